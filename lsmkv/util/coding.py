@@ -1,0 +1,113 @@
+"""Integers and strings as LevelDB lays them out (source: LevelDB, ``util/coding.h``).
+
+* fixed32, fixed64: little-endian, 4 and 8 bytes.
+* varint32, varint64: seven bits a byte, least significant first; the top bit says that another
+  byte follows; at most 5 and 10 bytes.
+* a length-prefixed string: varint32 length, then that many bytes.
+
+Readers take a buffer and a position and return the value with the position after it.  They check
+every length against the bytes at hand, and raise :class:`~lsmkv.errors.CorruptionError` (offset =
+position in the buffer) and nothing else on malformed input.  All are O(size of the value).
+"""
+
+from __future__ import annotations
+
+from lsmkv.errors import CorruptionError
+
+MAX_UINT32 = 0xFFFFFFFF
+MAX_UINT64 = 0xFFFFFFFFFFFFFFFF
+
+
+def encode_fixed32(value: int) -> bytes:
+    """Four bytes, little-endian.  ``value`` lies in 0..2**32-1, or ``OverflowError``."""
+    return value.to_bytes(4, "little")
+
+
+def encode_fixed64(value: int) -> bytes:
+    """Eight bytes, little-endian.  ``value`` lies in 0..2**64-1, or ``OverflowError``."""
+    return value.to_bytes(8, "little")
+
+
+def decode_fixed32(data: bytes, position: int) -> int:
+    """The integer in the four bytes from ``position``."""
+    if position < 0 or position + 4 > len(data):
+        raise CorruptionError("truncated fixed32", None, position)
+    return int.from_bytes(data[position : position + 4], "little")
+
+
+def decode_fixed64(data: bytes, position: int) -> int:
+    """The integer in the eight bytes from ``position``."""
+    if position < 0 or position + 8 > len(data):
+        raise CorruptionError("truncated fixed64", None, position)
+    return int.from_bytes(data[position : position + 8], "little")
+
+
+_ONE_BYTE = [bytes([value]) for value in range(128)]
+
+
+def encode_varint(value: int) -> bytes:
+    """``value`` >= 0 as a varint: one byte for each seven bits, at least one."""
+    if 0 <= value < 128:
+        return _ONE_BYTE[value]
+    if value < 0:
+        raise ValueError(f"a varint cannot hold {value}")
+    parts = bytearray()
+    while value >= 128:
+        parts.append((value & 127) | 128)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def decode_varint32(data: bytes, position: int) -> tuple[int, int]:
+    """A varint of at most five bytes and 32 bits: ``(value, position after it)``."""
+    end = len(data)
+    if 0 <= position < end:
+        byte = data[position]
+        if byte < 128:
+            return byte, position + 1
+        value = byte & 127
+        shift = 7
+        at = position + 1
+        while at < end and shift <= 28:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                if value > MAX_UINT32:
+                    raise CorruptionError("varint32 out of range", None, position)
+                return value, at
+            shift += 7
+    raise CorruptionError("truncated or overlong varint32", None, position)
+
+
+def decode_varint64(data: bytes, position: int) -> tuple[int, int]:
+    """A varint of at most ten bytes and 64 bits: ``(value, position after it)``."""
+    end = len(data)
+    value = 0
+    shift = 0
+    at = position
+    while 0 <= at < end and shift <= 63:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value > MAX_UINT64:
+                raise CorruptionError("varint64 out of range", None, position)
+            return value, at
+        shift += 7
+    raise CorruptionError("truncated or overlong varint64", None, position)
+
+
+def encode_string(value: bytes) -> bytes:
+    """A length-prefixed string."""
+    return encode_varint(len(value)) + value
+
+
+def decode_string(data: bytes, position: int) -> tuple[bytes, int]:
+    """A length-prefixed string: ``(bytes, position after it)``."""
+    length, start = decode_varint32(data, position)
+    end = start + length
+    if end > len(data):
+        raise CorruptionError("string runs past the end", None, position)
+    return data[start:end], end

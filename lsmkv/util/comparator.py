@@ -1,0 +1,138 @@
+"""The order of keys (source: LevelDB, ``include/leveldb/comparator.h``).
+
+A comparator is any object with the four members of :class:`Comparator`.  Its *name* is stored in
+the MANIFEST: a store opened with another name is refused, since its files would be out of order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Comparator(Protocol):
+    """A total order on byte strings, with two ways to shorten the keys of an index."""
+
+    @property
+    def name(self) -> str:
+        """Stored on disk.  Change it whenever the order changes."""
+        ...
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        """Negative, zero or positive as ``a`` sorts before, with or after ``b``."""
+        ...
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        """A short key k with ``start <= k < limit`` (given ``start < limit``); ``start`` is one."""
+        ...
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        """A short key k with ``k >= key``; ``key`` itself is one."""
+        ...
+
+
+SortKey = Callable[[bytes], Any]
+
+
+def sort_key(comparator: Comparator) -> SortKey | None:
+    """The comparator's order as a ``key=`` for ``sort``, ``bisect`` and ``SortedDict``.
+
+    ``None`` where bytes already compare in that order, so that the C speed of these tools is kept.
+    A comparator may bring a ``sort_key`` method of its own; any other costs a call of ``compare``
+    for each comparison.
+    """
+    if isinstance(comparator, BytewiseComparator):
+        return None
+    own: SortKey | None = getattr(comparator, "sort_key", None)
+    return own if own is not None else functools.cmp_to_key(comparator.compare)
+
+
+def equal_means_identical(comparator: Comparator) -> bool:
+    """Whether keys that compare equal are the same bytes, as far as lsmkv can know.
+
+    A comparator of the user's may fold case, say; then a hash of the bytes finds the wrong key,
+    in a dict as in a Bloom filter.
+    """
+    return isinstance(comparator, (BytewiseComparator, ReverseBytewiseComparator))
+
+
+class BytewiseComparator:
+    """Lexicographic order of unsigned bytes: LevelDB's default, and Python's own for ``bytes``."""
+
+    name: str = "leveldb.BytewiseComparator"
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        if a < b:
+            return -1
+        return 0 if a == b else 1
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        """``start`` cut after the first byte that differs, and that byte raised by one.
+
+        >>> BytewiseComparator().find_shortest_separator(b"the quick brown", b"the whole")
+        b'the r'
+        """
+        shorter = min(len(start), len(limit))
+        at = 0
+        while at < shorter and start[at] == limit[at]:
+            at += 1
+        if at >= shorter:
+            return start  # one is a prefix of the other
+        byte = start[at]
+        if byte < 0xFF and byte + 1 < limit[at]:
+            return start[:at] + bytes([byte + 1])
+        return start
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        """``key`` cut after its first byte that is not ``ff``, and that byte raised by one.
+
+        >>> BytewiseComparator().find_short_successor(b"hello")
+        b'i'
+        """
+        for at in range(len(key)):
+            if key[at] != 0xFF:
+                return key[:at] + bytes([key[at] + 1])
+        return key
+
+
+class ReverseBytewiseComparator:
+    """The bytewise order turned round.  Keys are not shortened in the index."""
+
+    name: str = "leveldb.ReverseBytewiseComparator"
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        if a > b:
+            return -1
+        return 0 if a == b else 1
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        return start
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        return key
+
+
+class CallableComparator:
+    """A comparator from a plain function and a name, the shape that plyvel takes.
+
+    The function gets two ``bytes`` and returns a negative number, zero or a positive one.
+    Keys are not shortened in the index, since the order is opaque.
+    """
+
+    def __init__(self, compare: Callable[[bytes, bytes], int], name: str) -> None:
+        self._compare = compare
+        self.name = name
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        return self._compare(a, b)
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        return start
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        return key
+
+
+BYTEWISE = BytewiseComparator()
+REVERSE_BYTEWISE = ReverseBytewiseComparator()

@@ -1,0 +1,133 @@
+"""The codecs of a block, by the type byte in its trailer.
+
+=====  ==================  ==================================================================
+type   codec               written by
+=====  ==================  ==================================================================
+0      none                everyone
+1      snappy              LevelDB's default
+2      zstd                LevelDB's main branch; no release of it reads this
+2      zlib                Minecraft (Mojang's fork); read only, told by its first byte ``78``
+4      raw deflate         Minecraft (Mojang's fork); read only
+=====  ==================  ==================================================================
+
+A hostile file may promise gigabytes, so a decompressed size is bounded *before* it is allocated:
+snappy by what its format can reach from the input (a copy of 64 bytes costs three), zstd by the
+size that its frame must state (LevelDB asks the same), zlib by a cap on its output.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import cramjam
+
+from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.util.coding import decode_varint32
+
+NO_COMPRESSION = 0
+SNAPPY = 1
+ZSTD = 2
+RAW_DEFLATE = 4
+
+TYPES: dict[str | None, int] = {None: NO_COMPRESSION, "none": 0, "snappy": SNAPPY, "zstd": ZSTD}
+"""The names that ``compression=`` takes, with their type bytes."""
+
+DEFAULT_MAX_BLOCK_BYTES = 256 * 1024 * 1024
+
+_SNAPPY_BEST_RATIO = 22
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+def compression_type(name: str | None) -> int:
+    """The type byte for a codec's name; ``ValueError`` names what is on offer."""
+    try:
+        return TYPES[name]
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"unknown compression {name!r}: give 'snappy', 'zstd', or None for no compression"
+        ) from None
+
+
+def compress(data: bytes, kind: int, zstd_level: int = 1) -> bytes:
+    """``data`` under codec ``kind`` (0, 1 or 2)."""
+    if kind == SNAPPY:
+        return bytes(cramjam.snappy.compress_raw(data))
+    if kind == ZSTD:
+        return bytes(cramjam.zstd.compress(data, level=zstd_level))
+    if kind == NO_COMPRESSION:
+        return data
+    raise ValueError(f"blocks are not written with compression type {kind}")
+
+
+def decompress(data: bytes, kind: int, max_bytes: int = DEFAULT_MAX_BLOCK_BYTES) -> bytes:
+    """The plain bytes of a block stored under type ``kind``.
+
+    Raises :class:`CorruptionError` when ``data`` is malformed or would grow beyond ``max_bytes``,
+    and :class:`UnsupportedCompressionError` for a type that nobody here knows.
+    """
+    if kind == SNAPPY:
+        return _snappy(data, max_bytes)
+    if kind == NO_COMPRESSION:
+        return data
+    if kind == ZSTD:
+        if data[:4] == _ZSTD_MAGIC:
+            return _zstd(data, max_bytes)
+        if data[:1] == b"\x78":
+            return _inflate(data, zlib.MAX_WBITS, max_bytes)
+        raise CorruptionError("neither a zstd frame nor a zlib stream")
+    if kind == RAW_DEFLATE:
+        return _inflate(data, -zlib.MAX_WBITS, max_bytes)
+    raise UnsupportedCompressionError(f"unknown compression type {kind}")
+
+
+def _snappy(data: bytes, max_bytes: int) -> bytes:
+    size, _ = decode_varint32(data, 0)
+    if size > _SNAPPY_BEST_RATIO * len(data) or size > max_bytes:
+        raise CorruptionError(f"{len(data)} bytes of snappy cannot hold the {size} they promise")
+    try:
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise CorruptionError(str(error)) from None
+
+
+def _zstd(data: bytes, max_bytes: int) -> bytes:
+    size = _zstd_content_size(data)
+    if size is None:
+        raise CorruptionError("a zstd frame that does not state its size")
+    if size > max_bytes:
+        raise CorruptionError(f"a zstd frame of {size} bytes; max_block_bytes is {max_bytes}")
+    # A buffer of the stated size: a frame that lies can fill it, but not outgrow it.
+    plain = bytearray(size)
+    try:
+        written = cramjam.zstd.decompress_into(data, plain)
+    except cramjam.DecompressionError as error:
+        raise CorruptionError(str(error)) from None
+    if written != size:
+        raise CorruptionError(f"a zstd frame of {written} bytes that states {size}")
+    return bytes(plain)
+
+
+def _zstd_content_size(frame: bytes) -> int | None:
+    """What a zstd frame's header says of its content (RFC 8878, 3.1.1.1), or None."""
+    if len(frame) < 5:
+        return None
+    descriptor = frame[4]
+    single_segment = descriptor & 0x20
+    size_flag = descriptor >> 6
+    width = (1 if single_segment else 0) if size_flag == 0 else 1 << size_flag
+    start = 5 + (0 if single_segment else 1) + (0, 1, 2, 4)[descriptor & 3]
+    field = frame[start : start + width]
+    if width == 0 or len(field) < width:
+        return None
+    return int.from_bytes(field, "little") + (256 if width == 2 else 0)
+
+
+def _inflate(data: bytes, window_bits: int, max_bytes: int) -> bytes:
+    stream = zlib.decompressobj(window_bits)
+    try:
+        plain = stream.decompress(data, max_bytes + 1)  # 0 would mean no limit
+    except zlib.error as error:
+        raise CorruptionError(str(error)) from None
+    if len(plain) > max_bytes or not stream.eof:
+        raise CorruptionError(f"a zlib stream cut short, or beyond {max_bytes} bytes")
+    return plain

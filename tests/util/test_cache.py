@@ -1,0 +1,258 @@
+"""lsmkv.util.cache: what is kept, what goes first, and threads that fight over it."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsmkv.util.cache import LRUCache
+
+
+def filled(capacity: int, names: str) -> LRUCache[str, str]:
+    cache = LRUCache[str, str](capacity)
+    for name in names:
+        cache.put(name, name.upper(), 1)
+    return cache
+
+
+def kept(cache: LRUCache[str, str], names: str) -> str:
+    """Which of ``names`` are in the cache.."""
+    return "".join(name for name in names if cache.get(name) is not None)
+
+
+def test_hit_and_miss() -> None:
+    cache = filled(10, "ab")
+    assert cache.get("a") == "A"
+    assert cache.get("b") == "B"
+    assert cache.get("c") is None
+    assert len(cache) == 2
+    assert cache.usage == 2
+    cache.check()
+
+
+def test_the_coldest_goes_first() -> None:
+    cache = filled(3, "abcd")
+    assert kept(cache, "abcd") == "bcd"
+    cache.check()
+
+
+def test_a_hit_keeps_an_entry_warm() -> None:
+    cache = filled(3, "abc")
+    cache.get("a")
+    cache.put("d", "D", 1)
+    assert kept(cache, "abcd") == "acd"
+
+
+def test_replacing_makes_an_entry_warm() -> None:
+    cache = filled(3, "abc")
+    cache.put("a", "again", 1)
+    cache.put("d", "D", 1)
+    assert kept(cache, "abcd") == "acd"
+    assert cache.get("a") == "again"
+
+
+def test_a_miss_changes_nothing() -> None:
+    cache = filled(3, "abc")
+    cache.get("x")
+    cache.put("d", "D", 1)
+    assert kept(cache, "abcd") == "bcd"
+
+
+def test_replacing_charges_anew() -> None:
+    cache = LRUCache[str, str](10)
+    cache.put("a", "small", 2)
+    cache.put("a", "large", 7)
+    assert (cache.usage, len(cache)) == (7, 1)
+    cache.put("a", "small", 1)
+    assert (cache.usage, len(cache)) == (1, 1)
+    cache.check()
+
+
+def test_a_large_entry_pushes_out_many() -> None:
+    cache = filled(5, "abcde")
+    cache.put("f", "F", 4)
+    assert kept(cache, "abcdef") == "ef"
+    assert cache.usage == 5
+    cache.check()
+
+
+def test_an_entry_as_large_as_the_cache_is_kept() -> None:
+    cache = filled(5, "abc")
+    cache.put("f", "F", 5)
+    assert kept(cache, "abcf") == "f"
+
+
+def test_an_oversize_entry_is_not_kept_and_pushes_nothing_out() -> None:
+    cache = filled(5, "abc")
+    cache.put("f", "F", 6)
+    assert kept(cache, "abcf") == "abc"
+    cache.check()
+
+
+def test_an_oversize_entry_still_ends_the_one_it_replaces() -> None:
+    cache = filled(5, "abc")
+    cache.put("b", "too large", 6)
+    assert kept(cache, "abc") == "ac"
+    assert cache.usage == 2
+    cache.check()
+
+
+def test_a_capacity_of_nothing_turns_caching_off() -> None:
+    cache = filled(0, "abc")
+    assert kept(cache, "abc") == ""
+    assert (cache.usage, len(cache)) == (0, 0)
+    cache.check()
+
+
+def test_a_negative_capacity_is_refused() -> None:
+    with pytest.raises(ValueError, match="-1"):
+        LRUCache[str, str](-1)
+
+
+def test_discard_and_clear() -> None:
+    cache = filled(5, "abc")
+    cache.discard("b")
+    cache.discard("never there")
+    assert kept(cache, "abc") == "ac"
+    assert cache.usage == 2
+    cache.clear()
+    assert kept(cache, "abc") == ""
+    assert cache.usage == 0
+    cache.check()
+    cache.put("a", "A", 5)
+    assert cache.get("a") == "A"
+
+
+def test_check_sees_a_wrong_sum() -> None:
+    cache = filled(5, "abc")
+    cache.usage += 1
+    with pytest.raises(AssertionError):
+        cache.check()
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["put", "get", "discard"]), st.integers(0, 5), st.integers(0, 8)),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(OPERATIONS, st.integers(0, 15))
+def test_it_does_what_a_list_does(operations: list[tuple[str, int, int]], capacity: int) -> None:
+    """The oracle: a list of (key, value, charge), coldest first."""
+    cache = LRUCache[int, int](capacity)
+    model: list[tuple[int, int, int]] = []
+    for at, (operation, key, charge) in enumerate(operations):
+        old = [entry for entry in model if entry[0] == key]
+        if operation == "get":
+            assert cache.get(key) == (old[0][1] if old else None)
+            model = [entry for entry in model if entry[0] != key] + old
+        else:
+            model = [entry for entry in model if entry[0] != key]
+            if operation == "discard":
+                cache.discard(key)
+            else:
+                cache.put(key, at, charge)
+                if charge <= capacity:
+                    model.append((key, at, charge))
+                while sum(entry[2] for entry in model) > capacity:
+                    del model[0]
+        assert cache.usage == sum(entry[2] for entry in model)
+        assert len(cache) == len(model)
+        cache.check()
+
+
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Threads that take turns far more often than they would of their own accord."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_hammer_it() -> None:
+    cache = LRUCache[int, tuple[int, int]](50)
+    failures: list[BaseException] = []
+    start = threading.Barrier(4)
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        try:
+            start.wait()
+            for _ in range(10_000):
+                key = rng.randrange(12)
+                dice = rng.random()
+                if dice < 0.5:
+                    found = cache.get(key)
+                    assert found is None or found[0] == key
+                elif dice < 0.95:
+                    cache.put(key, (key, seed), rng.randrange(12))
+                else:
+                    cache.discard(key)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    cache.check()
+
+
+class Meddler:
+    """A key that evicts its like while it is looked up, as another thread might."""
+
+    def __init__(self, cache: LRUCache[Meddler, str]) -> None:
+        self.cache = cache
+        self.hashed = 0
+
+    def __hash__(self) -> int:
+        self.hashed += 1
+        if self.hashed == 2:  # found already, and not yet made the warmest
+            self.cache.discard(Meddler(self.cache))
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Meddler)
+
+
+def test_a_hit_that_is_evicted_meanwhile_is_still_a_hit() -> None:
+    cache: LRUCache[Meddler, str] = LRUCache(5)
+    cache.put(Meddler(LRUCache(0)), "found", 1)
+    assert cache.get(Meddler(cache)) == "found"
+    assert len(cache) == 0
+    cache.check()
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_check_beside_threads_that_read() -> None:
+    cache = LRUCache[int, int](1000)
+    for key in range(900):
+        cache.put(key, key, 1)
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            for key in range(900):
+                cache.get(key)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(100):
+            cache.check()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

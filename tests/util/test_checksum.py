@@ -1,0 +1,102 @@
+"""lsmkv.util.checksum: published vectors, and both implementations side by side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import crcmod.predefined
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsmkv.util.checksum import crc32c, mask, masked_crc32c, unmask
+
+VECTORS = [  # RFC 3720, B.4, the last one an iSCSI read command; the first line by definition
+    (b"", 0),
+    (bytes(32), 0x8A9136AA),
+    (b"\xff" * 32, 0x62A8AB43),
+    (bytes(range(32)), 0x46DD794E),
+    (bytes(range(31, -1, -1)), 0x113FDB5C),
+    (
+        bytes.fromhex(
+            "01c00000000000000000000000000000"
+            "14000000000004000000001400000018"
+            "28000000000000000200000000000000"
+        ),
+        0xD9963A56,
+    ),
+]
+
+# Prints the CRCs of the hex strings in argv, with google_crc32c out of reach or of no use.
+WITHOUT_C = """
+import sys, types
+if sys.argv[1] == "missing":
+    sys.modules["google_crc32c"] = None
+else:
+    slow = types.ModuleType("google_crc32c")
+    slow.implementation = "python"
+    slow.value = lambda data: 1 // 0
+    sys.modules["google_crc32c"] = slow
+sys.path[:0] = sys.argv[2].split("|")
+from lsmkv.util.checksum import crc32c
+print([crc32c(bytes.fromhex(text)) for text in sys.argv[3:]])
+"""
+
+
+@pytest.mark.parametrize(("data", "crc"), VECTORS)
+def test_published_vectors(data: bytes, crc: int) -> None:
+    assert crc32c(data) == crc
+
+
+def test_the_order_of_bytes_matters() -> None:
+    assert crc32c(b"a") != crc32c(b"foo")
+    assert crc32c(b"ab") != crc32c(b"ba")
+
+
+def test_mask_by_its_definition() -> None:
+    crc = crc32c(b"foo")
+    rotated = int(f"{crc:032b}"[-15:] + f"{crc:032b}"[:-15], 2)
+    assert mask(crc) == (rotated + 0xA282EAD8) % 2**32
+    assert mask(0) == 0xA282EAD8
+    assert len({crc, mask(crc), mask(mask(crc))}) == 3
+    assert unmask(unmask(mask(mask(crc)))) == crc
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_mask_is_undone_by_unmask(crc: int) -> None:
+    assert unmask(mask(crc)) == crc
+    assert mask(unmask(crc)) == crc
+    assert 0 <= mask(crc) < 2**32
+
+
+@pytest.mark.parametrize("crc", [0, 1, 2**15, 2**17, 2**31, 2**32 - 1, 0x5D7D1528, 0x5D7D1527])
+def test_mask_at_the_boundaries(crc: int) -> None:
+    assert unmask(mask(crc)) == crc
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=400))
+def test_masked_in_one_step(data: bytes) -> None:
+    assert masked_crc32c(data) == mask(crc32c(data))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=5000))
+def test_both_implementations_agree(data: bytes) -> None:
+    google_crc32c = pytest.importorskip("google_crc32c")
+    portable = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
+    assert crc32c(data) == google_crc32c.value(data) == portable(data)
+
+
+@pytest.mark.parametrize("google", ["missing", "slow"])
+def test_crcmod_stands_in(google: str) -> None:
+    samples = [data for data, _ in VECTORS] + [b"x" * 4096]
+    found = subprocess.run(
+        [sys.executable, "-c", WITHOUT_C, google, "|".join(sys.path), *map(bytes.hex, samples)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.strip() == str([crc32c(data) for data in samples])
