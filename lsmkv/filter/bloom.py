@@ -1,0 +1,205 @@
+"""The Bloom filter of LevelDB, bit for bit (source: LevelDB, ``util/bloom.cc``, ``util/hash.cc``).
+
+A filter of m bits for n keys with k probes answers *no* for certain and *maybe* with an error.
+The maths is derived in ``docs/filters.md``; in short (Bloom, CACM 13(7), 1970):
+
+* best number of probes: ``k = m/n ln 2``
+* false-positive rate: ``p = (1 - e^(-kn/m))^k``
+* bits wanted for a rate: ``m = -n ln p / (ln 2)^2``
+
+The k probes come from one 32-bit hash by double hashing: h, h + d, h + 2d, ... modulo m, with d the
+hash rotated right by 17 bits (Kirsch & Mitzenmacher, ESA 2006).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+BLOOM_SEED = 0xBC9F1D34
+_MAX_PROBES = 30
+_MIN_BITS = 64
+_BEST_RATE = 2.0**-32
+
+
+def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
+    """LevelDB's 32-bit hash, close to Murmur's.
+
+    Little-endian words of four bytes are each added, multiplied and folded; one to three bytes
+    that remain are added and multiplied once more.  O(len(data)).
+
+    >>> hex(leveldb_hash(b"", 0xBC9F1D34))
+    '0xbc9f1d34'
+    """
+    m: i64 = 0xC6A4A793
+    n: i64 = len(data)
+    h: i64 = (seed ^ (n * m)) & 0xFFFFFFFF
+    at: i64 = 0
+    while at + 4 <= n:
+        word: i64 = data[at] | (data[at + 1] << 8) | (data[at + 2] << 16) | (data[at + 3] << 24)
+        h = ((h + word) & 0xFFFFFFFF) * m & 0xFFFFFFFF
+        h ^= h >> 16
+        at += 4
+    rest: i64 = n - at
+    if rest > 0:
+        if rest == 3:
+            h += data[at + 2] << 16
+        if rest >= 2:
+            h += data[at + 1] << 8
+        h = ((h + data[at]) & 0xFFFFFFFF) * m & 0xFFFFFFFF
+        h ^= h >> 24
+    return h
+
+
+class BloomFilterPolicy:
+    """``leveldb.BuiltinBloomFilter2``: bits packed low first, then one byte that says k.
+
+    ``bits_per_key`` is the budget; k = int(bits_per_key * 0.69), held to 1..30, the whole rounded
+    up to bytes and to at least 64 bits (a tiny filter would have a high error).  At 10 bits a key
+    about 1 in 100 absent keys passes.
+
+    >>> policy = BloomFilterPolicy(10)
+    >>> bits = policy.create_filter([b"hello", b"world"])
+    >>> bits.hex()
+    '114000414410401006'
+    >>> policy.key_may_match(b"hello", bits), policy.key_may_match(b"x", bits)
+    (True, False)
+    """
+
+    name: str = "leveldb.BuiltinBloomFilter2"
+
+    def __init__(self, bits_per_key: int = 10) -> None:
+        if not isinstance(bits_per_key, int):
+            raise TypeError(f"bits_per_key must be an int, not {type(bits_per_key).__name__}")
+        if bits_per_key < 1:
+            raise ValueError(f"bits_per_key must be at least 1, not {bits_per_key}")
+        self.bits_per_key = bits_per_key
+        self.probes: int = max(1, min(_MAX_PROBES, int(bits_per_key * 0.69)))
+
+    @classmethod
+    def for_false_positive_rate(cls, rate: float) -> BloomFilterPolicy:
+        """The smallest policy whose predicted false-positive rate is at most ``rate``.
+
+        ``ValueError`` below 2**-32: so often do two keys share their 32-bit hash.
+
+        >>> BloomFilterPolicy.for_false_positive_rate(0.01).bits_per_key
+        10
+        """
+        bits = math.ceil(bits_per_key_for_rate(rate))
+        if rate < _BEST_RATE:
+            raise ValueError(f"a filter of 32-bit hashes cannot promise a rate of {rate}")
+        while predicted_rate(bits, cls(bits).probes) > rate:
+            bits += 1  # whole probes fall short of the ideal number
+        return cls(bits)
+
+    def __repr__(self) -> str:
+        return f"BloomFilterPolicy({self.bits_per_key})"
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        """The filter for ``keys``: ``max(64, n * bits_per_key)`` bits in whole bytes, and k."""
+        bits: i64 = len(keys) * self.bits_per_key
+        bits = max(bits, _MIN_BITS)
+        size: i64 = (bits + 7) // 8
+        bits = size * 8
+        probes: i64 = self.probes
+        array = bytearray(size + 1)
+        array[size] = self.probes
+        for key in keys:
+            h: i64 = leveldb_hash(key)
+            delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
+            for _ in range(probes):
+                position: i64 = h % bits
+                array[position >> 3] |= 1 << (position & 7)
+                h = (h + delta) & 0xFFFFFFFF
+        return bytes(array)
+
+    def key_hash(self, key: bytes, /) -> int:
+        """The hash that :meth:`hash_may_match` takes."""
+        return leveldb_hash(key)
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        """Whether ``key`` may be among the keys of the filter; *False* is certain."""
+        return self.hash_may_match(leveldb_hash(key), filter_data)
+
+    def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
+        """As :meth:`key_may_match`, with the key's hash.  At most k bits are looked at.
+
+        A filter of fewer than two bytes matches nothing, and a k above 30 matches everything: it
+        is reserved for encodings yet to come.
+        """
+        size: i64 = len(filter_data) - 1
+        if size < 1:
+            return False
+        probes: i64 = filter_data[size]
+        if probes > 30:
+            return True
+        bits: i64 = size * 8
+        h: i64 = key_hash
+        delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
+        for _ in range(probes):
+            position: i64 = h % bits
+            if not filter_data[position >> 3] & (1 << (position & 7)):
+                return False
+            h = (h + delta) & 0xFFFFFFFF
+        return True
+
+
+def new_bloom_filter_policy(bits_per_key: int) -> BloomFilterPolicy:
+    """LevelDB's ``NewBloomFilterPolicy``."""
+    return BloomFilterPolicy(bits_per_key)
+
+
+def optimal_probes(bits_per_key: float) -> float:
+    """The k that makes the false-positive rate smallest: ``m/n ln 2``.
+
+    >>> round(optimal_probes(10), 2)
+    6.93
+    """
+    return bits_per_key * math.log(2)
+
+
+def predicted_rate(bits_per_key: float, probes: float) -> float:
+    """The textbook false-positive rate ``(1 - e^(-kn/m))^k``.
+
+    >>> round(predicted_rate(10, 6), 5)
+    0.00844
+    """
+    if bits_per_key <= 0:
+        raise ValueError("bits_per_key must be positive")
+    return float((1.0 - math.exp(-probes / bits_per_key)) ** probes)
+
+
+def bits_per_key_for_rate(rate: float) -> float:
+    """Bits a key for a wanted false-positive rate, with the best k: ``-ln p / (ln 2)^2``.
+
+    >>> round(bits_per_key_for_rate(0.01), 2)
+    9.59
+    """
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"a false-positive rate lies between 0 and 1, not at {rate}")
+    return -math.log(rate) / math.log(2) ** 2
+
+
+def bits_for_rate(keys: int, rate: float) -> float:
+    """The whole filter's size in bits for ``keys`` keys: ``m = -n ln p / (ln 2)^2``."""
+    return keys * bits_per_key_for_rate(rate)
+
+
+def fill_rate(filter_data: bytes) -> float:
+    """The share of ones among a filter's bits, the probe count left out; 0 for an empty one."""
+    bits = (len(filter_data) - 1) * 8
+    if bits <= 0:
+        return 0.0
+    return int.from_bytes(filter_data[:-1], "little").bit_count() / bits
+
+
+def rate_from_fill(filter_data: bytes) -> float:
+    """The false-positive rate that a filter really has: ``(ones/m)^k``, from its own bits."""
+    if len(filter_data) < 2:
+        return 0.0
+    probes = filter_data[-1]
+    return 1.0 if probes > _MAX_PROBES else float(fill_rate(filter_data) ** probes)

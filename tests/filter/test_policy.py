@@ -1,0 +1,39 @@
+"""lsmkv.filter.policy: which policies may be asked by hash."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.policy import FilterPolicy, key_hasher
+
+
+class Exact:
+    """A user's policy that has no hash: all keys, each with its length."""
+
+    name = "test.Exact"
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return b"".join(bytes([len(key)]) + key for key in keys)
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return bytes([len(key)]) + key in filter_data
+
+
+class HalfHashed(Exact):
+    def key_hash(self, key: bytes, /) -> int:
+        return len(key)
+
+
+def test_the_bloom_filter_may_be_asked_by_hash() -> None:
+    policy: FilterPolicy = BloomFilterPolicy(10)
+    hasher = key_hasher(policy)
+    assert hasher is policy
+    data = policy.create_filter([b"a"])
+    assert hasher.hash_may_match(hasher.key_hash(b"a"), data)
+
+
+def test_another_policy_may_not() -> None:
+    exact: FilterPolicy = Exact()
+    assert key_hasher(exact) is None
+    assert key_hasher(HalfHashed()) is None
