@@ -1,0 +1,168 @@
+"""The interface between the engine and the file system.
+
+An :class:`Env` opens directories; a :class:`Directory` holds files under plain names and is all
+that the engine sees.  The directory's own path is resolved once, when it is opened; from then on
+every name is looked up in that one directory, whatever becomes of the path.
+
+Contract, for every implementation:
+
+* A file is named by one path component; anything else raises ``ValueError``.
+* Failures of the outside world raise ``OSError`` (``FileNotFoundError``, ``FileExistsError``, ...)
+  with ``errno`` set.  The engine turns them into :class:`lsmkv.errors.IOError`.
+* Short reads and writes are carried on inside, and so is EINTR.
+* What is durable after a power cut is what ``WritableFile.sync`` (content) and ``Directory.sync``
+  (names: creations, renames, removals) have confirmed, and nothing more.
+* All methods may be called from any thread; one writable file is used by one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import TypeVar
+
+_Self = TypeVar("_Self", bound="_Closeable")
+
+
+class _Closeable(ABC):
+    @abstractmethod
+    def close(self) -> None:
+        """Give up the descriptor.  Closing twice is harmless."""
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class RandomAccessFile(_Closeable):
+    """A file read at given positions, by any number of threads at once."""
+
+    path: str
+    """For messages."""
+    size: int
+    """Length in bytes when it was opened."""
+
+    @abstractmethod
+    def read(self, offset: int, length: int) -> bytes:
+        """``length`` bytes from ``offset``; fewer only where the file ends."""
+
+
+class WritableFile(_Closeable):
+    """A file written at its end."""
+
+    path: str
+    offset: int
+    """Bytes in the file, as far as this handle has written them."""
+
+    @abstractmethod
+    def append(self, data: bytes) -> None:
+        """Write all of ``data``, unbuffered: once it returns, a killed process loses none of it.
+
+        After an error some of it may have been written: ``size`` tells.
+        """
+
+    @abstractmethod
+    def size(self) -> int:
+        """The file's true length now, asked of the outside world."""
+
+    @abstractmethod
+    def truncate(self, length: int) -> None:
+        """Cut the file back to ``length`` bytes, and go on writing there."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Make the content durable.  A failure is final: never ask this file again."""
+
+
+class FileLock(_Closeable):
+    """Exclusive ownership of a store, until closed or forgotten."""
+
+
+class Directory(_Closeable):
+    """One directory, held open."""
+
+    path: str
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names in it, in no particular order."""
+
+    @abstractmethod
+    def exists(self, name: str) -> bool:
+        """Whether the name is there, whatever it stands for."""
+
+    @abstractmethod
+    def size(self, name: str) -> int:
+        """Length of a regular file in bytes."""
+
+    @abstractmethod
+    def open(self, name: str) -> RandomAccessFile:
+        """Open a regular file for reading; never one behind a symbolic link."""
+
+    @abstractmethod
+    def create(self, name: str) -> WritableFile:
+        """Make a new file; ``FileExistsError`` if the name is taken."""
+
+    @abstractmethod
+    def append_to(self, name: str) -> WritableFile:
+        """Go on at the end of a regular file that exists."""
+
+    @abstractmethod
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name, in place of whatever bore it: atomic."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Make creations, renames and removals durable."""
+
+    @abstractmethod
+    def lock(self, name: str) -> FileLock:
+        """Take the store's lock, a file of this name; :class:`lsmkv.errors.LockedError` if held."""
+
+    @abstractmethod
+    def subdirectory(self, name: str, create: bool = False) -> Directory:
+        """A directory inside this one, made first if ``create`` asks for it.
+
+        With ``create`` its name is durable afterwards.
+        """
+
+    def read_file(self, name: str, limit: int) -> bytes:
+        """All of a small file; ``ValueError`` if it is longer than ``limit`` bytes."""
+        with self.open(name) as file:
+            if file.size > limit:
+                raise ValueError(f"{file.path} has {file.size} bytes; at most {limit} are expected")
+            return file.read(0, file.size)
+
+
+class Env(ABC):
+    """A file system.  Derive from this (or from one of its members) to bring your own."""
+
+    @abstractmethod
+    def open_directory(self, path: str, create: bool = False) -> Directory:
+        """Open a directory, made first (one level, its parent must exist) if ``create`` asks.
+
+        With ``create`` its name is durable afterwards.
+        """
+
+    @abstractmethod
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
+
+
+def check_name(name: str) -> str:
+    """``name`` itself if it is one plain path component; ``ValueError`` otherwise."""
+    if name in ("", ".", "..") or "\0" in name or name != os.path.basename(name):
+        raise ValueError(f"not a plain file name: {name!r}")
+    return name

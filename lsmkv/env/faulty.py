@@ -1,0 +1,457 @@
+"""A file system that fails on demand and knows what a power cut would leave.
+
+:class:`FaultyEnv` is for tests, of lsmkv and of programs that use it.  It works in memory, and can
+
+* fail a chosen call: run once, read ``calls``, then run once more for every ``n`` up to it with
+  ``fail_at(n)``, and no system call of the run has gone untested;
+* say at any moment what the disk would hold if the power failed now (:meth:`FaultyEnv.power_cut`)
+  or if the process were killed now (:meth:`FaultyEnv.kill`), as a new file system.  With
+  ``fail_at(n, sticky=True)`` the run stops at its n-th call, so that a sweep reaches every moment.
+
+What is durable is modelled pessimistically: a file's content only by its own ``sync``, a name only
+by its directory's (and a directory made by ``create=True`` at once, as the interface promises).
+After a failed ``sync`` nothing more of that file ever becomes durable, whatever a later ``sync``
+returns: so does Linux forget the pages that it could not write.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import os
+import random
+from collections.abc import Collection
+
+from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
+from lsmkv.env.memory import (
+    MemoryDirectory,
+    MemoryEnv,
+    MemoryFile,
+    MemoryFolder,
+    MemoryNode,
+    MemoryWritableFile,
+)
+
+CALLS = frozenset(
+    {
+        "open_directory",
+        "remove_directory",
+        "subdirectory",
+        "names",
+        "exists",
+        "size",
+        "open",
+        "read",
+        "create",
+        "append_to",
+        "append",
+        "file_size",
+        "truncate",
+        "sync",
+        "rename",
+        "remove",
+        "dir_sync",
+        "lock",
+    }
+)
+"""The calls that are counted and can fail: the interface's method names, but for
+``WritableFile.size`` (``file_size``) and ``Directory.sync`` (``dir_sync``).  ``close`` is none."""
+
+
+class NameModel(enum.Enum):
+    """What a power cut leaves of the creations, renames and removals since a directory's sync."""
+
+    ORDERED = "ordered"
+    """The first few of each directory, in their order: a journalling file system."""
+    ANY_SUBSET = "any subset"
+    """Each of them or not, whatever became of the others."""
+    SYNCED = "synced"
+    """None."""
+
+
+class _File(MemoryFile):
+    """A file that remembers what of it is durable."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        super().__init__(data)
+        self._durable = len(data)  # bytes of ``data``, unless ``_cut_off`` stands for it
+        self._cut_off: bytes | None = None  # the durable content, once it was cut into
+        self._doomed = False
+
+    def truncate(self, length: int) -> None:
+        if length < self._durable:
+            if self._cut_off is None:
+                self._cut_off = bytes(self.data[: self._durable])
+            self._durable = length
+        super().truncate(length)
+
+    def sync(self) -> None:
+        if not self._doomed:
+            self._durable = len(self.data)
+            self._cut_off = None
+
+    def doom(self) -> None:
+        """A sync failed: what is not durable now never will be."""
+        self._doomed = True
+
+    def survivor(self, model: NameModel, rng: random.Random, torn: bool) -> _File:
+        """What a power cut leaves: the durable content, or if ``torn`` some of the rest too.
+
+        A truncation that was not synced may then have reached the disk or not.
+        """
+        durable = bytes(self.data[: self._durable]) if self._cut_off is None else self._cut_off
+        if not torn or (self._cut_off is not None and rng.random() < 0.5):
+            return _File(durable)
+        return _File(bytes(self.data[: rng.randint(self._durable, len(self.data))]))
+
+    def copy(self) -> _File:
+        """All that is there now, all of it durable."""
+        return _File(bytes(self.data))
+
+
+class _Change:
+    """One change of a directory: a node's new name (or none), the old one going away."""
+
+    def __init__(self, node: MemoryNode, old: str | None, new: str | None) -> None:
+        self.node = node
+        self.old = old
+        self.new = new
+
+    def apply(self, entries: dict[str, MemoryNode]) -> None:
+        """Do it to the names that survived so far, which may lack the changes before it.
+
+        A node never gets two names.
+        """
+        if self.new is None:
+            if self.old is not None and entries.get(self.old) is self.node:
+                del entries[self.old]
+            return
+        for name in [name for name, node in entries.items() if node is self.node]:
+            del entries[name]
+        entries[self.new] = self.node
+
+
+class _Folder(MemoryFolder):
+    """A directory that remembers which of its names are durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._durable: dict[str, MemoryNode] = {}
+        self._pending: list[_Change] = []
+
+    def new_file(self) -> _File:
+        return _File()
+
+    def new_folder(self) -> _Folder:
+        return _Folder()
+
+    def link(self, name: str, node: MemoryNode) -> None:
+        super().link(name, node)
+        self._pending.append(_Change(node, None, name))
+
+    def unlink(self, name: str) -> None:
+        self._pending.append(_Change(self.entries[name], name, None))
+        super().unlink(name)
+
+    def move(self, old: str, new: str) -> None:
+        self._pending.append(_Change(self.entries[old], old, new))
+        super().move(old, new)
+
+    def sync(self) -> None:
+        self._durable = dict(self.entries)
+        self._pending.clear()
+
+    def confirm(self, name: str) -> None:
+        self._durable[name] = self.entries[name]
+        self._pending = [change for change in self._pending if name not in (change.old, change.new)]
+
+    def survivor(self, model: NameModel, rng: random.Random, torn: bool) -> _Folder:
+        """What a power cut leaves, all of it durable."""
+        entries = dict(self._durable)
+        for change in self._kept_changes(model, rng):
+            change.apply(entries)
+        folder = _Folder()
+        for name, node in entries.items():
+            folder.link(name, _own(node).survivor(model, rng, torn))
+        folder.sync()
+        return folder
+
+    def _kept_changes(self, model: NameModel, rng: random.Random) -> list[_Change]:
+        if model is NameModel.ORDERED:
+            return self._pending[: rng.randint(0, len(self._pending))]
+        if model is NameModel.ANY_SUBSET:
+            return [change for change in self._pending if rng.random() < 0.5]
+        return []
+
+    def copy(self) -> _Folder:
+        """All that is there now, all of it durable."""
+        folder = _Folder()
+        for name, node in self.entries.items():
+            folder.link(name, _own(node).copy())
+        folder.sync()
+        return folder
+
+
+def _own(node: MemoryNode) -> _File | _Folder:
+    assert isinstance(node, _File | _Folder)
+    return node
+
+
+class _Fault:
+    """Which calls are to fail, and how; see :meth:`FaultyEnv.fail_at`."""
+
+    def __init__(
+        self, n: int, error: OSError, sticky: bool, short: bool, calls: frozenset[str]
+    ) -> None:
+        self._left = n
+        self._error = error
+        self._sticky = sticky
+        self.short = short
+        self._calls = calls
+
+    def strikes(self, call: str) -> bool:
+        """Whether this call is to fail.  Ask once for every call."""
+        if call not in self._calls:
+            return False
+        self._left -= 1
+        return self._left == 0 or (self._sticky and self._left < 0)
+
+    def error(self, path: str) -> OSError:
+        """A new exception each time, so that none carries another one's traceback."""
+        code = errno.EIO if self._error.errno is None else self._error.errno
+        return OSError(code, self._error.strerror or os.strerror(code), path)
+
+
+class FaultyEnv(Env):
+    """A file system in memory that fails on demand; see the module's text."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        """Calls made so far, failed ones included."""
+        self.history: list[str] = []
+        """Their names in order, out of ``CALLS``: the n-th call is ``history[n - 1]``."""
+        self.failures = 0
+        """Calls that were made to fail so far."""
+        self._fault: _Fault | None = None
+        self._use(_Folder())
+
+    def _use(self, root: _Folder) -> None:
+        self._root = root
+        self._memory = MemoryEnv(root)
+        self._mutex = self._memory.mutex
+
+    def fail_at(
+        self,
+        n: int,
+        error: OSError | None = None,
+        *,
+        sticky: bool = False,
+        short: bool = False,
+        calls: Collection[str] | None = None,
+    ) -> None:
+        """Make the n-th call from now on (the next one is 1) raise ``error`` and do nothing.
+
+        ``error`` is ``EIO`` by default; what is raised is a new ``OSError`` of its ``errno`` and
+        text that names the file.  ``sticky``: so do all calls after it.  ``short``: a failing
+        ``append`` writes the first half of its data.  ``calls``: only these (of ``CALLS``) are
+        counted and fail.  A failing ``sync`` makes nothing durable, then or later.
+
+        Replaces an earlier ``fail_at``.
+        """
+        unknown = set(calls or ()) - CALLS
+        if unknown:
+            raise ValueError(f"no such calls: {sorted(unknown)}; known are {sorted(CALLS)}")
+        if n < 1:
+            raise ValueError(f"calls are counted from 1, not from {n}")
+        chosen = CALLS if calls is None else frozenset(calls)
+        reason = OSError(errno.EIO, os.strerror(errno.EIO)) if error is None else error
+        with self._mutex:
+            self._fault = _Fault(n, reason, sticky, short, chosen)
+
+    def heal(self) -> None:
+        """Let no more calls fail.  Files whose sync failed stay lost."""
+        with self._mutex:
+            self._fault = None
+
+    def power_cut(
+        self,
+        names: NameModel = NameModel.SYNCED,
+        rng: random.Random | None = None,
+        *,
+        torn: bool = False,
+    ) -> FaultyEnv:
+        """What the disk would hold after a power cut now, as a new file system without locks.
+
+        ``torn`` keeps some first part of what was appended since a file's last sync; otherwise
+        nothing of it survives.  All choices are drawn from ``rng`` (``random.Random(0)`` by
+        default), so a seed repeats them.  This file system is not disturbed.
+        """
+        with self._mutex:
+            return self._restarted(self._root.survivor(names, rng or random.Random(0), torn))
+
+    def kill(self) -> FaultyEnv:
+        """What the disk holds if the process is killed now: all that was written.
+
+        A new file system without locks, all of it durable; this one is not disturbed.
+        """
+        with self._mutex:
+            return self._restarted(self._root.copy())
+
+    @staticmethod
+    def _restarted(root: _Folder) -> FaultyEnv:
+        env = FaultyEnv()
+        env._use(root)
+        return env
+
+    def open_directory(self, path: str, create: bool = False) -> Directory:
+        with self._mutex:
+            self._call("open_directory", path)
+            return _FaultyDirectory(self, self._memory.open_directory(path, create))
+
+    def remove_directory(self, path: str) -> None:
+        with self._mutex:
+            self._call("remove_directory", path)
+            self._memory.remove_directory(path)
+
+    def _call(self, call: str, path: str) -> None:
+        """Count a call, and raise if it is to fail."""
+        fault = self._strike(call)
+        if fault is not None:
+            raise fault.error(path)
+
+    def _strike(self, call: str) -> _Fault | None:
+        """Count a call; the fault if it is to fail.  Asked with the mutex held."""
+        self.calls += 1
+        self.history.append(call)
+        if self._fault is None or not self._fault.strikes(call):
+            return None
+        self.failures += 1
+        return self._fault
+
+
+class _FaultyDirectory(Directory):
+    def __init__(self, env: FaultyEnv, inner: MemoryDirectory) -> None:
+        self._env = env
+        self._inner = inner
+        self._mutex = env._mutex
+        self.path = inner.path
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def names(self) -> list[str]:
+        with self._mutex:
+            self._env._call("names", self.path)
+            return self._inner.names()
+
+    def exists(self, name: str) -> bool:
+        with self._mutex:
+            self._call("exists", name)
+            return self._inner.exists(name)
+
+    def size(self, name: str) -> int:
+        with self._mutex:
+            self._call("size", name)
+            return self._inner.size(name)
+
+    def open(self, name: str) -> RandomAccessFile:
+        with self._mutex:
+            self._call("open", name)
+            return _FaultyRandomAccessFile(self._env, self._inner.open(name))
+
+    def create(self, name: str) -> WritableFile:
+        with self._mutex:
+            self._call("create", name)
+            return _FaultyWritableFile(self._env, self._inner.create(name))
+
+    def append_to(self, name: str) -> WritableFile:
+        with self._mutex:
+            self._call("append_to", name)
+            return _FaultyWritableFile(self._env, self._inner.append_to(name))
+
+    def rename(self, old: str, new: str) -> None:
+        with self._mutex:
+            self._call("rename", old)
+            self._inner.rename(old, new)
+
+    def remove(self, name: str) -> None:
+        with self._mutex:
+            self._call("remove", name)
+            self._inner.remove(name)
+
+    def sync(self) -> None:
+        with self._mutex:
+            self._env._call("dir_sync", self.path)
+            self._inner.sync()
+
+    def lock(self, name: str) -> FileLock:
+        with self._mutex:
+            self._call("lock", name)
+            return self._inner.lock(name)
+
+    def subdirectory(self, name: str, create: bool = False) -> Directory:
+        with self._mutex:
+            self._call("subdirectory", name)
+            return _FaultyDirectory(self._env, self._inner.subdirectory(name, create))
+
+    def _call(self, call: str, name: str) -> None:
+        self._env._call(call, os.path.join(self.path, name))
+
+
+class _FaultyRandomAccessFile(RandomAccessFile):
+    def __init__(self, env: FaultyEnv, inner: RandomAccessFile) -> None:
+        self._env = env
+        self._inner = inner
+        self.path = inner.path
+        self.size = inner.size
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def read(self, offset: int, length: int) -> bytes:
+        with self._env._mutex:
+            self._env._call("read", self.path)
+            return self._inner.read(offset, length)
+
+
+class _FaultyWritableFile(WritableFile):
+    def __init__(self, env: FaultyEnv, inner: MemoryWritableFile) -> None:
+        self._env = env
+        self._inner = inner
+        self._mutex = env._mutex
+        self.path = inner.path
+        self.offset = inner.offset
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def append(self, data: bytes) -> None:
+        with self._mutex:
+            fault = self._env._strike("append")
+            written = data if fault is None else data[: len(data) // 2] if fault.short else b""
+            self._inner.append(written)
+            self.offset = self._inner.offset
+            if fault is not None:
+                raise fault.error(self.path)
+
+    def size(self) -> int:
+        with self._mutex:
+            self._env._call("file_size", self.path)
+            return self._inner.size()
+
+    def truncate(self, length: int) -> None:
+        with self._mutex:
+            self._env._call("truncate", self.path)
+            self._inner.truncate(length)
+            self.offset = self._inner.offset
+
+    def sync(self) -> None:
+        with self._mutex:
+            fault = self._env._strike("sync")
+            if fault is None:
+                self._inner.sync()
+                return
+            file = self._inner.file
+            assert isinstance(file, _File)
+            file.doom()
+            raise fault.error(self.path)

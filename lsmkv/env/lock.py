@@ -1,0 +1,248 @@
+"""The lock on a local store: one owner, whether that is lsmkv or LevelDB.
+
+LevelDB takes a POSIX record lock (``fcntl``) on the whole of the file ``LOCK``.  Such a lock has a
+hole: it belongs to the process, so a second open in the same process gets it again, and closing
+*any* descriptor of the file drops it.  Linux's open file description (OFD) locks conflict with
+POSIX ones, belong to one descriptor, and have no such hole: they are used wherever the kernel
+knows them.  Elsewhere the POSIX lock is taken, and the table below has to stand in.
+
+What no lock on a file can see is that the file was unlinked and made anew: the second file locks
+just as well.  Two guards make that hole small: the name is compared with the descriptor after
+locking, and the table refuses a second owner of one *directory* inside this process.  Between
+processes, ``LOCK`` must not be unlinked while somebody may hold it.
+
+The owner writes its process id into ``LOCK`` (LevelDB never reads the file), because the kernel
+does not tell who holds an OFD lock.  It is for messages only: no decision rests on it, and an
+error in writing it is ignored.  It is taken out again on release, so that the directory looks as
+LevelDB left it and a released lock names nobody.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import sys
+import threading
+from collections.abc import Callable
+
+from lsmkv.env.base import FileLock
+from lsmkv.errors import LockedError
+
+try:
+    import fcntl
+except ImportError:  # Windows: opening a directory is refused before a lock is asked for
+    fcntl = None  # type: ignore[assignment]
+
+_LINUX = sys.platform.startswith("linux")
+# The numbers are the same on every Linux; an interpreter built against old headers lacks the names.
+_OFD_GETLK: int = getattr(fcntl, "F_OFD_GETLK", 36)
+_OFD_SETLK: int = getattr(fcntl, "F_OFD_SETLK", 37)
+HAS_OFD_LOCKS = _LINUX
+"""Whether to try OFD locks at all; a kernel that refuses them gets a POSIX lock."""
+
+_HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
+_ATTEMPTS = 100
+_PID_DIGITS = 20
+_PID_LIMIT = 2**31
+
+_Key = tuple[int, int, str]
+
+
+class _Table:
+    """What this process holds: lock files and their directories, by device and inode.
+
+    The mutex is re-entrant, for a garbage collection inside it may finalize another lock.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """In a forked child nothing is held, and no other thread lives to release the mutex."""
+        self.mutex = threading.RLock()
+        self.keys: set[_Key] = set()
+
+
+_table = _Table()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_table.reset)
+
+
+class LocalFileLock(FileLock):
+    """A held lock.  Its directory should stay open for as long as the lock is held."""
+
+    _fd = -1
+
+    def __init__(self, fd: int, ofd: bool, keys: set[_Key]) -> None:
+        self._fd = fd
+        self._ofd = ofd
+        self._keys = keys
+        self._pid = os.getpid()
+
+    def close(self) -> None:
+        """Release the lock.  In a forked child only the child's descriptor is closed.
+
+        The lock is undone explicitly: a child that was forked meanwhile still holds the same open
+        file, and would keep an OFD lock alive.  The child itself must not undo anything, for the
+        lock is its parent's.
+        """
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        if os.getpid() != self._pid:
+            os.close(fd)
+            return
+        with _table.mutex:
+            try:
+                _write_pid(fd, b"")
+                _set_lock(fd, self._ofd, fcntl.F_UNLCK)
+            finally:
+                _table.keys -= self._keys
+                os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def take_lock(
+    directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
+) -> LocalFileLock:
+    """Lock the file ``name`` of the directory open as the descriptor ``directory``.
+
+    ``open_file`` opens it for reading and writing, making it if need be; ``path`` is for messages.
+    ``LockedError`` if anybody holds it; never waits.
+    """
+    with _table.mutex:
+        home = os.fstat(directory)
+        home_key = (home.st_dev, home.st_ino, name)
+        for _ in range(_ATTEMPTS):
+            # Before the file is opened: where locks are POSIX, closing it again would drop ours.
+            if home_key in _table.keys or _key_of(directory, name) in _table.keys:
+                raise LockedError(path, os.getpid())
+            fd = open_file()
+            try:
+                ofd = _lock(fd, ofd, path)
+                key = _file_key(os.fstat(fd))
+                if key == _key_of(directory, name):
+                    keys = {home_key, key}
+                    lock = LocalFileLock(fd, ofd, keys)
+                    fd = -1
+                    _table.keys |= keys
+                    _write_pid(lock._fd, b"%d" % os.getpid())
+                    return lock
+                _set_lock(fd, ofd, fcntl.F_UNLCK)
+            finally:
+                if fd >= 0:
+                    os.close(fd)
+        raise LockedError(path)
+
+
+def _key_of(directory: int, name: str) -> _Key | None:
+    try:
+        return _file_key(os.stat(name, dir_fd=directory, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+
+
+def _file_key(status: os.stat_result) -> _Key:
+    return status.st_dev, status.st_ino, ""
+
+
+def _lock(fd: int, ofd: bool, path: str) -> bool:
+    """Take the lock; whether it is an OFD lock."""
+    try:
+        try:
+            _set_lock(fd, ofd, fcntl.F_WRLCK)
+        except OSError as error:
+            if not ofd or error.errno != errno.EINVAL:
+                raise
+            ofd = False  # a kernel without OFD locks
+            _set_lock(fd, ofd, fcntl.F_WRLCK)
+    except OSError as error:
+        if error.errno in _HELD_ELSEWHERE:
+            raise LockedError(path, _holder(fd, ofd)) from None
+        error.filename = path
+        raise
+    return ofd
+
+
+def _set_lock(fd: int, ofd: bool, kind: int) -> None:
+    """Lock or unlock the whole file, as LevelDB does; never waits."""
+    if ofd:
+        fcntl.fcntl(fd, _OFD_SETLK, _pack_flock(kind))
+    elif kind == fcntl.F_UNLCK:
+        fcntl.lockf(fd, fcntl.LOCK_UN)
+    else:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _pack_flock(kind: int) -> bytes:
+    """C's ``struct flock`` for the whole file."""
+    if _LINUX:
+        return struct.pack("@hhqqi0q", kind, os.SEEK_SET, 0, 0, 0)
+    return struct.pack("@qqihh0q", 0, 0, 0, kind, os.SEEK_SET)
+
+
+def _unpack_flock(answer: bytes) -> tuple[int, int]:
+    """``(kind, pid)`` out of a ``struct flock``."""
+    if _LINUX:
+        kind, _, _, _, pid = struct.unpack("@hhqqi0q", answer)
+    else:
+        _, _, pid, kind, _ = struct.unpack("@qqihh0q", answer)
+    return kind, pid
+
+
+def _holder(fd: int, ofd: bool) -> int | None:
+    """Who holds the lock that was refused just now, as far as that can be known."""
+    try:
+        answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
+    except OSError:
+        return _written_pid(fd)
+    kind, pid = _unpack_flock(answer)
+    if kind == fcntl.F_UNLCK:  # released in between
+        return None
+    if pid == -1:  # an OFD lock: some lsmkv, which wrote its pid
+        return _written_pid(fd)
+    return pid if pid > 0 else None  # 0: a process of another pid namespace
+
+
+def _written_pid(fd: int) -> int | None:
+    """The pid that the owner wrote, unless it cannot be the owner's: a dead process, or this one.
+
+    An owner that has only just locked the file has not replaced yet what a killed one left.
+    """
+    try:
+        content = os.pread(fd, _PID_DIGITS + 1, 0)
+    except OSError:
+        return None
+    if not content.isdigit() or len(content) > _PID_DIGITS:  # bytes.isdigit knows ASCII only
+        return None
+    pid = int(content)
+    return pid if 0 < pid < _PID_LIMIT and pid != os.getpid() and _alive(pid) else None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _write_pid(fd: int, content: bytes) -> None:
+    """Replace what is in the lock file, if that is plainly a lock file's content.
+
+    A file with more names than one, or with more in it than a pid, may be somebody's data that a
+    hostile directory calls ``LOCK``: it is locked, but never written.
+    """
+    try:
+        status = os.fstat(fd)
+        if status.st_nlink <= 1 and status.st_size <= _PID_DIGITS:
+            os.ftruncate(fd, 0)
+            if content:
+                os.pwrite(fd, content, 0)
+    except OSError:
+        return  # a full disk must not keep a store from opening: the pid is for messages

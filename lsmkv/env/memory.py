@@ -1,0 +1,326 @@
+"""A file system in memory, for ``:memory:`` stores and for tests.
+
+It answers and fails as the local one does: the same exceptions with the same ``errno``, a removed
+file stays readable through the handles that are open on it, and a store has one owner.  Paths are
+looked up from one root, whether they begin with a slash or not.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import threading
+
+from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile, check_name
+from lsmkv.errors import LockedError
+
+
+class MemoryFile:
+    """A file's content, whatever names and handles it has."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+
+    def append(self, data: bytes) -> None:
+        """Add bytes at the end."""
+        self.data += data
+
+    def truncate(self, length: int) -> None:
+        """Keep the first ``length`` bytes."""
+        del self.data[length:]
+
+    def sync(self) -> None:
+        """Nothing is more durable than memory can be."""
+
+
+class MemoryFolder:
+    """A directory's names, whatever handles it has.
+
+    Names change through the methods alone, so that a derived class sees every change.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[str, MemoryNode] = {}
+        self.locked: set[str] = set()
+        self.removed = False
+
+    def new_file(self) -> MemoryFile:
+        """A file that has no name yet."""
+        return MemoryFile()
+
+    def new_folder(self) -> MemoryFolder:
+        """A directory that has no name yet."""
+        return MemoryFolder()
+
+    def link(self, name: str, node: MemoryNode) -> None:
+        """Give a file or directory its first name."""
+        self.entries[name] = node
+
+    def unlink(self, name: str) -> None:
+        """Take away a name that is there."""
+        del self.entries[name]
+
+    def move(self, old: str, new: str) -> None:
+        """Replace a name that is there by another one."""
+        self.entries[new] = self.entries.pop(old)
+
+    def sync(self) -> None:
+        """Make all changes of names durable; see :meth:`MemoryFile.sync`."""
+
+    def confirm(self, name: str) -> None:
+        """Make one name durable."""
+
+
+MemoryNode = MemoryFile | MemoryFolder
+
+
+class _Handle:
+    """What all handles share: a path for messages, the file system's mutex, and being closed."""
+
+    path = ""
+
+    def __init__(self, path: str, mutex: threading.RLock) -> None:
+        self.path = path
+        self._mutex = mutex
+        self._open = True
+
+    def close(self) -> None:
+        self._open = False
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise _error(errno.EBADF, self.path)
+
+
+class MemoryRandomAccessFile(_Handle, RandomAccessFile):
+    """A file of a :class:`MemoryEnv`, open for reading."""
+
+    def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile) -> None:
+        super().__init__(path, mutex)
+        self._file = file
+        self.size = len(file.data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        with self._mutex:
+            self._check_open()
+            if offset < 0 or length < 0:
+                raise _error(errno.EINVAL, self.path)
+            with memoryview(self._file.data) as view:
+                return bytes(view[offset : offset + length])
+
+
+class MemoryWritableFile(_Handle, WritableFile):
+    """A file of a :class:`MemoryEnv`, open for writing."""
+
+    def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile) -> None:
+        super().__init__(path, mutex)
+        self.file = file
+        self.offset = len(file.data)
+
+    def append(self, data: bytes) -> None:
+        with self._mutex:
+            self._check_open()
+            self.file.append(data)
+            self.offset += len(data)
+
+    def size(self) -> int:
+        with self._mutex:
+            self._check_open()
+            return len(self.file.data)
+
+    def truncate(self, length: int) -> None:
+        with self._mutex:
+            size = self.size()
+            if not 0 <= length <= size:
+                raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
+            self.file.truncate(length)
+            self.offset = length
+
+    def sync(self) -> None:
+        with self._mutex:
+            self._check_open()
+            self.file.sync()
+
+
+class MemoryFileLock(_Handle, FileLock):
+    """A held lock of a :class:`MemoryEnv`; given up when it is forgotten, too."""
+
+    def __init__(self, path: str, mutex: threading.RLock, folder: MemoryFolder, name: str) -> None:
+        super().__init__(path, mutex)
+        self._folder = folder
+        self._name = name
+        folder.locked.add(name)
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._open:
+                self._open = False
+                self._folder.locked.discard(self._name)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class MemoryDirectory(_Handle, Directory):
+    """A directory of a :class:`MemoryEnv`."""
+
+    def __init__(self, path: str, mutex: threading.RLock, folder: MemoryFolder) -> None:
+        super().__init__(path, mutex)
+        self._folder = folder
+
+    def names(self) -> list[str]:
+        with self._mutex:
+            self._check_open()
+            return list(self._folder.entries)
+
+    def exists(self, name: str) -> bool:
+        check_name(name)
+        with self._mutex:
+            self._check_open()
+            return name in self._folder.entries
+
+    def size(self, name: str) -> int:
+        with self._mutex:
+            return len(self._file(name).data)
+
+    def open(self, name: str) -> MemoryRandomAccessFile:
+        with self._mutex:
+            return MemoryRandomAccessFile(self._path_of(name), self._mutex, self._file(name))
+
+    def create(self, name: str) -> MemoryWritableFile:
+        path = self._path_of(name)
+        with self._mutex:
+            self._check_open()
+            if name in self._folder.entries:
+                raise _error(errno.EEXIST, path)
+            return MemoryWritableFile(path, self._mutex, self._make_file(name))
+
+    def append_to(self, name: str) -> MemoryWritableFile:
+        with self._mutex:
+            return MemoryWritableFile(self._path_of(name), self._mutex, self._file(name))
+
+    def rename(self, old: str, new: str) -> None:
+        path, target = self._path_of(old), self._path_of(new)
+        with self._mutex:
+            self._file(old)
+            if isinstance(self._folder.entries.get(new), MemoryFolder):
+                raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path, None, target)
+            if old != new:
+                self._folder.move(old, new)
+
+    def remove(self, name: str) -> None:
+        with self._mutex:
+            self._file(name)
+            self._folder.unlink(name)
+
+    def sync(self) -> None:
+        with self._mutex:
+            self._check_open()
+            self._folder.sync()
+
+    def lock(self, name: str) -> FileLock:
+        path = self._path_of(name)
+        with self._mutex:
+            self._check_open()
+            if name in self._folder.locked:
+                raise LockedError(path, os.getpid())
+            if name in self._folder.entries:
+                self._file(name)
+            else:
+                self._make_file(name)
+            return MemoryFileLock(path, self._mutex, self._folder, name)
+
+    def subdirectory(self, name: str, create: bool = False) -> MemoryDirectory:
+        path = self._path_of(name)
+        with self._mutex:
+            self._check_open()
+            folder = _step(self._folder, name, path, create and not self._folder.removed)
+            return MemoryDirectory(path, self._mutex, folder)
+
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self.path, check_name(name))
+
+    def _file(self, name: str) -> MemoryFile:
+        """The file of this name; the local file system's error if there is none."""
+        path = self._path_of(name)
+        self._check_open()
+        node = self._folder.entries.get(name)
+        if node is None:
+            raise _error(errno.ENOENT, path)
+        if isinstance(node, MemoryFolder):
+            raise _error(errno.EISDIR, path)
+        return node
+
+    def _make_file(self, name: str) -> MemoryFile:
+        if self._folder.removed:
+            raise _error(errno.ENOENT, self._path_of(name))
+        file = self._folder.new_file()
+        self._folder.link(name, file)
+        return file
+
+
+class MemoryEnv(Env):
+    """A file system in memory.  Its directories live as long as it does; nothing is shared between
+    two of them.
+    """
+
+    def __init__(self, root: MemoryFolder | None = None) -> None:
+        self._root = MemoryFolder() if root is None else root
+        self.mutex = threading.RLock()
+        """Held in every call on this file system; hold it to do several at once."""
+
+    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
+        """Open a directory, making the last part of its path if ``create`` asks.
+
+        The root is always there.
+        """
+        parts = _parts(path)
+        with self.mutex:
+            folder = self._root
+            for index, name in enumerate(parts):
+                folder = _step(folder, name, path, create and index == len(parts) - 1)
+            return MemoryDirectory(path, self.mutex, folder)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory; ``OSError`` with ``ENOTEMPTY`` if it is not."""
+        parts = _parts(path)
+        with self.mutex:
+            if not parts:
+                raise _error(errno.EBUSY, path)
+            parent = self._root
+            for name in parts[:-1]:
+                parent = _step(parent, name, path, False)
+            folder = _step(parent, parts[-1], path, False)
+            if folder.entries:
+                raise _error(errno.ENOTEMPTY, path)
+            folder.removed = True
+            parent.unlink(parts[-1])
+
+
+def _error(code: int, path: str) -> OSError:
+    """The exception that the local file system raises for this ``errno``."""
+    return OSError(code, os.strerror(code), path)
+
+
+def _parts(path: str) -> list[str]:
+    if not path:
+        raise _error(errno.ENOENT, path)
+    if "\0" in path:
+        raise ValueError("embedded null byte in a path")
+    return [part for part in posixpath.normpath("/" + path).split("/") if part]
+
+
+def _step(folder: MemoryFolder, name: str, path: str, create: bool) -> MemoryFolder:
+    """The directory of this name inside another one."""
+    node = folder.entries.get(name)
+    if node is None:
+        if not create:
+            raise _error(errno.ENOENT, path)
+        node = folder.new_folder()
+        folder.link(name, node)
+    if not isinstance(node, MemoryFolder):
+        raise _error(errno.ENOTDIR, path)
+    if create:
+        folder.confirm(name)
+    return node
