@@ -1,0 +1,191 @@
+"""Every setting of a store, under LevelDB's name and with LevelDB's default.
+
+Two defaults differ: checksums are always verified, and filters are on (10 bits a key).  The table
+wing and the db wing share this one record; what a caller of ``lsmkv.DB`` gives as keywords is
+checked here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from lsmkv.env.base import Env
+from lsmkv.env.local import LocalEnv
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.policy import FilterPolicy
+from lsmkv.util.cache import LRUCache
+from lsmkv.util.comparator import (
+    BYTEWISE,
+    CallableComparator,
+    Comparator,
+    equal_means_identical,
+)
+from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, SNAPPY, compression_type
+
+FilterLayout = Literal["block", "table", "both"]
+Compression = Literal["snappy", "zstd", "none"]
+
+L0_COMPACTION_TRIGGER = 4
+L0_SLOWDOWN_WRITES_TRIGGER = 8
+L0_STOP_WRITES_TRIGGER = 12
+MAX_MEM_COMPACT_LEVEL = 2
+
+KIB = 1024
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings that an open store goes by.  Sizes are in bytes."""
+
+    comparator: Comparator = BYTEWISE
+    create_if_missing: bool = False
+    error_if_exists: bool = False
+    paranoid_checks: bool = False
+    """Refuse to open a store whose log is damaged, where the default keeps what is before it."""
+    write_buffer_size: int = 4 * MIB
+    """A memtable of this size, counted as LevelDB's arena is, becomes a table."""
+    max_open_files: int = 1000
+    """Descriptors: all but ten of them for tables that are kept open."""
+    block_cache: LRUCache[tuple[int, int], Any] | None = None
+    """Decoded blocks; may be shared by several stores.  None caches nothing."""
+    block_size: int = 4 * KIB
+    block_restart_interval: int = 16
+    max_file_size: int = 2 * MIB
+    compression: int = SNAPPY
+    """The type byte of a block's codec: see :mod:`lsmkv.util.compression`."""
+    zstd_compression_level: int = 1
+    reuse_logs: bool = False
+    filter_policy: FilterPolicy | None = None
+    filter_layout: FilterLayout = "block"
+    seek_compaction: bool = True
+    """Whether lookups that read blocks in vain may start a compaction."""
+    max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
+    """No block may be larger than this once decompressed."""
+    env: Env | None = None
+
+
+def make_options(
+    *,
+    create_if_missing: bool = False,
+    error_if_exists: bool = False,
+    paranoid_checks: bool = False,
+    write_buffer_size: int | None = None,
+    max_open_files: int | None = None,
+    lru_cache_size: int | None = None,
+    block_cache: LRUCache[tuple[int, int], Any] | None = None,
+    block_size: int | None = None,
+    block_restart_interval: int | None = None,
+    max_file_size: int | None = None,
+    compression: Compression | None = "snappy",
+    zstd_compression_level: int = 1,
+    bloom_filter_bits: int | None = None,
+    filter_policy: FilterPolicy | None = None,
+    filter_layout: FilterLayout = "block",
+    comparator: Comparator | Callable[[bytes, bytes], int] | None = None,
+    comparator_name: str | bytes | None = None,
+    reuse_logs: bool = False,
+    seek_compaction: bool = True,
+    max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES,
+    env: Env | None = None,
+) -> Options:
+    """The options for these keywords, checked.
+
+    ``TypeError`` and ``ValueError`` say which setting is wrong and what it takes.  Sizes that
+    LevelDB holds to a range are held to one here too: the upper ends are LevelDB's, the lower ones
+    are smaller, for small machines and for tests.
+    """
+    order = _comparator(comparator, comparator_name)
+    if filter_layout not in ("block", "table", "both"):
+        raise ValueError(f"filter_layout is 'block', 'table' or 'both', not {filter_layout!r}")
+    if env is not None and not isinstance(env, Env):
+        raise TypeError(f"env must derive from lsmkv.env.base.Env, not {type(env).__name__}")
+    cache_size = _size("lru_cache_size", lru_cache_size, 8 * MIB)
+    if block_cache is None and cache_size > 0:
+        block_cache = LRUCache(cache_size)
+    return Options(
+        comparator=order,
+        create_if_missing=bool(create_if_missing),
+        error_if_exists=bool(error_if_exists),
+        paranoid_checks=bool(paranoid_checks),
+        write_buffer_size=_clip(
+            _size("write_buffer_size", write_buffer_size, 4 * MIB), KIB, 1024 * MIB
+        ),
+        max_open_files=_clip(_size("max_open_files", max_open_files, 1000), 20, 50000),
+        block_cache=block_cache,
+        block_size=_clip(_size("block_size", block_size, 4 * KIB), 64, 4 * MIB),
+        block_restart_interval=max(
+            1, _size("block_restart_interval", block_restart_interval, 16)
+        ),
+        max_file_size=_clip(_size("max_file_size", max_file_size, 2 * MIB), KIB, 1024 * MIB),
+        compression=compression_type(compression),
+        zstd_compression_level=_size("zstd_compression_level", zstd_compression_level, 1),
+        reuse_logs=bool(reuse_logs),
+        filter_policy=_filter_policy(bloom_filter_bits, filter_policy, order),
+        filter_layout=filter_layout,
+        seek_compaction=bool(seek_compaction),
+        max_block_bytes=_size("max_block_bytes", max_block_bytes, DEFAULT_MAX_BLOCK_BYTES),
+        env=env,
+    )
+
+
+def local_env() -> Env:
+    """The env of a store that was given none."""
+    return LocalEnv()
+
+
+def _size(name: str, value: int | None, default: int) -> int:
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name} cannot be negative: {value}")
+    return value
+
+
+def _clip(value: int, low: int, high: int) -> int:
+    return max(low, min(high, value))
+
+
+def _comparator(
+    comparator: Comparator | Callable[[bytes, bytes], int] | None, name: str | bytes | None
+) -> Comparator:
+    if isinstance(name, bytes):
+        name = name.decode("utf-8")
+    if comparator is None:
+        if name is not None:
+            raise ValueError("comparator_name is given without a comparator")
+        return BYTEWISE
+    if hasattr(comparator, "compare"):
+        given = cast(Comparator, comparator)
+        if name is not None and name != given.name:
+            raise ValueError(f"comparator_name is {name!r}, the comparator says {given.name!r}")
+        return given
+    if not callable(comparator):
+        raise TypeError(
+            "comparator must be a function of two keys, or an object with the members of"
+            f" lsmkv.Comparator, not {type(comparator).__name__}"
+        )
+    if name is None:
+        raise ValueError("a comparator function needs a comparator_name, which is kept on disk")
+    return CallableComparator(comparator, name)
+
+
+def _filter_policy(
+    bits: int | None, policy: FilterPolicy | None, order: Comparator
+) -> FilterPolicy | None:
+    if policy is not None:
+        if bits is not None:
+            raise ValueError("give bloom_filter_bits or filter_policy, not both")
+        for member in ("name", "create_filter", "key_may_match"):
+            if not hasattr(policy, member):
+                raise TypeError(f"filter_policy lacks {member!r}: see lsmkv.FilterPolicy")
+        return policy
+    if bits is None:
+        # A comparator that calls different bytes equal would get wrong misses from a hash.
+        return BloomFilterPolicy(10) if equal_means_identical(order) else None
+    bits = _size("bloom_filter_bits", bits, 10)
+    return BloomFilterPolicy(bits) if bits > 0 else None

@@ -1,0 +1,225 @@
+"""Counters: what the engine did, as plain numbers.
+
+Counters only ever grow while a store is open.  They are exact when one thread uses the store;
+under several, an increment may on rare occasions be lost, never invented.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+NUM_LEVELS = 7
+"""Levels 0 to 6, as LevelDB has them."""
+
+
+class ReadCounters:
+    """What lookups and scans did to the tables of one level."""
+
+    __slots__ = (
+        "block_cache_hits",
+        "blocks_read",
+        "bytes_read",
+        "filter_false_positives",
+        "filter_negatives",
+        "filters_asked",
+        "tables_asked",
+    )
+
+    def __init__(self) -> None:
+        self.tables_asked = 0
+        """Tables whose key range covered a key that was looked up."""
+        self.filters_asked = 0
+        self.filter_negatives = 0
+        """Filters that said no: each saved a data block."""
+        self.filter_false_positives = 0
+        """Filters that said maybe for a key that the block did not hold."""
+        self.blocks_read = 0
+        """Data blocks read from the file: one ``pread`` each, served by disk or by the OS."""
+        self.bytes_read = 0
+        """Bytes of those blocks as stored, trailers included."""
+        self.block_cache_hits = 0
+        """Data blocks found in lsmkv's own block cache."""
+
+    @property
+    def filter_positives(self) -> int:
+        """Filters that said maybe."""
+        return self.filters_asked - self.filter_negatives
+
+
+class CompactionCounters:
+    """What compactions into one level did (a flush counts for the level that it lands on)."""
+
+    __slots__ = ("bytes_read", "bytes_written", "runs", "seconds")
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.seconds = 0.0
+        self.bytes_read = 0
+        self.bytes_written = 0
+
+    def add(self, seconds: float, bytes_read: int, bytes_written: int) -> None:
+        """One more run."""
+        self.runs += 1
+        self.seconds += seconds
+        self.bytes_read += bytes_read
+        self.bytes_written += bytes_written
+
+
+class Counters:
+    """All counters of one open store, as the engine keeps them."""
+
+    def __init__(self) -> None:
+        self.reads = [ReadCounters() for _ in range(NUM_LEVELS)]
+        self.compactions_into = [CompactionCounters() for _ in range(NUM_LEVELS)]
+        self.gets = 0
+        self.gets_found = 0
+        self.gets_from_memory = 0
+        self.iterators = 0
+        self.tables_opened = 0
+        self.metadata_reads = 0
+        self.metadata_bytes_read = 0
+        self.writes = 0
+        self.operations = 0
+        self.user_bytes = 0
+        self.log_bytes = 0
+        self.log_writes = 0
+        self.log_syncs = 0
+        self.slowdowns = 0
+        self.stalls = 0
+        self.stall_seconds = 0.0
+        self.flushes = 0
+        self.flush_bytes = 0
+        self.compactions = 0
+        self.trivial_moves = 0
+        self.seek_compactions = 0
+        self.compaction_bytes_read = 0
+        self.compaction_bytes_written = 0
+
+
+@dataclass(frozen=True)
+class LevelStats:
+    """One level: what it holds, and what was done to it since the store was opened."""
+
+    level: int
+    files: int
+    bytes: int
+    tables_asked: int
+    """Lookups that found the level to cover their key."""
+    filters_asked: int
+    filter_negatives: int
+    filter_positives: int
+    filter_false_positives: int
+    blocks_read: int
+    """Data blocks read from files by lookups and iterators."""
+    bytes_read: int
+    block_cache_hits: int
+    compactions: int
+    compaction_seconds: float
+    compaction_bytes_read: int
+    compaction_bytes_written: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A store's counters at one moment: ``db.stats()``."""
+
+    levels: tuple[LevelStats, ...]
+    gets: int
+    gets_found: int
+    gets_from_memory: int
+    """Gets that a memtable answered, with a value or with a deletion."""
+    iterators: int
+    """Iterators opened."""
+    tables_opened: int
+    metadata_reads: int
+    """Reads of footers, indexes and filters: they happen when a table is opened."""
+    metadata_bytes_read: int
+    block_cache_bytes: int
+    """Bytes in the block cache now."""
+    memtable_bytes: int
+    """Size of the memtables now, counted as for ``write_buffer_size``."""
+    writes: int
+    """Batches written; a put or a delete is a batch of one."""
+    operations: int
+    """Puts and deletions in them."""
+    user_bytes: int
+    """Bytes of their keys and values."""
+    log_bytes: int
+    log_writes: int
+    """Writes to the log: fewer than batches when several threads write."""
+    log_syncs: int
+    slowdowns: int
+    """Writes held up for a millisecond, for level 0 to thin out."""
+    stalls: int
+    """Writes that waited for a flush or a compaction."""
+    stall_seconds: float
+    flushes: int
+    flush_bytes: int
+    compactions: int
+    trivial_moves: int
+    """Compactions that only moved a file down a level."""
+    seek_compactions: int
+    """Compactions that lookups called for."""
+    compaction_bytes_read: int
+    compaction_bytes_written: int
+
+    @property
+    def blocks_read(self) -> int:
+        """Data blocks read from files by lookups and iterators, all levels."""
+        return sum(level.blocks_read for level in self.levels)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of those blocks."""
+        return sum(level.bytes_read for level in self.levels)
+
+    @property
+    def block_cache_hits(self) -> int:
+        """Data blocks found in the block cache, all levels."""
+        return sum(level.block_cache_hits for level in self.levels)
+
+    @property
+    def filters_asked(self) -> int:
+        """Filters asked, all levels."""
+        return sum(level.filters_asked for level in self.levels)
+
+    @property
+    def filter_negatives(self) -> int:
+        """Filters that said no, all levels."""
+        return sum(level.filter_negatives for level in self.levels)
+
+    @property
+    def filter_false_positives(self) -> int:
+        """Filters that said maybe in vain, all levels."""
+        return sum(level.filter_false_positives for level in self.levels)
+
+    @property
+    def write_amplification(self) -> float:
+        """Bytes written to log and tables, per byte that the user wrote; 0.0 before the first."""
+        if self.user_bytes == 0:
+            return 0.0
+        written = self.log_bytes + self.flush_bytes + self.compaction_bytes_written
+        return written / self.user_bytes
+
+    @property
+    def read_amplification(self) -> float:
+        """Data blocks searched per Get and iterator, cached ones included; 0.0 before the first."""
+        reads = self.gets + self.iterators
+        return (self.blocks_read + self.block_cache_hits) / reads if reads else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON: every field, and every property by its name."""
+        plain = asdict(self)
+        for name in (
+            "blocks_read",
+            "bytes_read",
+            "block_cache_hits",
+            "filters_asked",
+            "filter_negatives",
+            "filter_false_positives",
+            "write_amplification",
+            "read_amplification",
+        ):
+            plain[name] = getattr(self, name)
+        return plain

@@ -1,0 +1,238 @@
+"""A block: sorted entries with shared prefixes, and restart points to search by.
+
+An entry is ``varint32 shared, varint32 unshared, varint32 value length, key suffix, value``; its
+key is the first ``shared`` bytes of the key before it, then the suffix.  At a restart point (every
+16th entry of a data block, every entry of an index) the key is whole.  After the entries stand the
+restart points' offsets and their number, each a fixed32.
+
+Source: LevelDB, ``table/block_builder.cc``, ``table/block.cc``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lsmkv.errors import CorruptionError
+from lsmkv.util.coding import decode_fixed32, decode_varint32, encode_varint
+from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+# An entry of three bytes may share a prefix of megabytes, so a small block can stand for keys
+# beyond any memory.  The sum of the shared lengths in a block is therefore bounded; those that fit
+# one byte are not counted, as they cannot do harm.
+_LONG = 128
+
+
+class BlockBuilder:
+    """``(add* finish reset)*``; keys come in strictly rising order, which the caller sees to.
+
+    Once the keys of a block have shared ``max_shared`` bytes, the next ones are written whole.
+    No such block comes of LevelDB's default settings.
+    """
+
+    def __init__(self, restart_interval: int, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
+        if restart_interval < 1:
+            raise ValueError(f"restart_interval must be at least 1, not {restart_interval}")
+        self._restart_interval = restart_interval
+        self._max_shared = max_shared
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new block."""
+        self._buffer = bytearray()
+        self._restarts = [0]
+        self._since_restart = 0
+        self._interval = self._restart_interval  # 0 once every key has to be whole
+        self._shared_bytes = 0
+        self._last_key = b""
+        self._finished = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was added since the last reset."""
+        return not self._buffer
+
+    def size_estimate(self) -> int:
+        """Bytes that :meth:`finish` would return now: exact."""
+        return len(self._buffer) + 4 * len(self._restarts) + 4
+
+    def add(self, key: bytes, value: bytes) -> None:
+        """Append one entry.  O(len(key) + len(value))."""
+        if self._finished:
+            raise ValueError("add after finish: reset the builder first")
+        shared: i64 = 0
+        if self._since_restart < self._interval:
+            last = self._last_key
+            shorter: i64 = min(len(last), len(key))
+            while shared < shorter and last[shared] == key[shared]:
+                shared += 1
+        else:
+            self._restarts.append(len(self._buffer))
+            self._since_restart = 0
+        unshared: i64 = len(key) - shared
+        size: i64 = len(value)
+        buffer = self._buffer
+        if shared < 128 and unshared < 128 and size < 128:
+            buffer += bytes((shared, unshared, size))
+        else:
+            buffer += encode_varint(shared) + encode_varint(unshared) + encode_varint(size)
+            if shared >= _LONG:
+                self._shared_bytes += shared
+                if self._shared_bytes > self._max_shared:
+                    self._interval = 0
+        buffer += key[shared:]
+        buffer += value
+        self._last_key = key
+        self._since_restart += 1
+
+    def finish(self) -> bytes:
+        """The block's bytes."""
+        if self._finished:
+            raise ValueError("finish twice: reset the builder first")
+        self._finished = True
+        restarts = [restart.to_bytes(4, "little") for restart in self._restarts]
+        restarts.append(len(restarts).to_bytes(4, "little"))
+        return bytes(self._buffer) + b"".join(restarts)
+
+
+class Block:
+    """The reader of one block.  Bounds are checked as bytes are used: damage never goes further."""
+
+    __slots__ = ("_data", "_end", "_max_shared", "_restarts")
+
+    def __init__(self, data: bytes, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
+        """``data`` is the block without its trailer; :class:`CorruptionError` if it holds none.
+
+        A block is damaged, too, if its keys go on sharing after ``max_shared`` bytes.
+        """
+        count = decode_fixed32(data, len(data) - 4)
+        if count > (len(data) - 4) // 4:
+            raise CorruptionError(f"{count} restart points do not fit the block", None, 0)
+        self._data = data
+        self._max_shared: i64 = max_shared
+        self._restarts: i64 = count
+        self._end: i64 = len(data) - 4 - 4 * count
+
+    def __len__(self) -> int:
+        """Bytes held, for a cache's charge."""
+        return len(self._data)
+
+    def seek(
+        self, target: bytes, compare: Callable[[bytes, bytes], int]
+    ) -> tuple[bytes, bytes] | None:
+        """The first entry whose key is >= ``target``, or None.
+
+        A binary search over the restart points, then a walk of at most one interval.
+        """
+        data = self._data
+        end = self._end
+        at: i64 = self._restart_before(target, compare)
+        key = b""
+        spent: i64 = 0
+        while at < end:
+            shared, unshared, size, at = self._header(at)
+            if shared > len(key):
+                raise CorruptionError("an entry shares more than the key before it has", None, at)
+            if shared >= _LONG:
+                spent = self._spend(spent, shared, at)
+            key = key[:shared] + data[at : at + unshared]
+            at += unshared
+            if compare(key, target) >= 0:
+                return key, data[at : at + size]
+            at += size
+        return None
+
+    def entries(
+        self, target: bytes | None = None, compare: Callable[[bytes, bytes], int] | None = None
+    ) -> tuple[list[bytes], list[bytes]]:
+        """All keys and all values, in order; two lists of one length.
+
+        With a target (and the order), reading starts at the last restart point before it, so that
+        some entries below the target may come first.
+        """
+        data = self._data
+        end = self._end
+        at: i64 = 0
+        if target is not None and compare is not None:
+            at = self._restart_before(target, compare)
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        key = b""
+        spent: i64 = 0
+        while at < end:
+            shared: i64 = data[at]
+            unshared: i64 = 128
+            size: i64 = 128
+            if at + 3 <= end:
+                unshared = data[at + 1]
+                size = data[at + 2]
+            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
+                at += 3
+            else:
+                shared, unshared, size, at = self._header(at)
+                if shared >= _LONG:
+                    spent = self._spend(spent, shared, at)
+            if shared > len(key):
+                raise CorruptionError("an entry shares more than the key before it has", None, at)
+            key = key[:shared] + data[at : at + unshared]
+            at += unshared
+            keys.append(key)
+            values.append(data[at : at + size])
+            at += size
+        return keys, values
+
+    def restart_points(self) -> list[int]:
+        """Offsets of the entries whose keys are whole."""
+        return [self._restart(index) for index in range(self._restarts)]
+
+    def _restart(self, index: i64) -> i64:
+        at = self._end + 4 * index
+        offset: i64 = decode_fixed32(self._data, at)
+        if offset > self._end or (offset == self._end and self._end > 0):
+            raise CorruptionError("a restart point beyond the entries", None, at)
+        return offset
+
+    def _restart_before(self, target: bytes, compare: Callable[[bytes, bytes], int]) -> i64:
+        """Offset of the last restart point whose key is < ``target``; of the first if none is."""
+        if self._restarts == 0 or self._end == 0:
+            return 0
+        low: i64 = 0
+        high: i64 = self._restarts - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            shared, unshared, _, at = self._header(self._restart(middle))
+            if shared != 0:
+                raise CorruptionError("a restart point whose key is not whole", None, at)
+            if compare(self._data[at : at + unshared], target) < 0:
+                low = middle
+            else:
+                high = middle - 1
+        return self._restart(low)
+
+    def _spend(self, spent: i64, shared: i64, at: i64) -> i64:
+        """The sum of the shared lengths so far."""
+        if spent > self._max_shared:
+            raise CorruptionError("keys that share more than a block may hold", None, at)
+        return spent + shared
+
+    def _header(self, at: i64) -> tuple[i64, i64, i64, i64]:
+        """An entry's three lengths, and the offset of its key's suffix; all checked."""
+        data = self._data
+        end = self._end
+        if at + 3 <= end:
+            a: i64 = data[at]
+            b: i64 = data[at + 1]
+            c: i64 = data[at + 2]
+            if (a | b | c) < 128:
+                if at + 3 + b + c > end:
+                    raise CorruptionError("an entry runs past the block", None, at)
+                return a, b, c, at + 3
+        shared, position = decode_varint32(data, at)
+        unshared, position = decode_varint32(data, position)
+        size, position = decode_varint32(data, position)
+        if position + unshared + size > end:
+            raise CorruptionError("an entry runs past the block", None, at)
+        return shared, unshared, size, position

@@ -1,0 +1,135 @@
+"""Writes a table: data blocks, filters, metaindex, index, footer, in file order.
+
+The layout is told in ``docs/format.md`` (source: LevelDB, ``table/table_builder.cc``).  For the
+same entries and options an uncompressed table is the one that LevelDB writes, byte for byte.
+"""
+
+from __future__ import annotations
+
+from lsmkv.env.base import WritableFile
+from lsmkv.options import Options
+from lsmkv.table.block import BlockBuilder
+from lsmkv.table.filter_block import (
+    BLOCK_FILTER_PREFIX,
+    TABLE_FILTER_PREFIX,
+    FilterBlockBuilder,
+)
+from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, Footer, seal_block
+from lsmkv.util.compression import NO_COMPRESSION
+
+_WRITE_CHUNK = 256 * 1024
+
+
+class TableBuilder:
+    """``add* finish``: feed entries in strictly rising order, then finish once.
+
+    The file is the caller's, to sync and close.  A table that is not wanted after all is simply
+    not finished.  After an error from the file the builder must not be used again.
+    """
+
+    def __init__(self, options: Options, file: WritableFile) -> None:
+        self._comparator = options.comparator
+        self._policy = options.filter_policy
+        self._compression = options.compression
+        self._zstd_level = options.zstd_compression_level
+        self._block_size = options.block_size
+        self._restart_interval = options.block_restart_interval
+        self._file = file
+        self._pending: list[bytes] = []  # sealed blocks that are not written yet
+        self._pending_bytes = 0
+        self._offset = 0
+        self._data_block = BlockBuilder(options.block_restart_interval, options.max_block_bytes)
+        self._index_block = BlockBuilder(1)
+        self._filter_block: FilterBlockBuilder | None = None
+        self._whole_table_keys: list[bytes] | None = None
+        if self._policy is not None:
+            if options.filter_layout != "table":
+                self._filter_block = FilterBlockBuilder(self._policy)
+                self._filter_block.start_block(0)
+            if options.filter_layout != "block":
+                self._whole_table_keys = []
+        self._last_key = b""
+        self._block_to_index: BlockHandle | None = None  # awaits the next key, for its separator
+        self._finished = False
+        self.num_entries = 0
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of the table so far; of the whole table once it is finished."""
+        return self._offset
+
+    def add(self, key: bytes, value: bytes) -> None:
+        """Append an entry.  ``ValueError`` if ``key`` does not sort after the one before it."""
+        if self._finished:
+            raise ValueError("add after finish")
+        if self.num_entries > 0 and self._comparator.compare(key, self._last_key) <= 0:
+            raise ValueError(f"keys out of order: {key!r} after {self._last_key!r}")
+        if self._block_to_index is not None:
+            separator = self._comparator.find_shortest_separator(self._last_key, key)
+            self._index_block.add(separator, self._block_to_index.encode())
+            self._block_to_index = None
+        if self._filter_block is not None:
+            self._filter_block.add_key(key)
+        if self._whole_table_keys is not None:
+            self._whole_table_keys.append(key)
+        self._last_key = key
+        self.num_entries += 1
+        self._data_block.add(key, value)
+        if self._data_block.size_estimate() >= self._block_size:
+            self._flush_data_block()
+
+    def finish(self) -> None:
+        """Write what is left, in the order of the file."""
+        if self._finished:
+            raise ValueError("finish twice")
+        self._flush_data_block()
+        self._finished = True
+        metaindex = self._write_block(self._write_filters(), self._compression)
+        if self._block_to_index is not None:
+            successor = self._comparator.find_short_successor(self._last_key)
+            self._index_block.add(successor, self._block_to_index.encode())
+        index = self._write_block(self._index_block.finish(), self._compression)
+        self._append(Footer(metaindex, index).encode())
+        self._write_out()
+
+    def _flush_data_block(self) -> None:
+        if self._data_block.empty:
+            return
+        self._block_to_index = self._write_block(self._data_block.finish(), self._compression)
+        self._data_block.reset()
+        if self._filter_block is not None:
+            self._filter_block.start_block(self._offset)
+
+    def _write_filters(self) -> bytes:
+        """Write the filters, and return the metaindex that names them."""
+        metaindex = BlockBuilder(self._restart_interval)
+        if self._policy is not None:
+            name = self._policy.name.encode()
+            if self._filter_block is not None:
+                handle = self._write_block(self._filter_block.finish(), NO_COMPRESSION)
+                metaindex.add(BLOCK_FILTER_PREFIX + name, handle.encode())
+            if self._whole_table_keys is not None:
+                contents = self._policy.create_filter(self._whole_table_keys)
+                handle = self._write_block(contents, NO_COMPRESSION)
+                metaindex.add(TABLE_FILTER_PREFIX + name, handle.encode())
+        return metaindex.finish()
+
+    def _write_block(self, raw: bytes, compression: int) -> BlockHandle:
+        stored = seal_block(raw, compression, self._zstd_level)
+        handle = BlockHandle(self._offset, len(stored) - BLOCK_TRAILER_SIZE)
+        self._append(stored)
+        return handle
+
+    def _append(self, data: bytes) -> None:
+        # Nobody reads a table before it is finished, so blocks go out many to a write.
+        self._offset += len(data)
+        self._pending.append(data)
+        self._pending_bytes += len(data)
+        if self._pending_bytes >= _WRITE_CHUNK:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        data = b"".join(self._pending)
+        self._pending = []
+        self._pending_bytes = 0
+        self._file.append(data)

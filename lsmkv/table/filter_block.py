@@ -1,0 +1,143 @@
+"""Filters inside a table: one per 2 KiB of file offset (LevelDB's), or one for the whole table.
+
+The filter block (source: LevelDB, ``table/filter_block.h``, ``doc/table_format.md``)::
+
+    filter 0 ... filter n-1          each made from the keys of the data blocks that start in
+                                     [i * 2 KiB, (i + 1) * 2 KiB) of the file
+    n fixed32                        where each filter starts
+    fixed32                          where this array starts
+    one byte                         11: the base is 2^11 bytes
+
+The whole-table filter is the policy's bytes alone.  It stands under its own metaindex entry, which
+LevelDB does not look for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from lsmkv.errors import CorruptionError
+from lsmkv.filter.policy import FilterPolicy, key_hasher
+from lsmkv.util.coding import decode_fixed32
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+FILTER_BASE_LG = 11
+
+BLOCK_FILTER_PREFIX = b"filter."
+TABLE_FILTER_PREFIX = b"fullfilter."
+"""Metaindex keys are these followed by the policy's name."""
+
+
+class FilterBlockBuilder:
+    """``(start_block add_key*)* finish``."""
+
+    def __init__(self, policy: FilterPolicy) -> None:
+        self._policy = policy
+        self._keys: list[bytes] = []
+        self._result = bytearray()
+        self._offsets: list[int] = []
+        self._finished = False
+
+    def start_block(self, block_offset: int) -> None:
+        """The next keys belong to the data block that starts at this offset, which never falls."""
+        if self._finished:
+            raise ValueError("start_block after finish")
+        index = block_offset >> FILTER_BASE_LG
+        if index < len(self._offsets):
+            raise ValueError(f"block offset {block_offset} lies before a block already started")
+        while index > len(self._offsets):
+            self._generate_filter()
+
+    def add_key(self, key: bytes) -> None:
+        """One key of the current block; a key added twice counts twice, as in LevelDB."""
+        self._keys.append(key)
+
+    def finish(self) -> bytes:
+        """The filter block's bytes."""
+        if self._finished:
+            raise ValueError("finish twice")
+        if self._keys:
+            self._generate_filter()
+        self._finished = True
+        array_offset = len(self._result)
+        for offset in self._offsets:
+            self._result += offset.to_bytes(4, "little")
+        self._result += array_offset.to_bytes(4, "little")
+        self._result.append(FILTER_BASE_LG)
+        return bytes(self._result)
+
+    def _generate_filter(self) -> None:
+        self._offsets.append(len(self._result))
+        if self._keys:
+            self._result += self._policy.create_filter(self._keys)
+            self._keys = []
+
+
+class FilterReader:
+    """Answers for one table.  Base of the two layouts; asked with a key and, if known, its hash."""
+
+    def __init__(self, policy: FilterPolicy) -> None:
+        self._policy = policy
+        self._hasher = key_hasher(policy)
+
+    def may_match(self, block_offset: int, key: bytes, key_hash: int) -> bool:
+        """False only if no data block at ``block_offset`` holds ``key``.
+
+        ``key_hash`` is the policy's hash of the key, or -1 if it was not taken.
+        """
+        return self._ask(self.filter_for(block_offset), key, key_hash)
+
+    def filter_for(self, block_offset: int) -> bytes | None:
+        """The policy's bytes that speak for the block; None where there are none to ask."""
+        return None
+
+    def _ask(self, filter_data: bytes | None, key: bytes, key_hash: int) -> bool:
+        if filter_data is None:
+            return True
+        if not filter_data:
+            return False  # no keys went into it
+        if key_hash >= 0 and self._hasher is not None:
+            return self._hasher.hash_may_match(key_hash, filter_data)
+        return self._policy.key_may_match(key, filter_data)
+
+
+class FilterBlockReader(FilterReader):
+    """Per-block filters, found by the block's start offset."""
+
+    def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
+        """Checks the offset array once, so that asking need not."""
+        super().__init__(policy)
+        size = len(contents)
+        if size < 5:
+            raise CorruptionError("filter block cut short", None, 0)
+        base_lg = contents[size - 1]
+        array = decode_fixed32(contents, size - 5)
+        if array > size - 5 or (size - 5 - array) % 4 != 0:
+            raise CorruptionError("filter offsets beyond the filter block", None, size - 5)
+        starts = [decode_fixed32(contents, at) for at in range(array, size - 4, 4)]
+        for first, second in itertools.pairwise(starts):
+            if first > second:
+                raise CorruptionError("filter offsets that fall", None, array)
+        self._contents = contents
+        self._starts = starts  # of each filter, and the end of the last
+        self._base_lg: i64 = base_lg
+
+    def filter_for(self, block_offset: int) -> bytes | None:
+        index: i64 = block_offset >> self._base_lg if self._base_lg < 63 else 0
+        if index + 1 >= len(self._starts):
+            return None  # a block that no filter speaks for may hold anything
+        return self._contents[self._starts[index] : self._starts[index + 1]]
+
+
+class TableFilterReader(FilterReader):
+    """One filter for every block of the table."""
+
+    def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
+        super().__init__(policy)
+        self._contents = contents
+
+    def filter_for(self, block_offset: int) -> bytes | None:
+        return self._contents

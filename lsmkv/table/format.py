@@ -1,0 +1,131 @@
+"""The fixed parts of a table file: block handle, block trailer, footer.
+
+The whole layout is told in ``docs/format.md`` (source: LevelDB, ``doc/table_format.md``).
+"""
+
+from __future__ import annotations
+
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.util.checksum import masked_crc32c
+from lsmkv.util.coding import decode_varint64, encode_varint
+from lsmkv.util.compression import NO_COMPRESSION, compress, decompress
+
+MAGIC = bytes.fromhex("57fb808b247547db")
+"""The last eight bytes of every table: ``0xdb4775248b80fb57``, little-endian."""
+
+BLOCK_TRAILER_SIZE = 5
+FOOTER_SIZE = 48
+
+
+class BlockHandle:
+    """Where a block lies: varint64 offset, varint64 size (the trailer of 5 bytes not counted)."""
+
+    __slots__ = ("offset", "size")
+
+    def __init__(self, offset: int, size: int) -> None:
+        self.offset = offset
+        self.size = size
+
+    def encode(self) -> bytes:
+        """2 to 20 bytes."""
+        return encode_varint(self.offset) + encode_varint(self.size)
+
+    @staticmethod
+    def decode(data: bytes, position: int = 0) -> tuple[BlockHandle, int]:
+        """The handle at ``position``, and the position after it."""
+        offset, position = decode_varint64(data, position)
+        size, position = decode_varint64(data, position)
+        return BlockHandle(offset, size), position
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, BlockHandle)
+            and self.offset == other.offset
+            and self.size == other.size
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.offset, self.size))
+
+    def __repr__(self) -> str:
+        return f"BlockHandle(offset={self.offset}, size={self.size})"
+
+
+class Footer:
+    """The last 48 bytes: metaindex handle, index handle, zeros up to 40, magic."""
+
+    __slots__ = ("index", "metaindex")
+
+    def __init__(self, metaindex: BlockHandle, index: BlockHandle) -> None:
+        self.metaindex = metaindex
+        self.index = index
+
+    def encode(self) -> bytes:
+        """Exactly 48 bytes."""
+        handles = self.metaindex.encode() + self.index.encode()
+        return handles.ljust(FOOTER_SIZE - len(MAGIC), b"\0") + MAGIC
+
+    @staticmethod
+    def decode(data: bytes) -> Footer:
+        """The footer in these 48 bytes; :class:`CorruptionError` without the magic."""
+        if len(data) != FOOTER_SIZE or data[-8:] != MAGIC:
+            raise CorruptionError("not a table: its footer has no magic number", None, 0)
+        metaindex, position = BlockHandle.decode(data[:-8])
+        index, _ = BlockHandle.decode(data[:-8], position)
+        return Footer(metaindex, index)
+
+
+def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
+    """A block as stored: content, type byte, masked CRC-32C of both.
+
+    It is kept uncompressed unless that saves more than an eighth, as LevelDB does.
+    """
+    stored = raw
+    kind = NO_COMPRESSION
+    if compression != NO_COMPRESSION:
+        packed = compress(raw, compression, zstd_level)
+        if len(packed) < len(raw) - len(raw) // 8:
+            stored = packed
+            kind = compression
+    body = stored + bytes([kind])
+    return body + masked_crc32c(body).to_bytes(4, "little")
+
+
+def open_block(stored: bytes, max_block_bytes: int) -> bytes:
+    """The inverse of :func:`seal_block`: the checksum is verified before anything else is done."""
+    end = len(stored) - 4
+    if end < 1:
+        raise CorruptionError("block cut short", None, 0)
+    body = stored[:end]
+    if masked_crc32c(body) != int.from_bytes(stored[end:], "little"):
+        raise CorruptionError("block checksum mismatch", None, 0)
+    kind = body[end - 1]
+    if kind == NO_COMPRESSION:
+        return body[: end - 1]
+    return decompress(body[: end - 1], kind, max_block_bytes)
+
+
+def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int) -> bytes:
+    """One block read from ``file`` with one ``read``, verified and decompressed.
+
+    Raises :class:`CorruptionError` with the file and the block's offset.
+    """
+    offset = handle.offset
+    length = handle.size + BLOCK_TRAILER_SIZE
+    if offset + length > file.size:
+        raise CorruptionError(f"a block of {handle.size} bytes beyond the end", file.path, offset)
+    stored = file.read(offset, length)
+    if len(stored) < length:
+        raise CorruptionError("block cut short", file.path, offset)
+    return unpack_block(stored, file.path, offset, max_block_bytes)
+
+
+def unpack_block(stored: bytes, path: str, offset: int, max_block_bytes: int) -> bytes:
+    """:func:`open_block`, with damage told by file and the block's offset."""
+    try:
+        return open_block(stored, max_block_bytes)
+    except CorruptionError as error:
+        raise CorruptionError(error.reason, path, offset) from None
+    except UnsupportedCompressionError as error:
+        raise UnsupportedCompressionError(f"{path}: {error} (at offset {offset})") from None

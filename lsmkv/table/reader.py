@@ -1,0 +1,373 @@
+"""Reads a table: :class:`Table` (source: LevelDB, ``table/table.cc``)."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.errors import CorruptionError
+from lsmkv.options import Options
+from lsmkv.stats import ReadCounters
+from lsmkv.table.block import Block
+from lsmkv.table.filter_block import (
+    BLOCK_FILTER_PREFIX,
+    TABLE_FILTER_PREFIX,
+    FilterBlockReader,
+    FilterReader,
+    TableFilterReader,
+)
+from lsmkv.table.format import (
+    BLOCK_TRAILER_SIZE,
+    FOOTER_SIZE,
+    BlockHandle,
+    Footer,
+    read_block,
+    unpack_block,
+)
+from lsmkv.util.comparator import sort_key
+
+RULED_OUT = 0
+"""A lookup's outcome: no data block was needed, the index or a filter knew."""
+FROM_CACHE = 1
+"""A lookup's outcome: one data block was searched, found in the block cache."""
+FROM_FILE = 2
+"""A lookup's outcome: one data block was read from the file and searched."""
+
+Entries = tuple[list[bytes], list[bytes]]
+"""Keys and values of neighbouring entries: two lists of one length."""
+
+_cache_ids = itertools.count()
+
+
+class Table:
+    """An open table.  Safe for many threads; immutable but for its file being closed.
+
+    The index is held decoded (one key and one handle for each data block), and so are the filters.
+    Neither the block cache nor any error message confuses two files that bear one number in turn:
+    each opening gets a cache id of its own.
+    """
+
+    def __init__(self, options: Options, file: RandomAccessFile) -> None:
+        """Read footer, index, metaindex and filters: 2 to 5 reads.  The file becomes the table's.
+
+        Raises :class:`CorruptionError` with file and offset.
+        """
+        self._file = file
+        self._comparator = options.comparator
+        self._compare = options.comparator.compare
+        self._sort_key = sort_key(options.comparator)
+        self._cache = options.block_cache
+        self._max_block_bytes = options.max_block_bytes
+        self._id: int = next(_cache_ids)
+        self.metadata_reads = 0
+        """Reads that opening took."""
+        self.metadata_bytes = 0
+        """Bytes that they returned."""
+        footer = self._read_footer()
+        self._read_index(footer.index)
+        self._filters: list[FilterReader] = []
+        if options.filter_policy is not None:
+            self._read_filters(footer.metaindex, options)
+        self._metaindex_offset = footer.metaindex.offset
+
+    @property
+    def path(self) -> str:
+        """The file, for messages."""
+        return self._file.path
+
+    @property
+    def has_filter(self) -> bool:
+        """Whether lookups ask a filter before they read a data block."""
+        return bool(self._filters)
+
+    @property
+    def num_blocks(self) -> int:
+        """Data blocks."""
+        return len(self._handles)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def get(
+        self, key: bytes, key_hash: int, counters: ReadCounters, fill_cache: bool = True
+    ) -> tuple[int, bytes | None, bytes]:
+        """The first entry at or after ``key`` in the block where ``key`` would be.
+
+        Returns ``(outcome, key found or None, value)``; the caller compares the keys.  The filter
+        is asked before any data block is read: after a *no* the outcome is :data:`RULED_OUT` and
+        the file was not touched.  ``key_hash`` is the filter policy's hash of the key, or -1.
+
+        Cost: a binary search of the index, k bits of a filter, at most one block.
+        """
+        number = self._find_block(key)
+        if number == len(self._handles):
+            return RULED_OUT, None, b""
+        if self._filters and not self._may_match(number, key, key_hash, counters):
+            return RULED_OUT, None, b""
+        outcome, block = self._find(number, counters, fill_cache)
+        try:
+            entry = block.seek(key, self._compare)
+        except CorruptionError as error:
+            raise self._damaged(error, number) from None
+        if entry is None:
+            return outcome, None, b""
+        return outcome, entry[0], entry[1]
+
+    def scan(
+        self,
+        start: bytes | None,
+        counters: ReadCounters,
+        fill_cache: bool = True,
+        readahead: int = 0,
+    ) -> Iterator[Entries]:
+        """Entries at or after ``start`` in order, a block (or the rest of one) at a time.
+
+        With ``readahead`` > 0, about that many bytes of neighbouring blocks are read at once, past
+        the cache.
+        """
+        number = 0
+        if start is not None:
+            number = self._find_block(start)
+            if number == len(self._handles):
+                return
+            yield self._block_from(number, start, counters, fill_cache)
+            number += 1
+        if readahead > 0:
+            yield from self._scan_ahead(number, counters, readahead)
+            return
+        while number < len(self._handles):
+            yield self._entries(number, counters, fill_cache)
+            number += 1
+
+    def scan_back(
+        self, before: bytes | None, counters: ReadCounters, fill_cache: bool = True
+    ) -> Iterator[Entries]:
+        """Entries before ``before``, the last block first; each block in rising order."""
+        number = len(self._handles) - 1
+        if before is not None:
+            boundary = self._find_block(before)
+            if boundary <= number:
+                keys, values = self._entries(boundary, counters, fill_cache)
+                cut = self._position(keys, before)
+                if cut > 0:
+                    yield keys[:cut], values[:cut]
+                number = boundary - 1
+        while number >= 0:
+            yield self._entries(number, counters, fill_cache)
+            number -= 1
+
+    def approximate_offset(self, key: bytes) -> int:
+        """Where in the file the data of ``key`` would begin, in bytes; no data block is read."""
+        number = self._find_block(key)
+        if number == len(self._handles):
+            return self._metaindex_offset
+        return self._handles[number].offset
+
+    def filters_for(self, key: bytes) -> list[bytes]:
+        """The filter bytes that a lookup of ``key`` would ask, in that order (for experiments)."""
+        number = self._find_block(key)
+        if number == len(self._handles):
+            return []
+        offset = self._handles[number].offset
+        found = [reader.filter_for(offset) for reader in self._filters]
+        return [data for data in found if data is not None]
+
+    def check(self) -> None:
+        """Read every block and assert the invariants; O(size of the file).
+
+        Keys rise strictly, and each index key lies at or after the last key of its block and
+        before the first key of the next.  Raises :class:`CorruptionError`.
+        """
+        counters = ReadCounters()
+        last: bytes | None = None
+        for number in range(len(self._handles)):
+            keys, _ = self._entries(number, counters, fill_cache=False)
+            offset = self._handles[number].offset
+            if not keys:
+                raise CorruptionError("an empty data block", self.path, offset)
+            if number > 0 and self._compare(keys[0], self._index_keys[number - 1]) <= 0:
+                raise CorruptionError("a block starts before its index key", self.path, offset)
+            for key in keys:
+                if last is not None and self._compare(last, key) >= 0:
+                    raise CorruptionError("keys out of order", self.path, offset)
+                last = key
+            if last is not None and self._compare(last, self._index_keys[number]) > 0:
+                raise CorruptionError("a block runs past its index key", self.path, offset)
+
+    # Opening
+
+    def _read_footer(self) -> Footer:
+        file = self._file
+        start = file.size - FOOTER_SIZE
+        if start < 0:
+            raise CorruptionError(f"a table of {file.size} bytes has no footer", file.path, 0)
+        data = file.read(start, FOOTER_SIZE)
+        self._count_metadata(len(data))
+        try:
+            footer = Footer.decode(data)
+        except CorruptionError as error:
+            raise error.located(file.path, start) from None
+        # The metaindex may never be read, while approximate_offset tells its place all the same.
+        end = footer.metaindex.offset + footer.metaindex.size + BLOCK_TRAILER_SIZE
+        if end > start:
+            raise CorruptionError(f"{footer.metaindex} lies beyond the file", file.path, start)
+        return footer
+
+    def _read_index(self, handle: BlockHandle) -> None:
+        keys, values = self._read_metadata(handle)
+        limit = self._file.size - FOOTER_SIZE
+        handles: list[BlockHandle] = []
+        for value in values:
+            try:
+                block, _ = BlockHandle.decode(value)
+            except CorruptionError as error:
+                raise CorruptionError(error.reason, self.path, handle.offset) from None
+            if block.offset + block.size + BLOCK_TRAILER_SIZE > limit:
+                raise CorruptionError(f"{block} lies beyond the file", self.path, handle.offset)
+            handles.append(block)
+        self._index_keys = keys
+        order = self._sort_key
+        self._index_order = keys if order is None else [order(key) for key in keys]
+        self._handles = handles
+
+    def _read_filters(self, handle: BlockHandle, options: Options) -> None:
+        policy = options.filter_policy
+        assert policy is not None
+        keys, values = self._read_metadata(handle)
+        metaindex = dict(zip(keys, values, strict=True))
+        name = policy.name.encode()
+        # The whole-table filter first, where there are both: it is the smaller step for a no.
+        for prefix in (TABLE_FILTER_PREFIX, BLOCK_FILTER_PREFIX):
+            value = metaindex.get(prefix + name)
+            if value is None:
+                continue
+            try:
+                where, _ = BlockHandle.decode(value)
+            except CorruptionError as error:
+                raise CorruptionError(error.reason, self.path, handle.offset) from None
+            contents = self._read_raw(where)
+            try:
+                if prefix == BLOCK_FILTER_PREFIX:
+                    self._filters.append(FilterBlockReader(policy, contents))
+                else:
+                    self._filters.append(TableFilterReader(policy, contents))
+            except CorruptionError as error:
+                raise CorruptionError(error.reason, self.path, where.offset) from None
+
+    def _read_metadata(self, handle: BlockHandle) -> Entries:
+        contents = self._read_raw(handle)
+        try:
+            return Block(contents, self._max_block_bytes).entries()
+        except CorruptionError as error:
+            raise CorruptionError(error.reason, self.path, handle.offset) from None
+
+    def _read_raw(self, handle: BlockHandle) -> bytes:
+        contents = read_block(self._file, handle, self._max_block_bytes)
+        self._count_metadata(handle.size + BLOCK_TRAILER_SIZE)
+        return contents
+
+    def _count_metadata(self, size: int) -> None:
+        self.metadata_reads += 1
+        self.metadata_bytes += size
+
+    # Searching
+
+    def _find_block(self, key: bytes) -> int:
+        """Number of the first block whose index key is >= ``key``; of none, one past the last."""
+        order = self._sort_key
+        if order is None:
+            return bisect_left(self._index_order, key)
+        return bisect_left(self._index_order, order(key))
+
+    def _position(self, keys: list[bytes], key: bytes) -> int:
+        """How many of these sorted keys are below ``key``."""
+        order = self._sort_key
+        if order is None:
+            return bisect_left(keys, key)
+        return bisect_left(keys, order(key), key=order)
+
+    def _may_match(self, number: int, key: bytes, key_hash: int, counters: ReadCounters) -> bool:
+        offset = self._handles[number].offset
+        for reader in self._filters:
+            counters.filters_asked += 1
+            if not reader.may_match(offset, key, key_hash):
+                counters.filter_negatives += 1
+                return False
+        return True
+
+    # Data blocks
+
+    def _find(self, number: int, counters: ReadCounters, fill_cache: bool) -> tuple[int, Block]:
+        """Data block ``number``, from the cache or from the file."""
+        cache = self._cache
+        handle = self._handles[number]
+        cache_key = (self._id, handle.offset)
+        if cache is not None:
+            cached: Block | None = cache.get(cache_key)
+            if cached is not None:
+                counters.block_cache_hits += 1
+                return FROM_CACHE, cached
+        contents = read_block(self._file, handle, self._max_block_bytes)
+        counters.blocks_read += 1
+        counters.bytes_read += handle.size + BLOCK_TRAILER_SIZE
+        try:
+            block = Block(contents, self._max_block_bytes)
+        except CorruptionError as error:
+            raise self._damaged(error, number) from None
+        if cache is not None and fill_cache:
+            cache.put(cache_key, block, len(contents))
+        return FROM_FILE, block
+
+    def _entries(self, number: int, counters: ReadCounters, fill_cache: bool) -> Entries:
+        _, block = self._find(number, counters, fill_cache)
+        try:
+            return block.entries()
+        except CorruptionError as error:
+            raise self._damaged(error, number) from None
+
+    def _block_from(
+        self, number: int, start: bytes, counters: ReadCounters, fill_cache: bool
+    ) -> Entries:
+        """The entries of a block at or after ``start``."""
+        _, block = self._find(number, counters, fill_cache)
+        try:
+            keys, values = block.entries(start, self._compare)
+        except CorruptionError as error:
+            raise self._damaged(error, number) from None
+        cut = self._position(keys, start)
+        return (keys[cut:], values[cut:]) if cut > 0 else (keys, values)
+
+    def _scan_ahead(
+        self, number: int, counters: ReadCounters, readahead: int
+    ) -> Iterator[Entries]:
+        """All blocks from ``number`` on, several to a read."""
+        handles = self._handles
+        while number < len(handles):
+            first = handles[number].offset
+            stop = number
+            end = first
+            while stop < len(handles) and (stop == number or end - first < readahead):
+                if handles[stop].offset != end:
+                    break  # blocks need not adjoin, though every writer known lays them so
+                end += handles[stop].size + BLOCK_TRAILER_SIZE
+                stop += 1
+            stored = self._file.read(first, end - first)
+            counters.blocks_read += stop - number
+            counters.bytes_read += end - first
+            for at in range(number, stop):
+                handle = handles[at]
+                start = handle.offset - first
+                piece = stored[start : start + handle.size + BLOCK_TRAILER_SIZE]
+                contents = unpack_block(piece, self.path, handle.offset, self._max_block_bytes)
+                try:
+                    entries = Block(contents, self._max_block_bytes).entries()
+                except CorruptionError as error:
+                    raise self._damaged(error, at) from None
+                yield entries
+            number = stop
+
+    def _damaged(self, error: CorruptionError, number: int) -> CorruptionError:
+        return CorruptionError(error.reason, self.path, self._handles[number].offset)
