@@ -1,0 +1,76 @@
+"""lsmkv: LevelDB for Python, written in Python.
+
+>>> import lsmkv
+>>> with lsmkv.DB(":memory:", create_if_missing=True) as db:
+...     db.put(b"key", b"value")
+...     db.get(b"key"), db.get(b"no such key")
+(b'value', None)
+"""
+
+from lsmkv.db.batch import WriteBatch
+from lsmkv.db.db import DB, destroy_db
+from lsmkv.db.iterator import Iterator
+from lsmkv.db.snapshot import Snapshot
+from lsmkv.env.base import Env
+from lsmkv.env.local import LocalEnv
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.errors import (
+    ClosedError,
+    ComparatorMismatchError,
+    CorruptionError,
+    Error,
+    ForeignFormatError,
+    ForkedError,
+    IOError,
+    IteratorInvalidError,
+    LockedError,
+    NotFoundError,
+    ReadOnlyError,
+    UnsupportedCompressionError,
+)
+from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
+from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
+from lsmkv.options import Options
+from lsmkv.stats import LevelStats, Stats
+from lsmkv.util.cache import LRUCache
+from lsmkv.util.comparator import (
+    BytewiseComparator,
+    Comparator,
+    ReverseBytewiseComparator,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BloomFilterPolicy",
+    "BytewiseComparator",
+    "ClosedError",
+    "Comparator",
+    "ComparatorMismatchError",
+    "CorruptionError",
+    "DB",
+    "Env",
+    "Error",
+    "FilterPolicy",
+    "ForeignFormatError",
+    "ForkedError",
+    "HashedFilterPolicy",
+    "IOError",
+    "Iterator",
+    "IteratorInvalidError",
+    "LRUCache",
+    "LevelStats",
+    "LocalEnv",
+    "LockedError",
+    "MemoryEnv",
+    "NotFoundError",
+    "Options",
+    "ReadOnlyError",
+    "ReverseBytewiseComparator",
+    "Snapshot",
+    "Stats",
+    "UnsupportedCompressionError",
+    "WriteBatch",
+    "destroy_db",
+    "new_bloom_filter_policy",
+]

@@ -1,0 +1,344 @@
+"""Who flushes and compacts, and when: one thread, which lives only while there is work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from lsmkv.db.compaction import (
+    Compaction,
+    CompactionJob,
+    compaction_of_range,
+    pick_compaction,
+)
+from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.flush import write_memtable
+from lsmkv.db.store import Store, View
+from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.errors import ClosedError, Error, io_error
+
+
+class _Stopped(Exception):
+    """The job at hand is not wanted any more: the store closes."""
+
+
+class _Cancelled(Exception):
+    """The manual compaction at hand is not wanted any more."""
+
+
+class _RangeRequest:
+    """A manual compaction of one level, which goes in steps."""
+
+    def __init__(self, level: int, begin: bytes | None, end: bytes | None) -> None:
+        self.level = level
+        self.begin = begin
+        self.end = end
+        self.done = False
+        self.cancelled = False
+
+
+class Background:
+    """Runs flushes and compactions, commits them, and removes the files that they free.
+
+    An error ends the work for good: it is kept, raised by every later write, and the files are
+    left as they are until the store is reopened.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread: threading.Thread | None = None
+        self._requests: list[_RangeRequest] = []
+        self._compacting = False
+        self._outputs: set[int] = set()  # tables in the making, which no version names yet
+        self.error: BaseException | None = None
+
+    # For writers and readers
+
+    def schedule(self) -> None:
+        """Start the thread if there is work and it is not running.  Caller holds the lock."""
+        if self._thread is not None or self._next_job() is None:
+            return
+        thread = threading.Thread(target=self._run, name="lsmkv-background", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads, or the interpreter is going down
+            self._fail(error)
+            return
+        self._thread = thread
+
+    def raise_error(self) -> None:
+        """Raise what ended the background work, if anything did."""
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+
+    def wait_for_flush(self) -> None:
+        """Until no immutable memtable is left.  Caller holds the lock.  Ctrl-C ends the wait."""
+        store = self._store
+        while store.open_view().immutable is not None:
+            self.raise_error()
+            self.schedule()
+            store.changed.wait()
+
+    def compact_level(self, level: int, begin: bytes | None, end: bytes | None) -> None:
+        """Move the range of user keys from ``level`` down by one, and wait for it.
+
+        An exception that ends the wait (Ctrl-C) cancels the work at its next step.
+        """
+        request = _RangeRequest(level, begin, end)
+        store = self._store
+        with store.lock:
+            store.open_view()
+            self._requests.append(request)
+            try:
+                while not request.done:
+                    self.raise_error()
+                    if store.closing:
+                        raise ClosedError("the database was closed during a compaction")
+                    self.schedule()
+                    store.changed.wait()
+            except BaseException:
+                request.cancelled = True
+                if request in self._requests:
+                    self._requests.remove(request)
+                raise
+
+    def stop(self) -> None:
+        """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    # The thread
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """What is most urgent.  Caller holds the lock."""
+        store = self._store
+        view = store.view
+        if view is None or store.closing or self.error is not None:
+            return None
+        if view.immutable is not None:
+            return self._flush
+        if self._requests:
+            return self._compact_range
+        version = view.version
+        if version.compaction_score >= 1 or (
+            version.file_to_compact is not None and store.options.seek_compaction
+        ):
+            return self._compact
+        return None
+
+    def _run(self) -> None:
+        store = self._store
+        try:
+            while True:
+                with store.lock:
+                    job = self._next_job()
+                    if job is None:
+                        self._thread = None
+                        store.changed.notify_all()
+                        return
+                job()
+        except _Stopped:
+            with store.lock:
+                self._thread = None
+                store.changed.notify_all()
+        except BaseException as error:
+            # Whatever it is, it is kept and raised by every later write: nothing is swallowed.
+            with store.lock:
+                self._thread = None
+                self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Caller holds the lock."""
+        if isinstance(error, OSError):
+            error = io_error(error)
+        elif not isinstance(error, (Error, MemoryError)):
+            wrapped = Error(f"background work failed: {type(error).__name__}: {error}")
+            wrapped.__cause__ = error
+            error = wrapped
+        self.error = error
+        self._store.info_log.warn(f"Background work ended by an error: {error}")
+        self._store.changed.notify_all()
+
+    def _between(self) -> None:
+        """Called by a running compaction every few blocks: a flush cannot wait for its end."""
+        store = self._store
+        if store.closing:
+            raise _Stopped
+        view = store.view
+        if view is not None and view.immutable is not None:
+            self._flush()
+
+    # Flush
+
+    def _flush(self) -> None:
+        store = self._store
+        started = time.monotonic()
+        with store.lock:
+            view = store.open_view()
+            memtable = view.immutable
+            assert memtable is not None
+            oldest_seen = store.live.oldest(store.versions.last_sequence)
+            log_number = store.log_number
+        number = store.versions.new_file_number()
+        file = write_memtable(
+            memtable, store.directory, number, store.table_options, store.order, oldest_seen
+        )
+        edit = VersionEdit()
+        edit.log_number = log_number
+        edit.prev_log_number = 0
+        if file is not None:
+            level = 0
+            if not self._compacting:  # its outputs, not listed yet, may overlap a deeper level
+                level = view.version.level_for_flush(
+                    file.smallest[:-8], file.largest[:-8], store.options
+                )
+            edit.add_file(level, file)
+            self._count_flush(level, file, time.monotonic() - started)
+        self._commit(edit, flushed=True)
+
+    def _count_flush(self, level: int, file: FileMetaData, seconds: float) -> None:
+        store = self._store
+        store.counters.flushes += 1
+        store.counters.flush_bytes += file.size
+        store.counters.compactions_into[level].add(seconds, 0, file.size)
+        store.info_log.write(f"Level-{level} table #{file.number}: {file.size} bytes flushed")
+
+    # Compaction
+
+    def _compact(self) -> None:
+        store = self._store
+        versions = store.versions
+        compaction = pick_compaction(versions.current, versions.compact_pointers, store.options)
+        if compaction is not None:
+            self._carry_out(compaction, None)
+
+    def _compact_range(self) -> None:
+        """One step of the first request."""
+        store = self._store
+        with store.lock:
+            if not self._requests:
+                return
+            request = self._requests[0]
+        picked = compaction_of_range(
+            store.versions.current, request.level, request.begin, request.end, store.options
+        )
+        proceed: bytes | None = None
+        if picked is not None:
+            compaction, proceed = picked
+            try:
+                self._carry_out(compaction, request)
+            except _Cancelled:
+                return
+        with store.lock:
+            if proceed is not None:
+                request.begin = proceed
+            else:
+                request.done = True
+                if request in self._requests:
+                    self._requests.remove(request)
+                store.changed.notify_all()
+
+    def _carry_out(self, compaction: Compaction, request: _RangeRequest | None) -> None:
+        store = self._store
+        level = compaction.level
+        if compaction.by_seeks and request is None:
+            store.counters.seek_compactions += 1
+        if request is None and compaction.is_trivial_move(store.options):
+            store.counters.trivial_moves += 1
+            moved = compaction.inputs[0]
+            store.info_log.write(f"Moved #{moved.number} to level-{level + 1}")
+            self._commit(compaction.edit([moved]))
+            return
+        started = time.monotonic()
+        with store.lock:
+            oldest_seen = store.live.oldest(store.versions.last_sequence)
+        job = CompactionJob(
+            compaction,
+            store.directory,
+            store.tables,
+            store.table_options,
+            self._new_output_number,
+            oldest_seen,
+        )
+
+        def between() -> None:
+            self._between()
+            if request is not None and request.cancelled:
+                raise _Cancelled
+
+        self._compacting = True
+        try:
+            outputs = job.run(between)
+        except BaseException:
+            self._outputs.clear()
+            raise
+        finally:
+            self._compacting = False
+        written = sum(file.size for file in outputs)
+        counters = store.counters
+        counters.compactions += 1
+        counters.compaction_bytes_read += compaction.input_size
+        counters.compaction_bytes_written += written
+        counters.compactions_into[level + 1].add(
+            time.monotonic() - started, compaction.input_size, written
+        )
+        store.info_log.write(
+            f"Compacted {len(compaction.inputs)}@{level} + "
+            f"{len(compaction.next_inputs)}@{level + 1} files => {written} bytes"
+        )
+        self._commit(compaction.edit(outputs))
+        self._outputs.clear()
+
+    def _new_output_number(self) -> int:
+        number = self._store.versions.new_file_number()
+        self._outputs.add(number)
+        return number
+
+    # Commit
+
+    def _commit(self, edit: VersionEdit, flushed: bool = False) -> None:
+        """Log the edit, show the new version, and remove what it frees."""
+        store = self._store
+        version = store.versions.log_and_apply(edit)
+        with store.lock:
+            view = store.open_view()
+            immutable = None if flushed else view.immutable
+            store.view = View(view.memtable, immutable, version)
+            store.changed.notify_all()
+        remove_obsolete_files(store, self._outputs)
+
+
+def remove_obsolete_files(store: Store, in_the_making: set[int]) -> None:
+    """Remove the engine's files that nothing needs: no version that is held, and no recovery.
+
+    Called right after a commit, by the thread that commits.  A flush in the middle of a compaction
+    spares the tables ``in_the_making``.  A file that cannot be removed now is met again next time.
+    """
+    versions = store.versions
+    if versions.failure is not None:
+        return
+    live = versions.live_numbers()
+    for name in store.directory.names():
+        parsed = parse_filename(name)
+        if parsed is None:
+            continue
+        number, kind = parsed
+        if kind is FileType.TABLE:
+            obsolete = number not in live and number not in in_the_making
+        elif kind is FileType.LOG:
+            obsolete = number < versions.log_number and number != versions.prev_log_number
+        elif kind is FileType.MANIFEST:
+            obsolete = number < versions.manifest_number
+        else:
+            obsolete = kind is FileType.TEMPORARY
+        if not obsolete:
+            continue
+        if kind is FileType.TABLE:
+            store.tables.evict(number)
+        store.info_log.write(f"Delete {name}")
+        try:
+            store.directory.remove(name)
+        except OSError as error:
+            store.info_log.write(f"Could not delete {name}: {error}")

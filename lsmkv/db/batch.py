@@ -1,0 +1,173 @@
+"""WriteBatch: writes that happen together or not at all.
+
+Its bytes *are* the record in the write-ahead log (source: LevelDB, ``db/write_batch.cc``)::
+
+    fixed64 sequence of the first operation, fixed32 count, then for each operation
+    01 key value    a put           (key and value are length-prefixed strings)
+    00 key          a deletion
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol
+
+from lsmkv.errors import CorruptionError
+from lsmkv.util.coding import (
+    decode_fixed32,
+    decode_fixed64,
+    decode_string,
+    encode_varint,
+)
+
+HEADER_SIZE = 12
+
+Operation = tuple[bytes, bytes | None]
+"""A key with its new value, or with None to delete it."""
+
+
+def as_bytes(value: object, what: str) -> bytes:
+    """``value`` as ``bytes``; any bytes-like object is copied, anything else is a ``TypeError``."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    hint = ": encode it first, str.encode()" if isinstance(value, str) else ""
+    raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}")
+
+
+def encode_put(key: bytes, value: bytes) -> bytes:
+    """A put's bytes in a batch."""
+    return b"\x01" + encode_varint(len(key)) + key + encode_varint(len(value)) + value
+
+
+def encode_delete(key: bytes) -> bytes:
+    """A deletion's bytes in a batch."""
+    return b"\x00" + encode_varint(len(key)) + key
+
+
+def encode_batch(sequence: int, count: int, operations: bytes) -> bytes:
+    """The whole record."""
+    return sequence.to_bytes(8, "little") + count.to_bytes(4, "little") + operations
+
+
+def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
+    """``(sequence of the first operation, operations)``; :class:`CorruptionError` if malformed."""
+    if len(record) < HEADER_SIZE:
+        raise CorruptionError("a batch shorter than its header", None, 0)
+    sequence = decode_fixed64(record, 0)
+    count = decode_fixed32(record, 8)
+    operations: list[Operation] = []
+    position = HEADER_SIZE
+    end = len(record)
+    while position < end:
+        kind = record[position]
+        start = position
+        key, position = decode_string(record, position + 1)
+        if kind == 1:
+            value, position = decode_string(record, position)
+            operations.append((key, value))
+        elif kind == 0:
+            operations.append((key, None))
+        else:
+            raise CorruptionError(f"a batch operation of kind {kind}", None, start)
+    if len(operations) != count:
+        raise CorruptionError(f"a batch of {len(operations)} operations states {count}", None, 8)
+    return sequence, operations
+
+
+class BatchTarget(Protocol):
+    """What a batch can be written to."""
+
+    def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
+        """Apply the batch, atomically."""
+        ...
+
+
+class WriteBatch:
+    """Collects puts and deletions; later ones win over earlier ones on the same key.
+
+    A batch made by ``db.write_batch()`` knows its store: ``write()`` applies it, and so does
+    leaving a ``with`` block.  When the block raises, a batch with ``transaction=True`` is
+    discarded, and one without is written nevertheless, as plyvel does by default.
+
+    Not safe for use by several threads at once.
+
+    >>> batch = WriteBatch()
+    >>> batch.put(b"k", b"v")
+    >>> batch.delete(b"old")
+    >>> len(batch)
+    2
+    """
+
+    def __init__(
+        self, db: BatchTarget | None = None, *, transaction: bool = True, sync: bool = False
+    ) -> None:
+        self._db = db
+        self._transaction = transaction
+        self._sync = sync
+        self.operations: list[Operation] = []
+        """What was asked, in order.  Read it; change it through the methods alone."""
+        self._encoded = bytearray()
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Set ``key`` to ``value``."""
+        key = as_bytes(key, "key")
+        value = as_bytes(value, "value")
+        self._encoded += encode_put(key, value)
+        self.operations.append((key, value))
+
+    def delete(self, key: bytes) -> None:
+        """Remove ``key``; no error if it is not there."""
+        key = as_bytes(key, "key")
+        self._encoded += encode_delete(key)
+        self.operations.append((key, None))
+
+    def append(self, source: WriteBatch) -> None:
+        """Add all operations of another batch after those of this one."""
+        if not isinstance(source, WriteBatch):
+            raise TypeError(f"append takes a WriteBatch, not {type(source).__name__}")
+        self._encoded += bytes(source._encoded)
+        self.operations.extend(list(source.operations))
+
+    def clear(self) -> None:
+        """Forget all operations."""
+        self.operations = []
+        self._encoded = bytearray()
+
+    def __len__(self) -> int:
+        """Number of operations."""
+        return len(self.operations)
+
+    def approximate_size(self) -> int:
+        """Bytes of the record that the batch makes in the log."""
+        return HEADER_SIZE + len(self._encoded)
+
+    def encode(self, sequence: int) -> bytes:
+        """The log record, its first operation numbered ``sequence``."""
+        return encode_batch(sequence, len(self.operations), bytes(self._encoded))
+
+    def encoded_operations(self) -> bytes:
+        """The record without its header."""
+        return bytes(self._encoded)
+
+    def write(self) -> None:
+        """Apply to the store that made the batch, which keeps its content and may be reused."""
+        if self._db is None:
+            raise ValueError("this batch belongs to no store: use db.write(batch)")
+        self._db.write(self, sync=self._sync)
+
+    def __enter__(self) -> WriteBatch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and self._transaction:
+            self.clear()
+            return
+        self.write()
+        self.clear()

@@ -1,0 +1,307 @@
+"""Compaction: which files to merge (a pure function of the version), and merging them.
+
+(Source: LevelDB, ``db/version_set.cc``, ``db/db_impl.cc``; ``doc/impl.md``.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lsmkv.db.flush import TableOutput, remove_table
+from lsmkv.db.keys import Entry, InternalKeyComparator
+from lsmkv.db.merge import Cursor, KeyOrder, live_entries, merge_forward
+from lsmkv.db.table_cache import TableCache
+from lsmkv.db.version import Version, max_grandparent_overlap, total_size
+from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.env.base import Directory
+from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS, ReadCounters
+
+_EXPANDED_LIMIT = 25
+"""Widening the inputs stops at this many times ``max_file_size``."""
+
+_READAHEAD = 256 * 1024
+
+
+class Compaction:
+    """Files of ``level`` and of the next one, whose merge replaces them on the next one."""
+
+    def __init__(
+        self,
+        version: Version,
+        level: int,
+        inputs: list[FileMetaData],
+        next_inputs: list[FileMetaData],
+        grandparents: list[FileMetaData],
+    ) -> None:
+        self.version = version
+        self.level = level
+        self.inputs = inputs
+        self.next_inputs = next_inputs
+        self.grandparents = grandparents
+        """Files of the level after that, which the outputs will overlap."""
+        self.by_seeks = False
+
+    @property
+    def input_size(self) -> int:
+        """Bytes of all files that are merged."""
+        return total_size(self.inputs) + total_size(self.next_inputs)
+
+    def is_trivial_move(self, options: Options) -> bool:
+        """Whether one file can change its level as it is.
+
+        Not when it covers much of the level after: moving it there would make the merge that
+        comes next a costly one.
+        """
+        return (
+            len(self.inputs) == 1
+            and not self.next_inputs
+            and total_size(self.grandparents) <= max_grandparent_overlap(options)
+        )
+
+    def edit(self, outputs: list[FileMetaData]) -> VersionEdit:
+        """The change to the version: inputs out, outputs in, and where to go on next time."""
+        comparator = self.version.comparator
+        edit = VersionEdit()
+        for file in self.inputs:
+            edit.delete_file(self.level, file.number)
+        for file in self.next_inputs:
+            edit.delete_file(self.level + 1, file.number)
+        for file in outputs:
+            edit.add_file(self.level + 1, file)
+        largest = max((file.largest for file in self.inputs), key=comparator.sort_key)
+        edit.compact_pointers.append((self.level, largest))
+        return edit
+
+
+def pick_compaction(
+    version: Version, compact_pointers: list[bytes | None], options: Options
+) -> Compaction | None:
+    """The compaction that is due, or None: a level that is too full, else a file read in vain."""
+    if version.compaction_score >= 1:
+        level = version.compaction_level
+        first = _next_in_turn(version, level, compact_pointers[level])
+    elif version.file_to_compact is not None and options.seek_compaction:
+        level, first = version.file_to_compact
+    else:
+        return None
+    inputs = [first]
+    if level == 0:
+        # All of level 0 that overlaps, or an older version of a key would stay above a newer.
+        inputs = version.overlapping(0, first.smallest[:-8], first.largest[:-8])
+    compaction = _complete(version, level, inputs, options)
+    compaction.by_seeks = version.compaction_score < 1
+    return compaction
+
+
+def compaction_of_range(
+    version: Version, level: int, begin: bytes | None, end: bytes | None, options: Options
+) -> tuple[Compaction, bytes | None] | None:
+    """Move what ``level`` holds of the user keys [begin, end] down by one level.
+
+    Returns the compaction, and where the next one has to begin if this one does not take
+    everything (a wide range goes in steps); None if the level holds nothing of the range.
+    """
+    inputs = version.overlapping(level, begin, end)
+    if not inputs:
+        return None
+    proceed: bytes | None = None
+    if level > 0:  # files of level 0 overlap: all or none
+        size = 0
+        for at, file in enumerate(inputs):
+            size += file.size
+            if size >= options.max_file_size and at + 1 < len(inputs):
+                inputs = inputs[: at + 1]
+                proceed = file.largest[:-8]
+                break
+    return _complete(version, level, inputs, options), proceed
+
+
+def _next_in_turn(version: Version, level: int, pointer: bytes | None) -> FileMetaData:
+    """The level's first file beyond the pointer; round the end, its first one."""
+    comparator = version.comparator
+    files = sorted(version.levels[level], key=lambda file: comparator.sort_key(file.smallest))
+    if pointer is not None:
+        for file in files:
+            if comparator.compare(file.largest, pointer) > 0:
+                return file
+    return files[0]
+
+
+def _complete(
+    version: Version, level: int, inputs: list[FileMetaData], options: Options
+) -> Compaction:
+    """Add what must or may come along from this level and the next."""
+    inputs = _with_boundary(version, level, inputs)
+    next_inputs = _overlapping_all(version, level + 1, inputs)
+    if next_inputs:
+        # More files of this level, if that takes no more files of the next.
+        wider = _with_boundary(
+            version, level, _overlapping_all(version, level, inputs + next_inputs)
+        )
+        size = total_size(wider) + total_size(next_inputs)
+        if len(wider) > len(inputs) and size < _EXPANDED_LIMIT * options.max_file_size:
+            wider_next = _overlapping_all(version, level + 1, wider)
+            if len(wider_next) == len(next_inputs):
+                inputs, next_inputs = wider, wider_next
+    grandparents: list[FileMetaData] = []
+    if level + 2 < NUM_LEVELS:
+        grandparents = _overlapping_all(version, level + 2, inputs + next_inputs)
+    return Compaction(version, level, inputs, next_inputs, grandparents)
+
+
+def _overlapping_all(
+    version: Version, level: int, files: list[FileMetaData]
+) -> list[FileMetaData]:
+    """The level's files that overlap the range from the first to the last key of ``files``."""
+    comparator = version.comparator
+    smallest = min((file.smallest for file in files), key=comparator.sort_key)
+    largest = max((file.largest for file in files), key=comparator.sort_key)
+    found = version.overlapping(level, smallest[:-8], largest[:-8])
+    return _with_boundary(version, level, found) if found else found
+
+
+def _with_boundary(
+    version: Version, level: int, files: list[FileMetaData]
+) -> list[FileMetaData]:
+    """``files``, and every file of the level that goes on with their last user key.
+
+    Versions of one user key may be spread over two files of a level.  If the newer ones went down
+    alone, a lookup would meet the older first.
+    """
+    if level == 0 or not files:
+        return files
+    comparator = version.comparator
+    compare = comparator.user_comparator.compare
+    chosen = {file.number for file in files}
+    ordered = version.levels[level]
+    result = list(files)
+    for at in range(len(ordered) - 1):
+        here, follower = ordered[at], ordered[at + 1]
+        if (
+            here.number in chosen
+            and follower.number not in chosen
+            and compare(here.largest[:-8], follower.smallest[:-8]) == 0
+        ):
+            chosen.add(follower.number)
+            result.append(follower)
+    return result
+
+
+class CompactionJob:
+    """Merges a compaction's inputs into new tables.
+
+    A pure step from files to files: it reads what no one changes, writes files that no version
+    names yet, and commits nothing.
+    """
+
+    def __init__(
+        self,
+        compaction: Compaction,
+        directory: Directory,
+        tables: TableCache,
+        options: Options,
+        new_file_number: Callable[[], int],
+        oldest_seen: int,
+    ) -> None:
+        """``oldest_seen`` is the oldest sequence at which someone looks."""
+        self._compaction = compaction
+        self._directory = directory
+        self._tables = tables
+        self._options = options
+        self._new_file_number = new_file_number
+        self._oldest_seen = oldest_seen
+        comparator: InternalKeyComparator = compaction.version.comparator
+        self._order = KeyOrder(comparator.user_comparator)
+        self._compare = comparator.user_comparator.compare
+        self._output: TableOutput | None = None
+        self._outputs: list[FileMetaData] = []
+        self._grandparent = 0
+        self._overlap = 0
+        self.reads = ReadCounters()
+
+    def run(self, between: Callable[[], None]) -> list[FileMetaData]:
+        """The finished tables, durable.  ``between`` is called every few blocks; if it raises,
+        what was written is removed."""
+        try:
+            for entries in merge_forward(self._cursors(), self._order):
+                between()
+                self._write(
+                    live_entries(
+                        entries, self._oldest_seen, self._order, self._nothing_deeper
+                    )
+                )
+            self._finish_output()
+            self._directory.sync()
+        except BaseException:
+            self._abandon()
+            raise
+        return self._outputs
+
+    def _cursors(self) -> list[Cursor]:
+        """One for each file of level 0; the files of another level follow each other."""
+        compaction = self._compaction
+        if compaction.level == 0:
+            cursors = [self._scan([file]) for file in compaction.inputs]
+        else:
+            cursors = [self._scan(self._sorted(compaction.inputs))]
+        if compaction.next_inputs:
+            cursors.append(self._scan(self._sorted(compaction.next_inputs)))
+        return cursors
+
+    def _sorted(self, files: list[FileMetaData]) -> list[FileMetaData]:
+        comparator = self._compaction.version.comparator
+        return sorted(files, key=lambda file: comparator.sort_key(file.smallest))
+
+    def _scan(self, files: list[FileMetaData]) -> Cursor:
+        for file in files:
+            yield from self._tables.scan(file, None, self.reads, False, _READAHEAD)
+
+    def _nothing_deeper(self, user_key: bytes) -> bool:
+        """Whether no level below the outputs' may hold the key."""
+        version = self._compaction.version
+        return not any(
+            version.overlaps(level, user_key, user_key)
+            for level in range(self._compaction.level + 2, NUM_LEVELS)
+        )
+
+    def _write(self, entries: list[Entry]) -> None:
+        """Append entries, whole user keys; a new table is begun only between two of them."""
+        limit = self._options.max_file_size
+        last: bytes | None = None
+        for key, rank, value in entries:
+            if last is None or (key != last and self._compare(last, key) != 0):
+                last = key
+                crosses = self._crosses_grandparents(key)
+                if self._output is not None and (crosses or self._output.size >= limit):
+                    self._finish_output()
+            if self._output is None:
+                number = self._new_file_number()
+                self._output = TableOutput(self._directory, number, self._options)
+            self._output.add(key, rank, value)
+
+    def _crosses_grandparents(self, user_key: bytes) -> bool:
+        """Whether an output that went on to this key would overlap too much of the level after."""
+        grandparents = self._compaction.grandparents
+        while (
+            self._grandparent < len(grandparents)
+            and self._compare(user_key, grandparents[self._grandparent].largest[:-8]) > 0
+        ):
+            if self._output is not None:
+                self._overlap += grandparents[self._grandparent].size
+            self._grandparent += 1
+        if self._overlap > max_grandparent_overlap(self._options):
+            self._overlap = 0
+            return True
+        return False
+
+    def _finish_output(self) -> None:
+        if self._output is not None:
+            self._outputs.append(self._output.finish())
+            self._output = None
+
+    def _abandon(self) -> None:
+        if self._output is not None:
+            self._output.abandon()
+        for file in self._outputs:
+            remove_table(self._directory, file.number)

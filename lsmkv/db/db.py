@@ -1,0 +1,535 @@
+"""DB: the store's handle.  It only orchestrates."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import warnings
+import weakref
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from lsmkv.db.background import Background, remove_obsolete_files
+from lsmkv.db.batch import WriteBatch, as_bytes, encode_delete, encode_put
+from lsmkv.db.filenames import CURRENT, LOCK, LOST, FileType, parse_filename
+from lsmkv.db.info_log import InfoLog
+from lsmkv.db.iterator import Iterator, bounds_of
+from lsmkv.db.keys import (
+    MAX_SEQUENCE,
+    InternalKeyComparator,
+    internal_filter_policy,
+    oldest_rank_hidden,
+)
+from lsmkv.db.lookup import TableLookup
+from lsmkv.db.properties import approximate_size, collect_stats, get_property
+from lsmkv.db.recovery import Recovery
+from lsmkv.db.snapshot import Snapshot
+from lsmkv.db.store import Store
+from lsmkv.db.writer import Writer
+from lsmkv.env.base import Directory, Env, FileLock
+from lsmkv.env.local import LocalEnv
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.errors import (
+    ClosedError,
+    CorruptionError,
+    Error,
+    ForkedError,
+    NotFoundError,
+    io_error,
+)
+from lsmkv.options import Options, make_options
+from lsmkv.stats import NUM_LEVELS, Stats
+
+MEMORY = ":memory:"
+
+
+class DB:
+    """An ordered key-value store in a directory of LevelDB's files.
+
+    Keys and values are ``bytes`` (other bytes-like objects are copied).  Any number of threads may
+    use one handle; one handle, in one process, may have a directory open.  Use it in a ``with``
+    block, or close it.
+
+    >>> with DB(":memory:", create_if_missing=True) as db:
+    ...     db.put(b"k", b"v")
+    ...     db.get(b"k")
+    b'v'
+    """
+
+    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Open the store in directory ``path``; the keywords are those of ``make_options``.
+
+        Raises :class:`NotFoundError` (nothing there, and not ``create_if_missing``),
+        :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
+        :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
+        ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
+        """
+        self._store: Store | None = None
+        self._file_lock: FileLock | None = None
+        self._directory: Directory | None = None
+        self._pid = os.getpid()
+        self._close_lock = threading.Lock()
+        self.path: str = os.fsdecode(path)
+        """The directory, as it was given."""
+        self.options: Options = make_options(**options)
+        """The settings in force."""
+        try:
+            self._open()
+        except OSError as error:
+            self._release()
+            raise io_error(error) from error
+        except BaseException:
+            self._release()
+            raise
+
+    # Reading
+
+    def get(
+        self,
+        key: bytes,
+        default: bytes | None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None:
+        """The value of ``key``, or ``default``.
+
+        ``fill_cache=False`` leaves the block cache as it is.  Checksums are verified in any case;
+        ``verify_checksums`` is here for plyvel's sake.  Cost: a hash of the key, a filter for each
+        table whose range covers it, and as a rule at most one block.  Raises
+        :class:`CorruptionError` when a block that it needs is damaged.
+        """
+        return self.get_at(MAX_SEQUENCE, key, default, fill_cache)
+
+    def get_at(
+        self, sequence: int, key: bytes, default: bytes | None, fill_cache: bool, /
+    ) -> bytes | None:
+        """The value of ``key`` as of ``sequence``, which is held live by the caller."""
+        key = as_bytes(key, "key")
+        store = self._open_store()
+        view = store.open_view()
+        store.counters.gets += 1
+        hidden = oldest_rank_hidden(sequence)
+        version = view.memtable.get(key, hidden)
+        if version is None and view.immutable is not None:
+            version = view.immutable.get(key, hidden)
+        if version is not None:
+            store.counters.gets_from_memory += 1
+            value = version[1] if version[0] & 1 else None
+        else:
+            lookup = TableLookup(store, view.version, fill_cache)
+            try:
+                _, value = lookup.find(key, sequence)
+            except OSError as error:
+                raise io_error(error) from error
+            if lookup.compaction_due and store.options.seek_compaction:
+                with store.lock:
+                    self._background.schedule()
+        if value is None:
+            return default
+        store.counters.gets_found += 1
+        return value
+
+    def iterator(self, **arguments: Any) -> Iterator:
+        """An iterator over the store as it is now, or over a range of it.
+
+        ``start`` and ``stop`` bound the keys (``include_start=True``, ``include_stop=False``), or
+        ``prefix`` does; ``reverse`` turns the direction; ``include_key`` and ``include_value`` say
+        what is returned; ``fill_cache=False`` spares the block cache.  See :class:`Iterator`.
+        """
+        store = self._open_store()
+        view, sequence = store.pin()
+        try:
+            return _make_iterator(store, view, sequence, pinned=True, **arguments)
+        except BaseException:
+            store.live.release(sequence)
+            raise
+
+    def iterator_at(self, sequence: int, /, **arguments: Any) -> Iterator:
+        """An iterator over the store as of ``sequence``, which is held live by the caller."""
+        store = self._open_store()
+        with store.lock:
+            view = store.open_view()
+            store.live.register(sequence)
+        try:
+            return _make_iterator(store, view, sequence, pinned=True, **arguments)
+        except BaseException:
+            store.live.release(sequence)
+            raise
+
+    def __iter__(self) -> Iterator:
+        return self.iterator()
+
+    def snapshot(self) -> Snapshot:
+        """The store as it is now, to be read later."""
+        store = self._open_store()
+        _, sequence = store.pin()
+        return Snapshot(self, sequence)
+
+    def release_at(self, sequence: int, /) -> None:
+        """A snapshot of ``sequence`` is gone."""
+        store = self._store
+        if store is not None:
+            store.live.release(sequence)
+
+    # Writing
+
+    def put(self, key: bytes, value: bytes, *, sync: bool = False) -> None:
+        """Set ``key`` to ``value``.
+
+        Once it returns, a killed process does not lose the write; with ``sync=True`` neither does
+        a power cut.  Cost: one write to the log; with ``sync`` one wait for the disk, shared with
+        the writers that wait at the same time.
+        """
+        key = as_bytes(key, "key")
+        value = as_bytes(value, "value")
+        self._open_writer().write([(key, value)], encode_put(key, value), sync)
+
+    def delete(self, key: bytes, *, sync: bool = False) -> None:
+        """Remove ``key``; no error if it is not there.  Costs what a put costs."""
+        key = as_bytes(key, "key")
+        self._open_writer().write([(key, None)], encode_delete(key), sync)
+
+    def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
+        """Apply all operations of ``batch``, or none.  The batch keeps its content."""
+        if not isinstance(batch, WriteBatch):
+            raise TypeError(f"write takes a WriteBatch, not {type(batch).__name__}")
+        writer = self._open_writer()
+        if len(batch) > 0:
+            writer.write(list(batch.operations), batch.encoded_operations(), sync)
+
+    def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
+        """A batch that writes to this store: ``write()``, or the end of a ``with`` block.
+
+        With ``transaction`` (the default here, not in plyvel) a block that raises writes nothing.
+        """
+        self._open_store()
+        return WriteBatch(self, transaction=transaction, sync=sync)
+
+    def sync(self) -> None:
+        """Make every write that has returned durable."""
+        self._open_writer().sync()
+
+    def flush(self) -> None:
+        """Turn the memtable into a table, and wait for it."""
+        self._open_writer().rotate()
+
+    # The files
+
+    def compact_range(self, start: bytes | None = None, stop: bytes | None = None) -> None:
+        """Compact the keys from ``start`` to ``stop``, both included; None is no bound.
+
+        The memtable is flushed, then each level is merged into the next, down to the deepest one
+        that holds any of the range: deleted and overwritten data goes, and reads get cheaper.
+        Ctrl-C ends it at the next step; what is done stays done.
+        """
+        begin = None if start is None else as_bytes(start, "start key")
+        end = None if stop is None else as_bytes(stop, "stop key")
+        self.flush()
+        store = self._open_store()
+        version = store.open_view().version
+        deepest = 1
+        for level in range(1, NUM_LEVELS):
+            if version.overlaps(level, begin, end):
+                deepest = level
+        for level in range(deepest):
+            self._background.compact_level(level, begin, end)
+
+    def get_property(self, name: str | bytes) -> str | None:
+        """A property by LevelDB's name for it, or None.
+
+        ``leveldb.stats``, ``leveldb.sstables``, ``leveldb.num-files-at-level<N>``,
+        ``leveldb.approximate-memory-usage``.
+        """
+        if isinstance(name, bytes):
+            name = name.decode("utf-8", "replace")
+        if not isinstance(name, str):
+            raise TypeError(f"a property's name must be str or bytes, not {type(name).__name__}")
+        return get_property(self._open_store(), name)
+
+    def approximate_size(self, start: bytes, stop: bytes) -> int:
+        """About how many bytes the tables use for keys from ``start`` up to ``stop``."""
+        return self.approximate_sizes((start, stop))[0]
+
+    def approximate_sizes(self, *ranges: tuple[bytes, bytes]) -> list[int]:
+        """:meth:`approximate_size` of several ranges.  Indexes are read, data blocks are not."""
+        store = self._open_store()
+        try:
+            return [
+                approximate_size(store, as_bytes(start, "start key"), as_bytes(stop, "stop key"))
+                for start, stop in ranges
+            ]
+        except OSError as error:
+            raise io_error(error) from error
+
+    def stats(self) -> Stats:
+        """Counters since the store was opened, as data."""
+        return collect_stats(self._open_store())
+
+    def check(self) -> None:
+        """Read every table and raise :class:`CorruptionError` unless the structure is sound.
+
+        O(size of the store).
+        """
+        store = self._open_store()
+        view, sequence = store.pin()
+        try:
+            view.version.check()
+            view.memtable.check()
+            for files in view.version.levels:
+                for file in files:
+                    store.tables.find(file).check()
+        except OSError as error:
+            raise io_error(error) from error
+        finally:
+            store.live.release(sequence)
+
+    # Life
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed."""
+        store = self._store
+        return store is None or store.view is None
+
+    def close(self) -> None:
+        """Sync the log, stop background work at its next step, and give up the lock.
+
+        Iterators and snapshots of the store raise :class:`ClosedError` from then on; a call that
+        another thread is in ends first, or with that error.  Closing twice is harmless.
+        """
+        with self._close_lock:
+            store = self._store
+            if store is None or store.view is None:
+                return
+            if os.getpid() != self._pid:
+                self._abandon(store)
+                return
+            with store.lock:
+                store.closing = True
+                store.changed.notify_all()
+            self._background.stop()
+            try:
+                self._writer.close()
+            except OSError as error:
+                raise io_error(error) from error
+            finally:
+                store.view = None
+                store.tables.clear()
+                store.versions.close()
+                store.info_log.close()
+                self._release()
+
+    def __enter__(self) -> DB:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        store = getattr(self, "_store", None)
+        if store is not None and store.view is not None:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.DB {self.path!r}{' (closed)' if self.closed else ''}>"
+
+    # Opening
+
+    def _open(self) -> None:
+        options = self.options
+        env = options.env
+        if env is None:
+            env = MemoryEnv() if self.path == MEMORY else LocalEnv()
+        self._directory = directory = _open_directory(env, self.path, options)
+        self._file_lock = directory.lock(LOCK)
+        if options.error_if_exists and directory.exists(CURRENT):
+            raise Error(f"{self.path}: the database exists, and error_if_exists is true")
+        comparator = InternalKeyComparator(options.comparator)
+        policy = options.filter_policy
+        table_options = replace(
+            options,
+            comparator=comparator,
+            filter_policy=None if policy is None else internal_filter_policy(policy),
+        )
+        info_log = InfoLog(directory)
+        lock = threading.Lock()
+        try:
+            recovery = Recovery(directory, options, table_options, comparator, info_log, lock)
+            recovered = recovery.run()
+        except BaseException as error:
+            info_log.warn(f"Open failed: {error}")
+            info_log.close()
+            raise
+        store = Store(directory, options, table_options, comparator, recovered, info_log, lock)
+        self._background = Background(store)
+        self._writer = Writer(store, self._background, recovered.wal)
+        remove_obsolete_files(store, set())
+        self._store = store
+        _open_handles.add(self)
+        with store.lock:
+            self._background.schedule()
+
+    def _open_store(self) -> Store:
+        store = self._store
+        if store is None or store.view is None:
+            if self._pid != os.getpid():
+                raise ForkedError("opened before a fork: open the store anew in this process")
+            raise ClosedError("the database is closed")
+        return store
+
+    def _open_writer(self) -> Writer:
+        self._open_store()
+        return self._writer
+
+    def _release(self) -> None:
+        if self._file_lock is not None:
+            self._file_lock.close()
+            self._file_lock = None
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
+
+    def _abandon(self, store: Store) -> None:
+        """In a forked child: let go of the parent's store, and write nothing.
+
+        No lock is taken: the thread that held it at the fork does not exist here.
+        """
+        store.view = None
+        self._release()
+
+
+def _make_iterator(
+    store: Store,
+    view: Any,
+    sequence: int,
+    *,
+    pinned: bool,
+    reverse: bool = False,
+    start: bytes | None = None,
+    stop: bytes | None = None,
+    include_start: bool = True,
+    include_stop: bool = False,
+    prefix: bytes | None = None,
+    include_key: bool = True,
+    include_value: bool = True,
+    verify_checksums: bool = True,
+    fill_cache: bool = True,
+) -> Iterator:
+    bounds = bounds_of(start, stop, include_start, include_stop, prefix)
+    return Iterator(
+        store,
+        view,
+        sequence,
+        bounds,
+        pinned=pinned,
+        reverse=reverse,
+        include_key=include_key,
+        include_value=include_value,
+        fill_cache=fill_cache,
+    )
+
+
+def _open_directory(env: Env, path: str, options: Options) -> Directory:
+    """The directory of a store that may be opened or created there.  Nothing is made in vain."""
+    try:
+        directory = env.open_directory(path, create=options.create_if_missing)
+    except FileNotFoundError:
+        raise NotFoundError(2, "no database here, and create_if_missing is false", path) from None
+    try:
+        if not directory.exists(CURRENT):
+            _refuse_remains(directory)
+            if not options.create_if_missing:
+                raise NotFoundError(2, "no database here, and create_if_missing is false", path)
+    except BaseException:
+        directory.close()
+        raise
+    return directory
+
+
+def _refuse_remains(directory: Directory) -> None:
+    """A directory without CURRENT but with data is a damaged store, not an empty place."""
+    for name in directory.names():
+        parsed = parse_filename(name)
+        if parsed is None:
+            continue
+        if parsed[1] is FileType.TABLE or (
+            parsed[1] is FileType.LOG and directory.size(name) > 0
+        ):
+            raise CorruptionError(
+                f"CURRENT is missing, but {name} is here: repair the database",
+                f"{directory.path}/{CURRENT}",
+            )
+
+
+def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
+    """Remove a store: the engine's own files, and the directory if nothing else is in it.
+
+    No error if there is none.  :class:`LockedError` if someone has it open.
+    """
+    where = os.fsdecode(path)
+    env = LocalEnv() if env is None else env
+    try:
+        try:
+            directory = env.open_directory(where)
+        except FileNotFoundError:
+            return
+        with directory:
+            names = [name for name in directory.names() if parse_filename(name) is not None]
+            if not names:
+                return
+            lock = directory.lock(LOCK)
+            try:
+                _remove_lost(directory)
+                for name in names:
+                    if name not in (LOCK, CURRENT):
+                        directory.remove(name)
+                for name in (CURRENT, LOCK):
+                    if directory.exists(name):
+                        directory.remove(name)
+                directory.sync()
+            finally:
+                lock.close()
+            empty = not directory.names()
+        if empty:
+            env.remove_directory(where)
+    except OSError as error:
+        raise io_error(error) from error
+
+
+def _remove_lost(directory: Directory) -> None:
+    """Empty ``lost/`` of the engine's files."""
+    if not directory.exists(LOST):
+        return
+    with directory.subdirectory(LOST) as lost:
+        for name in lost.names():
+            if parse_filename(name) is not None:
+                lost.remove(name)
+
+
+_open_handles: weakref.WeakSet[DB] = weakref.WeakSet()
+
+
+def _close_handles_after_fork() -> None:
+    """In a forked child: the parent goes on with its stores, the child must not touch them."""
+    for db in list(_open_handles):
+        if db._store is not None:
+            db._abandon(db._store)
+
+
+def _close_handles_at_exit() -> None:
+    for db in list(_open_handles):
+        db.close()
+
+
+atexit.register(_close_handles_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_handles_after_fork)

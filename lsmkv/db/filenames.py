@@ -1,0 +1,128 @@
+"""The names in a database directory (source: LevelDB, ``db/filename.h``).
+
+=================  ==============================================================================
+name               what it is
+=================  ==============================================================================
+``NNNNNN.log``     a write-ahead log: the writes that no table holds yet
+``NNNNNN.ldb``     a table (``.sst`` in databases written before 2013; read, never written)
+``MANIFEST-N...``  which tables make up which level: a log of version edits
+``CURRENT``        the name of the MANIFEST that counts, and a newline
+``LOCK``           held by the process that has the store open
+``LOG``            what the engine did, in words; ``LOG.old`` is that of the run before
+``NNNNNN.dbtmp``   a CURRENT in the making
+=================  ==============================================================================
+
+Numbers come from one counter and are never used twice.  Anything else in the directory is not the
+engine's, and is never touched.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+
+from lsmkv.env.base import Directory
+from lsmkv.errors import CorruptionError
+
+CURRENT = "CURRENT"
+LOCK = "LOCK"
+LOG = "LOG"
+LOG_OLD = "LOG.old"
+LOST = "lost"
+"""A subdirectory for what recovery set aside."""
+
+
+class FileType(enum.Enum):
+    """What a name in the directory stands for."""
+
+    LOG = "log"
+    TABLE = "table"
+    MANIFEST = "manifest"
+    TEMPORARY = "temporary"
+    CURRENT = "current"
+    LOCK = "lock"
+    INFO_LOG = "info log"
+
+
+_FIXED = {
+    CURRENT: FileType.CURRENT,
+    LOCK: FileType.LOCK,
+    LOG: FileType.INFO_LOG,
+    LOG_OLD: FileType.INFO_LOG,
+}
+_SUFFIXES = {
+    "log": FileType.LOG,
+    "ldb": FileType.TABLE,
+    "sst": FileType.TABLE,
+    "dbtmp": FileType.TEMPORARY,
+}
+_NUMBERED = re.compile(r"([0-9]{1,20})\.(log|ldb|sst|dbtmp)", re.ASCII)
+_MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})", re.ASCII)
+_CURRENT_CONTENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
+_MAX_NUMBER = (1 << 63) - 1
+
+
+def log_name(number: int) -> str:
+    """A write-ahead log's name."""
+    return f"{number:06d}.log"
+
+
+def table_name(number: int) -> str:
+    """A table's name."""
+    return f"{number:06d}.ldb"
+
+
+def old_table_name(number: int) -> str:
+    """A table's name in databases of LevelDB before 1.14."""
+    return f"{number:06d}.sst"
+
+
+def manifest_name(number: int) -> str:
+    """A MANIFEST's name."""
+    return f"MANIFEST-{number:06d}"
+
+
+def parse_filename(name: str) -> tuple[int, FileType] | None:
+    """The number (0 where there is none) and type of an engine's file; None for any other name.
+
+    >>> parse_filename("000007.ldb")
+    (7, <FileType.TABLE: 'table'>)
+    >>> parse_filename("notes.txt") is None
+    True
+    """
+    fixed = _FIXED.get(name)
+    if fixed is not None:
+        return 0, fixed
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered is not None:
+        number = int(numbered[1])
+        kind = _SUFFIXES[numbered[2]]
+    else:
+        manifest = _MANIFEST.fullmatch(name)
+        if manifest is None:
+            return None
+        number = int(manifest[1])
+        kind = FileType.MANIFEST
+    return (number, kind) if number <= _MAX_NUMBER else None
+
+
+def read_current(directory: Directory) -> str:
+    """The MANIFEST's name.  Only a name of that form is taken: CURRENT never leads elsewhere."""
+    path = f"{directory.path}/{CURRENT}"
+    try:
+        content = directory.read_file(CURRENT, 64)
+    except ValueError:
+        raise CorruptionError("CURRENT is longer than any MANIFEST's name", path, 0) from None
+    if _CURRENT_CONTENT.fullmatch(content) is None:
+        raise CorruptionError(f"CURRENT does not name a MANIFEST: {content!r}", path, 0)
+    return content[:-1].decode("ascii")
+
+
+def set_current(directory: Directory, manifest_number: int) -> None:
+    """Make ``MANIFEST-<number>`` (which is durable already) the one that counts; durable itself."""
+    temporary = f"{manifest_number:06d}.dbtmp"
+    with directory.create(temporary) as file:
+        file.append(manifest_name(manifest_number).encode("ascii") + b"\n")
+        file.sync()
+    directory.rename(temporary, CURRENT)
+    directory.sync()

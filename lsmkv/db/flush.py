@@ -1,0 +1,95 @@
+"""From a memtable to a table, and the writing of tables in general."""
+
+from __future__ import annotations
+
+from lsmkv.db.filenames import table_name
+from lsmkv.db.keys import pack_entry
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder, live_entries
+from lsmkv.db.version_edit import FileMetaData
+from lsmkv.env.base import Directory
+from lsmkv.options import Options
+from lsmkv.table.builder import TableBuilder
+
+
+class TableOutput:
+    """One table in the making: ``add* (finish | abandon)``.
+
+    ``finish`` makes the content durable.  The *name* is durable once the caller has synced the
+    directory, which it does before any version edit names the file.
+    """
+
+    def __init__(self, directory: Directory, number: int, options: Options) -> None:
+        self.number = number
+        self._directory = directory
+        self._file = directory.create(table_name(number))
+        self._builder = TableBuilder(options, self._file)
+        self._smallest = b""
+        self._largest = b""
+
+    @property
+    def size(self) -> int:
+        """Bytes so far, but for the block in the making."""
+        return self._builder.file_size
+
+    def add(self, user_key: bytes, rank: int, value: bytes) -> None:
+        """Append an entry, which sorts after those added before."""
+        key = pack_entry(user_key, rank)
+        if self._builder.num_entries == 0:
+            self._smallest = key
+        self._largest = key
+        self._builder.add(key, value)
+
+    def finish(self) -> FileMetaData:
+        """Complete the file and sync it."""
+        self._builder.finish()
+        self._file.sync()
+        self._file.close()
+        return FileMetaData(
+            self.number, self._builder.file_size, self._smallest, self._largest
+        )
+
+    def abandon(self) -> None:
+        """Give the file up.  What cannot be removed now is removed at the next open."""
+        self._file.close()
+        remove_table(self._directory, self.number)
+
+
+def remove_table(directory: Directory, number: int) -> None:
+    """Remove a table that no version names; the next open removes what cannot be removed now."""
+    try:
+        directory.remove(table_name(number))
+    except OSError:
+        pass
+
+
+def write_memtable(
+    memtable: MemTable,
+    directory: Directory,
+    number: int,
+    options: Options,
+    order: KeyOrder,
+    oldest_seen: int,
+) -> FileMetaData | None:
+    """Write the table ``number`` with what of ``memtable`` anyone can still see, durably.
+
+    ``oldest_seen`` is the oldest sequence at which someone looks.  None if there is nothing to
+    write.  Deletions are kept: older values may lie in tables.
+    """
+    if memtable.empty:
+        return None
+    output = TableOutput(directory, number, options)
+    try:
+        for chunk in memtable.scan(None):
+            for key, rank, value in live_entries(chunk, oldest_seen, order, _keep_deletions):
+                output.add(key, rank, value)
+        file = output.finish()
+        directory.sync()
+    except BaseException:
+        output.abandon()
+        raise
+    return file
+
+
+def _keep_deletions(_user_key: bytes) -> bool:
+    return False

@@ -1,0 +1,55 @@
+"""LOG: what the engine did, in words, for people.  ``LOG.old`` is that of the run before."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import datetime
+
+from lsmkv.db.filenames import LOG, LOG_OLD
+from lsmkv.env.base import Directory, WritableFile
+
+logger = logging.getLogger("lsmkv")
+
+
+class InfoLog:
+    """A line for each event, with local time and thread, to the file and to ``logging``.
+
+    It is never in the way: a LOG that cannot be written is given up, and the store goes on.
+    """
+
+    def __init__(self, directory: Directory) -> None:
+        self._path = directory.path
+        self._lock = threading.Lock()
+        self._file: WritableFile | None = None
+        try:
+            if directory.exists(LOG):
+                directory.rename(LOG, LOG_OLD)
+            self._file = directory.create(LOG)
+        except OSError as error:
+            logger.warning("%s: no LOG is written: %s", self._path, error)
+
+    def write(self, message: str, level: int = logging.DEBUG) -> None:
+        """Note an event.  ``level`` is that of the ``logging`` record."""
+        logger.log(level, "%s: %s", self._path, message)
+        stamp = datetime.now().strftime("%Y/%m/%d-%H:%M:%S.%f")
+        line = f"{stamp} {threading.get_native_id():x} {message}\n"
+        with self._lock:
+            if self._file is None:
+                return
+            try:
+                self._file.append(line.encode("utf-8", "backslashreplace"))
+            except OSError:
+                self._file.close()
+                self._file = None
+
+    def warn(self, message: str) -> None:
+        """Note something that the user should know of."""
+        self.write(message, logging.WARNING)
+
+    def close(self) -> None:
+        """Close the file.  Later events go to ``logging`` alone."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None

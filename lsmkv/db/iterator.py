@@ -1,0 +1,359 @@
+"""What the user holds: an iterator that stands between two entries, and goes both ways."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator as Iteration
+from operator import itemgetter
+from types import TracebackType
+from typing import Any
+
+from lsmkv.db.batch import as_bytes
+from lsmkv.db.keys import oldest_rank_hidden
+from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, merge_back, merge_forward, visible
+from lsmkv.db.store import Store, View
+from lsmkv.errors import ClosedError, io_error
+from lsmkv.stats import NUM_LEVELS
+
+
+class Bounds:
+    """The range of an iterator, as two places between keys; None is no bound."""
+
+    __slots__ = ("lower", "upper")
+
+    def __init__(self, lower: Position | None, upper: Position | None) -> None:
+        self.lower = lower
+        self.upper = upper
+
+
+def bounds_of(
+    start: bytes | None,
+    stop: bytes | None,
+    include_start: bool,
+    include_stop: bool,
+    prefix: bytes | None,
+) -> Bounds:
+    """The range for these arguments of ``iterator``.  A prefix goes with neither start nor stop."""
+    if prefix is not None:
+        if start is not None or stop is not None:
+            raise TypeError("give a prefix, or start and stop, not both")
+        prefix = as_bytes(prefix, "prefix")
+        end = after_prefix(prefix)
+        return Bounds(
+            Position(prefix, after=False), None if end is None else Position(end, after=False)
+        )
+    lower = None
+    upper = None
+    if start is not None:
+        lower = Position(as_bytes(start, "start key"), after=not include_start)
+    if stop is not None:
+        upper = Position(as_bytes(stop, "stop key"), after=include_stop)
+    return Bounds(lower, upper)
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The smallest key that sorts after all keys with this prefix; None if there is none.
+
+    >>> after_prefix(b"ab"), after_prefix(b"a\\xff"), after_prefix(b"\\xff")
+    (b'ac', b'b', None)
+    """
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+
+
+class Scan:
+    """The entries of a view at a sequence, from any place and either way."""
+
+    def __init__(
+        self, store: Store, view: View, sequence: int, bounds: Bounds, fill_cache: bool
+    ) -> None:
+        self._store = store
+        self._view = view
+        self._hidden = oldest_rank_hidden(sequence)
+        self._bounds = bounds
+        self._fill_cache = fill_cache
+
+    @property
+    def order(self) -> KeyOrder:
+        """The store's order of keys."""
+        return self._store.order
+
+    def forward(self, start: Position | None) -> Iteration[list[Pair]]:
+        """Pairs after ``start`` and below the upper bound, a handful at a time."""
+        upper = self._bounds.upper
+        for entries in merge_forward(self._cursors(start), self.order):
+            pairs = visible(entries, self._hidden, self.order)
+            if upper is not None:
+                cut = self.count_before(pairs, upper)
+                if cut < len(pairs):
+                    yield pairs[:cut]
+                    return
+                if self.is_at_or_after(entries[-1][0], upper):
+                    yield pairs
+                    return
+            yield pairs
+
+    def backward(self, before: Position | None) -> Iteration[list[Pair]]:
+        """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
+        lower = self._bounds.lower
+        for entries in merge_back(self._cursors_back(before), self.order):
+            pairs = visible(entries, self._hidden, self.order)
+            if lower is not None:
+                cut = self.count_before(pairs, lower)
+                if cut > 0:
+                    yield pairs[cut:]
+                    return
+                if not self.is_at_or_after(entries[0][0], lower):
+                    yield pairs
+                    return
+            yield pairs
+
+    def count_before(self, pairs: list[Pair], position: Position) -> int:
+        """How many of these pairs lie before a position."""
+        find = bisect_right if position.after else bisect_left
+        order = self.order
+        if order.is_bytewise:
+            return find(pairs, position.user_key, key=itemgetter(0))
+        return find(pairs, order.of(position.user_key), key=lambda pair: order.of(pair[0]))
+
+    def is_at_or_after(self, user_key: bytes, position: Position) -> bool:
+        """Whether a key lies on the far side of a position."""
+        compared = self.order.compare(user_key, position.user_key)
+        return compared > 0 or (compared == 0 and not position.after)
+
+    def _cursors(self, start: Position | None) -> list[Cursor]:
+        view = self._view
+        tables = self._store.tables
+        reads = self._store.counters.reads
+        cursors: list[Cursor] = [view.memtable.scan(start)]
+        if view.immutable is not None:
+            cursors.append(view.immutable.scan(start))
+        for file in view.version.levels[0]:
+            cursors.append(tables.scan(file, start, reads[0], self._fill_cache))
+        for level in range(1, NUM_LEVELS):
+            if view.version.levels[level]:
+                cursors.append(
+                    tables.scan_level(view.version, level, start, reads[level], self._fill_cache)
+                )
+        return cursors
+
+    def _cursors_back(self, before: Position | None) -> list[Cursor]:
+        view = self._view
+        tables = self._store.tables
+        reads = self._store.counters.reads
+        cursors: list[Cursor] = [view.memtable.scan_back(before)]
+        if view.immutable is not None:
+            cursors.append(view.immutable.scan_back(before))
+        for file in view.version.levels[0]:
+            cursors.append(tables.scan_back(file, before, reads[0], self._fill_cache))
+        for level in range(1, NUM_LEVELS):
+            if view.version.levels[level]:
+                cursors.append(
+                    tables.scan_level_back(
+                        view.version, level, before, reads[level], self._fill_cache
+                    )
+                )
+        return cursors
+
+
+class Iterator:
+    """Iterates over a range of a store as it was when the iterator was made.
+
+    It stands *between* entries, as plyvel's does: ``next`` returns the entry behind the gap and
+    steps over it, ``prev`` steps back over the entry before the gap and returns it.  With
+    ``reverse`` the two change places.  Both raise ``StopIteration`` at the end of the range.
+
+    Entries are read ahead, a block or so at a time.  Close it, or use it in a ``with`` block, to
+    let go of the versions that it keeps alive; forgetting it does the same.  Not safe for use by
+    several threads at once.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        view: View,
+        sequence: int,
+        bounds: Bounds,
+        *,
+        pinned: bool,
+        reverse: bool = False,
+        include_key: bool = True,
+        include_value: bool = True,
+        fill_cache: bool = True,
+    ) -> None:
+        """``pinned``: the sequence was registered for this iterator, which releases it."""
+        self._store: Store | None = store
+        self._sequence = sequence
+        self._pinned = pinned
+        self._bounds = bounds
+        self._scan: Scan | None = Scan(store, view, sequence, bounds, fill_cache)
+        self._reverse = reverse
+        self._include_key = include_key
+        self._include_value = include_value
+        self._window: list[Pair] = []
+        self._at = 0  # the gap: before self._window[self._at]
+        self._gap: Position | None = None  # where the gap is when the window is empty
+        self._at_end = False  # what no position means there: the end of everything, or the start
+        self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window
+        self._behind: Iteration[list[Pair]] | None = None  # continues before the window
+        self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
+        store.counters.iterators += 1
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __next__(self) -> Any:
+        """The next entry, in the iterator's direction: ``(key, value)``, or the half asked for."""
+        return self._step_back() if self._reverse else self._step()
+
+    def next(self) -> Any:
+        """As ``next(iterator)``."""
+        return self.__next__()
+
+    def prev(self) -> Any:
+        """The entry before, against the iterator's direction."""
+        return self._step() if self._reverse else self._step_back()
+
+    def seek(self, target: bytes) -> None:
+        """Go to the gap before ``target``, or before where it would be; held to the range."""
+        self._open_scan()
+        position = Position(as_bytes(target, "target"), after=False)
+        bounds = self._bounds
+        if bounds.lower is not None and self._is_before(position, bounds.lower):
+            self._place(bounds.lower)
+        elif bounds.upper is not None and self._is_before(bounds.upper, position):
+            self._place(bounds.upper)
+        else:
+            self._place(position)
+
+    def seek_to_start(self) -> None:
+        """Go to the lower end of the range, whatever the iterator's direction."""
+        self._open_scan()
+        self._place(self._bounds.lower)
+
+    def seek_to_stop(self) -> None:
+        """Go to the upper end of the range, whatever the iterator's direction."""
+        self._open_scan()
+        self._place(self._bounds.upper, at_end=True)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the iterator, or its store, was closed."""
+        return self._store is None or self._store.view is None
+
+    def close(self) -> None:
+        """Let go of everything.  Closing twice is harmless."""
+        store = self._store
+        if store is None:
+            return
+        self._store = None
+        self._scan = None
+        self._ahead = None
+        self._behind = None
+        self._window = []
+        if self._pinned:
+            store.live.release(self._sequence)
+
+    def __enter__(self) -> Iterator:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _open_scan(self) -> Scan:
+        if self._scan is None:
+            raise ClosedError("the iterator is closed")
+        if self._store is None or self._store.view is None:
+            raise ClosedError("the database of this iterator is closed")
+        return self._scan
+
+    def _place(self, gap: Position | None, at_end: bool = False) -> None:
+        """Put the gap at a position; None means the start of everything, or the end of it."""
+        self._window = []
+        self._at = 0
+        self._gap = gap
+        self._at_end = at_end and gap is None
+        self._ahead = None
+        self._behind = None
+
+    def _step(self) -> Any:
+        scan = self._open_scan()
+        while self._at == len(self._window):
+            if not self._read_ahead(scan):
+                raise StopIteration
+        pair = self._window[self._at]
+        self._at += 1
+        return self._shape(pair)
+
+    def _step_back(self) -> Any:
+        scan = self._open_scan()
+        while self._at == 0:
+            if not self._read_behind(scan):
+                raise StopIteration
+        self._at -= 1
+        return self._shape(self._window[self._at])
+
+    def _read_ahead(self, scan: Scan) -> bool:
+        """Replace the window by the pairs behind it; False, and no change, if there are none."""
+        if self._ahead is None:
+            if self._window:
+                self._gap = Position(self._window[-1][0], after=True)
+                self._at_end = False
+            elif self._at_end:
+                return False
+            self._ahead = scan.forward(self._gap)
+        source = self._ahead
+        # Whatever ends the reading, an error or Ctrl-C, nothing is skipped: the next call starts
+        # afresh behind the window.
+        self._ahead = None
+        pairs = self._fetch(source)
+        if pairs:
+            self._window, self._at = pairs, 0
+            self._behind = None
+        self._ahead = source
+        return bool(pairs)
+
+    def _read_behind(self, scan: Scan) -> bool:
+        """Replace the window by the pairs before it; False, and no change, if there are none."""
+        if self._behind is None:
+            if self._window:
+                self._gap = Position(self._window[0][0], after=False)
+            elif self._gap is None and not self._at_end:
+                return False
+            self._behind = scan.backward(self._gap)
+        source = self._behind
+        self._behind = None
+        pairs = self._fetch(source)
+        if pairs:
+            self._window, self._at = pairs, len(pairs)
+            self._ahead = None
+        self._behind = source
+        return bool(pairs)
+
+    def _fetch(self, source: Iteration[list[Pair]]) -> list[Pair]:
+        """The next list that is not empty; [] at the end."""
+        try:
+            for pairs in source:
+                if pairs:
+                    return pairs
+        except OSError as error:
+            raise io_error(error) from error
+        return []
+
+    def _shape(self, pair: Pair) -> Any:
+        if self._include_key:
+            return pair if self._include_value else pair[0]
+        return pair[1] if self._include_value else None
+
+    def _is_before(self, a: Position, b: Position) -> bool:
+        assert self._store is not None
+        compared = self._store.order.compare(a.user_key, b.user_key)
+        return compared < 0 or (compared == 0 and not a.after and b.after)

@@ -1,0 +1,178 @@
+"""Internal keys: a user key, then its version in eight bytes.
+
+The eight bytes are the fixed64 tag ``sequence << 8 | kind``.  Every write has its own sequence (56
+bits, rising); the kind is 1 for a value and 0 for a deletion.  Internal keys sort by user key, and
+among the versions of one user key the newest comes first.  (Source: LevelDB, ``db/dbformat.h``.)
+
+Inside the engine a version travels decoded, as an *entry*: ``(user key, rank, value)``, where the
+rank is minus the tag.  Entries of bytewise keys then sort as plain tuples, in C.  The rank is a
+Python ``int`` of any size, never a machine integer: a tag fills all 64 bits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from lsmkv.errors import CorruptionError
+from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy, key_hasher
+from lsmkv.util.comparator import Comparator, sort_key
+
+KIND_DELETION = 0
+KIND_VALUE = 1
+
+MAX_SEQUENCE = (1 << 56) - 1
+
+Entry = tuple[bytes, int, bytes]
+"""User key, rank, value; the value of a deletion is empty."""
+
+
+def rank_of(sequence: int, kind: int) -> int:
+    """The rank of a version: newer versions have smaller ranks."""
+    return -(sequence << 8 | kind)
+
+
+def oldest_rank_hidden(sequence: int) -> int:
+    """Versions of a rank at or below this one are newer than ``sequence``."""
+    return -((sequence + 1) << 8)
+
+
+def sequence_of(rank: int) -> int:
+    """The sequence in a rank."""
+    return -rank >> 8
+
+
+def is_value(rank: int) -> bool:
+    """Whether the version is a value (else a deletion)."""
+    return (rank & 1) == KIND_VALUE
+
+
+def pack(user_key: bytes, sequence: int, kind: int) -> bytes:
+    """The internal key of a version."""
+    return user_key + (sequence << 8 | kind).to_bytes(8, "little")
+
+
+def pack_entry(user_key: bytes, rank: int) -> bytes:
+    """The internal key of an entry."""
+    return user_key + (-rank).to_bytes(8, "little")
+
+
+def unpack(internal_key: bytes) -> tuple[bytes, int, int]:
+    """``(user key, sequence, kind)``; :class:`CorruptionError` if it is none."""
+    if len(internal_key) < 8:
+        raise CorruptionError(f"an internal key of {len(internal_key)} bytes", None, 0)
+    tag = int.from_bytes(internal_key[-8:], "little")
+    if tag & 0xFF > KIND_VALUE:
+        raise CorruptionError(f"an internal key of kind {tag & 0xFF}", None, len(internal_key) - 8)
+    return internal_key[:-8], tag >> 8, tag & 0xFF
+
+
+def before_versions(user_key: bytes) -> bytes:
+    """An internal key that sorts before every version of ``user_key``, and is one of its own."""
+    return pack(user_key, MAX_SEQUENCE, KIND_VALUE)
+
+
+def after_versions(user_key: bytes) -> bytes:
+    """An internal key that sorts after every version of ``user_key`` (sequences start at 1)."""
+    return pack(user_key, 0, KIND_DELETION)
+
+
+def to_entries(keys: Sequence[bytes], values: Sequence[bytes]) -> list[Entry]:
+    """Internal keys and values, decoded all at once; :class:`CorruptionError` on bad keys."""
+    if not keys:
+        return []
+    if min(map(len, keys)) < 8:
+        raise CorruptionError("an internal key of fewer than 8 bytes", None, None)
+    tags = struct.unpack(f"<{len(keys)}Q", b"".join([key[-8:] for key in keys]))
+    for tag in tags:
+        if tag & 0xFE:
+            raise CorruptionError(f"an internal key of kind {tag & 0xFF}", None, None)
+    return list(zip([key[:-8] for key in keys], [-tag for tag in tags], values, strict=True))
+
+
+class InternalKeyComparator:
+    """Orders internal keys: user keys by the user's comparator, then newest first."""
+
+    name: str = "leveldb.InternalKeyComparator"
+
+    def __init__(self, user_comparator: Comparator) -> None:
+        self.user_comparator = user_comparator
+        self._order = sort_key(user_comparator)
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        x = a[:-8]
+        y = b[:-8]
+        if self._order is None:
+            if x != y:
+                return -1 if x < y else 1
+        else:
+            order = self.user_comparator.compare(x, y)
+            if order != 0:
+                return order
+        newer = int.from_bytes(a[-8:], "little")
+        older = int.from_bytes(b[-8:], "little")
+        if newer == older:
+            return 0
+        return -1 if newer > older else 1
+
+    def sort_key(self, key: bytes, /) -> tuple[Any, int]:
+        """An object that compares, with others of its sort, as the key does."""
+        rank = -int.from_bytes(key[-8:], "little")
+        if self._order is None:
+            return key[:-8], rank
+        return self._order(key[:-8]), rank
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        """A shorter user key gets the smallest version, so that it still sorts before ``limit``."""
+        user_start = start[:-8]
+        shorter = self.user_comparator.find_shortest_separator(user_start, limit[:-8])
+        if (
+            len(shorter) < len(user_start)
+            and self.user_comparator.compare(user_start, shorter) < 0
+        ):
+            return before_versions(shorter)
+        return start
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        user_key = key[:-8]
+        shorter = self.user_comparator.find_short_successor(user_key)
+        if len(shorter) < len(user_key) and self.user_comparator.compare(user_key, shorter) < 0:
+            return before_versions(shorter)
+        return key
+
+
+class InternalFilterPolicy:
+    """The user's policy, asked about internal keys: the version is cut off first."""
+
+    def __init__(self, user_policy: FilterPolicy) -> None:
+        self.user_policy = user_policy
+        self.name: str = user_policy.name
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return self.user_policy.create_filter([key[:-8] for key in keys])
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return self.user_policy.key_may_match(key[:-8], filter_data)
+
+
+class InternalHashedFilterPolicy(InternalFilterPolicy):
+    """The same for a policy that can be asked by hash: the hash is the *user* key's."""
+
+    def __init__(self, user_policy: HashedFilterPolicy) -> None:
+        super().__init__(user_policy)
+        self._hashed = user_policy
+
+    def key_hash(self, key: bytes, /) -> int:
+        return self._hashed.key_hash(key[:-8])
+
+    def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
+        return self._hashed.hash_may_match(key_hash, filter_data)
+
+
+def internal_filter_policy(user_policy: FilterPolicy) -> InternalFilterPolicy:
+    """The policy that a table of internal keys is built and read with."""
+    hashed = key_hasher(user_policy)
+    if hashed is not None:
+        return InternalHashedFilterPolicy(hashed)
+    return InternalFilterPolicy(user_policy)

@@ -1,0 +1,60 @@
+"""A lookup in the tables, and what it teaches: which file was read in vain."""
+
+from __future__ import annotations
+
+from lsmkv.db.keys import KIND_VALUE, pack
+from lsmkv.db.store import Store
+from lsmkv.db.version import Version
+from lsmkv.db.version_edit import FileMetaData
+from lsmkv.errors import CorruptionError
+from lsmkv.table.reader import FROM_FILE, RULED_OUT
+
+
+class TableLookup:
+    """Looks one key up in a version's tables.
+
+    LevelDB charges a seek to every first file, even where its filter said no; enough lookups of
+    absent keys then rewrite a database that nobody wrote to.  Here a file is charged only when a
+    block of it was really read, in vain, and a block of a second file had to be read too.
+    """
+
+    def __init__(self, store: Store, version: Version, fill_cache: bool) -> None:
+        self._store = store
+        self._version = version
+        self._fill_cache = fill_cache
+        self.compaction_due = False
+        """Whether this lookup was one too many for some file."""
+
+    def find(self, user_key: bytes, sequence: int) -> tuple[bool, bytes | None]:
+        """``(found, value)`` of the newest version at or before ``sequence``.
+
+        ``(True, None)`` is a deletion.  Files are asked newest first, each one's filter before any
+        block of it is read.
+        """
+        store = self._store
+        key = pack(user_key, sequence, KIND_VALUE)
+        key_hash = -1 if store.hasher is None else store.hasher.key_hash(user_key)
+        compare = store.comparator.user_comparator.compare
+        in_vain: tuple[int, FileMetaData] | None = None
+        blocks_read = 0
+        for level, file in self._version.candidates(key):
+            counters = store.counters.reads[level]
+            counters.tables_asked += 1
+            table = store.tables.find(file)
+            outcome, found, value = table.get(key, key_hash, counters, self._fill_cache)
+            if outcome == RULED_OUT:
+                continue
+            if outcome == FROM_FILE:
+                blocks_read += 1
+                if blocks_read == 2 and in_vain is not None:
+                    self.compaction_due = self._version.charge_seek(*in_vain)
+            if found is not None:
+                if len(found) < 8 or found[-8] > KIND_VALUE:
+                    raise CorruptionError(f"not an internal key: {found!r}", table.path)
+                if found[:-8] == user_key or compare(found[:-8], user_key) == 0:
+                    return True, value if found[-8] == KIND_VALUE else None
+            if table.has_filter:
+                counters.filter_false_positives += 1
+            if outcome == FROM_FILE and in_vain is None:
+                in_vain = (level, file)
+        return False, None

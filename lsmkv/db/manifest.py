@@ -1,0 +1,98 @@
+"""Reading a MANIFEST: what its version edits add up to."""
+
+from __future__ import annotations
+
+from lsmkv.db.keys import MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.db.log import LogDamage, LogReader
+from lsmkv.db.version import Version
+from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.env.base import Directory
+from lsmkv.errors import ComparatorMismatchError, CorruptionError
+from lsmkv.stats import NUM_LEVELS
+
+_MAX_FILE_NUMBER = (1 << 63) - 1
+
+
+class Manifest:
+    """The state after all records: counters, and the files of each level."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.comparator: str | None = None
+        self.log_number = 0
+        self.prev_log_number = 0
+        self.next_file_number = 0
+        self.last_sequence = 0
+        self.compact_pointers: dict[int, bytes] = {}
+        self.levels: list[dict[int, FileMetaData]] = [{} for _ in range(NUM_LEVELS)]
+        """By file number."""
+        self.tail: LogDamage | None = None
+        """Bad bytes behind the last good record."""
+        self._seen: set[str] = set()
+
+    def apply(self, edit: VersionEdit) -> None:
+        """Carry out one edit."""
+        if edit.comparator is not None:
+            self.comparator = edit.comparator
+        if edit.log_number is not None:
+            self.log_number = edit.log_number
+            self._seen.add("log number")
+        if edit.prev_log_number is not None:
+            self.prev_log_number = edit.prev_log_number
+        if edit.next_file_number is not None:
+            self.next_file_number = edit.next_file_number
+            self._seen.add("next file number")
+        if edit.last_sequence is not None:
+            self.last_sequence = edit.last_sequence
+            self._seen.add("last sequence")
+        for level, key in edit.compact_pointers:
+            self.compact_pointers[level] = key
+        for level, number in edit.deleted_files:
+            self.levels[level].pop(number, None)
+        for level, file in edit.new_files:
+            self.levels[level][file.number] = file
+
+    def check(self, comparator: InternalKeyComparator) -> None:
+        """Refuse another comparator, a MANIFEST that lacks a counter, and counters out of range."""
+        ours = comparator.user_comparator.name
+        if self.comparator is not None and self.comparator != ours:
+            raise ComparatorMismatchError(
+                f"{self.path}: the database is ordered by {self.comparator!r},"
+                f" the comparator given is {ours!r}"
+            )
+        for what in ("next file number", "log number", "last sequence"):
+            if what not in self._seen:
+                raise CorruptionError(f"the MANIFEST has no {what}", self.path)
+        highest = max(self.next_file_number, self.log_number, self.prev_log_number)
+        if highest > _MAX_FILE_NUMBER or self.last_sequence > MAX_SEQUENCE:
+            raise CorruptionError("a number in the MANIFEST is out of range", self.path)
+
+    def version(self, comparator: InternalKeyComparator) -> Version:
+        """The levels as a version that has passed its own check."""
+        version = Version(comparator, [list(files.values()) for files in self.levels])
+        try:
+            version.check()
+        except CorruptionError as error:
+            raise error.located(self.path) from None
+        return version
+
+
+def read_manifest(directory: Directory, name: str) -> Manifest:
+    """All that the MANIFEST ``name`` says.
+
+    Raises :class:`CorruptionError` for a bad record that others follow.  A bad *last* record may be
+    a torn write: it is noted in ``tail``, for the caller to judge.
+    """
+    manifest = Manifest(f"{directory.path}/{name}")
+    with directory.open(name) as file:
+        reader = LogReader(file)
+        for record in reader:
+            if record.damage is not None:
+                damage = record.damage
+                raise CorruptionError(damage.reason, manifest.path, damage.offset)
+            try:
+                manifest.apply(VersionEdit.decode(record.payload))
+            except CorruptionError as error:
+                raise error.located(manifest.path, record.offset) from None
+        manifest.tail = reader.tail
+    return manifest

@@ -1,0 +1,196 @@
+"""Merging sorted sources, and picking what a reader may see.
+
+A source is a *cursor*: an iterator over chunks of entries.  Going forward, chunks follow each other
+in rising order; going back, each chunk precedes the one before it, and is itself in rising order
+too.  No cursor is asked for more before its chunk is used up, so a short scan reads little.
+
+The merge works on chunks: what lies safely below every source's horizon is put together and sorted
+at once.  Sorting a few sorted runs is a merge, done in C (Timsort finds the runs).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from lsmkv.db.keys import Entry
+from lsmkv.util.comparator import Comparator, sort_key
+
+Cursor = Iterator[list[Entry]]
+Pair = tuple[bytes, bytes]
+"""A user key and its value."""
+
+
+class Position(NamedTuple):
+    """A place between user keys: just before all versions of one, or just after them."""
+
+    user_key: bytes
+    after: bool
+
+
+class KeyOrder:
+    """The user's order, in the forms that bisecting and sorting entries want."""
+
+    def __init__(self, comparator: Comparator) -> None:
+        self.compare = comparator.compare
+        order = sort_key(comparator)
+        self._order = order
+        self.of_entry: Callable[[Entry], Any] = itemgetter(0)
+        self._versions: Callable[[Entry], Any] | None = None  # entries sort as they are
+        if order is not None:
+            self.of_entry = lambda entry: order(entry[0])
+            self._versions = lambda entry: (order(entry[0]), entry[1])
+
+    def of(self, user_key: bytes) -> Any:
+        """The key in a form that compares right."""
+        return user_key if self._order is None else self._order(user_key)
+
+    @property
+    def is_bytewise(self) -> bool:
+        """Whether keys compare as the bytes that they are."""
+        return self._order is None
+
+    def sort(self, entries: list[Entry]) -> None:
+        """Sort entries of several sources: by user key, newest version first."""
+        entries.sort(key=self._versions)
+
+
+class _Source:
+    """A cursor, and what was taken from it but not used yet."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        self.buffer: list[Entry] = []
+        self.exhausted = False
+
+    def fetch(self) -> list[Entry]:
+        """The cursor's next chunk that is not empty; [] once it is exhausted."""
+        for chunk in self.cursor:
+            if chunk:
+                return chunk
+        self.exhausted = True
+        return []
+
+
+def merge_forward(cursors: list[Cursor], order: KeyOrder) -> Cursor:
+    """One cursor of many: rising chunks, each with *all* versions of the user keys in it."""
+    sources = [_Source(cursor) for cursor in cursors]
+    for source in sources:
+        source.buffer = source.fetch()
+    while True:
+        sources = [source for source in sources if source.buffer]
+        open_ended = [source for source in sources if not source.exhausted]
+        if not open_ended:
+            rest = _gather([source.buffer for source in sources], order)
+            if rest:
+                yield rest
+            return
+        # Below the lowest last key, nothing new can turn up.
+        horizon = min(order.of(source.buffer[-1][0]) for source in open_ended)
+        ready: list[list[Entry]] = []
+        for source in sources:
+            cut = bisect_left(source.buffer, horizon, key=order.of_entry)
+            if cut > 0:
+                ready.append(source.buffer[:cut])
+                source.buffer = source.buffer[cut:]
+        if ready:
+            yield _gather(ready, order)
+        for source in open_ended:
+            if order.of(source.buffer[-1][0]) == horizon:
+                source.buffer += source.fetch()
+
+
+def merge_back(cursors: list[Cursor], order: KeyOrder) -> Cursor:
+    """The mirror image: the last chunk first; each rises, and has all versions of its keys."""
+    sources = [_Source(cursor) for cursor in cursors]
+    for source in sources:
+        source.buffer = source.fetch()
+    while True:
+        sources = [source for source in sources if source.buffer]
+        open_ended = [source for source in sources if not source.exhausted]
+        if not open_ended:
+            rest = _gather([source.buffer for source in sources], order)
+            if rest:
+                yield rest
+            return
+        horizon = max(order.of(source.buffer[0][0]) for source in open_ended)
+        ready: list[list[Entry]] = []
+        for source in sources:
+            cut = bisect_right(source.buffer, horizon, key=order.of_entry)
+            if cut < len(source.buffer):
+                ready.append(source.buffer[cut:])
+                source.buffer = source.buffer[:cut]
+        if ready:
+            yield _gather(ready, order)
+        for source in open_ended:
+            if order.of(source.buffer[0][0]) == horizon:
+                source.buffer = source.fetch() + source.buffer
+
+
+def _gather(runs: list[list[Entry]], order: KeyOrder) -> list[Entry]:
+    """The entries of all runs in one sorted list, which may be one of the runs."""
+    if len(runs) == 1:
+        return runs[0]
+    entries: list[Entry] = []
+    for run in runs:
+        entries += run
+    order.sort(entries)
+    return entries
+
+
+def visible(entries: list[Entry], hidden: int, order: KeyOrder) -> list[Pair]:
+    """What a reader sees of these entries: each user key's newest version above ``hidden``.
+
+    Deletions leave nothing.  ``entries`` hold all versions of their user keys, newest first;
+    ``hidden`` comes from :func:`~lsmkv.db.keys.oldest_rank_hidden`.
+    """
+    pairs: list[Pair] = []
+    last: bytes | None = None
+    bytewise = order.is_bytewise
+    for key, rank, value in entries:
+        if rank <= hidden:
+            continue
+        if last is not None and (
+            key == last if bytewise else order.compare(key, last) == 0
+        ):
+            continue
+        last = key
+        if rank & 1:
+            pairs.append((key, value))
+    return pairs
+
+
+def live_entries(
+    entries: list[Entry], oldest_seen: int, order: KeyOrder, drop_deletion: Callable[[bytes], bool]
+) -> list[Entry]:
+    """What a flush or a compaction keeps of these entries.
+
+    A version goes when a newer one of its key is visible to everyone, that is, at ``oldest_seen``
+    or before.  A deletion itself goes when it is that old and ``drop_deletion(user_key)`` says
+    that nothing older lies deeper.
+    """
+    kept: list[Entry] = []
+    last: bytes | None = None
+    shadowed = False
+    bytewise = order.is_bytewise
+    seen_by_all = oldest_rank_seen(oldest_seen)
+    for entry in entries:
+        key, rank, _ = entry
+        if last is None or (key != last if bytewise else order.compare(key, last) != 0):
+            last = key
+            shadowed = False
+        if shadowed:
+            continue
+        if rank >= seen_by_all:
+            shadowed = True
+            if not rank & 1 and drop_deletion(key):
+                continue
+        kept.append(entry)
+    return kept
+
+
+def oldest_rank_seen(sequence: int) -> int:
+    """The smallest rank that a version at or before ``sequence`` can have."""
+    return -(sequence << 8 | 0xFF)

@@ -1,0 +1,308 @@
+"""Opening a store: MANIFEST, then logs, then a fresh start; after a clean close or a crash alike.
+
+The rules, and the reasons for them, are told in ``docs/format.md``.  Recovery may be killed at any
+moment and begun again: it removes and renames nothing before what it made of it is committed.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from lsmkv.db.batch import Operation, decode_batch
+from lsmkv.db.filenames import (
+    CURRENT,
+    LOST,
+    FileType,
+    log_name,
+    old_table_name,
+    parse_filename,
+    read_current,
+    table_name,
+)
+from lsmkv.db.flush import write_memtable
+from lsmkv.db.info_log import InfoLog
+from lsmkv.db.keys import MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.db.log import LogDamage, LogReader
+from lsmkv.db.manifest import Manifest, read_manifest
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder
+from lsmkv.db.version import Version
+from lsmkv.db.version_edit import VersionEdit
+from lsmkv.db.version_set import VersionSet
+from lsmkv.db.wal import WriteAheadLog
+from lsmkv.env.base import Directory
+from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.options import Options
+
+_COPY_CHUNK = 1024 * 1024
+
+
+class Recovered:
+    """What a store goes on with: a version set that has committed, a log, and its memtable."""
+
+    def __init__(self, versions: VersionSet, wal: WriteAheadLog, memtable: MemTable) -> None:
+        self.versions = versions
+        self.wal = wal
+        self.memtable = memtable
+
+
+class Recovery:
+    """Opens one directory.  The caller holds its LOCK.
+
+    ``lock`` becomes that of the memtable, should a log be taken over (``reuse_logs``).
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        options: Options,
+        table_options: Options,
+        comparator: InternalKeyComparator,
+        info_log: InfoLog,
+        lock: Lock,
+    ) -> None:
+        self._directory = directory
+        self._options = options
+        self._table_options = table_options
+        self._comparator = comparator
+        self._order = KeyOrder(comparator.user_comparator)
+        self._info_log = info_log
+        self._lock = lock
+        self._versions = VersionSet(directory, options, comparator)
+        self._edit = VersionEdit()
+        self._memtable = MemTable(comparator.user_comparator, lock)
+        self._set_aside: list[str] = []  # logs that recovery could not use to their end
+        self._manifest_torn = False
+        self._expected: int | None = None  # the sequence that the next batch must start at
+        self._doubt: tuple[int, LogDamage] | None = None  # log and damage not judged yet
+
+    def run(self) -> Recovered:
+        """Recover what is there, or begin a new store in a directory without CURRENT.
+
+        Raises :class:`CorruptionError` (damage that loses more than a torn tail),
+        :class:`ComparatorMismatchError`, :class:`ForeignFormatError`, and ``OSError``: a failing
+        system call is never taken for the end of a file.
+        """
+        names = self._directory.names()
+        if self._directory.exists(CURRENT):
+            self._read_manifest(names)
+        for name in names:
+            parsed = parse_filename(name)
+            if parsed is not None:
+                # A killed process leaves files above the counter that the MANIFEST knows.
+                self._versions.mark_file_number_used(parsed[0])
+        logs = self._replay_logs(names)
+        wal = self._take_over(logs) if self._options.reuse_logs else None
+        if wal is None:
+            self._flush()
+            wal = self._begin_log()
+        self._save_lost_logs()
+        self._edit.log_number = wal.number
+        self._edit.prev_log_number = 0
+        self._versions.log_and_apply(self._edit)
+        return Recovered(self._versions, wal, self._memtable)
+
+    # MANIFEST
+
+    def _read_manifest(self, names: list[str]) -> None:
+        name = read_current(self._directory)
+        try:
+            manifest = read_manifest(self._directory, name)
+        except FileNotFoundError:
+            raise CorruptionError(
+                f"CURRENT names {name}, which is missing", f"{self._directory.path}/{CURRENT}"
+            ) from None
+        except CorruptionError:
+            if _is_rocksdb(names):
+                raise ForeignFormatError(f"{self._directory.path} is a RocksDB database") from None
+            raise
+        manifest.check(self._comparator)
+        version = manifest.version(self._comparator)
+        if manifest.tail is not None:
+            self._judge_manifest_tail(manifest, version, names)
+        versions = self._versions
+        for level, key in manifest.compact_pointers.items():
+            versions.compact_pointers[level] = key
+        versions.next_file_number = manifest.next_file_number
+        versions.last_sequence = manifest.last_sequence
+        versions.log_number = manifest.log_number
+        versions.prev_log_number = manifest.prev_log_number
+        versions.mark_file_number_used(max(manifest.log_number, manifest.prev_log_number))
+        versions.install(version)
+
+    def _judge_manifest_tail(
+        self, manifest: Manifest, version: Version, names: list[str]
+    ) -> None:
+        """A bad last record is a torn write if what stands before it is all there."""
+        tail = manifest.tail
+        assert tail is not None
+        self._manifest_torn = True
+        self._info_log.warn(f"{manifest.path}: {tail.reason} at {tail.offset}")
+        present = set(names)
+        for files in version.levels:
+            for file in files:
+                name = table_name(file.number)
+                if name not in present:
+                    name = old_table_name(file.number)
+                if name not in present or self._directory.size(name) != file.size:
+                    raise CorruptionError(
+                        f"{tail.reason}, and {table_name(file.number)} is missing or not of"
+                        f" {file.size} bytes",
+                        manifest.path,
+                        tail.offset,
+                    )
+
+    # Logs
+
+    def _replay_logs(self, names: list[str]) -> list[int]:
+        """Replay every log that the version does not cover, in order; returns their numbers.
+
+        One running sequence goes through them all, since each batch starts where the one before
+        it ended.  Damage is harmless where the sequence goes on behind it: there was only a write
+        that nobody was told of.  Where it does not, writes are missing: what was written before
+        is kept, and nothing behind the gap.
+        """
+        numbers = self._needed_logs(names)
+        for at, number in enumerate(numbers):
+            gap = self._replay(number)
+            if gap is None:
+                continue
+            self._report_gap(gap, [log_name(later) for later in numbers[at:]])
+            break
+        else:
+            self._judge_tail()
+        return numbers
+
+    def _needed_logs(self, names: list[str]) -> list[int]:
+        versions = self._versions
+        numbers: list[int] = []
+        for name in names:
+            parsed = parse_filename(name)
+            if parsed is None or parsed[1] is not FileType.LOG:
+                continue
+            if parsed[0] >= versions.log_number or parsed[0] == versions.prev_log_number:
+                numbers.append(parsed[0])
+        numbers.sort()
+        if versions.log_number > 0 and versions.log_number not in numbers:
+            name = log_name(versions.log_number)
+            if numbers or self._manifest_torn:
+                path = f"{self._directory.path}/{name}"
+                raise CorruptionError("the log is missing, and writes with it", path)
+            self._info_log.warn(f"{name} is missing: writes that no table holds are lost")
+        return numbers
+
+    def _replay(self, number: int) -> LogDamage | None:
+        """Apply a log's batches.  Returns where writes are missing, if they are."""
+        name = log_name(number)
+        first = True
+        with self._directory.open(name) as file:
+            reader = LogReader(file)
+            for record in reader:
+                self._doubt = self._doubt or self._doubt_of(number, record.damage)
+                try:
+                    sequence, operations = decode_batch(record.payload)
+                except CorruptionError as error:
+                    damage = LogDamage(record.offset, error.reason)
+                    self._doubt = self._doubt or self._doubt_of(number, damage)
+                    continue
+                if self._doubt is not None:
+                    if sequence != self._expected:
+                        return self._doubt[1]
+                    self._info_log.warn(
+                        f"{log_name(self._doubt[0])}: {self._doubt[1].reason} at"
+                        f" {self._doubt[1].offset}; no acknowledged write is missing"
+                    )
+                    self._doubt = None
+                elif first and self._expected is not None and sequence > self._expected:
+                    reason = f"the log begins with write {sequence}, not {self._expected}"
+                    return LogDamage(0, reason)
+                first = False
+                self._apply(sequence, operations)
+            self._doubt = self._doubt or self._doubt_of(number, reader.tail)
+        return None
+
+    def _doubt_of(self, number: int, damage: LogDamage | None) -> tuple[int, LogDamage] | None:
+        return None if damage is None else (number, damage)
+
+    def _report_gap(self, gap: LogDamage, logs: list[str]) -> None:
+        path = f"{self._directory.path}/{logs[0]}"
+        if self._doubt is not None and log_name(self._doubt[0]) != logs[0]:
+            logs.insert(0, log_name(self._doubt[0]))
+            path = f"{self._directory.path}/{logs[0]}"
+        if self._options.paranoid_checks:
+            raise CorruptionError(f"{gap.reason}, and writes are missing there", path, gap.offset)
+        self._set_aside = logs
+        self._info_log.warn(
+            f"{path}: {gap.reason} at {gap.offset}, and writes are missing there. What was"
+            f" written before is kept; {', '.join(logs)} set aside in {LOST}/"
+        )
+
+    def _judge_tail(self) -> None:
+        """The newest log's end: a write cut short is how a killed process leaves it."""
+        if self._doubt is None:
+            return
+        number, tail = self._doubt
+        name = log_name(number)
+        self._info_log.warn(f"{name}: ends at {tail.offset}: {tail.reason}")
+        if not tail.torn:
+            self._set_aside = [name]
+
+    def _apply(self, sequence: int, operations: list[Operation]) -> None:
+        last = sequence + len(operations) - 1
+        if last > MAX_SEQUENCE:
+            raise CorruptionError(f"a batch that ends at write {last}", self._directory.path)
+        self._memtable.add(sequence, operations, -1)
+        self._expected = last + 1
+        self._versions.last_sequence = max(self._versions.last_sequence, last)
+        if self._memtable.usage > self._options.write_buffer_size:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Turn the memtable into a table of level 0; the edit names it once all is done."""
+        versions = self._versions
+        number = versions.new_file_number()
+        file = write_memtable(
+            self._memtable,
+            self._directory,
+            number,
+            self._table_options,
+            self._order,
+            versions.last_sequence,
+        )
+        if file is not None:
+            self._edit.add_file(0, file)
+        self._memtable = MemTable(self._comparator.user_comparator, self._lock)
+
+    # Going on
+
+    def _take_over(self, logs: list[int]) -> WriteAheadLog | None:
+        """The log, to be continued: if it is the only one, good to its end, and all in memory."""
+        if len(logs) != 1 or self._doubt is not None or self._edit.new_files:
+            return None
+        self._info_log.write(f"Reusing {log_name(logs[0])}")
+        return WriteAheadLog(self._directory.append_to(log_name(logs[0])), logs[0])
+
+    def _begin_log(self) -> WriteAheadLog:
+        number = self._versions.new_file_number()
+        file = self._directory.create(log_name(number))
+        self._directory.sync()
+        return WriteAheadLog(file, number)
+
+    def _save_lost_logs(self) -> None:
+        """Copy logs that could not be replayed to their end into ``lost/``, durably."""
+        if not self._set_aside:
+            return
+        with self._directory.subdirectory(LOST, create=True) as lost:
+            for name in self._set_aside:
+                if lost.exists(name):
+                    lost.remove(name)  # of a recovery that did not get to commit
+                with self._directory.open(name) as source, lost.create(name) as target:
+                    for offset in range(0, source.size, _COPY_CHUNK):
+                        target.append(source.read(offset, _COPY_CHUNK))
+                    target.sync()
+            lost.sync()
+        self._directory.sync()
+
+
+def _is_rocksdb(names: list[str]) -> bool:
+    return "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names)

@@ -1,0 +1,96 @@
+"""The state that the parts of an open store share: who writes, who reads, who compacts."""
+
+from __future__ import annotations
+
+import threading
+
+from lsmkv.db.info_log import InfoLog
+from lsmkv.db.keys import InternalKeyComparator
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder
+from lsmkv.db.recovery import Recovered
+from lsmkv.db.snapshot import LiveSequences
+from lsmkv.db.table_cache import TableCache
+from lsmkv.db.version import Version
+from lsmkv.env.base import Directory
+from lsmkv.errors import ClosedError
+from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
+from lsmkv.options import Options
+from lsmkv.stats import Counters
+
+
+class View:
+    """Where the data is, at one moment: memtable, immutable memtable, tables.  Never changed.
+
+    A reader takes the store's view once and finds everything in it, whatever moves meanwhile.
+    """
+
+    __slots__ = ("immutable", "memtable", "version")
+
+    def __init__(self, memtable: MemTable, immutable: MemTable | None, version: Version) -> None:
+        self.memtable = memtable
+        self.immutable = immutable
+        self.version = version
+
+
+class Store:
+    """Everything that belongs to one open store.
+
+    ``lock`` guards the view, the sequences and the memtables' order; it is held for moments only,
+    never across a read or write of a file.  Whoever waits for a change of state waits on
+    ``changed``.  Writers exclude each other by a lock of their own (``writer.py``), which is
+    taken first where both are needed.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        options: Options,
+        table_options: Options,
+        comparator: InternalKeyComparator,
+        recovered: Recovered,
+        info_log: InfoLog,
+        lock: threading.Lock,
+    ) -> None:
+        self.directory = directory
+        self.options = options
+        self.table_options = table_options
+        """The options with internal comparator and filter policy: what tables are made with."""
+        self.comparator = comparator
+        self.order = KeyOrder(comparator.user_comparator)
+        self.counters = Counters()
+        self.versions = recovered.versions
+        self.info_log = info_log
+        self.tables = TableCache(directory, table_options, self.counters)
+        self.hasher: HashedFilterPolicy | None = (
+            None if options.filter_policy is None else key_hasher(options.filter_policy)
+        )
+        self.lock = lock
+        self.changed = threading.Condition(self.lock)
+        self.live = LiveSequences()
+        self.view: View | None = View(
+            recovered.memtable, None, self.versions.current
+        )
+        """None once the store is closed."""
+        self.log_number = recovered.wal.number
+        """Of the log that the current memtable's writes are in."""
+        self.closing = False
+
+    def new_memtable(self) -> MemTable:
+        """An empty one, under this store's lock."""
+        return MemTable(self.comparator.user_comparator, self.lock)
+
+    def open_view(self) -> View:
+        """The view; :class:`ClosedError` once the store is closed."""
+        view = self.view
+        if view is None:
+            raise ClosedError("the database is closed")
+        return view
+
+    def pin(self) -> tuple[View, int]:
+        """A view and the sequence to read it at, which stays readable until it is released."""
+        with self.lock:
+            view = self.open_view()
+            sequence = self.versions.last_sequence
+            self.live.register(sequence)
+        return view, sequence

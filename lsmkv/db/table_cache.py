@@ -1,0 +1,146 @@
+"""Open tables, and cursors over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lsmkv.db.filenames import old_table_name, table_name
+from lsmkv.db.keys import Entry, after_versions, before_versions, to_entries
+from lsmkv.db.merge import Position
+from lsmkv.db.version import Version
+from lsmkv.db.version_edit import FileMetaData
+from lsmkv.env.base import Directory
+from lsmkv.errors import CorruptionError
+from lsmkv.options import Options
+from lsmkv.stats import Counters, ReadCounters
+from lsmkv.table.reader import Table
+from lsmkv.util.cache import LRUCache
+
+_OTHER_FILES = 10  # descriptors for logs, MANIFEST, LOCK, LOG: LevelDB's figure
+
+
+class TableCache:
+    """Keeps the tables used last open, at most ``max_open_files - 10`` of them.
+
+    A table that is evicted while someone reads from it closes its file when the last reader lets
+    go of it: files are never closed under a read.
+    """
+
+    def __init__(self, directory: Directory, options: Options, counters: Counters) -> None:
+        """``options`` with the *internal* comparator and filter policy."""
+        self._directory = directory
+        self._options = options
+        self._counters = counters
+        self._tables: LRUCache[int, Table] = LRUCache(options.max_open_files - _OTHER_FILES)
+
+    def find(self, file: FileMetaData) -> Table:
+        """The table, opened if need be.
+
+        :class:`CorruptionError` if it is missing, damaged, or not of the size that the MANIFEST
+        states.
+        """
+        table = self._tables.get(file.number)
+        if table is None:
+            table = self._open(file)
+            self._tables.put(file.number, table, 1)
+        return table
+
+    def evict(self, number: int) -> None:
+        """Let go of a table whose file is about to be removed."""
+        self._tables.discard(number)
+
+    def clear(self) -> None:
+        """Let go of all tables."""
+        self._tables.clear()
+
+    def scan(
+        self,
+        file: FileMetaData,
+        start: Position | None,
+        counters: ReadCounters,
+        fill_cache: bool,
+        readahead: int = 0,
+    ) -> Iterator[list[Entry]]:
+        """A cursor over one table, from a position on."""
+        table = self.find(file)
+        edge = None if start is None else _edge(start)
+        for keys, values in table.scan(edge, counters, fill_cache, readahead):
+            yield _decode(table, keys, values)
+
+    def scan_back(
+        self, file: FileMetaData, before: Position | None, counters: ReadCounters, fill_cache: bool
+    ) -> Iterator[list[Entry]]:
+        """A backward cursor over one table, from before a position."""
+        table = self.find(file)
+        edge = None if before is None else _edge(before)
+        for keys, values in table.scan_back(edge, counters, fill_cache):
+            yield _decode(table, keys, values)
+
+    def scan_level(
+        self,
+        version: Version,
+        level: int,
+        start: Position | None,
+        counters: ReadCounters,
+        fill_cache: bool,
+    ) -> Iterator[list[Entry]]:
+        """A cursor over a level >= 1: its files one after the other."""
+        files = version.levels[level]
+        first = 0 if start is None else version.file_at(level, _edge(start))
+        for at in range(first, len(files)):
+            yield from self.scan(files[at], start if at == first else None, counters, fill_cache)
+
+    def scan_level_back(
+        self,
+        version: Version,
+        level: int,
+        before: Position | None,
+        counters: ReadCounters,
+        fill_cache: bool,
+    ) -> Iterator[list[Entry]]:
+        """A backward cursor over a level >= 1."""
+        files = version.levels[level]
+        last = len(files) - 1 if before is None else version.file_at(level, _edge(before))
+        for at in range(min(last, len(files) - 1), -1, -1):
+            yield from self.scan_back(
+                files[at], before if at == last else None, counters, fill_cache
+            )
+
+    def _open(self, file: FileMetaData) -> Table:
+        try:
+            handle = self._directory.open(table_name(file.number))
+        except FileNotFoundError:
+            try:
+                handle = self._directory.open(old_table_name(file.number))
+            except FileNotFoundError:
+                path = f"{self._directory.path}/{table_name(file.number)}"
+                raise CorruptionError("the table is missing", path) from None
+        try:
+            if handle.size != file.size:
+                raise CorruptionError(
+                    f"the table has {handle.size} bytes, the MANIFEST says {file.size}",
+                    handle.path,
+                    min(handle.size, file.size),
+                )
+            table = Table(self._options, handle)
+        except BaseException:
+            handle.close()
+            raise
+        self._counters.tables_opened += 1
+        self._counters.metadata_reads += table.metadata_reads
+        self._counters.metadata_bytes_read += table.metadata_bytes
+        return table
+
+
+def _edge(position: Position) -> bytes:
+    """The internal key at which a scan from a position begins."""
+    if position.after:
+        return after_versions(position.user_key)
+    return before_versions(position.user_key)
+
+
+def _decode(table: Table, keys: list[bytes], values: list[bytes]) -> list[Entry]:
+    try:
+        return to_entries(keys, values)
+    except CorruptionError as error:
+        raise error.located(table.path) from None

@@ -1,0 +1,226 @@
+"""Version: which tables make up which level, at one moment.  Immutable.
+
+Level 0 holds flushed memtables, whose ranges overlap; it is kept newest first.  On every other
+level the files are sorted and disjoint, so a key lies in one file at most.
+(Source: LevelDB, ``db/version_set.cc``.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+from lsmkv.db.keys import InternalKeyComparator, before_versions, unpack
+from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.errors import CorruptionError
+from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
+from lsmkv.stats import NUM_LEVELS
+
+LEVEL_1_BYTES = 10 * 1024 * 1024
+LEVEL_GROWTH = 10
+
+
+def max_bytes_for_level(level: int) -> int:
+    """How much a level >= 1 holds before a compaction is due: 10 MB x 10^(level - 1)."""
+    return LEVEL_1_BYTES * int(LEVEL_GROWTH ** (level - 1))
+
+
+def total_size(files: list[FileMetaData]) -> int:
+    """Bytes of all these files."""
+    return sum(file.size for file in files)
+
+
+class Version:
+    """The files of each level.
+
+    A version that someone still holds keeps its files on disk: the version set remembers the
+    ``numbers`` of every version by a weak reference, and removes only what none of them names.
+    """
+
+    def __init__(
+        self, comparator: InternalKeyComparator, levels: list[list[FileMetaData]]
+    ) -> None:
+        """``levels`` in any order of files; each is sorted as its level demands."""
+        self.comparator = comparator
+        self._user_compare = comparator.user_comparator.compare
+        self.levels = levels
+        levels[0].sort(key=lambda file: -file.number)
+        for files in levels[1:]:
+            files.sort(key=lambda file: comparator.sort_key(file.smallest))
+        self._largest: list[list[tuple[Any, int]]] = [
+            [comparator.sort_key(file.largest) for file in files] for files in levels
+        ]
+        self.numbers = frozenset(file.number for files in levels for file in files)
+        self.compaction_level, self.compaction_score = self._score()
+        self.file_to_compact: tuple[int, FileMetaData] | None = None
+        """Level and file that too many lookups read in vain."""
+
+    def candidates(self, lookup_key: bytes) -> list[tuple[int, FileMetaData]]:
+        """The files whose range covers a key, in the order to ask them: newest data first.
+
+        ``lookup_key`` is an internal key; its sequence says how far back the reader stands.
+        O(files of level 0 + log files of each other level).
+        """
+        user_key = lookup_key[:-8]
+        compare = self._user_compare
+        found: list[tuple[int, FileMetaData]] = []
+        for file in self.levels[0]:
+            if (
+                compare(file.smallest[:-8], user_key) <= 0
+                and compare(user_key, file.largest[:-8]) <= 0
+            ):
+                found.append((0, file))
+        order = self.comparator.sort_key(lookup_key)
+        for level in range(1, NUM_LEVELS):
+            files = self.levels[level]
+            if files:
+                at = bisect_left(self._largest[level], order)
+                if at < len(files) and compare(files[at].smallest[:-8], user_key) <= 0:
+                    found.append((level, files[at]))
+        return found
+
+    def file_at(self, level: int, internal_key: bytes) -> int:
+        """Index of the first file of a level >= 1 whose largest key is >= ``internal_key``."""
+        return bisect_left(self._largest[level], self.comparator.sort_key(internal_key))
+
+    def overlapping(
+        self, level: int, begin: bytes | None, end: bytes | None
+    ) -> list[FileMetaData]:
+        """The level's files that hold any user key in [begin, end]; None is no bound.
+
+        On level 0 the range grows with each file that is taken, until no other file touches it:
+        whoever moves a key down must take every file that may hold a version of it.
+        """
+        compare = self._user_compare
+        if level > 0:
+            return [file for file in self.levels[level] if self._touches(file, begin, end)]
+        taken: list[FileMetaData] = []
+        rest = list(self.levels[0])
+        grew = True
+        while grew:
+            grew = False
+            for file in list(rest):
+                if not self._touches(file, begin, end):
+                    continue
+                rest.remove(file)
+                taken.append(file)
+                grew = True
+                if begin is not None and compare(file.smallest[:-8], begin) < 0:
+                    begin = file.smallest[:-8]
+                if end is not None and compare(file.largest[:-8], end) > 0:
+                    end = file.largest[:-8]
+        return [file for file in self.levels[0] if file in taken]
+
+    def overlaps(self, level: int, begin: bytes | None, end: bytes | None) -> bool:
+        """Whether any file of the level holds a user key in [begin, end]."""
+        files = self.levels[level]
+        if level == 0 or begin is None:
+            return any(self._touches(file, begin, end) for file in files)
+        at = self.file_at(level, before_versions(begin))
+        return at < len(files) and self._touches(files[at], begin, end)
+
+    def level_for_flush(self, smallest: bytes, largest: bytes, options: Options) -> int:
+        """The level for a new table with this range of user keys: 0, or deeper where that is free.
+
+        A table that overlaps nothing may skip the costly way through level 0, but not so deep
+        that it covers much of the level below its own.
+        """
+        if self.overlaps(0, smallest, largest):
+            return 0
+        level = 0
+        while level < MAX_MEM_COMPACT_LEVEL:
+            if self.overlaps(level + 1, smallest, largest):
+                break
+            grandparents = self.overlapping(level + 2, smallest, largest)
+            if total_size(grandparents) > max_grandparent_overlap(options):
+                break
+            level += 1
+        return level
+
+    def apply(self, edit: VersionEdit) -> Version:
+        """The version after ``edit``: this one, less the deleted files, plus the new ones."""
+        levels: list[list[FileMetaData]] = []
+        for level in range(NUM_LEVELS):
+            gone = {number for at, number in edit.deleted_files if at == level}
+            files = [file for file in self.levels[level] if file.number not in gone]
+            files += [file for at, file in edit.new_files if at == level]
+            levels.append(files)
+        return Version(self.comparator, levels)
+
+    def charge_seek(self, level: int, file: FileMetaData) -> bool:
+        """A block of ``file`` was read in vain.  True if that makes the file due for compaction."""
+        file.allowed_seeks -= 1
+        if file.allowed_seeks <= 0 and self.file_to_compact is None:
+            self.file_to_compact = (level, file)
+            return True
+        return False
+
+    def check(self) -> None:
+        """Raise :class:`CorruptionError` unless the levels are what they must be.
+
+        No file twice; in every file smallest <= largest; levels >= 1 sorted and disjoint.
+        """
+        seen: set[int] = set()
+        compare = self.comparator.compare
+        for level, files in enumerate(self.levels):
+            previous: FileMetaData | None = None
+            for file in files:
+                if file.number in seen:
+                    raise CorruptionError(f"table {file.number} is listed twice")
+                seen.add(file.number)
+                if compare(file.smallest, file.largest) > 0:
+                    raise CorruptionError(f"table {file.number} ends before it begins")
+                if (
+                    level > 0
+                    and previous is not None
+                    and compare(previous.largest, file.smallest) >= 0
+                ):
+                    raise CorruptionError(
+                        f"tables {previous.number} and {file.number} overlap on level {level}"
+                    )
+                previous = file
+
+    def __str__(self) -> str:
+        """As LevelDB's ``leveldb.sstables`` tells it."""
+        lines: list[str] = []
+        for level, files in enumerate(self.levels):
+            lines.append(f"--- level {level} ---")
+            lines += [
+                f" {file.number}:{file.size}"
+                f"[{describe_key(file.smallest)} .. {describe_key(file.largest)}]"
+                for file in files
+            ]
+        return "\n".join(lines) + "\n"
+
+    def _touches(self, file: FileMetaData, begin: bytes | None, end: bytes | None) -> bool:
+        compare = self._user_compare
+        if begin is not None and compare(file.largest[:-8], begin) < 0:
+            return False
+        return end is None or compare(file.smallest[:-8], end) <= 0
+
+    def _score(self) -> tuple[int, float]:
+        """The level that needs a compaction most, and how much: due from 1 on."""
+        # Level 0 is counted in files: each is asked by every read.
+        best_level = 0
+        best = len(self.levels[0]) / L0_COMPACTION_TRIGGER
+        for level in range(1, NUM_LEVELS - 1):
+            score = total_size(self.levels[level]) / max_bytes_for_level(level)
+            if score > best:
+                best_level, best = level, score
+        return best_level, best
+
+
+def max_grandparent_overlap(options: Options) -> int:
+    """Bytes of level n + 2 that a file of level n + 1 may cover before another is begun."""
+    return 10 * options.max_file_size
+
+
+def describe_key(internal_key: bytes) -> str:
+    """An internal key for people: ``'user key' @ sequence : kind``."""
+    user_key, sequence, kind = unpack(internal_key)
+    return f"'{escape(user_key)}' @ {sequence} : {kind}"
+
+
+def escape(data: bytes) -> str:
+    """Bytes as printable ASCII, everything else as ``\\xNN``."""
+    return "".join(chr(byte) if 0x20 <= byte <= 0x7E else f"\\x{byte:02x}" for byte in data)

@@ -1,0 +1,176 @@
+"""VersionSet: the current version, and the MANIFEST that says so.
+
+The order of durability (``docs/format.md``): a table is durable before an edit names it; the edit
+is durable before the version counts; a new MANIFEST is durable before CURRENT names it, and only
+then are files removed that it no longer needs.  After a failed write of the MANIFEST nothing is
+known of what it holds, so nothing is committed or removed any more until the store is reopened.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from lsmkv.db.filenames import manifest_name, set_current
+from lsmkv.db.keys import InternalKeyComparator
+from lsmkv.db.log import LogWriter
+from lsmkv.db.version import Version
+from lsmkv.db.version_edit import VersionEdit
+from lsmkv.env.base import Directory, WritableFile
+from lsmkv.errors import io_error
+from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS
+
+_MANIFEST_GROWTH = 4
+_SMALLEST_ROLLOVER = 1024 * 1024
+
+
+class VersionSet:
+    """Owns the numbers that are used once only: files and sequences.
+
+    ``log_and_apply`` is called by one thread at a time (recovery, then the background worker).
+    ``current`` may be read by any.
+    """
+
+    def __init__(
+        self, directory: Directory, options: Options, comparator: InternalKeyComparator
+    ) -> None:
+        self._directory = directory
+        self._options = options
+        self._comparator = comparator
+        self.current = Version(comparator, [[] for _ in range(NUM_LEVELS)])
+        self._numbers = threading.Lock()
+        self.next_file_number = 2
+        self.last_sequence = 0
+        """Of the writes that are visible: in the memtable, or in a table."""
+        self.log_number = 0
+        """Logs of smaller numbers are not needed."""
+        self.prev_log_number = 0
+        self.compact_pointers: list[bytes | None] = [None] * NUM_LEVELS
+        """Where the next compaction of each level begins: its key space is taken in turns."""
+        self.manifest_number = 0
+        self._manifest: WritableFile | None = None
+        self._manifest_log: LogWriter | None = None
+        self._snapshot_size = 0
+        self.failure: BaseException | None = None
+        self._leases: list[weakref.ref[frozenset[int]]] = []
+        self._lease(self.current)
+
+    def new_file_number(self) -> int:
+        """A number that no file ever had.  Any thread."""
+        with self._numbers:
+            number = self.next_file_number
+            self.next_file_number += 1
+        return number
+
+    def mark_file_number_used(self, number: int) -> None:
+        """Never hand out ``number`` or one below it."""
+        if self.next_file_number <= number:
+            self.next_file_number = number + 1
+
+    def install(self, version: Version) -> None:
+        """Make ``version`` current without a word to the MANIFEST: what recovery read there."""
+        self.current = version
+        self._lease(version)
+
+    def log_and_apply(self, edit: VersionEdit) -> Version:
+        """Commit ``edit``: durable first, current then.  Returns the new version.
+
+        Raises :class:`~lsmkv.errors.IOError`, after which :attr:`failure` is set for good.
+        """
+        if self.failure is not None:
+            raise self.failure
+        if edit.log_number is None:
+            edit.log_number = self.log_number
+        if edit.prev_log_number is None:
+            edit.prev_log_number = self.prev_log_number
+        edit.last_sequence = self.last_sequence
+        version = self.current.apply(edit)
+        version.check()
+        for level, key in edit.compact_pointers:
+            self.compact_pointers[level] = key
+        try:
+            self._write(edit)
+        except OSError as error:
+            self.failure = io_error(error)
+            raise self.failure from error
+        except BaseException as error:
+            self.failure = error
+            raise
+        self.log_number = edit.log_number
+        self.prev_log_number = edit.prev_log_number
+        self.install(version)
+        return version
+
+    def live_numbers(self) -> set[int]:
+        """The tables that some version still names, the current one or one that is held."""
+        alive: set[int] = set()
+        leases: list[weakref.ref[frozenset[int]]] = []
+        for lease in self._leases:
+            numbers = lease()
+            if numbers is not None:
+                alive |= numbers
+                leases.append(lease)
+        self._leases = leases
+        return alive
+
+    def close(self) -> None:
+        """Close the MANIFEST."""
+        if self._manifest is not None:
+            self._manifest.close()
+            self._manifest = None
+            self._manifest_log = None
+
+    def _lease(self, version: Version) -> None:
+        # The set lives exactly as long as the version: the version alone refers to it.
+        self._leases.append(weakref.ref(version.numbers))
+
+    def _write(self, edit: VersionEdit) -> None:
+        """Append the edit to the MANIFEST; to a new one if there is none, or the old has grown."""
+        full = (
+            self._manifest is None
+            or self._manifest.offset > max(
+                _SMALLEST_ROLLOVER, _MANIFEST_GROWTH * self._snapshot_size
+            )
+        )
+        if full:
+            self._begin_manifest(edit)
+            return
+        assert self._manifest is not None
+        assert self._manifest_log is not None
+        edit.next_file_number = self.next_file_number
+        self._manifest_log.add_record(edit.encode())
+        self._manifest.sync()
+
+    def _begin_manifest(self, edit: VersionEdit) -> None:
+        """A new MANIFEST: what holds now, then the edit; and CURRENT to name it."""
+        number = self.new_file_number()
+        edit.next_file_number = self.next_file_number
+        file = self._directory.create(manifest_name(number))
+        try:
+            writer = LogWriter(file)
+            writer.add_record(self._snapshot().encode())
+            self._snapshot_size = file.offset
+            writer.add_record(edit.encode())
+            file.sync()
+            self._directory.sync()
+            set_current(self._directory, number)
+        except BaseException:
+            file.close()
+            raise
+        self.close()
+        self._manifest = file
+        self._manifest_log = writer
+        self.manifest_number = number
+
+    def _snapshot(self) -> VersionEdit:
+        """One edit that makes the current version out of nothing."""
+        edit = VersionEdit()
+        edit.comparator = self._comparator.user_comparator.name
+        for level, key in enumerate(self.compact_pointers):
+            if key is not None:
+                edit.compact_pointers.append((level, key))
+        for level, files in enumerate(self.current.levels):
+            for file in files:
+                edit.add_file(level, file)
+        return edit

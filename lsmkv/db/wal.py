@@ -1,0 +1,79 @@
+"""The write-ahead log that is being written: what it promises, and what it does about failures."""
+
+from __future__ import annotations
+
+from lsmkv.db.log import LogWriter
+from lsmkv.env.base import WritableFile
+from lsmkv.errors import Error, IOError, io_error
+
+
+class WriteAheadLog:
+    """One log file.  Used by one thread at a time, the holder of the writers' lock.
+
+    ``append`` either puts whole records into the file or leaves it as it was: after an error, or
+    an exception out of nowhere (Ctrl-C), the file is cut back to the last good record.  Where
+    even that fails, and after a failed ``sync``, the log is *poisoned*: nothing more is written
+    to it or acknowledged from it, until the store is reopened.
+    """
+
+    def __init__(self, file: WritableFile, number: int) -> None:
+        self.number = number
+        self._file = file
+        self._writer = LogWriter(file)
+        self._poison: Error | None = None
+        self._unsynced = False
+        self._torn = False
+        self.end = file.offset
+        """Where the last good record ends."""
+
+    def append(self, records: list[bytes]) -> None:
+        """Write records, with one write.  Raises :class:`~lsmkv.errors.IOError`."""
+        self._refuse_if_poisoned()
+        if self._torn:
+            self.cut_back()
+        self._torn = True
+        try:
+            self._writer.add_records(records)
+        except OSError as error:
+            self.cut_back()
+            raise io_error(error) from error
+        # From here on the records count: this assignment is the moment.
+        self.end = self._file.offset
+        self._torn = False
+        self._unsynced = True
+
+    def sync(self) -> None:
+        """Make every record durable.  A failure poisons the log."""
+        self._refuse_if_poisoned()
+        if not self._unsynced:
+            return
+        try:
+            self._file.sync()
+        except OSError as error:
+            self._poison = io_error(error)
+            raise self._poison from error
+        self._unsynced = False
+
+    def cut_back(self) -> None:
+        """Remove what an interrupted ``append`` may have left behind the last good record."""
+        if self._poison is not None:
+            return
+        try:
+            if self._file.offset != self.end or self._file.size() != self.end:
+                self._file.truncate(self.end)
+        except OSError as error:
+            self._poison = io_error(error)
+            return
+        self._torn = False
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _refuse_if_poisoned(self) -> None:
+        if self._poison is not None:
+            raise IOError(
+                self._poison.errno if isinstance(self._poison, IOError) else None,
+                f"an earlier write to the log failed ({self._poison}); reopen the store",
+                self._file.path,
+            )

@@ -1,0 +1,313 @@
+"""The write path: number a batch, append it to the log, apply it to the memtable.
+
+Writers queue; the one that gets the writers' lock leads, and commits what has queued up behind it
+with one write (and one sync) of the log.  (Source: LevelDB, ``DBImpl::Write``.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from threading import Lock
+
+from lsmkv.db.background import Background
+from lsmkv.db.batch import Operation, encode_batch
+from lsmkv.db.filenames import log_name
+from lsmkv.db.keys import MAX_SEQUENCE
+from lsmkv.db.store import Store, View
+from lsmkv.db.wal import WriteAheadLog
+from lsmkv.errors import ClosedError, Error, io_error
+from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, L0_STOP_WRITES_TRIGGER
+
+_LARGEST_GROUP = 1024 * 1024
+_SMALL_BATCH = 128 * 1024
+
+
+class _Pending:
+    """A batch on its way, and what became of it."""
+
+    __slots__ = ("done", "encoded", "error", "operations", "sync")
+
+    def __init__(self, operations: list[Operation], encoded: bytes, sync: bool) -> None:
+        self.operations = operations
+        self.encoded = encoded
+        self.sync = sync
+        self.done = False
+        self.error: BaseException | None = None
+
+
+class _Commit:
+    """A group of batches between the log and the memtable."""
+
+    __slots__ = ("first_sequence", "group", "log_end", "next_sequence")
+
+    def __init__(self, group: list[_Pending], first_sequence: int, log_end: int) -> None:
+        self.group = group
+        self.first_sequence = first_sequence
+        self.next_sequence = first_sequence
+        self.log_end = log_end
+        """Where the log ended before."""
+
+
+class Writer:
+    """Serialises all writes of a store.  Any thread may call any method."""
+
+    def __init__(self, store: Store, background: Background, wal: WriteAheadLog) -> None:
+        self._store = store
+        self._background = background
+        self._wal = wal
+        self._lock = Lock()
+        """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
+        self._queue: deque[_Pending] = deque()
+        self._unsettled: _Commit | None = None
+
+    def write(self, operations: list[Operation], encoded: bytes, sync: bool) -> None:
+        """Apply a batch, atomically; once this returns, a killed process does not lose it.
+
+        With ``sync`` neither does a power cut.  After an exception the batch is either written
+        whole or not at all; after an error of the log or of background work, not acknowledged and
+        not visible until the store is reopened.
+        """
+        pending = _Pending(operations, encoded, sync)
+        self._queue.append(pending)
+        try:
+            with self._lock:
+                while not pending.done:
+                    self._lead(pending)
+        except BaseException:
+            self._withdraw(pending)
+            raise
+        if pending.error is not None:
+            raise pending.error
+
+    def sync(self) -> None:
+        """Make every write that has returned durable."""
+        with self._lock:
+            self._store.open_view()
+            self._settle()
+            self._background.raise_error()
+            self._sync_log()
+
+    def rotate(self) -> None:
+        """Let the memtable, if anything is in it, become immutable, and wait until it is a table.
+
+        Raises what background work raised.
+        """
+        store = self._store
+        with self._lock:
+            self._settle()
+            with store.lock:
+                empty = store.open_view().memtable.empty
+                self._background.wait_for_flush()
+            if not empty:
+                self._begin_log()
+        with store.lock:
+            self._background.wait_for_flush()
+
+    def close(self) -> None:
+        """Sync and close the log.  ``store.closing`` is set: no writer stays for long."""
+        with self._lock:
+            try:
+                self._settle()
+                self._wal.sync()
+            finally:
+                self._wal.close()
+
+    # Leading; the writers' lock is held in all that follows
+
+    def _lead(self, own: _Pending) -> None:
+        """Commit the group at the head of the queue."""
+        self._settle()
+        if own.done:
+            return
+        try:
+            self._make_room()
+        except Exception as error:
+            own.error = error
+            own.done = True
+            self._withdraw(own)
+            return
+        group = self._gather()
+        if group:
+            self._commit(group)
+
+    def _gather(self) -> list[_Pending]:
+        """The batches to commit together: not too many bytes, and none that would not be synced.
+
+        A small batch is not made to wait for much more than itself.
+        """
+        group: list[_Pending] = []
+        size = 0
+        limit = _LARGEST_GROUP
+        sync = False
+        while self._queue:
+            head = self._queue[0]
+            if not group:
+                sync = head.sync
+                if len(head.encoded) <= _SMALL_BATCH:
+                    limit = len(head.encoded) + _SMALL_BATCH
+            elif (head.sync and not sync) or size + len(head.encoded) > limit:
+                break
+            size += len(head.encoded)
+            group.append(self._queue.popleft())
+        return group
+
+    def _commit(self, group: list[_Pending]) -> None:
+        """Log, then memtable.
+
+        An exception out of nowhere (Ctrl-C) may strike between any two steps.  What was begun is
+        noted in ``_unsettled`` first and cleared last; whoever leads next completes it or takes
+        it back, so that log, memtable and sequences never disagree.
+        """
+        store = self._store
+        versions = store.versions
+        commit = _Commit(group, versions.last_sequence + 1, self._wal.end)
+        sequence = commit.first_sequence
+        records: list[bytes] = []
+        for pending in group:
+            count = len(pending.operations)
+            records.append(encode_batch(sequence, count, pending.encoded))
+            sequence += count
+        if sequence > MAX_SEQUENCE:
+            self._fail(group, Error("the store has used up its 2^56 sequence numbers"))
+            return
+        commit.next_sequence = sequence
+        self._unsettled = commit
+        try:
+            self._wal.append(records)
+            store.counters.log_writes += 1
+            if group[0].sync:
+                self._sync_log()
+        except Error as error:
+            self._unsettled = None
+            self._fail(group, error)
+            return
+        except BaseException:
+            self._settle()
+            raise
+        try:
+            self._apply(commit)
+        except BaseException:
+            self._settle()
+            raise
+
+    def _apply(self, commit: _Commit) -> None:
+        """Show the group to readers, all of it at once."""
+        store = self._store
+        view = store.open_view()
+        counters = store.counters
+        with store.lock:
+            newest_seen = store.live.newest()
+            sequence = commit.first_sequence
+            for pending in commit.group:
+                view.memtable.add(sequence, pending.operations, newest_seen)
+                sequence += len(pending.operations)
+            store.versions.last_sequence = commit.next_sequence - 1
+        counters.writes += len(commit.group)
+        counters.operations += commit.next_sequence - commit.first_sequence
+        counters.log_bytes += self._wal.end - commit.log_end
+        for pending in commit.group:
+            counters.user_bytes += _user_bytes(pending.operations)
+            pending.done = True
+        self._unsettled = None
+
+    def _settle(self) -> None:
+        """Bring an interrupted commit to its end: forward if the log has it, else back."""
+        commit = self._unsettled
+        if commit is None:
+            return
+        if self._wal.end > commit.log_end:
+            self._apply(commit)
+            return
+        self._wal.cut_back()
+        self._unsettled = None
+        self._queue.extendleft(pending for pending in reversed(commit.group) if not pending.done)
+
+    def _fail(self, group: list[_Pending], error: BaseException) -> None:
+        for pending in group:
+            pending.error = error
+            pending.done = True
+
+    def _withdraw(self, pending: _Pending) -> None:
+        """Take a batch out of the queue, unless a leader has it already."""
+        try:
+            self._queue.remove(pending)
+        except ValueError:
+            pass
+
+    def _sync_log(self) -> None:
+        self._wal.sync()
+        self._store.counters.log_syncs += 1
+
+    # Room in the memtable
+
+    def _make_room(self) -> None:
+        """Wait until the memtable may grow, or begin a new one.
+
+        Level 0 with 8 files holds each write up by a millisecond, so that compaction gains on it
+        before it has 12 and writes stop.
+        """
+        store = self._store
+        background = self._background
+        may_delay = True
+        while True:
+            background.raise_error()
+            if store.closing:
+                raise ClosedError("the database is closed")
+            view = store.open_view()
+            if may_delay and len(view.version.levels[0]) >= L0_SLOWDOWN_WRITES_TRIGGER:
+                may_delay = False
+                store.counters.slowdowns += 1
+                time.sleep(0.001)
+            elif view.memtable.usage <= store.options.write_buffer_size:
+                return
+            elif (
+                view.immutable is not None
+                or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
+            ):
+                self._stall(view)
+            else:
+                self._begin_log()
+
+    def _stall(self, view: View) -> None:
+        """Wait until background work has changed the view."""
+        store = self._store
+        started = time.monotonic()
+        with store.lock:
+            while store.view is view and not store.closing:
+                self._background.raise_error()
+                self._background.schedule()
+                store.changed.wait()
+        store.counters.stalls += 1
+        store.counters.stall_seconds += time.monotonic() - started
+
+    def _begin_log(self) -> None:
+        """A new log and a new memtable; the full one goes to be flushed.
+
+        The old log is durable before the first record goes into the new one: what survives a
+        power cut is a prefix of the writes.
+        """
+        store = self._store
+        self._sync_log()
+        number = store.versions.new_file_number()
+        try:
+            file = store.directory.create(log_name(number))
+            store.directory.sync()
+        except OSError as error:
+            raise io_error(error) from error
+        wal = WriteAheadLog(file, number)
+        with store.lock:
+            view = store.open_view()
+            old = self._wal
+            self._wal = wal
+            store.log_number = number
+            store.view = View(store.new_memtable(), view.memtable, view.version)
+            self._background.schedule()
+        old.close()
+
+
+def _user_bytes(operations: list[Operation]) -> int:
+    total = 0
+    for key, value in operations:
+        total += len(key) if value is None else len(key) + len(value)
+    return total
