@@ -1,7 +1,7 @@
 """lsmkv: LevelDB for Python, written in Python.
 
 >>> import lsmkv
->>> with lsmkv.DB(":memory:", create_if_missing=True) as db:
+>>> with lsmkv.DB(":memory:") as db:
 ...     db.put(b"key", b"value")
 ...     db.get(b"key"), db.get(b"no such key")
 (b'value', None)
@@ -32,6 +32,7 @@ from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
 from lsmkv.options import Options
 from lsmkv.stats import LevelStats, Stats
+from lsmkv.util import coding as _coding
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.comparator import (
     BytewiseComparator,
@@ -41,9 +42,13 @@ from lsmkv.util.comparator import (
 
 __version__ = "0.1.0"
 
+COMPILED: bool = not _coding.__file__.endswith(".py")
+"""Whether the engine runs as compiled by mypyc; the same source either way."""
+
 __all__ = [
     "BloomFilterPolicy",
     "BytewiseComparator",
+    "COMPILED",
     "ClosedError",
     "Comparator",
     "ComparatorMismatchError",

@@ -9,6 +9,7 @@ nothing of lsmkv still handles it.  Wrong *types* raise plain ``TypeError`` and 
 from __future__ import annotations
 
 import errno as _errno
+from typing import NoReturn
 
 __all__ = [
     "ClosedError",
@@ -110,7 +111,14 @@ class IteratorInvalidError(Error):
 
 
 def io_error(error: OSError) -> Error:
-    """The typed form of what an env raised; an error of lsmkv's own stays as it is."""
+    """What an env raised, as :class:`IOError`; an error of lsmkv's own stays as it is."""
     if isinstance(error, Error):
         return error
-    return IOError(error.errno, error.strerror or str(error), error.filename)
+    typed = IOError(error.errno, error.strerror or str(error), error.filename)
+    typed.__cause__ = error
+    return typed
+
+
+def raise_typed(error: OSError) -> NoReturn:
+    """Raise the :func:`io_error` of ``error``."""
+    raise io_error(error)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 from lsmkv.env.base import Env
-from lsmkv.env.local import LocalEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.cache import LRUCache
@@ -65,6 +64,39 @@ class Options:
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
     """No block may be larger than this once decompressed."""
     env: Env | None = None
+
+
+class OptionArguments(TypedDict, total=False):
+    """The keywords of ``lsmkv.DB``.  :class:`Options` tells what they mean."""
+
+    create_if_missing: bool
+    """Make a new store where there is none."""
+    error_if_exists: bool
+    """Refuse to open a store that is there already."""
+    paranoid_checks: bool
+    write_buffer_size: int | None
+    max_open_files: int | None
+    lru_cache_size: int | None
+    """Bytes of the block cache: 8 MiB if left out; 0 turns it off."""
+    block_cache: LRUCache[tuple[int, int], Any] | None
+    """A cache to share between stores, in place of one of ``lru_cache_size`` bytes."""
+    block_size: int | None
+    block_restart_interval: int | None
+    max_file_size: int | None
+    compression: Compression | None
+    zstd_compression_level: int
+    bloom_filter_bits: int | None
+    """Bits a key for Bloom filters: 10 if left out; 0 turns them off."""
+    filter_policy: FilterPolicy | None
+    """Filters of another kind, in place of ``bloom_filter_bits``."""
+    filter_layout: FilterLayout
+    comparator: Comparator | Callable[[bytes, bytes], int] | None
+    """An order of keys: an object, or a function with a ``comparator_name``."""
+    comparator_name: str | bytes | None
+    reuse_logs: bool
+    seek_compaction: bool
+    max_block_bytes: int
+    env: Env | None
 
 
 def make_options(
@@ -129,11 +161,6 @@ def make_options(
         max_block_bytes=_size("max_block_bytes", max_block_bytes, DEFAULT_MAX_BLOCK_BYTES),
         env=env,
     )
-
-
-def local_env() -> Env:
-    """The env of a store that was given none."""
-    return LocalEnv()
 
 
 def _size(name: str, value: int | None, default: int) -> int:

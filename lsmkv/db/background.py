@@ -47,7 +47,7 @@ class Background:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._thread: threading.Thread | None = None
+        self._worker: threading.Thread | None = None
         self._requests: list[_RangeRequest] = []
         self._compacting = False
         self._outputs: set[int] = set()  # tables in the making, which no version names yet
@@ -57,7 +57,7 @@ class Background:
 
     def schedule(self) -> None:
         """Start the thread if there is work and it is not running.  Caller holds the lock."""
-        if self._thread is not None or self._next_job() is None:
+        if self._worker is not None or self._next_job() is None:
             return
         thread = threading.Thread(target=self._run, name="lsmkv-background", daemon=True)
         try:
@@ -65,7 +65,7 @@ class Background:
         except RuntimeError as error:  # no more threads, or the interpreter is going down
             self._fail(error)
             return
-        self._thread = thread
+        self._worker = thread
 
     def raise_error(self) -> None:
         """Raise what ended the background work, if anything did."""
@@ -77,6 +77,8 @@ class Background:
         store = self._store
         while store.open_view().immutable is not None:
             self.raise_error()
+            if store.closing:
+                raise ClosedError("the database is closed")
             self.schedule()
             store.changed.wait()
 
@@ -105,7 +107,7 @@ class Background:
 
     def stop(self) -> None:
         """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
-        thread = self._thread
+        thread = self._worker
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
@@ -135,18 +137,18 @@ class Background:
                 with store.lock:
                     job = self._next_job()
                     if job is None:
-                        self._thread = None
+                        self._worker = None
                         store.changed.notify_all()
                         return
                 job()
         except _Stopped:
             with store.lock:
-                self._thread = None
+                self._worker = None
                 store.changed.notify_all()
         except BaseException as error:
             # Whatever it is, it is kept and raised by every later write: nothing is swallowed.
             with store.lock:
-                self._thread = None
+                self._worker = None
                 self._fail(error)
 
     def _fail(self, error: BaseException) -> None:

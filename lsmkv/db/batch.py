@@ -12,6 +12,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Protocol
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import (
     decode_fixed32,
@@ -84,6 +86,7 @@ class BatchTarget(Protocol):
         ...
 
 
+@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class WriteBatch:
     """Collects puts and deletions; later ones win over earlier ones on the same key.
 

@@ -9,13 +9,15 @@ import warnings
 import weakref
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Unpack
+
+from mypy_extensions import mypyc_attr
 
 from lsmkv.db.background import Background, remove_obsolete_files
 from lsmkv.db.batch import WriteBatch, as_bytes, encode_delete, encode_put
 from lsmkv.db.filenames import CURRENT, LOCK, LOST, FileType, parse_filename
 from lsmkv.db.info_log import InfoLog
-from lsmkv.db.iterator import Iterator, bounds_of
+from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.keys import (
     MAX_SEQUENCE,
     InternalKeyComparator,
@@ -37,14 +39,15 @@ from lsmkv.errors import (
     Error,
     ForkedError,
     NotFoundError,
-    io_error,
+    raise_typed,
 )
-from lsmkv.options import Options, make_options
+from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.stats import NUM_LEVELS, Stats
 
 MEMORY = ":memory:"
 
 
+@mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
 class DB:
     """An ordered key-value store in a directory of LevelDB's files.
 
@@ -52,15 +55,18 @@ class DB:
     use one handle; one handle, in one process, may have a directory open.  Use it in a ``with``
     block, or close it.
 
-    >>> with DB(":memory:", create_if_missing=True) as db:
+    >>> with DB(":memory:") as db:
     ...     db.put(b"k", b"v")
     ...     db.get(b"k")
     b'v'
     """
 
-    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Open the store in directory ``path``; the keywords are those of ``make_options``.
+    def __init__(
+        self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]
+    ) -> None:
+        """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
 
+        The keywords are those of :class:`~lsmkv.options.OptionArguments`.
         Raises :class:`NotFoundError` (nothing there, and not ``create_if_missing``),
         :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
@@ -79,7 +85,7 @@ class DB:
             self._open()
         except OSError as error:
             self._release()
-            raise io_error(error) from error
+            raise_typed(error)
         except BaseException:
             self._release()
             raise
@@ -123,7 +129,8 @@ class DB:
             try:
                 _, value = lookup.find(key, sequence)
             except OSError as error:
-                raise io_error(error) from error
+                store.open_view()  # closed meanwhile: that is the error then
+                raise_typed(error)
             if lookup.compaction_due and store.options.seek_compaction:
                 with store.lock:
                     self._background.schedule()
@@ -132,7 +139,7 @@ class DB:
         store.counters.gets_found += 1
         return value
 
-    def iterator(self, **arguments: Any) -> Iterator:
+    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """An iterator over the store as it is now, or over a range of it.
 
         ``start`` and ``stop`` bound the keys (``include_start=True``, ``include_stop=False``), or
@@ -142,19 +149,21 @@ class DB:
         store = self._open_store()
         view, sequence = store.pin()
         try:
-            return _make_iterator(store, view, sequence, pinned=True, **arguments)
+            return Iterator(store, view, sequence, **arguments)
         except BaseException:
             store.live.release(sequence)
             raise
 
-    def iterator_at(self, sequence: int, /, **arguments: Any) -> Iterator:
+    def iterator_at(
+        self, sequence: int, /, **arguments: Unpack[IteratorArguments]
+    ) -> Iterator:
         """An iterator over the store as of ``sequence``, which is held live by the caller."""
         store = self._open_store()
         with store.lock:
             view = store.open_view()
             store.live.register(sequence)
         try:
-            return _make_iterator(store, view, sequence, pinned=True, **arguments)
+            return Iterator(store, view, sequence, **arguments)
         except BaseException:
             store.live.release(sequence)
             raise
@@ -262,7 +271,7 @@ class DB:
                 for start, stop in ranges
             ]
         except OSError as error:
-            raise io_error(error) from error
+            raise_typed(error)
 
     def stats(self) -> Stats:
         """Counters since the store was opened, as data."""
@@ -282,7 +291,7 @@ class DB:
                 for file in files:
                     store.tables.find(file).check()
         except OSError as error:
-            raise io_error(error) from error
+            raise_typed(error)
         finally:
             store.live.release(sequence)
 
@@ -314,7 +323,7 @@ class DB:
             try:
                 self._writer.close()
             except OSError as error:
-                raise io_error(error) from error
+                raise_typed(error)
             finally:
                 store.view = None
                 store.tables.clear()
@@ -346,10 +355,14 @@ class DB:
 
     def _open(self) -> None:
         options = self.options
+        create = options.create_if_missing
         env = options.env
-        if env is None:
-            env = MemoryEnv() if self.path == MEMORY else LocalEnv()
-        self._directory = directory = _open_directory(env, self.path, options)
+        if env is None and self.path == MEMORY:
+            env = MemoryEnv()
+            create = True
+        elif env is None:
+            env = LocalEnv()
+        self._directory = directory = _open_directory(env, self.path, create)
         self._file_lock = directory.lock(LOCK)
         if options.error_if_exists and directory.exists(CURRENT):
             raise Error(f"{self.path}: the database exists, and error_if_exists is true")
@@ -407,47 +420,16 @@ class DB:
         self._release()
 
 
-def _make_iterator(
-    store: Store,
-    view: Any,
-    sequence: int,
-    *,
-    pinned: bool,
-    reverse: bool = False,
-    start: bytes | None = None,
-    stop: bytes | None = None,
-    include_start: bool = True,
-    include_stop: bool = False,
-    prefix: bytes | None = None,
-    include_key: bool = True,
-    include_value: bool = True,
-    verify_checksums: bool = True,
-    fill_cache: bool = True,
-) -> Iterator:
-    bounds = bounds_of(start, stop, include_start, include_stop, prefix)
-    return Iterator(
-        store,
-        view,
-        sequence,
-        bounds,
-        pinned=pinned,
-        reverse=reverse,
-        include_key=include_key,
-        include_value=include_value,
-        fill_cache=fill_cache,
-    )
-
-
-def _open_directory(env: Env, path: str, options: Options) -> Directory:
+def _open_directory(env: Env, path: str, create: bool) -> Directory:
     """The directory of a store that may be opened or created there.  Nothing is made in vain."""
     try:
-        directory = env.open_directory(path, create=options.create_if_missing)
+        directory = env.open_directory(path, create=create)
     except FileNotFoundError:
         raise NotFoundError(2, "no database here, and create_if_missing is false", path) from None
     try:
         if not directory.exists(CURRENT):
             _refuse_remains(directory)
-            if not options.create_if_missing:
+            if not create:
                 raise NotFoundError(2, "no database here, and create_if_missing is false", path)
     except BaseException:
         directory.close()
@@ -502,7 +484,7 @@ def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
         if empty:
             env.remove_directory(where)
     except OSError as error:
-        raise io_error(error) from error
+        raise_typed(error)
 
 
 def _remove_lost(directory: Directory) -> None:

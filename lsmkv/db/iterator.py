@@ -6,14 +6,37 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator as Iteration
 from operator import itemgetter
 from types import TracebackType
-from typing import Any
+from typing import Any, TypedDict
+
+from mypy_extensions import mypyc_attr
 
 from lsmkv.db.batch import as_bytes
 from lsmkv.db.keys import oldest_rank_hidden
 from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, merge_back, merge_forward, visible
 from lsmkv.db.store import Store, View
-from lsmkv.errors import ClosedError, io_error
+from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.stats import NUM_LEVELS
+
+
+class IteratorArguments(TypedDict, total=False):
+    """The keywords of ``DB.iterator`` and ``Snapshot.iterator``: plyvel's, with its defaults."""
+
+    reverse: bool
+    """Go from the last key to the first."""
+    start: bytes | None
+    stop: bytes | None
+    include_start: bool
+    """Whether the range holds ``start`` itself; True if left out."""
+    include_stop: bool
+    """Whether the range holds ``stop`` itself; False if left out."""
+    prefix: bytes | None
+    """Only keys that begin with this; goes with neither ``start`` nor ``stop``."""
+    include_key: bool
+    include_value: bool
+    verify_checksums: bool
+    """Accepted for plyvel's sake: checksums are verified in any case."""
+    fill_cache: bool
+    """Whether blocks that are read go into the block cache."""
 
 
 class Bounds:
@@ -156,6 +179,7 @@ class Scan:
         return cursors
 
 
+@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Iterator:
     """Iterates over a range of a store as it was when the iterator was made.
 
@@ -173,18 +197,26 @@ class Iterator:
         store: Store,
         view: View,
         sequence: int,
-        bounds: Bounds,
         *,
-        pinned: bool,
         reverse: bool = False,
+        start: bytes | None = None,
+        stop: bytes | None = None,
+        include_start: bool = True,
+        include_stop: bool = False,
+        prefix: bytes | None = None,
         include_key: bool = True,
         include_value: bool = True,
+        verify_checksums: bool = True,
         fill_cache: bool = True,
     ) -> None:
-        """``pinned``: the sequence was registered for this iterator, which releases it."""
-        self._store: Store | None = store
+        """The sequence was registered for this iterator, which releases it.
+
+        Not called by users: they ask a store or a snapshot for an iterator.
+        """
+        self._store: Store | None = None  # until there is something to release
+        bounds = bounds_of(start, stop, include_start, include_stop, prefix)
+        self._store = store
         self._sequence = sequence
-        self._pinned = pinned
         self._bounds = bounds
         self._scan: Scan | None = Scan(store, view, sequence, bounds, fill_cache)
         self._reverse = reverse
@@ -251,8 +283,7 @@ class Iterator:
         self._ahead = None
         self._behind = None
         self._window = []
-        if self._pinned:
-            store.live.release(self._sequence)
+        store.live.release(self._sequence)
 
     def __enter__(self) -> Iterator:
         return self
@@ -345,7 +376,9 @@ class Iterator:
                 if pairs:
                     return pairs
         except OSError as error:
-            raise io_error(error) from error
+            if self.closed:
+                raise ClosedError("the database of this iterator is closed") from error
+            raise_typed(error)
         return []
 
     def _shape(self, pair: Pair) -> Any:

@@ -6,10 +6,10 @@ import threading
 
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator
+from lsmkv.db.live import LiveSequences
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import KeyOrder
 from lsmkv.db.recovery import Recovered
-from lsmkv.db.snapshot import LiveSequences
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory

@@ -17,7 +17,7 @@ from lsmkv.db.log import LogWriter
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import Directory, WritableFile
-from lsmkv.errors import io_error
+from lsmkv.errors import io_error, raise_typed
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS
 
@@ -93,7 +93,7 @@ class VersionSet:
             self._write(edit)
         except OSError as error:
             self.failure = io_error(error)
-            raise self.failure from error
+            raise_typed(error)
         except BaseException as error:
             self.failure = error
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsmkv.db.log import LogWriter
 from lsmkv.env.base import WritableFile
-from lsmkv.errors import Error, IOError, io_error
+from lsmkv.errors import Error, IOError, io_error, raise_typed
 
 
 class WriteAheadLog:
@@ -36,23 +36,24 @@ class WriteAheadLog:
             self._writer.add_records(records)
         except OSError as error:
             self.cut_back()
-            raise io_error(error) from error
+            raise_typed(error)
         # From here on the records count: this assignment is the moment.
         self.end = self._file.offset
         self._torn = False
         self._unsynced = True
 
-    def sync(self) -> None:
-        """Make every record durable.  A failure poisons the log."""
+    def sync(self) -> bool:
+        """Make every record durable; False if they were already.  A failure poisons the log."""
         self._refuse_if_poisoned()
         if not self._unsynced:
-            return
+            return False
         try:
             self._file.sync()
         except OSError as error:
             self._poison = io_error(error)
-            raise self._poison from error
+            raise_typed(error)
         self._unsynced = False
+        return True
 
     def cut_back(self) -> None:
         """Remove what an interrupted ``append`` may have left behind the last good record."""

@@ -16,7 +16,7 @@ from lsmkv.db.filenames import log_name
 from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
-from lsmkv.errors import ClosedError, Error, io_error
+from lsmkv.errors import ClosedError, Error, raise_typed
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, L0_STOP_WRITES_TRIGGER
 
 _LARGEST_GROUP = 1024 * 1024
@@ -236,8 +236,8 @@ class Writer:
             pass
 
     def _sync_log(self) -> None:
-        self._wal.sync()
-        self._store.counters.log_syncs += 1
+        if self._wal.sync():
+            self._store.counters.log_syncs += 1
 
     # Room in the memtable
 
@@ -294,7 +294,7 @@ class Writer:
             file = store.directory.create(log_name(number))
             store.directory.sync()
         except OSError as error:
-            raise io_error(error) from error
+            raise_typed(error)
         wal = WriteAheadLog(file, number)
         with store.lock:
             view = store.open_view()

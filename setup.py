@@ -1,0 +1,65 @@
+"""Compiles the hot wings with mypyc where that can be done; everything else is in pyproject.toml.
+
+``LSMKV_MYPYC=0`` never compiles, ``1`` fails if it cannot, unset tries.  All or nothing: a package
+of which one extension failed would install and then die at its first import, so one failure drops
+every extension, and the same ``.py`` files are installed as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+COMPILED_WINGS = ("util", "filter", "table", "db")
+MODE = os.environ.get("LSMKV_MYPYC", "")
+
+
+def extensions() -> list[Extension]:
+    """What mypyc makes of the compiled wings; nothing where it is not wanted or not there."""
+    # An editable install runs the files that are being edited.
+    editable = any(command in sys.argv for command in ("editable_wheel", "develop"))
+    building = any(command in sys.argv for command in ("bdist_wheel", "build", "build_ext"))
+    if MODE == "0" or editable or not building:
+        return []
+    modules = [
+        str(path)
+        for wing in COMPILED_WINGS
+        for path in sorted(Path("lsmkv", wing).glob("*.py"))
+        if path.name != "__init__.py"
+    ]
+    try:
+        from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone
+
+        found: list[Extension] = mypycify(
+            [*modules, "lsmkv/stats.py"], group_name="lsmkv", opt_level="3"
+        )
+    except (Exception, SystemExit) as error:
+        if MODE == "1":
+            raise
+        print(f"lsmkv is installed without compiling: {error!r}", file=sys.stderr)
+        return []
+    return found
+
+
+class BuildAllOrNothing(build_ext):
+    """Builds every extension, or removes those that were built."""
+
+    def run(self) -> None:
+        """Build; on a failure fall back to pure Python unless compiling is a must."""
+        try:
+            super().run()
+        except Exception as error:
+            if MODE == "1":
+                raise
+            for output in self.get_outputs():
+                Path(output).unlink(missing_ok=True)
+            self.extensions = []
+            self.distribution.ext_modules = []
+            print(f"lsmkv is installed without compiling: {error!r}", file=sys.stderr)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNothing})
