@@ -8,7 +8,8 @@
 """
 
 from lsmkv.db.batch import WriteBatch
-from lsmkv.db.db import DB, destroy_db
+from lsmkv.db.db import DB
+from lsmkv.db.directory import destroy_db
 from lsmkv.db.iterator import Iterator
 from lsmkv.db.snapshot import Snapshot
 from lsmkv.env.base import Env

@@ -35,7 +35,7 @@ class ReadCounters:
         self.filter_false_positives = 0
         """Filters that said maybe for a key that the block did not hold."""
         self.blocks_read = 0
-        """Data blocks read from the file: one ``pread`` each, served by disk or by the OS."""
+        """Data blocks read from the file, one ``pread`` each, served by disk or by the OS."""
         self.bytes_read = 0
         """Bytes of those blocks as stored, trailers included."""
         self.block_cache_hits = 0

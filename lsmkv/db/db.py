@@ -15,7 +15,8 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.background import Background, remove_obsolete_files
 from lsmkv.db.batch import WriteBatch, as_bytes, encode_delete, encode_put
-from lsmkv.db.filenames import CURRENT, LOCK, LOST, FileType, parse_filename
+from lsmkv.db.directory import open_database_directory
+from lsmkv.db.filenames import CURRENT, LOCK
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.keys import (
@@ -30,15 +31,13 @@ from lsmkv.db.recovery import Recovery
 from lsmkv.db.snapshot import Snapshot
 from lsmkv.db.store import Store
 from lsmkv.db.writer import Writer
-from lsmkv.env.base import Directory, Env, FileLock
+from lsmkv.env.base import Directory, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import (
     ClosedError,
-    CorruptionError,
     Error,
     ForkedError,
-    NotFoundError,
     raise_typed,
 )
 from lsmkv.options import OptionArguments, Options, make_options
@@ -362,7 +361,7 @@ class DB:
             create = True
         elif env is None:
             env = LocalEnv()
-        self._directory = directory = _open_directory(env, self.path, create)
+        self._directory = directory = open_database_directory(env, self.path, create)
         self._file_lock = directory.lock(LOCK)
         if options.error_if_exists and directory.exists(CURRENT):
             raise Error(f"{self.path}: the database exists, and error_if_exists is true")
@@ -418,83 +417,6 @@ class DB:
         """
         store.view = None
         self._release()
-
-
-def _open_directory(env: Env, path: str, create: bool) -> Directory:
-    """The directory of a store that may be opened or created there.  Nothing is made in vain."""
-    try:
-        directory = env.open_directory(path, create=create)
-    except FileNotFoundError:
-        raise NotFoundError(2, "no database here, and create_if_missing is false", path) from None
-    try:
-        if not directory.exists(CURRENT):
-            _refuse_remains(directory)
-            if not create:
-                raise NotFoundError(2, "no database here, and create_if_missing is false", path)
-    except BaseException:
-        directory.close()
-        raise
-    return directory
-
-
-def _refuse_remains(directory: Directory) -> None:
-    """A directory without CURRENT but with data is a damaged store, not an empty place."""
-    for name in directory.names():
-        parsed = parse_filename(name)
-        if parsed is None:
-            continue
-        if parsed[1] is FileType.TABLE or (
-            parsed[1] is FileType.LOG and directory.size(name) > 0
-        ):
-            raise CorruptionError(
-                f"CURRENT is missing, but {name} is here: repair the database",
-                f"{directory.path}/{CURRENT}",
-            )
-
-
-def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
-    """Remove a store: the engine's own files, and the directory if nothing else is in it.
-
-    No error if there is none.  :class:`LockedError` if someone has it open.
-    """
-    where = os.fsdecode(path)
-    env = LocalEnv() if env is None else env
-    try:
-        try:
-            directory = env.open_directory(where)
-        except FileNotFoundError:
-            return
-        with directory:
-            names = [name for name in directory.names() if parse_filename(name) is not None]
-            if not names:
-                return
-            lock = directory.lock(LOCK)
-            try:
-                _remove_lost(directory)
-                for name in names:
-                    if name not in (LOCK, CURRENT):
-                        directory.remove(name)
-                for name in (CURRENT, LOCK):
-                    if directory.exists(name):
-                        directory.remove(name)
-                directory.sync()
-            finally:
-                lock.close()
-            empty = not directory.names()
-        if empty:
-            env.remove_directory(where)
-    except OSError as error:
-        raise_typed(error)
-
-
-def _remove_lost(directory: Directory) -> None:
-    """Empty ``lost/`` of the engine's files."""
-    if not directory.exists(LOST):
-        return
-    with directory.subdirectory(LOST) as lost:
-        for name in lost.names():
-            if parse_filename(name) is not None:
-                lost.remove(name)
 
 
 _open_handles: weakref.WeakSet[DB] = weakref.WeakSet()

@@ -1,0 +1,93 @@
+"""The directory of a store: opening it, and removing all that is in it."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from lsmkv.db.filenames import CURRENT, LOCK, LOST, FileType, parse_filename
+from lsmkv.env.base import Directory, Env
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
+
+_NOT_FOUND = "no database here, and create_if_missing is false"
+
+
+def open_database_directory(env: Env, path: str, create: bool) -> Directory:
+    """The directory of a store that may be opened or created there.
+
+    Nothing is made in vain: :class:`NotFoundError` where there is no store and none is wanted.
+    """
+    try:
+        directory = env.open_directory(path, create=create)
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, _NOT_FOUND, path) from None
+    try:
+        if not directory.exists(CURRENT):
+            _refuse_remains(directory)
+            if not create:
+                raise NotFoundError(errno.ENOENT, _NOT_FOUND, path)
+    except BaseException:
+        directory.close()
+        raise
+    return directory
+
+
+def _refuse_remains(directory: Directory) -> None:
+    """A directory without CURRENT but with data is a damaged store, not an empty place."""
+    for name in directory.names():
+        parsed = parse_filename(name)
+        if parsed is None:
+            continue
+        if parsed[1] is FileType.TABLE or (
+            parsed[1] is FileType.LOG and directory.size(name) > 0
+        ):
+            raise CorruptionError(
+                f"CURRENT is missing, but {name} is here: repair the database",
+                f"{directory.path}/{CURRENT}",
+            )
+
+
+def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
+    """Remove a store: the engine's own files, and the directory if nothing else is in it.
+
+    No error if there is none.  :class:`LockedError` if someone has it open.
+    """
+    where = os.fsdecode(path)
+    env = LocalEnv() if env is None else env
+    try:
+        try:
+            directory = env.open_directory(where)
+        except FileNotFoundError:
+            return
+        with directory:
+            names = [name for name in directory.names() if parse_filename(name) is not None]
+            if not names:
+                return
+            lock = directory.lock(LOCK)
+            try:
+                _remove_lost(directory)
+                for name in names:
+                    if name not in (LOCK, CURRENT):
+                        directory.remove(name)
+                for name in (CURRENT, LOCK):
+                    if directory.exists(name):
+                        directory.remove(name)
+                directory.sync()
+            finally:
+                lock.close()
+            empty = not directory.names()
+        if empty:
+            env.remove_directory(where)
+    except OSError as error:
+        raise_typed(error)
+
+
+def _remove_lost(directory: Directory) -> None:
+    """Empty ``lost/`` of the engine's files."""
+    if not directory.exists(LOST):
+        return
+    with directory.subdirectory(LOST) as lost:
+        for name in lost.names():
+            if parse_filename(name) is not None:
+                lost.remove(name)

@@ -1,0 +1,256 @@
+"""lsmkv.db.batch: LevelDB's write batch, byte for byte."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmkv.db.batch import (
+    HEADER_SIZE,
+    Operation,
+    WriteBatch,
+    as_bytes,
+    decode_batch,
+    encode_batch,
+    encode_delete,
+    encode_put,
+)
+from lsmkv.db.keys import is_value, sequence_of
+from lsmkv.db.memtable import MemTable
+from lsmkv.errors import CorruptionError
+from lsmkv.util.comparator import BYTEWISE
+
+operations_lists = st.lists(
+    st.tuples(st.binary(max_size=200), st.none() | st.binary(max_size=200)), max_size=8
+)
+
+
+def contents(record: bytes) -> str:
+    """What a memtable holds after the batch, told as LevelDB's tests tell it."""
+    sequence, operations = decode_batch(record)
+    memtable = MemTable(BYTEWISE, threading.Lock())
+    # Someone looks at each moment, so that each version is kept.
+    for at, operation in enumerate(operations):
+        memtable.add(sequence + at, [operation], sequence + at - 1)
+    told = ""
+    for chunk in memtable.scan(None):
+        for key, rank, value in chunk:
+            what = f"{key.decode()}, {value.decode()}" if is_value(rank) else key.decode()
+            told += f"{'Put' if is_value(rank) else 'Delete'}({what})@{sequence_of(rank)}"
+    return told
+
+
+def batch_of(operations: list[Operation]) -> WriteBatch:
+    batch = WriteBatch()
+    for key, value in operations:
+        if value is None:
+            batch.delete(key)
+        else:
+            batch.put(key, value)
+    return batch
+
+
+# Bytes
+
+
+def test_empty() -> None:
+    batch = WriteBatch()
+    assert len(batch) == 0
+    assert batch.encode(0) == bytes(12)
+    assert contents(batch.encode(7)) == ""
+    assert decode_batch(batch.encode(7)) == (7, [])
+
+
+def test_the_exact_bytes() -> None:
+    """Records of a log that C++ LevelDB wrote, without their framing."""
+    put = bytes.fromhex("0100000000000000010000000103666f6f03626172")
+    delete = bytes.fromhex("02000000000000000100000000" "03666f6f")
+    three = bytes.fromhex("030000000000000003000000" "0101610131" "000162" "018201") + b"c" * 130
+    assert batch_of([(b"foo", b"bar")]).encode(1) == put
+    assert batch_of([(b"foo", None)]).encode(2) == delete
+    batch = batch_of([(b"a", b"1"), (b"b", None), (b"c" * 130, b"")])
+    assert batch.encode(3) == three + b"\0"
+    assert batch.encoded_operations() == (three + b"\0")[HEADER_SIZE:]
+    assert encode_batch(3, 3, batch.encoded_operations()) == three + b"\0"
+    assert encode_put(b"a", b"1") + encode_delete(b"b") == bytes.fromhex("0101610131000162")
+
+
+def test_multiple() -> None:
+    batch = batch_of([(b"foo", b"bar"), (b"box", None), (b"baz", b"boo")])
+    record = batch.encode(100)
+    assert decode_batch(record)[0] == 100
+    assert len(batch) == 3
+    assert contents(record) == "Put(baz, boo)@102Delete(box)@101Put(foo, bar)@100"
+
+
+@pytest.mark.parametrize("sequence", [0, 1, 2**32, 2**55, 2**56 - 1, 2**63, 2**64 - 1])
+def test_sequences_of_all_sizes(sequence: int) -> None:
+    record = batch_of([(b"k", b"v")]).encode(sequence)
+    assert record[:8] == sequence.to_bytes(8, "little")
+    assert decode_batch(record) == (sequence, [(b"k", b"v")])
+
+
+@given(operations=operations_lists)
+def test_round_trip(operations: list[Operation]) -> None:
+    batch = batch_of(operations)
+    record = batch.encode(9)
+    assert decode_batch(record) == (9, operations)
+    assert batch.operations == operations
+    assert batch.approximate_size() == len(record)
+
+
+# Damage
+
+
+@given(operations=operations_lists)
+def test_cut_at_every_byte(operations: list[Operation]) -> None:
+    record = batch_of(operations).encode(200)
+    for size in range(len(record)):
+        with pytest.raises(CorruptionError):
+            decode_batch(record[:size])
+
+
+def test_a_kind_of_operation_that_there_is_not() -> None:
+    for kind in range(2, 256):
+        record = encode_batch(1, 2, encode_put(b"a", b"b") + bytes([kind]) + b"\x01k\x01v")
+        with pytest.raises(CorruptionError) as caught:
+            decode_batch(record)
+        assert caught.value.offset == HEADER_SIZE + len(encode_put(b"a", b"b"))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 2**32 - 1])
+def test_a_wrong_count(count: int) -> None:
+    with pytest.raises(CorruptionError, match=r"2 operations states"):
+        decode_batch(encode_batch(1, count, encode_delete(b"a") + encode_delete(b"b")))
+
+
+@given(record=st.binary(max_size=60))
+def test_any_bytes_decode_or_are_damage(record: bytes) -> None:
+    try:
+        sequence, operations = decode_batch(record)
+    except CorruptionError:
+        return
+    batch = batch_of(operations)
+    assert decode_batch(batch.encode(sequence)) == (sequence, operations)
+
+
+def test_a_length_is_checked_before_it_is_used() -> None:
+    with pytest.raises(CorruptionError):
+        decode_batch(encode_batch(1, 1, b"\x01" + b"\xff\xff\xff\xff\x0f" + b"k"))
+    with pytest.raises(CorruptionError):
+        decode_batch(encode_batch(1, 1, b"\x01\x01k" + b"\xff" * 11))
+
+
+# Use
+
+
+def test_append() -> None:
+    first, second = WriteBatch(), WriteBatch()
+    first.append(second)
+    assert contents(first.encode(200)) == ""
+    second.put(b"a", b"va")
+    first.append(second)
+    assert contents(first.encode(200)) == "Put(a, va)@200"
+    second.clear()
+    second.put(b"b", b"vb")
+    first.append(second)
+    assert contents(first.encode(200)) == "Put(a, va)@200Put(b, vb)@201"
+    second.delete(b"foo")
+    first.append(second)
+    assert (
+        contents(first.encode(200)) == "Put(a, va)@200Put(b, vb)@202Put(b, vb)@201Delete(foo)@203"
+    )
+    assert len(first) == 4
+
+
+def test_append_to_itself() -> None:
+    batch = batch_of([(b"a", b"1"), (b"b", None)])
+    batch.append(batch)
+    assert decode_batch(batch.encode(1)) == (1, [(b"a", b"1"), (b"b", None)] * 2)
+    with pytest.raises(TypeError, match="not dict"):
+        batch.append({})  # type: ignore[arg-type]
+
+
+def test_approximate_size_grows() -> None:
+    batch = WriteBatch()
+    sizes = [batch.approximate_size()]
+    batch.put(b"foo", b"bar")
+    sizes.append(batch.approximate_size())
+    batch.put(b"baz", b"boo")
+    sizes.append(batch.approximate_size())
+    batch.delete(b"box")
+    sizes.append(batch.approximate_size())
+    assert sizes == [12, 21, 30, 35]
+    batch.clear()
+    assert batch.approximate_size() == 12
+    assert batch.operations == []
+
+
+@pytest.mark.parametrize("value", ["text", None, 1, [1], 1.5])
+def test_wrong_types(value: object) -> None:
+    batch = WriteBatch()
+    with pytest.raises(TypeError, match="a key must be bytes"):
+        batch.put(value, b"v")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a value must be bytes"):
+        batch.put(b"k", value)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a key must be bytes"):
+        batch.delete(value)  # type: ignore[arg-type]
+    assert len(batch) == 0
+    assert batch.encode(1) == encode_batch(1, 0, b"")
+
+
+def test_bytes_like_objects_are_copied() -> None:
+    key, value = bytearray(b"key"), bytearray(b"value")
+    batch = WriteBatch()
+    batch.put(key, memoryview(value)[1:])  # type: ignore[arg-type]
+    batch.delete(memoryview(b"abcd")[::2])  # type: ignore[arg-type]
+    key[:] = b"KEY"
+    value[:] = b"VALUE"
+    assert batch.operations == [(b"key", b"alue"), (b"ac", None)]
+    assert as_bytes(memoryview(b"xyz"), "key") == b"xyz"
+    with pytest.raises(TypeError, match=r"str\.encode"):
+        as_bytes("text", "key")
+
+
+class Target:
+    """Takes batches, as a store would."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[list[Operation], bool]] = []
+
+    def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
+        self.written.append((list(batch.operations), sync))
+
+
+def test_leaving_the_block_writes_once() -> None:
+    target = Target()
+    with WriteBatch(target, sync=True) as batch:
+        batch.put(b"k", b"v")
+        assert target.written == []
+    assert target.written == [([(b"k", b"v")], True)]
+    assert len(batch) == 0
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_an_exception_in_the_block(transaction: bool) -> None:
+    target = Target()
+    batch = WriteBatch(target, transaction=transaction)
+    with pytest.raises(ZeroDivisionError), batch:
+        batch.put(b"k", b"v")
+        raise ZeroDivisionError
+    assert target.written == ([] if transaction else [([(b"k", b"v")], False)])
+    assert len(batch) == 0
+
+
+def test_write_keeps_the_content() -> None:
+    target = Target()
+    batch = WriteBatch(target)
+    batch.put(b"k", b"v")
+    batch.write()
+    batch.write()
+    assert target.written == [([(b"k", b"v")], False)] * 2
+    with pytest.raises(ValueError, match="no store"):
+        WriteBatch().write()

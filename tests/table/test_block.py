@@ -1,0 +1,364 @@
+"""lsmkv.table.block: exact bytes, searching against a sorted list, and hostile blocks."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmkv.errors import CorruptionError
+from lsmkv.table.block import Block, BlockBuilder
+from lsmkv.util.coding import encode_varint
+from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
+
+compare = BYTEWISE.compare
+
+FRUIT = [(b"apple", b"1"), (b"apply", b"22"), (b"apricot", b""), (b"b", b"x"), (b"bb", b"y")]
+
+keys = st.binary(max_size=12) | st.text("ab\xff", max_size=8).map(lambda text: text.encode("latin"))
+entry_sets = st.dictionaries(keys, st.binary(max_size=200), max_size=40)
+
+
+def build(entries: list[tuple[bytes, bytes]], interval: int = 16) -> bytes:
+    builder = BlockBuilder(interval)
+    for key, value in entries:
+        builder.add(key, value)
+    assert builder.empty == (not entries)
+    size = builder.size_estimate()
+    data = builder.finish()
+    assert len(data) == size
+    return data
+
+
+def fixed32(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
+def raw_entry(shared: int, suffix: bytes, value: bytes = b"") -> bytes:
+    lengths = (shared, len(suffix), len(value))
+    return b"".join(encode_varint(length) for length in lengths) + suffix + value
+
+
+# Exact bytes
+
+
+def test_empty_block() -> None:
+    data = build([])
+    assert data.hex() == "00000000" + "01000000"
+    block = Block(data)
+    assert block.entries() == ([], [])
+    assert block.entries(b"k", compare) == ([], [])
+    assert block.seek(b"", compare) is None
+    assert block.restart_points() == [0]
+
+
+def test_interval_1_keeps_every_key_whole() -> None:
+    assert build(FRUIT, 1) == (
+        b"\x00\x05\x01apple1\x00\x05\x02apply22\x00\x07\x00apricot\x00\x01\x01bx\x00\x02\x01bby"
+    ) + fixed32(0, 9, 19, 29, 34, 5)
+
+
+def test_interval_2() -> None:
+    assert build(FRUIT, 2) == (
+        b"\x00\x05\x01apple1\x04\x01\x02y22\x00\x07\x00apricot\x00\x01\x01bx\x00\x02\x01bby"
+    ) + fixed32(0, 15, 30, 3)
+
+
+def test_interval_16() -> None:
+    assert build(FRUIT, 16) == (
+        b"\x00\x05\x01apple1\x04\x01\x02y22\x02\x05\x00ricot\x00\x01\x01bx\x01\x01\x01by"
+    ) + fixed32(0, 1)
+
+
+def test_a_restart_point_every_16_entries() -> None:
+    entries = [(b"k%03d" % number, b"") for number in range(33)]
+    block = Block(build(entries))
+    # Whole keys take 7 bytes, others 4, or 5 where the tens change: at 10; at 20 and 30.
+    first = 7 + 14 * 4 + 1 * 5
+    assert block.restart_points() == [0, first, first + 7 + 13 * 4 + 2 * 5]
+    assert block.entries() == ([key for key, _ in entries], [b""] * 33)
+
+
+def test_the_empty_key_and_the_empty_value() -> None:
+    data = build([(b"", b""), (b"\0", b"")])
+    assert data.hex() == "000000" + "00010000" + "0000000001000000"
+    assert Block(data).seek(b"", compare) == (b"", b"")
+    assert Block(data).seek(b"\0", compare) == (b"\0", b"")
+    assert Block(data).seek(b"\0\0", compare) is None
+
+
+def test_lengths_of_more_than_one_byte() -> None:
+    long = b"k" * 130
+    entries = [(long, b"v" * 20000), (long + b"a", b""), (long + b"b" * 127, b"w"), (b"l", b"")]
+    data = build(entries)
+    assert data == (
+        b"\x00\x82\x01\xa0\x9c\x01" + long + b"v" * 20000
+        + b"\x82\x01\x01\x00a"
+        + b"\x82\x01\x7f\x01" + b"b" * 127 + b"w"
+        + b"\x00\x01\x00l"
+        + fixed32(0, 1)
+    )  # fmt: skip
+    block = Block(data)
+    assert list(zip(*block.entries(), strict=True)) == entries
+    for key, value in entries:
+        assert block.seek(key, compare) == (key, value)
+
+
+@pytest.mark.parametrize("size", [126, 127, 128, 129, 16383, 16384])
+def test_lengths_at_the_varints_boundaries(size: int) -> None:
+    for entries in (
+        [(b"a" * size, b"v"), (b"a" * size + b"b", b"v")],
+        [(b"a", b"v" * size)],
+        [(b"a", b""), (b"b" * size, b"")],
+    ):
+        for interval in (1, 16):
+            block = Block(build(entries, interval))
+            assert list(zip(*block.entries(), strict=True)) == entries
+            assert [block.seek(key, compare) for key, _ in entries] == entries
+
+
+def test_len_is_for_the_caches_charge() -> None:
+    data = build(FRUIT)
+    assert len(Block(data)) == len(data)
+
+
+# The builder's order of calls
+
+
+def test_builder_misuse() -> None:
+    with pytest.raises(ValueError, match="restart_interval"):
+        BlockBuilder(0)
+    builder = BlockBuilder(1)
+    builder.finish()
+    with pytest.raises(ValueError, match="finish twice"):
+        builder.finish()
+    with pytest.raises(ValueError, match="add after finish"):
+        builder.add(b"k", b"v")
+
+
+def test_reset_begins_anew() -> None:
+    builder = BlockBuilder(16)
+    for _ in range(2):
+        for key, value in FRUIT:
+            builder.add(key, value)
+        assert builder.finish() == build(FRUIT)
+        builder.reset()
+        assert builder.empty
+        assert builder.size_estimate() == 8
+
+
+# Reading against a sorted list
+
+
+@given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
+def test_seek_and_entries(entries: dict[bytes, bytes], interval: int, others: list[bytes]) -> None:
+    rows = sorted(entries.items())
+    block = Block(build(rows, interval))
+    assert list(zip(*block.entries(), strict=True)) == rows
+    assert len(block.restart_points()) == max(1, -(-len(rows) // interval))
+    sorted_keys = sorted(entries)
+    for target in [*entries, *others, *(key + b"\0" for key in entries)]:
+        at = bisect_left(sorted_keys, target)
+        assert block.seek(target, compare) == (rows[at] if at < len(rows) else None)
+        found = list(zip(*block.entries(target, compare), strict=True))
+        skipped = len(rows) - len(found)
+        assert found == rows[skipped:]  # a suffix, and not more than an interval too long
+        assert max(0, at - interval) <= skipped <= at
+
+
+@given(entry_sets, st.integers(1, 5))
+def test_seek_in_another_order(entries: dict[bytes, bytes], interval: int) -> None:
+    rows = sorted(entries.items(), reverse=True)
+    block = Block(build(rows, interval))
+    for key, value in rows:
+        assert block.seek(key, REVERSE_BYTEWISE.compare) == (key, value)
+        below = [row for row in rows if row[0] <= key + b"\0"]
+        assert block.seek(key + b"\0", REVERSE_BYTEWISE.compare) == below[0]
+
+
+def test_seek_compares_a_logarithm_and_an_interval() -> None:
+    rows = [(b"%06d" % number, b"") for number in range(16 * 256)]
+    block = Block(build(rows))
+    calls: list[bytes] = []
+
+    def counting(a: bytes, b: bytes) -> int:
+        calls.append(a)
+        return compare(a, b)
+
+    for key, _ in rows[::37]:
+        calls.clear()
+        assert block.seek(key, counting) == (key, b"")
+        assert len(calls) <= 8 + 17
+
+
+# Damage
+
+
+def use(data: bytes) -> None:
+    """Every way to read a block; :class:`CorruptionError` may come of it, and nothing else."""
+    try:
+        block = Block(data)
+    except CorruptionError:
+        return
+    for target in (None, b"", b"apple", b"apq", b"b", b"zz"):
+        try:
+            found, values = block.entries(target, None if target is None else compare)
+            assert len(found) == len(values)
+            assert sum(map(len, values)) <= len(data)
+            if target is not None:
+                block.seek(target, compare)
+        except CorruptionError:
+            pass
+    try:
+        assert all(0 <= offset <= len(data) for offset in block.restart_points())
+    except CorruptionError:
+        pass
+
+
+LONG = [(b"p" * 150 + b"%d" % number, b"v" * 130) for number in range(4)]
+
+
+@pytest.mark.parametrize("interval", [1, 2, 16])
+@pytest.mark.parametrize("rows", [[], FRUIT, LONG], ids=["empty", "fruit", "long"])
+def test_cut_anywhere(rows: list[tuple[bytes, bytes]], interval: int) -> None:
+    data = build(rows, interval)
+    for length in range(len(data)):
+        use(data[:length])
+        use(data[length:])
+    for length in range(4):
+        with pytest.raises(CorruptionError):
+            Block(data[:length])
+
+
+@pytest.mark.parametrize("interval", [1, 2, 16])
+@pytest.mark.parametrize("rows", [[], FRUIT], ids=["empty", "fruit"])
+def test_any_byte_changed_to_any_other(rows: list[tuple[bytes, bytes]], interval: int) -> None:
+    data = build(rows, interval)
+    for at in range(len(data)):
+        for byte in (*range(0, 256, 15), 1, 2, 3, 4, 5, 127, 128, 254, data[at] ^ 1):
+            use(data[:at] + bytes([byte]) + data[at + 1 :])
+
+
+@given(st.binary(max_size=64), st.integers(0, 4))
+def test_noise(data: bytes, restarts: int) -> None:
+    use(data)
+    use(data + fixed32(restarts))
+    use(data + fixed32(*[0] * restarts, restarts))
+
+
+FOUR_GIB = b"\xff\xff\xff\xff\x0f"
+BIGGER = b"\xff\xff\xff\xff\x1f"
+ENDLESS = b"\xff" * 12
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b"\x01\x01\x00k",  # shares with nothing
+        b"\x00" + FOUR_GIB + b"\x00k",
+        b"\x00\x01" + FOUR_GIB + b"k",
+        FOUR_GIB + b"\x00\x00",
+        FOUR_GIB * 3,
+        BIGGER + b"\x00\x00",
+        b"\x00" + BIGGER + b"\x00",
+        ENDLESS,
+        b"\x00\x00" + ENDLESS,
+        b"\x00\x05\x00k",  # the key runs into the restart points
+        b"\x00\x01\x05k",  # the value does
+        b"\x00\x01",
+        b"\x00",
+        b"\x80\x80",
+    ],
+)
+def test_hostile_lengths(entry: bytes) -> None:
+    block = Block(entry + fixed32(0, 1))
+    with pytest.raises(CorruptionError):
+        block.entries()
+    with pytest.raises(CorruptionError):
+        block.seek(b"k", compare)
+    if entry == b"\x01\x01\x00k":
+        entry = b"\x02\x01\x00k"  # of the one byte before it
+    after = Block(raw_entry(0, b"a") + entry + fixed32(0, 1))
+    with pytest.raises(CorruptionError):
+        after.entries()
+    with pytest.raises(CorruptionError):
+        after.seek(b"k", compare)
+
+
+@pytest.mark.parametrize("count", [2, 3, 255, 2**16, 2**30, 2**31, 2**32 - 1])
+def test_more_restart_points_than_bytes(count: int) -> None:
+    with pytest.raises(CorruptionError, match="do not fit"):
+        Block(fixed32(0, count))
+
+
+@pytest.mark.parametrize("offset", [4, 5, 8, 2**31, 2**32 - 1])
+def test_restart_points_beyond_the_entries(offset: int) -> None:
+    data = raw_entry(0, b"a") + fixed32(offset, 1)
+    with pytest.raises(CorruptionError, match="beyond"):
+        Block(data).seek(b"a", compare)
+    with pytest.raises(CorruptionError, match="beyond"):
+        Block(data).restart_points()
+    data = raw_entry(0, b"a") + fixed32(0, offset, 2)
+    with pytest.raises(CorruptionError, match="beyond"):
+        Block(data).entries(b"b", compare)
+
+
+def test_a_restart_point_inside_an_entry() -> None:
+    entries = raw_entry(0, b"abc") + raw_entry(2, b"d")
+    for search in (Block.seek, Block.entries):
+        with pytest.raises(CorruptionError, match="not whole"):
+            search(Block(entries + fixed32(0, 6, 2)), b"b", compare)
+    with pytest.raises(CorruptionError, match="shares more"):
+        Block(entries + fixed32(6, 1)).seek(b"b", compare)
+
+
+def test_no_restart_point_at_all() -> None:
+    block = Block(raw_entry(0, b"a", b"1") + fixed32(0))
+    assert block.entries() == ([b"a"], [b"1"])
+    assert block.seek(b"a", compare) == (b"a", b"1")
+    assert block.restart_points() == []
+
+
+# Keys that a small block makes large
+
+
+def test_a_small_block_of_huge_keys_is_refused() -> None:
+    data = raw_entry(0, b"k" * 100_000) + raw_entry(100_000, b"") * 100_000 + fixed32(0, 1)
+    block = Block(data, 1_000_000)  # its keys would take 10 GB
+    with pytest.raises(CorruptionError, match="share more"):
+        block.entries()
+    with pytest.raises(CorruptionError, match="share more"):
+        block.seek(b"l", compare)
+
+
+def test_what_is_written_under_a_bound_can_be_read_under_it() -> None:
+    rows = [(b"k" * 1000 + b"%04d" % number, b"") for number in range(100)]
+    builder = BlockBuilder(1000, 20_000)
+    for key, value in rows:
+        builder.add(key, value)
+    data = builder.finish()
+    block = Block(data, 20_000)
+    assert list(zip(*block.entries(), strict=True)) == rows
+    assert [block.seek(key, compare) for key, _ in rows] == rows
+    # Twenty entries share 1,000 bytes and a few, then every one is whole.
+    assert len(block.restart_points()) == 80
+    with pytest.raises(CorruptionError, match="share more"):
+        Block(data, 19_000).entries()
+    builder.reset()
+    builder.add(*rows[0])
+    builder.add(*rows[1])
+    assert builder.finish() == build(rows[:2])
+
+
+@given(st.lists(st.integers(90, 300), min_size=1, max_size=60), st.integers(0, 1000))
+def test_writer_and_reader_count_alike(lengths: list[int], bound: int) -> None:
+    rows = sorted({b"k" * length: b"" for length in lengths}.items())
+    rows += [(b"l" + key, value) for key, value in rows]
+    builder = BlockBuilder(1000, bound)
+    for key, value in rows:
+        builder.add(key, value)
+    block = Block(builder.finish(), bound)
+    assert list(zip(*block.entries(), strict=True)) == rows
+    assert [block.seek(key, compare) for key, _ in rows] == rows

@@ -1,0 +1,454 @@
+"""lsmkv.table.builder: exact bytes of whole tables, and LevelDB's own tables rebuilt."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy
+from lsmkv.env.base import RandomAccessFile, WritableFile
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.options import FilterLayout, Options
+from lsmkv.stats import ReadCounters
+from lsmkv.table.block import Block
+from lsmkv.table.builder import TableBuilder
+from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle, Footer, open_block
+from lsmkv.table.reader import Table
+from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
+from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZSTD
+
+Rows = Iterable[tuple[bytes, bytes]]
+
+PLAIN = Options(compression=NO_COMPRESSION)
+MIB = 1 << 20
+
+
+class Sink(WritableFile):
+    """A file that keeps each write apart."""
+
+    def __init__(self) -> None:
+        self.path = "sink"
+        self.offset = 0
+        self.writes: list[bytes] = []
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self.writes)
+
+    def append(self, data: bytes) -> None:
+        self.writes.append(data)
+        self.offset += len(data)
+
+    def size(self) -> int:
+        return self.offset
+
+    def truncate(self, length: int) -> None:
+        raise AssertionError("a table's file is only appended to")
+
+    def sync(self) -> None:
+        raise AssertionError("the caller syncs")
+
+    def close(self) -> None:
+        raise AssertionError("the caller closes")
+
+
+class BytesFile(RandomAccessFile):
+    def __init__(self, data: bytes) -> None:
+        self.path = "table"
+        self.data = data
+        self.size = len(data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self.data[offset : offset + length]
+
+    def close(self) -> None:
+        pass
+
+
+class NamesPolicy:
+    """A filter that says in clear what went into it."""
+
+    name = "test.Names"
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return b"<" + b",".join(keys) + b">"
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return key in filter_data
+
+
+def build(rows: Rows, options: Options = PLAIN) -> bytes:
+    sink = Sink()
+    builder = TableBuilder(options, sink)
+    for key, value in rows:
+        builder.add(key, value)
+    builder.finish()
+    assert builder.file_size == len(sink.data)
+    return sink.data
+
+
+def block_at(table: bytes, handle: BlockHandle) -> bytes:
+    stored = table[handle.offset : handle.offset + handle.size + BLOCK_TRAILER_SIZE]
+    return open_block(stored, MIB)
+
+
+def pairs(table: bytes, handle: BlockHandle) -> list[tuple[bytes, bytes]]:
+    return list(zip(*Block(block_at(table, handle)).entries(), strict=True))
+
+
+def index_of(table: bytes) -> list[tuple[bytes, BlockHandle]]:
+    footer = Footer.decode(table[-FOOTER_SIZE:])
+    return [(key, BlockHandle.decode(value)[0]) for key, value in pairs(table, footer.index)]
+
+
+def metaindex_of(table: bytes) -> list[tuple[bytes, BlockHandle]]:
+    footer = Footer.decode(table[-FOOTER_SIZE:])
+    return [(key, BlockHandle.decode(value)[0]) for key, value in pairs(table, footer.metaindex)]
+
+
+def stored_type(table: bytes, handle: BlockHandle) -> int:
+    return table[handle.offset + handle.size]
+
+
+# Whole files
+
+
+def test_an_empty_table() -> None:
+    empty_block = "0000000001000000" + "00" + "c0f2a1b0"
+    footer = "0008" + "0d08" + "00" * 36 + "57fb808b247547db"
+    assert build([]).hex() == empty_block + empty_block + footer
+
+
+def test_a_table_of_one_block() -> None:
+    assert build([(b"apple", b"red"), (b"apricot", b"orange")]).hex() == (
+        # offset 0: the data block, two entries that share "ap", one restart point at 0
+        "000503" + b"applered".hex()
+        + "020506" + b"ricotorange".hex()
+        + "00000000" + "01000000"
+        + "00" + "e07fd992"
+        # 38: the metaindex, empty
+        + "00000000" + "01000000" + "00" + "c0f2a1b0"
+        # 51: the index: "b" -> (0, 33)
+        + "000102" + b"b".hex() + "0021" + "00000000" + "01000000" + "00" + "cc693031"
+        # 70: the footer: metaindex (38, 8), index (51, 14)
+        + "2608" + "330e" + "00" * 36 + "57fb808b247547db"
+    )  # fmt: skip
+
+
+def test_a_table_with_a_filter() -> None:
+    options = replace(PLAIN, filter_policy=BloomFilterPolicy(10))
+    table = build([(b"hello", b""), (b"world", b"")], options)
+    metaindex = [(b"filter.leveldb.BuiltinBloomFilter2", BlockHandle(29, 18))]
+    assert metaindex_of(table) == metaindex
+    assert block_at(table, metaindex[0][1]).hex() == (
+        "114000414410401006" + "00000000" + "09000000" + "0b"
+    )
+
+
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+def test_metaindex_of_the_three_layouts(layout: FilterLayout) -> None:
+    options = replace(PLAIN, filter_policy=NamesPolicy(), filter_layout=layout, block_size=2500)
+    rows = [(b"a", b"x" * 2600), (b"b", b"x" * 2600), (b"c", b""), (b"d", b"")]
+    table = build(rows, options)
+    end = sum(handle.size + BLOCK_TRAILER_SIZE for _, handle in index_of(table))
+    # The third block starts at 5,236, in the third stretch of 2 KiB.
+    per_block = b"<a><b><c,d>" + b"".join(n.to_bytes(4, "little") for n in (0, 3, 6, 11)) + b"\x0b"
+    whole = b"<a,b,c,d>"
+    found = [(key, block_at(table, handle)) for key, handle in metaindex_of(table)]
+    expected = {
+        "block": [(b"filter.test.Names", per_block)],
+        "table": [(b"fullfilter.test.Names", whole)],
+        "both": [(b"filter.test.Names", per_block), (b"fullfilter.test.Names", whole)],
+    }
+    assert found == expected[layout]
+    at = end  # right behind the data blocks, one after the other
+    for _, handle in metaindex_of(table):
+        assert handle.offset == at
+        at += handle.size + BLOCK_TRAILER_SIZE
+    assert Footer.decode(table[-FOOTER_SIZE:]).metaindex.offset == at
+
+
+def test_no_policy_no_filter() -> None:
+    for layout in ("block", "table", "both"):
+        assert metaindex_of(build([(b"k", b"v")], replace(PLAIN, filter_layout=layout))) == []
+
+
+def test_filters_are_never_compressed() -> None:
+    options = replace(PLAIN, compression=SNAPPY, filter_policy=NamesPolicy(), filter_layout="both")
+    table = build([(b"k%05d" % number, b"v" * 20) for number in range(2000)], options)
+    assert [stored_type(table, handle) for _, handle in metaindex_of(table)] == [0, 0]
+    footer = Footer.decode(table[-FOOTER_SIZE:])
+    assert stored_type(table, footer.index) == SNAPPY
+    assert {stored_type(table, handle) for _, handle in index_of(table)} == {SNAPPY}
+
+
+# Blocks and the index
+
+
+def test_index_separators_are_short() -> None:
+    rows = [(key, b"v" * 100) for key in (b"abcdefgh", b"abxyz", b"b", b"caaa", b"d", b"d\xff")]
+    table = build(rows, replace(PLAIN, block_size=64))
+    assert [key for key, _ in index_of(table)] == [
+        b"abd",  # between abcdefgh and abxyz
+        b"abxyz",  # nothing shorter lies before b
+        b"b",
+        b"caaa",
+        b"d",
+        b"e",  # behind everything
+    ]
+
+
+def test_the_last_index_key_where_none_is_shorter() -> None:
+    table = build([(b"\xff\xff", b"")])
+    assert [key for key, _ in index_of(table)] == [b"\xff\xff"]
+
+
+def test_another_order_keeps_whole_keys_in_the_index() -> None:
+    options = replace(PLAIN, block_size=64, comparator=REVERSE_BYTEWISE)
+    table = build([(b"zebra", b"v" * 100), (b"ant", b"")], options)
+    assert [key for key, _ in index_of(table)] == [b"zebra", b"ant"]
+
+
+def test_a_block_ends_once_it_has_the_block_size() -> None:
+    # An entry takes 3 + 2 + 30 bytes, a block 8 more: 3 entries make 113, 4 make 148.
+    rows = [(b"%02d" % number, b"v" * 30) for number in range(0, 80, 10)]
+    for block_size, entries in ((113, 3), (114, 4), (148, 4), (149, 5)):
+        table = build(rows, replace(PLAIN, block_size=block_size))
+        counts = [len(pairs(table, handle)) for _, handle in index_of(table)]
+        assert counts[0] == entries
+        assert sum(counts) == 8
+        assert counts[:-1] == [entries] * (len(counts) - 1)
+
+
+def test_blocks_adjoin_and_nothing_else_is_in_the_file() -> None:
+    options = replace(PLAIN, block_size=64, filter_policy=BloomFilterPolicy(10))
+    table = build([(b"%04d" % number, b"v") for number in range(300)], options)
+    footer = Footer.decode(table[-FOOTER_SIZE:])
+    handles = [handle for _, handle in [*index_of(table), *metaindex_of(table)]]
+    at = 0
+    for handle in [*handles, footer.metaindex, footer.index]:
+        assert handle.offset == at
+        at += handle.size + BLOCK_TRAILER_SIZE
+    assert at + FOOTER_SIZE == len(table)
+
+
+def test_restart_intervals() -> None:
+    rows = [(b"k%02d" % number, b"") for number in range(10)]
+    for interval, restarts in ((1, 10), (3, 4), (16, 1)):
+        table = build(rows, replace(PLAIN, block_restart_interval=interval))
+        block = Block(block_at(table, index_of(table)[0][1]))
+        assert len(block.restart_points()) == restarts
+    rows = [(b"%04d" % number, b"v" * 50) for number in range(0, 100, 10)]
+    table = build(rows, replace(PLAIN, block_size=64))
+    index = Block(block_at(table, Footer.decode(table[-FOOTER_SIZE:]).index))
+    assert len(index.restart_points()) == len(index_of(table)) == 10
+
+
+@pytest.mark.parametrize("kind", [SNAPPY, ZSTD])
+def test_compressed_tables_hold_the_same(kind: int) -> None:
+    rows = [(b"%06d" % number, b"value of %d" % number) for number in range(3000)]
+    plain, packed = build(rows), build(rows, replace(PLAIN, compression=kind))
+    assert len(packed) < len(plain) / 2
+    assert [block_at(packed, handle) for _, handle in index_of(packed)] == [
+        block_at(plain, handle) for _, handle in index_of(plain)
+    ]
+    assert [key for key, _ in index_of(packed)] == [key for key, _ in index_of(plain)]
+
+
+def test_zstd_level_is_passed_on() -> None:
+    rows = [(b"%06d" % number, b"value of %d" % number**3) for number in range(3000)]
+    options = replace(PLAIN, compression=ZSTD)
+    assert len(build(rows, replace(options, zstd_compression_level=19))) < len(build(rows, options))
+
+
+# Calls
+
+
+def test_keys_out_of_order() -> None:
+    builder = TableBuilder(PLAIN, Sink())
+    builder.add(b"b", b"")
+    for key in (b"b", b"a", b""):
+        with pytest.raises(ValueError, match="out of order"):
+            builder.add(key, b"")
+    builder.add(b"b\0", b"")
+    assert builder.num_entries == 2
+
+    builder = TableBuilder(replace(PLAIN, comparator=REVERSE_BYTEWISE), Sink())
+    builder.add(b"b", b"")
+    for key in (b"b", b"c"):
+        with pytest.raises(ValueError, match="out of order"):
+            builder.add(key, b"")
+    builder.add(b"a", b"")
+
+
+def test_order_is_kept_across_blocks() -> None:
+    builder = TableBuilder(replace(PLAIN, block_size=64), Sink())
+    builder.add(b"b", b"v" * 100)
+    with pytest.raises(ValueError, match="out of order"):
+        builder.add(b"a", b"")
+    builder.add(b"c", b"")
+    builder.finish()
+
+
+def test_calls_after_finish() -> None:
+    builder = TableBuilder(PLAIN, Sink())
+    builder.finish()
+    with pytest.raises(ValueError, match="finish twice"):
+        builder.finish()
+    with pytest.raises(ValueError, match="add after finish"):
+        builder.add(b"k", b"v")
+
+
+def test_the_empty_key_may_come_first() -> None:
+    table = build([(b"", b"e"), (b"\0", b"z")])
+    assert pairs(table, index_of(table)[0][1]) == [(b"", b"e"), (b"\0", b"z")]
+
+
+def test_file_size_counts_what_is_not_written_yet() -> None:
+    sink = Sink()
+    builder = TableBuilder(replace(PLAIN, block_size=64), sink)
+    builder.add(b"a", b"v" * 100)
+    assert builder.file_size == 3 + 1 + 100 + 8 + 5
+    assert sink.writes == []
+
+
+def test_blocks_go_out_many_to_a_write() -> None:
+    sink = Sink()
+    builder = TableBuilder(PLAIN, sink)
+    for number in range(10_000):
+        builder.add(b"%08d" % number, b"v" * 100)
+    builder.finish()
+    assert 1_000_000 < len(sink.data) == sink.offset
+    assert len(sink.writes) <= 6
+    with_all = Table(Options(), BytesFile(sink.data))
+    assert with_all.num_blocks > 250
+
+
+# LevelDB's own tables, rebuilt from their entries
+
+Change = tuple[bytes, bytes | None]
+
+
+def _records() -> list[Change]:
+    rng = random.Random(1)
+    return [(b"%016d" % number, rng.randbytes(100)) for number in range(5000)]
+
+
+def _empty_values() -> list[Change]:
+    return [(b"key%d" % number, b"") for number in range(2000)]
+
+
+def _large_values() -> list[Change]:
+    rng = random.Random(2)
+    return [(b"k%03d" % n, rng.randbytes(rng.randrange(1, 150_000))) for n in range(30)]
+
+
+def _long_keys() -> list[Change]:
+    rng = random.Random(3)
+    return [
+        (b"p" * rng.randrange(400) + b"%d" % number, b"v" * rng.randrange(300))
+        for number in range(1500)
+    ]
+
+
+def _prefixes_and_ff() -> list[Change]:
+    rng = random.Random(4)
+    return [
+        (bytes(rng.choice(b"\0\x01a\xfe\xff") for _ in range(rng.randrange(10))), b"%d" % number)
+        for number in range(3000)
+    ]
+
+
+def _versions_and_deletions() -> list[Change]:
+    rng = random.Random(5)
+    return [
+        (b"%d" % rng.randrange(300), None if rng.random() < 0.3 else rng.randbytes(30))
+        for _ in range(3000)
+    ]
+
+
+def _one_entry() -> list[Change]:
+    return [(b"", b"")]
+
+
+SHAPES: list[Callable[[], list[Change]]] = [
+    _records,
+    _empty_values,
+    _large_values,
+    _long_keys,
+    _prefixes_and_ff,
+    _versions_and_deletions,
+    _one_entry,
+]
+
+
+@pytest.mark.parametrize("bits", [0, 10], ids=["unfiltered", "bloom"])
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__.strip("_"))
+def test_leveldb_writes_the_same_bytes(
+    shape: Callable[[], list[Change]], bits: int, tmp_path: Path
+) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    settings = {"compression": None, "bloom_filter_bits": bits, "block_size": 4096}
+    path = str(tmp_path / "db")
+    store = plyvel.DB(path, create_if_missing=True, write_buffer_size=64 * MIB, **settings)
+    for key, value in shape():
+        if value is None:
+            store.delete(key)
+        else:
+            store.put(key, value)
+    store.close()
+    # Opening anew turns the log into one table of level 0.
+    plyvel.DB(path, write_buffer_size=64 * MIB, **settings).close()
+    (file,) = (tmp_path / "db").glob("*.ldb")
+    theirs = file.read_bytes()
+
+    options = replace(
+        PLAIN,
+        comparator=InternalKeyComparator(BYTEWISE),
+        filter_policy=internal_filter_policy(BloomFilterPolicy(bits)) if bits else None,
+    )
+    table = Table(options, BytesFile(theirs))
+    assert table.has_filter == (bits > 0)
+    table.check()
+    rows: list[tuple[bytes, bytes]] = []
+    for keys, values in table.scan(None, ReadCounters()):
+        rows.extend(zip(keys, values, strict=True))
+    assert {key[:-8] for key, _ in rows} == {key for key, _ in shape()}
+    assert build(rows, options) == theirs
+
+
+@pytest.mark.parametrize("interval", [1, 5, 64])
+@pytest.mark.parametrize("block_size", [1024, 65536])
+def test_leveldb_with_other_block_settings(block_size: int, interval: int, tmp_path: Path) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    settings = {
+        "compression": None,
+        "bloom_filter_bits": 7,
+        "block_size": block_size,
+        "block_restart_interval": interval,
+    }
+    path = str(tmp_path / "db")
+    with plyvel.DB(path, create_if_missing=True, **settings) as store:
+        for key, value in _long_keys():
+            store.put(key, value)
+    plyvel.DB(path, **settings).close()
+    (file,) = (tmp_path / "db").glob("*.ldb")
+    options = replace(
+        PLAIN,
+        comparator=InternalKeyComparator(BYTEWISE),
+        filter_policy=internal_filter_policy(BloomFilterPolicy(7)),
+        block_size=block_size,
+        block_restart_interval=interval,
+    )
+    table = Table(options, BytesFile(file.read_bytes()))
+    rows = [
+        row
+        for keys, values in table.scan(None, ReadCounters())
+        for row in zip(keys, values, strict=True)
+    ]
+    assert len(rows) > 1000
+    assert build(rows, options) == file.read_bytes()

@@ -1,0 +1,317 @@
+"""lsmkv.table.filter_block: LevelDB's cases with a stub policy, exact bytes, hostile offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmkv.errors import CorruptionError
+from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
+from lsmkv.filter.policy import FilterPolicy
+from lsmkv.table.filter_block import (
+    FilterBlockBuilder,
+    FilterBlockReader,
+    FilterReader,
+    TableFilterReader,
+)
+
+
+class HashListPolicy:
+    """A filter that is the list of its keys' hashes: one can read it in the block's bytes."""
+
+    name = "test.HashList"
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return b"".join(hash_of(key) for key in keys)
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        wanted = hash_of(key)
+        return any(filter_data[at : at + 4] == wanted for at in range(0, len(filter_data), 4))
+
+
+class FirstBytePolicy:
+    """The first bytes of the keys; can be asked by hash, and keeps what it was asked with."""
+
+    name = "test.FirstByte"
+
+    def __init__(self) -> None:
+        self.asked: list[bytes | int] = []
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return b"".join(key[:1] for key in keys)
+
+    def key_hash(self, key: bytes, /) -> int:
+        return key[0]
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        self.asked.append(key)
+        return key[:1] in filter_data
+
+    def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
+        self.asked.append(key_hash)
+        return key_hash in filter_data
+
+
+def hash_of(key: bytes) -> bytes:
+    return leveldb_hash(key, 1).to_bytes(4, "little")
+
+
+def fixed32(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
+def build(blocks: list[tuple[int, list[bytes]]], policy: FilterPolicy | None = None) -> bytes:
+    builder = FilterBlockBuilder(policy or HashListPolicy())
+    for offset, keys in blocks:
+        builder.start_block(offset)
+        for key in keys:
+            builder.add_key(key)
+    return builder.finish()
+
+
+def ask(reader: FilterReader, offset: int, key: bytes) -> bool:
+    return reader.may_match(offset, key, -1)
+
+
+# LevelDB's cases
+
+
+def test_empty_builder() -> None:
+    data = build([])
+    assert data.hex() == "000000000b"
+    reader = FilterBlockReader(HashListPolicy(), data)
+    assert ask(reader, 0, b"foo")
+    assert ask(reader, 100_000, b"foo")
+
+
+def test_a_block_without_keys() -> None:
+    assert build([(0, [])]).hex() == "000000000b"
+
+
+def test_single_chunk() -> None:
+    data = build([(100, [b"foo", b"bar", b"box"]), (200, [b"box"]), (300, [b"hello"])])
+    hashes = [hash_of(key) for key in (b"foo", b"bar", b"box", b"box", b"hello")]
+    assert data == b"".join(hashes) + fixed32(0, 20) + b"\x0b"
+    reader = FilterBlockReader(HashListPolicy(), data)
+    for key in (b"foo", b"bar", b"box", b"hello"):
+        assert ask(reader, 100, key)
+    assert not ask(reader, 100, b"missing")
+    assert not ask(reader, 100, b"other")
+
+
+MULTI = [
+    (0, [b"foo"]),
+    (2000, [b"bar"]),
+    (3100, [b"box"]),
+    (9000, [b"box", b"hello"]),
+]
+
+
+def test_multi_chunk() -> None:
+    data = build(MULTI)
+    hashes = [hash_of(key) for key in (b"foo", b"bar", b"box", b"box", b"hello")]
+    # Filters 2 and 3 are empty: no block starts between 4096 and 8191.
+    assert data == b"".join(hashes) + fixed32(0, 8, 12, 12, 12, 20) + b"\x0b"
+    reader = FilterBlockReader(HashListPolicy(), data)
+    present = {
+        0: [b"foo", b"bar"],
+        2000: [b"foo", b"bar"],
+        2047: [b"foo", b"bar"],
+        2048: [b"box"],
+        3100: [b"box"],
+        4095: [b"box"],
+        4096: [],
+        4100: [],
+        8191: [],
+        8192: [b"box", b"hello"],
+        9000: [b"box", b"hello"],
+    }
+    for offset, there in present.items():
+        for key in (b"foo", b"bar", b"box", b"hello"):
+            assert ask(reader, offset, key) == (key in there), (offset, key)
+
+
+def test_a_block_that_no_filter_speaks_for_may_hold_anything() -> None:
+    reader = FilterBlockReader(HashListPolicy(), build(MULTI))
+    for offset in (10240, 12288, 2**32, 2**62):
+        assert reader.filter_for(offset) is None
+        assert ask(reader, offset, b"missing")
+
+
+def test_a_filter_without_keys_says_no_without_asking_the_policy() -> None:
+    policy = FirstBytePolicy()
+    reader = FilterBlockReader(policy, build([(4096, [b"k"])], policy))
+    assert reader.filter_for(0) == b""
+    assert not reader.may_match(0, b"k", -1)
+    assert not reader.may_match(0, b"k", ord("k"))
+    assert policy.asked == []
+
+
+def test_large_offsets() -> None:
+    data = build([(0, [b"a"]), (1 << 20, [b"z"])])
+    assert len(data) == 8 + 4 * 513 + 4 + 1
+    reader = FilterBlockReader(HashListPolicy(), data)
+    assert ask(reader, 0, b"a")
+    assert not ask(reader, 2048, b"a")
+    assert ask(reader, 1 << 20, b"z")
+    assert not ask(reader, (1 << 20) - 1, b"z")
+
+
+def test_keys_added_twice_count_twice() -> None:
+    policy = FirstBytePolicy()
+    assert build([(0, [b"k", b"k"])], policy)[:2] == b"kk"
+
+
+def test_bloom_filters() -> None:
+    policy = BloomFilterPolicy(10)
+    data = build([(0, [b"foo"]), (5000, [b"bar", b"baz"])], policy)
+    first = policy.create_filter([b"foo"])
+    last = policy.create_filter([b"bar", b"baz"])
+    assert data == first + last + fixed32(0, 9, 9, 18) + b"\x0b"
+    reader = FilterBlockReader(policy, data)
+    assert [reader.filter_for(offset) for offset in (0, 2048, 4096)] == [first, b"", last]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 9000), st.lists(st.binary(max_size=6), max_size=4)), max_size=8
+    )
+)
+def test_members_always_match(steps: list[tuple[int, list[bytes]]]) -> None:
+    blocks = []
+    offset = 0
+    for length, keys in steps:
+        blocks.append((offset, keys))
+        offset += length
+    for policy in (HashListPolicy(), BloomFilterPolicy(10)):
+        reader = FilterBlockReader(policy, build(blocks, policy))
+        for start, keys in blocks:
+            assert all(ask(reader, start, key) for key in keys)
+
+
+# The order of calls
+
+
+def test_builder_misuse() -> None:
+    builder = FilterBlockBuilder(HashListPolicy())
+    builder.start_block(5000)
+    builder.add_key(b"k")
+    with pytest.raises(ValueError, match="before a block"):
+        builder.start_block(2000)
+    builder.finish()
+    with pytest.raises(ValueError, match="finish twice"):
+        builder.finish()
+    with pytest.raises(ValueError, match="start_block after finish"):
+        builder.start_block(9000)
+
+
+# Asking by hash
+
+
+def test_a_known_hash_is_used() -> None:
+    policy = FirstBytePolicy()
+    data = build([(0, [b"apple"])], policy)
+    for reader in (FilterBlockReader(policy, data), TableFilterReader(policy, b"a")):
+        policy.asked.clear()
+        assert reader.may_match(0, b"apple", ord("a"))
+        assert not reader.may_match(0, b"berry", ord("b"))
+        assert reader.may_match(0, b"apple", -1)
+        assert policy.asked == [ord("a"), ord("b"), b"apple"]
+
+
+def test_a_policy_without_hashes_gets_the_key() -> None:
+    reader = FilterBlockReader(HashListPolicy(), build([(0, [b"foo"])]))
+    assert reader.may_match(0, b"foo", 12345)
+    assert not reader.may_match(0, b"bar", 12345)
+
+
+# The whole-table layout
+
+
+def test_table_filter_is_the_policys_bytes_alone() -> None:
+    policy = HashListPolicy()
+    data = policy.create_filter([b"foo", b"bar"])
+    reader = TableFilterReader(policy, data)
+    for offset in (0, 2048, 2**40):
+        assert reader.filter_for(offset) == data
+        assert ask(reader, offset, b"foo")
+        assert not ask(reader, offset, b"box")
+    assert not ask(TableFilterReader(policy, b""), 0, b"foo")
+
+
+def test_the_base_speaks_for_nothing() -> None:
+    assert FilterReader(HashListPolicy()).filter_for(0) is None
+    assert ask(FilterReader(HashListPolicy()), 0, b"foo")
+
+
+# Damage
+
+
+def use(data: bytes) -> None:
+    policy = BloomFilterPolicy(10)
+    try:
+        reader = FilterBlockReader(policy, data)
+    except CorruptionError:
+        return
+    for offset in (0, 1, 2047, 2048, 9000, 2**31, 2**40, 2**62):
+        assert ask(reader, offset, b"foo") in (True, False)
+        found = reader.filter_for(offset)
+        assert found is None or found in data
+
+
+def test_cut_anywhere() -> None:
+    data = build(MULTI, BloomFilterPolicy(10))
+    for length in range(len(data)):
+        use(data[:length])
+        use(data[length:])
+    for length in range(5):
+        with pytest.raises(CorruptionError, match="cut short"):
+            FilterBlockReader(HashListPolicy(), data[-length:] if length else b"")
+
+
+def test_any_byte_changed_to_any_other() -> None:
+    data = build(MULTI, BloomFilterPolicy(10))
+    for at in range(len(data)):
+        for byte in range(256):
+            use(data[:at] + bytes([byte]) + data[at + 1 :])
+
+
+@given(st.binary(max_size=40))
+def test_noise(data: bytes) -> None:
+    use(data)
+    use(data + fixed32(0) + b"\x0b")
+
+
+@pytest.mark.parametrize("array", [5, 6, 100, 2**31, 2**32 - 1])
+def test_an_array_beyond_the_block(array: int) -> None:
+    with pytest.raises(CorruptionError, match="beyond"):
+        FilterBlockReader(HashListPolicy(), b"abcd" + fixed32(array) + b"\x0b")
+
+
+@pytest.mark.parametrize("array", [1, 2, 3])
+def test_an_array_of_broken_offsets(array: int) -> None:
+    with pytest.raises(CorruptionError, match="beyond"):
+        FilterBlockReader(HashListPolicy(), b"abcd" + fixed32(array) + b"\x0b")
+
+
+@pytest.mark.parametrize("starts", [[5], [2**32 - 1], [0, 3, 2], [4, 0], [0, 5, 4], [0, 2**31, 4]])
+def test_offsets_that_fall_or_lie_beyond(starts: list[int]) -> None:
+    with pytest.raises(CorruptionError, match="fall"):
+        FilterBlockReader(HashListPolicy(), b"abcd" + fixed32(*starts, 4) + b"\x0b")
+
+
+@pytest.mark.parametrize("base_lg", [0, 1, 12, 31, 32, 62, 63, 64, 200, 255])
+def test_any_base_is_read(base_lg: int) -> None:
+    data = hash_of(b"foo") + fixed32(0, 4) + bytes([base_lg])
+    reader = FilterBlockReader(HashListPolicy(), data)
+    assert ask(reader, 0, b"foo")
+    assert not ask(reader, 0, b"bar")
+    second = 2**base_lg
+    if second <= 2**62:
+        assert not ask(reader, second - 1, b"bar")
+        assert ask(reader, second, b"bar")
+    else:
+        assert not ask(reader, 2**62, b"bar")
