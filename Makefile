@@ -3,22 +3,27 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+COMPILED := .venv-compiled
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-compiled lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@$(BIN)/lsmkv demo
 
 test: $(VENV)/.test  ## the test suite, doctests included
-	$(BIN)/python -m pytest -q
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q
+
+test-compiled: $(COMPILED)/.made  ## the suite against the package as compiled by mypyc (needs a C compiler)
+	LSMKV_MYPYC=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
+	LSMKV_EXPECT_COMPILED=1 $(COMPILED)/bin/pytest -q tests
 
 lint: $(VENV)/.lint  ## ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-$(VENV)/.made:
+%/.made:
 	@$(PYTHON) -c 'import sys; sys.exit("lsmkv needs Python 3.11 or newer; say make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $*
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.made pyproject.toml
@@ -34,5 +39,5 @@ $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(COMPILED) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

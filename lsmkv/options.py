@@ -152,7 +152,7 @@ def make_options(
             1, _size("block_restart_interval", block_restart_interval, 16)
         ),
         max_file_size=_clip(_size("max_file_size", max_file_size, 2 * MIB), KIB, 1024 * MIB),
-        compression=compression_type(compression),
+        compression=_compression(compression),
         zstd_compression_level=_size("zstd_compression_level", zstd_compression_level, 1),
         reuse_logs=bool(reuse_logs),
         filter_policy=_filter_policy(bloom_filter_bits, filter_policy, order),
@@ -171,6 +171,12 @@ def _size(name: str, value: int | None, default: int) -> int:
     if value < 0:
         raise ValueError(f"{name} cannot be negative: {value}")
     return value
+
+
+def _compression(name: str | None) -> int:
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"compression must be a str or None, not {type(name).__name__}")
+    return compression_type(name)
 
 
 def _clip(value: int, low: int, high: int) -> int:

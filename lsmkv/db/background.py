@@ -50,6 +50,7 @@ class Background:
         self._worker: threading.Thread | None = None
         self._requests: list[_RangeRequest] = []
         self._compacting = False
+        self._untidy = False  # the last commit may have freed files that are still there
         self._outputs: set[int] = set()  # tables in the making, which no version names yet
         self.error: BaseException | None = None
 
@@ -73,9 +74,12 @@ class Background:
             raise self.error.with_traceback(None)
 
     def wait_for_flush(self) -> None:
-        """Until no immutable memtable is left.  Caller holds the lock.  Ctrl-C ends the wait."""
+        """Until no immutable memtable is left, nor a file that its flush freed.
+
+        Caller holds the lock.  Ctrl-C ends the wait.
+        """
         store = self._store
-        while store.open_view().immutable is not None:
+        while store.open_view().immutable is not None or self._untidy:
             self.raise_error()
             if store.closing:
                 raise ClosedError("the database is closed")
@@ -93,7 +97,7 @@ class Background:
             store.open_view()
             self._requests.append(request)
             try:
-                while not request.done:
+                while not request.done or self._untidy:
                     self.raise_error()
                     if store.closing:
                         raise ClosedError("the database was closed during a compaction")
@@ -141,6 +145,8 @@ class Background:
                         store.changed.notify_all()
                         return
                 job()
+                # Not inside the job: it still holds the version that its commit has replaced.
+                self._tidy_up()
         except _Stopped:
             with store.lock:
                 self._worker = None
@@ -171,6 +177,7 @@ class Background:
         view = store.view
         if view is not None and view.immutable is not None:
             self._flush()
+            self._tidy_up()
 
     # Flush
 
@@ -301,21 +308,30 @@ class Background:
     # Commit
 
     def _commit(self, edit: VersionEdit, flushed: bool = False) -> None:
-        """Log the edit, show the new version, and remove what it frees."""
+        """Log the edit, and show the new version."""
         store = self._store
         version = store.versions.log_and_apply(edit)
         with store.lock:
             view = store.open_view()
             immutable = None if flushed else view.immutable
             store.view = View(view.memtable, immutable, version)
+            self._untidy = True
             store.changed.notify_all()
-        remove_obsolete_files(store, self._outputs)
+
+    def _tidy_up(self) -> None:
+        """Remove what the last commit freed; then those who waited for its end go on."""
+        if not self._untidy:
+            return
+        remove_obsolete_files(self._store, self._outputs)
+        with self._store.lock:
+            self._untidy = False
+            self._store.changed.notify_all()
 
 
 def remove_obsolete_files(store: Store, in_the_making: set[int]) -> None:
     """Remove the engine's files that nothing needs: no version that is held, and no recovery.
 
-    Called right after a commit, by the thread that commits.  A flush in the middle of a compaction
+    Called after a commit, by the thread that commits.  A flush in the middle of a compaction
     spares the tables ``in_the_making``.  A file that cannot be removed now is met again next time.
     """
     versions = store.versions

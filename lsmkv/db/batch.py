@@ -28,6 +28,10 @@ Operation = tuple[bytes, bytes | None]
 """A key with its new value, or with None to delete it."""
 
 
+BytesLike = bytes | bytearray | memoryview
+"""What keys and values may be given as."""
+
+
 def as_bytes(value: object, what: str) -> bytes:
     """``value`` as ``bytes``; any bytes-like object is copied, anything else is a ``TypeError``."""
     if isinstance(value, bytes):
@@ -113,18 +117,17 @@ class WriteBatch:
         """What was asked, in order.  Read it; change it through the methods alone."""
         self._encoded = bytearray()
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` to ``value``."""
-        key = as_bytes(key, "key")
-        value = as_bytes(value, "value")
-        self._encoded += encode_put(key, value)
-        self.operations.append((key, value))
+        operation = as_bytes(key, "key"), as_bytes(value, "value")
+        self._encoded += encode_put(*operation)
+        self.operations.append(operation)
 
-    def delete(self, key: bytes) -> None:
+    def delete(self, key: BytesLike) -> None:
         """Remove ``key``; no error if it is not there."""
-        key = as_bytes(key, "key")
-        self._encoded += encode_delete(key)
-        self.operations.append((key, None))
+        name = as_bytes(key, "key")
+        self._encoded += encode_delete(name)
+        self.operations.append((name, None))
 
     def append(self, source: WriteBatch) -> None:
         """Add all operations of another batch after those of this one."""

@@ -9,12 +9,12 @@ import warnings
 import weakref
 from dataclasses import replace
 from types import TracebackType
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.background import Background, remove_obsolete_files
-from lsmkv.db.batch import WriteBatch, as_bytes, encode_delete, encode_put
+from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, encode_delete, encode_put
 from lsmkv.db.directory import open_database_directory
 from lsmkv.db.filenames import CURRENT, LOCK
 from lsmkv.db.info_log import InfoLog
@@ -41,9 +41,11 @@ from lsmkv.errors import (
     raise_typed,
 )
 from lsmkv.options import OptionArguments, Options, make_options
-from lsmkv.stats import NUM_LEVELS, Stats
+from lsmkv.stats import Stats
 
 MEMORY = ":memory:"
+
+T = TypeVar("T")
 
 
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
@@ -60,6 +62,8 @@ class DB:
     b'v'
     """
 
+    _store: Store | None = None  # until it is open
+
     def __init__(
         self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]
     ) -> None:
@@ -71,7 +75,6 @@ class DB:
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
         ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
         """
-        self._store: Store | None = None
         self._file_lock: FileLock | None = None
         self._directory: Directory | None = None
         self._pid = os.getpid()
@@ -93,12 +96,12 @@ class DB:
 
     def get(
         self,
-        key: bytes,
-        default: bytes | None = None,
+        key: BytesLike,
+        default: T | None = None,
         *,
         verify_checksums: bool = True,
         fill_cache: bool = True,
-    ) -> bytes | None:
+    ) -> bytes | T | None:
         """The value of ``key``, or ``default``.
 
         ``fill_cache=False`` leaves the block cache as it is.  Checksums are verified in any case;
@@ -106,13 +109,11 @@ class DB:
         table whose range covers it, and as a rule at most one block.  Raises
         :class:`CorruptionError` when a block that it needs is damaged.
         """
-        return self.get_at(MAX_SEQUENCE, key, default, fill_cache)
+        value = self.get_at(MAX_SEQUENCE, as_bytes(key, "key"), fill_cache)
+        return default if value is None else value
 
-    def get_at(
-        self, sequence: int, key: bytes, default: bytes | None, fill_cache: bool, /
-    ) -> bytes | None:
+    def get_at(self, sequence: int, key: bytes, fill_cache: bool, /) -> bytes | None:
         """The value of ``key`` as of ``sequence``, which is held live by the caller."""
-        key = as_bytes(key, "key")
         store = self._open_store()
         view = store.open_view()
         store.counters.gets += 1
@@ -133,9 +134,8 @@ class DB:
             if lookup.compaction_due and store.options.seek_compaction:
                 with store.lock:
                     self._background.schedule()
-        if value is None:
-            return default
-        store.counters.gets_found += 1
+        if value is not None:
+            store.counters.gets_found += 1
         return value
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
@@ -184,21 +184,20 @@ class DB:
 
     # Writing
 
-    def put(self, key: bytes, value: bytes, *, sync: bool = False) -> None:
+    def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
         """Set ``key`` to ``value``.
 
         Once it returns, a killed process does not lose the write; with ``sync=True`` neither does
         a power cut.  Cost: one write to the log; with ``sync`` one wait for the disk, shared with
         the writers that wait at the same time.
         """
-        key = as_bytes(key, "key")
-        value = as_bytes(value, "value")
-        self._open_writer().write([(key, value)], encode_put(key, value), sync)
+        operation = as_bytes(key, "key"), as_bytes(value, "value")
+        self._open_writer().write([operation], encode_put(*operation), sync)
 
-    def delete(self, key: bytes, *, sync: bool = False) -> None:
+    def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """Remove ``key``; no error if it is not there.  Costs what a put costs."""
-        key = as_bytes(key, "key")
-        self._open_writer().write([(key, None)], encode_delete(key), sync)
+        name = as_bytes(key, "key")
+        self._open_writer().write([(name, None)], encode_delete(name), sync)
 
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of ``batch``, or none.  The batch keeps its content."""
@@ -226,7 +225,9 @@ class DB:
 
     # The files
 
-    def compact_range(self, start: bytes | None = None, stop: bytes | None = None) -> None:
+    def compact_range(
+        self, start: BytesLike | None = None, stop: BytesLike | None = None
+    ) -> None:
         """Compact the keys from ``start`` to ``stop``, both included; None is no bound.
 
         The memtable is flushed, then each level is merged into the next, down to the deepest one
@@ -237,12 +238,8 @@ class DB:
         end = None if stop is None else as_bytes(stop, "stop key")
         self.flush()
         store = self._open_store()
-        version = store.open_view().version
-        deepest = 1
-        for level in range(1, NUM_LEVELS):
-            if version.overlaps(level, begin, end):
-                deepest = level
-        for level in range(deepest):
+        # No version is held meanwhile: its files could not be removed.
+        for level in range(store.open_view().version.deepest_level(begin, end)):
             self._background.compact_level(level, begin, end)
 
     def get_property(self, name: str | bytes) -> str | None:
@@ -257,11 +254,11 @@ class DB:
             raise TypeError(f"a property's name must be str or bytes, not {type(name).__name__}")
         return get_property(self._open_store(), name)
 
-    def approximate_size(self, start: bytes, stop: bytes) -> int:
+    def approximate_size(self, start: BytesLike, stop: BytesLike) -> int:
         """About how many bytes the tables use for keys from ``start`` up to ``stop``."""
         return self.approximate_sizes((start, stop))[0]
 
-    def approximate_sizes(self, *ranges: tuple[bytes, bytes]) -> list[int]:
+    def approximate_sizes(self, *ranges: tuple[BytesLike, BytesLike]) -> list[int]:
         """:meth:`approximate_size` of several ranges.  Indexes are read, data blocks are not."""
         store = self._open_store()
         try:
@@ -342,7 +339,7 @@ class DB:
         self.close()
 
     def __del__(self) -> None:
-        store = getattr(self, "_store", None)
+        store = self._store
         if store is not None and store.view is not None:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
             self.close()

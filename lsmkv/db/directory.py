@@ -21,7 +21,8 @@ def open_database_directory(env: Env, path: str, create: bool) -> Directory:
     try:
         directory = env.open_directory(path, create=create)
     except FileNotFoundError:
-        raise NotFoundError(errno.ENOENT, _NOT_FOUND, path) from None
+        reason = "the directory above it does not exist" if create else _NOT_FOUND
+        raise NotFoundError(errno.ENOENT, reason, path) from None
     try:
         if not directory.exists(CURRENT):
             _refuse_remains(directory)
@@ -66,7 +67,7 @@ def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
                 return
             lock = directory.lock(LOCK)
             try:
-                _remove_lost(directory)
+                _remove_lost(env, directory)
                 for name in names:
                     if name not in (LOCK, CURRENT):
                         directory.remove(name)
@@ -83,11 +84,14 @@ def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
         raise_typed(error)
 
 
-def _remove_lost(directory: Directory) -> None:
-    """Empty ``lost/`` of the engine's files."""
+def _remove_lost(env: Env, directory: Directory) -> None:
+    """Empty ``lost/`` of the engine's files, and remove it if nothing else is in it."""
     if not directory.exists(LOST):
         return
     with directory.subdirectory(LOST) as lost:
         for name in lost.names():
             if parse_filename(name) is not None:
                 lost.remove(name)
+        empty = not lost.names()
+    if empty:
+        env.remove_directory(os.path.join(directory.path, LOST))

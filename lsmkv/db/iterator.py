@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.batch import as_bytes
+from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.merge import Pair, Position
 from lsmkv.db.scan import Scan, bounds_of
 from lsmkv.db.store import Store, View
@@ -20,13 +20,13 @@ class IteratorArguments(TypedDict, total=False):
 
     reverse: bool
     """Go from the last key to the first."""
-    start: bytes | None
-    stop: bytes | None
+    start: BytesLike | None
+    stop: BytesLike | None
     include_start: bool
     """Whether the range holds ``start`` itself; True if left out."""
     include_stop: bool
     """Whether the range holds ``stop`` itself; False if left out."""
-    prefix: bytes | None
+    prefix: BytesLike | None
     """Only keys that begin with this; goes with neither ``start`` nor ``stop``."""
     include_key: bool
     include_value: bool
@@ -49,6 +49,8 @@ class Iterator:
     several threads at once.
     """
 
+    _store: Store | None = None  # until there is something to release
+
     def __init__(
         self,
         store: Store,
@@ -56,11 +58,11 @@ class Iterator:
         sequence: int,
         *,
         reverse: bool = False,
-        start: bytes | None = None,
-        stop: bytes | None = None,
+        start: BytesLike | None = None,
+        stop: BytesLike | None = None,
         include_start: bool = True,
         include_stop: bool = False,
-        prefix: bytes | None = None,
+        prefix: BytesLike | None = None,
         include_key: bool = True,
         include_value: bool = True,
         verify_checksums: bool = True,
@@ -70,7 +72,6 @@ class Iterator:
 
         Not called by users: they ask a store or a snapshot for an iterator.
         """
-        self._store: Store | None = None  # until there is something to release
         bounds = bounds_of(start, stop, include_start, include_stop, prefix)
         self._store = store
         self._sequence = sequence
@@ -103,7 +104,7 @@ class Iterator:
         """The entry before, against the iterator's direction."""
         return self._step() if self._reverse else self._step_back()
 
-    def seek(self, target: bytes) -> None:
+    def seek(self, target: BytesLike) -> None:
         """Go to the gap before ``target``, or before where it would be; held to the range."""
         self._open_scan()
         position = Position(as_bytes(target, "target"), after=False)
@@ -154,7 +155,8 @@ class Iterator:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        if getattr(self, "_store", None) is not None:  # not if the arguments were refused
+            self.close()
 
     def _open_scan(self) -> Scan:
         if self._scan is None:

@@ -122,7 +122,8 @@ class LogReader:
         start = 0
         for offset, end, kind, data, reason in self._fragments():
             if kind in (FULL, FIRST, 0) and parts:
-                damage = damage or LogDamage(start, "a record without its end")
+                torn = kind == 0 and end < 0
+                damage = damage or LogDamage(start, "a record without its end", torn)
                 parts = []
             if kind == 0:
                 damage = damage or LogDamage(offset, reason, torn=end < 0)

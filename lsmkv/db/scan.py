@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator as Iteration
 from operator import itemgetter
 
-from lsmkv.db.batch import as_bytes
+from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.keys import oldest_rank_hidden
 from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, merge_back, merge_forward, visible
 from lsmkv.db.store import Store, View
@@ -24,20 +24,20 @@ class Bounds:
 
 
 def bounds_of(
-    start: bytes | None,
-    stop: bytes | None,
+    start: BytesLike | None,
+    stop: BytesLike | None,
     include_start: bool,
     include_stop: bool,
-    prefix: bytes | None,
+    prefix: BytesLike | None,
 ) -> Bounds:
     """The range for these arguments of ``iterator``.  A prefix goes with neither start nor stop."""
     if prefix is not None:
         if start is not None or stop is not None:
             raise TypeError("give a prefix, or start and stop, not both")
-        prefix = as_bytes(prefix, "prefix")
-        end = after_prefix(prefix)
+        first = as_bytes(prefix, "prefix")
+        end = after_prefix(first)
         return Bounds(
-            Position(prefix, after=False), None if end is None else Position(end, after=False)
+            Position(first, after=False), None if end is None else Position(end, after=False)
         )
     lower = None
     upper = None

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, Unpack
+from typing import Protocol, TypeVar, Unpack
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.errors import ClosedError
+
+T = TypeVar("T")
 
 
 class SnapshotSource(Protocol):
     """What a snapshot reads from: the store's handle."""
 
-    def get_at(
-        self, sequence: int, key: bytes, default: bytes | None, fill_cache: bool, /
-    ) -> bytes | None:
+    def get_at(self, sequence: int, key: bytes, fill_cache: bool, /) -> bytes | None:
         """The value that ``key`` had at ``sequence``."""
         ...
 
@@ -39,21 +40,24 @@ class Snapshot:
     Close it, or use it in a ``with`` block; forgetting it does the same.
     """
 
+    _db: SnapshotSource | None = None
+
     def __init__(self, db: SnapshotSource, sequence: int) -> None:
         """``sequence`` is registered already; the snapshot releases it."""
-        self._db: SnapshotSource | None = db
+        self._db = db
         self._sequence = sequence
 
     def get(
         self,
-        key: bytes,
-        default: bytes | None = None,
+        key: BytesLike,
+        default: T | None = None,
         *,
         verify_checksums: bool = True,
         fill_cache: bool = True,
-    ) -> bytes | None:
+    ) -> bytes | T | None:
         """As ``DB.get``, at the time of the snapshot."""
-        return self._open().get_at(self._sequence, key, default, fill_cache)
+        value = self._open().get_at(self._sequence, as_bytes(key, "key"), fill_cache)
+        return default if value is None else value
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """As ``DB.iterator``, at the time of the snapshot."""

@@ -119,6 +119,14 @@ class Version:
         at = self.file_at(level, before_versions(begin))
         return at < len(files) and self._touches(files[at], begin, end)
 
+    def deepest_level(self, begin: bytes | None, end: bytes | None) -> int:
+        """The deepest level that holds any user key in [begin, end]; at least 1."""
+        deepest = 1
+        for level in range(1, NUM_LEVELS):
+            if self.overlaps(level, begin, end):
+                deepest = level
+        return deepest
+
     def level_for_flush(self, smallest: bytes, largest: bytes, options: Options) -> int:
         """The level for a new table with this range of user keys: 0, or deeper where that is free.
 

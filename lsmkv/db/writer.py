@@ -96,6 +96,7 @@ class Writer:
         store = self._store
         with self._lock:
             self._settle()
+            self._background.raise_error()
             with store.lock:
                 empty = store.open_view().memtable.empty
                 self._background.wait_for_flush()

@@ -238,9 +238,14 @@ def test_leaving_the_block_writes_once() -> None:
 def test_an_exception_in_the_block(transaction: bool) -> None:
     target = Target()
     batch = WriteBatch(target, transaction=transaction)
-    with pytest.raises(ZeroDivisionError), batch:
-        batch.put(b"k", b"v")
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with batch:
+            batch.put(b"k", b"v")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert target.written == ([] if transaction else [([(b"k", b"v")], False)])
     assert len(batch) == 0
 

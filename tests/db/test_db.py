@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import pathlib
 import random
@@ -67,6 +68,17 @@ def data_files(path: str) -> dict[str, bytes]:
     return {
         name: data for name, data in contents(path).items() if not name.startswith(("LOG", "LOCK"))
     }
+
+
+def background_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "lsmkv-background"]
+
+
+def settle(db: DB) -> None:
+    """Wait until background work, should there be any, has ended."""
+    del db  # any store's: they all end
+    for thread in background_threads():
+        thread.join()
 
 
 def files_at(db: DB) -> list[int]:
@@ -374,6 +386,7 @@ def test_an_iterator_outlives_compaction(path: str) -> None:
         del backward
         db.put(b"one more", b"write")
         db.flush()  # a commit removes what is not in use any more
+        settle(db)
         now = files(path, FileType.TABLE)
         assert not held & now
         assert len(now) == sum(files_at(db))
@@ -384,6 +397,7 @@ def test_obsolete_files_go(path: str) -> None:
         for _ in range(5):
             fill(db)
         db.compact_range()
+        settle(db)
         assert len(files(path, FileType.TABLE)) == sum(files_at(db))
         assert len(files(path, FileType.LOG)) == 1
         assert len(files(path, FileType.MANIFEST)) == 1
@@ -407,15 +421,16 @@ def test_the_log_of_events_is_rotated(path: str) -> None:
 
 def test_a_manifest_does_not_grow_for_ever(path: str) -> None:
     with DB(path, create_if_missing=True) as db:
-        big = b"k" * 150_000  # twice in every edit: as smallest and as largest key
-        for n in range(30):
+        big = b"k" * 50_000  # twice in every edit: as smallest and as largest key
+        for n in range(100):
             db.put(big, b"%d" % n)
             db.flush()
         db.compact_range()
+        settle(db)
         (name,) = files(path, FileType.MANIFEST)
         assert len(contents(path)[name]) < 4_000_000
     with DB(path) as db:
-        assert dict(db) == {big: b"29"}
+        assert dict(db) == {big: b"99"}
 
 
 # Options
@@ -679,6 +694,11 @@ def test_in_memory() -> None:
 # Counters of reads
 
 
+def key_of(n: int) -> bytes:
+    """Keys without a pattern: LevelDB's hash does badly on numbers that differ by one digit."""
+    return hashlib.sha256(b"%d" % n).digest()[:16]
+
+
 @pytest.fixture(scope="module")
 def two_stores(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
     """The same 20,000 keys with and without filters."""
@@ -689,7 +709,7 @@ def two_stores(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
             numbers = list(range(20_000))
             random.Random(3).shuffle(numbers)
             for n in numbers:
-                db.put(b"%016d" % (2 * n), b"v" * 100)
+                db.put(key_of(2 * n), b"v" * 100)
             db.compact_range()
     return paths
 
@@ -702,7 +722,7 @@ def test_data_blocks_read_for_a_miss(
         rng = random.Random(4)
         gets = 4000
         for _ in range(gets):
-            assert db.get(b"%016d" % (2 * rng.randrange(19_999) + 1)) is None
+            assert db.get(key_of(2 * rng.randrange(19_999) + 1)) is None
         stats = db.stats()
         assert (stats.gets, stats.gets_found) == (gets, 0)
         assert at_least <= stats.blocks_read / gets <= at_most
@@ -745,7 +765,7 @@ def test_the_counters_agree_with_the_file_system(two_stores: dict[int, str]) -> 
         rng = random.Random(5)
         found = 0
         for _ in range(500):
-            found += db.get(b"%016d" % rng.randrange(40_000)) is not None
+            found += db.get(key_of(rng.randrange(40_000))) is not None
         stats = db.stats()
         assert stats.gets_found == found > 200
         assert len(env.reads) == stats.metadata_reads + stats.blocks_read
@@ -788,13 +808,6 @@ def three_levels(path: str, **options: Any) -> DB:
         db.flush()
     assert [count > 0 for count in files_at(db)] == [True, True, True, *[False] * 4]
     return db
-
-
-def settle(db: DB) -> None:
-    """Wait until background work, should there be any, has ended."""
-    thread = db._background._thread
-    if thread is not None:
-        thread.join()
 
 
 def test_absent_keys_start_no_compaction(path: str) -> None:
@@ -860,10 +873,10 @@ def test_seek_compaction_can_be_switched_off(path: str) -> None:
         (lambda db: db.get("k"), r"key must be bytes, not str"),
         (lambda db: db.get(None), r"key must be bytes, not NoneType"),
         (lambda db: db.delete(["k"]), r"key must be bytes, not list"),
-        (lambda db: db.write([(b"k", b"v")]), r"takes a WriteBatch, not list"),
+        (lambda db: db.write([(b"k", b"v")]), r"WriteBatch.*list"),
         (lambda db: db.write_batch().put(b"k", 1.5), r"value must be bytes, not float"),
         (lambda db: db.write_batch().delete("k"), r"key must be bytes, not str"),
-        (lambda db: db.write_batch().append({}), r"takes a WriteBatch, not dict"),
+        (lambda db: db.write_batch().append({}), r"WriteBatch.*dict"),
         (lambda db: db.iterator(start="a"), r"start key must be bytes, not str"),
         (lambda db: db.iterator(stop=5), r"stop key must be bytes, not int"),
         (lambda db: db.iterator(prefix="a"), r"prefix must be bytes, not str"),
@@ -875,7 +888,7 @@ def test_seek_compaction_can_be_switched_off(path: str) -> None:
         (lambda db: db.compact_range(b"a", 7), r"stop key must be bytes, not int"),
         (lambda db: db.approximate_size("a", b"b"), r"start key must be bytes, not str"),
         (lambda db: db.approximate_sizes((b"a", "b")), r"stop key must be bytes, not str"),
-        (lambda db: db.get_property(5), r"must be str or bytes, not int"),
+        (lambda db: db.get_property(5), r"str.*bytes.* int"),
     ],
 )
 def test_wrong_types(db: DB, call: Callable[[Any], object], hint: str) -> None:
@@ -891,8 +904,8 @@ def test_wrong_types(db: DB, call: Callable[[Any], object], hint: str) -> None:
     [
         ({"blok_size": 4096}, TypeError, "blok_size"),
         ({"compression": "lz4"}, ValueError, r"unknown compression 'lz4'.*snappy.*zstd"),
-        ({"compression": 1}, ValueError, "unknown compression 1"),
-        ({"compression": ["snappy"]}, ValueError, "unknown compression"),
+        ({"compression": 1}, TypeError, "compression must be a str or None, not int"),
+        ({"compression": ["snappy"]}, TypeError, "compression must be a str"),
         ({"filter_layout": "page"}, ValueError, r"filter_layout.*'page'"),
         ({"block_size": "4k"}, TypeError, r"block_size must be an int, not str"),
         ({"write_buffer_size": -1}, ValueError, "write_buffer_size cannot be negative"),
@@ -1042,9 +1055,6 @@ def test_damage_in_a_table(path: str, compression: Any) -> None:
             assert caught.value.offset == 0
             assert name in str(caught.value)
         assert db.get(b"key0299") == ENTRIES[b"key0299"]  # another block
-        with pytest.raises(lsmkv.CorruptionError):
-            db.compact_range()
-        assert db.get(b"key0299") == ENTRIES[b"key0299"]
     table.write_bytes(sound)
     with DB(path) as db:
         db.compact_range()
@@ -1164,9 +1174,10 @@ def test_a_block_that_raises_closes(path: str) -> None:
 def test_an_unclosed_store_warns_and_closes(path: str) -> None:
     db = DB(path, create_if_missing=True)
     db.put(b"k", b"v")
+    stores = [db]
+    del db
     with pytest.warns(ResourceWarning, match="unclosed.*db"):
-        del db
-        gc.collect()
+        stores.clear()
     with warnings.catch_warnings(), DB(path) as db:  # the lock is free
         assert db.get(b"k") == b"v"
 
@@ -1217,7 +1228,9 @@ def run_threads(*targets: Callable[[], None]) -> list[BaseException]:
 @pytest.mark.parametrize("where", ["disk", "memory"])
 @pytest.mark.parametrize("round_", range(4))
 def test_closing_under_readers_and_writers(path: str, where: str, round_: int) -> None:
-    env = MemoryEnv() if where == "memory" else None
+    env = None
+    if where == "memory":
+        env, path = MemoryEnv(), "/db"
     # No cache, and room for ten tables only: readers open and close files all the time.
     options = {**TINY, "lru_cache_size": 0, "max_open_files": 20, "env": env}
     db = DB(path, create_if_missing=True, **options)
@@ -1305,7 +1318,7 @@ def test_closing_while_a_thread_waits_for_background_work(waiter: str) -> None:
     """A compaction is at work; who waits for what comes after it must not wait for ever."""
     env = GatedEnv()
     db = DB("/db", create_if_missing=True, env=env, write_buffer_size=1024)
-    for n in range(2):
+    for n in range(3):  # they land on levels 2, 1 and 0
         fill(db, {b"a": b"%d" % n, b"z": b"%d" % n})
         db.flush()
     env.open.clear()
@@ -1313,7 +1326,7 @@ def test_closing_while_a_thread_waits_for_background_work(waiter: str) -> None:
     compacting, compaction_errors = background_of(
         lambda: db._background.compact_level(0, None, None)
     )
-    env.waiting.wait()
+    assert env.waiting.wait(60)
     threads = []
 
     def put_until_refused() -> None:
@@ -1345,7 +1358,7 @@ def test_closing_while_a_thread_waits_for_background_work(waiter: str) -> None:
     assert close_errors == []
     with DB("/db", env=env) as db:
         assert db.get(b"m") == b"1"
-        assert db.get(b"a") == b"1"
+        assert db.get(b"a") == b"2"
 
 
 def test_closing_ends_a_compaction_early(path: str) -> None:
@@ -1355,7 +1368,7 @@ def test_closing_ends_a_compaction_early(path: str) -> None:
                 db.put(b"%05d" % n, b"v" * 300)
             db.flush()
         thread, errors = background_of(db.compact_range)
-        while db._background._thread is None and thread.is_alive():
+        while not background_threads() and thread.is_alive():
             pass
     thread.join()
     assert all(isinstance(error, lsmkv.ClosedError) for error in errors)

@@ -100,12 +100,14 @@ def test_names_that_are_none_of_the_engines(name: str) -> None:
     assert parse_filename(name) is None
 
 
-@given(name=st.text(max_size=12))
-def test_nothing_else_is_taken(name: str) -> None:
+@given(name=st.from_regex(r"(MANIFEST-)?\d{1,3}(\.(log|ldb|sst|dbtmp))?", fullmatch=True))
+def test_digits_of_other_scripts_are_not_taken(name: str) -> None:
     parsed = parse_filename(name)
-    if parsed is not None and parsed[1] in (FileType.LOG, FileType.TABLE, FileType.TEMPORARY):
-        assert name.isascii()
-        assert name.split(".")[0].isdecimal()
+    if not name.isascii() or name.startswith("MANIFEST") == ("." in name):
+        assert parsed is None
+    else:
+        assert parsed is not None
+        assert parsed[0] == int(name.removeprefix("MANIFEST-").partition(".")[0])
 
 
 @pytest.mark.parametrize("number", [1, 100, 999_999, 1_000_000, 2**32, 2**63 - 1])

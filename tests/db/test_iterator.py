@@ -1,0 +1,520 @@
+"""Iterators: where they stand, what they return, and that plyvel agrees where it is right."""
+
+from __future__ import annotations
+
+import pathlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.env.faulty import FaultyEnv
+
+TINY: dict[str, Any] = {
+    "write_buffer_size": 1024,
+    "max_file_size": 1024,
+    "block_size": 64,
+    "block_restart_interval": 2,
+}
+STOPPED = "StopIteration"
+
+
+class ModelIterator:
+    """The right semantics, naively: a sorted list, and a gap between two of its entries.
+
+    ``next`` returns the entry behind the gap and steps over it, ``prev`` the one before; with
+    ``reverse`` they change places.  ``seek`` goes to the gap before the target, held to the range.
+    """
+
+    def __init__(
+        self,
+        content: dict[bytes, bytes],
+        *,
+        reverse: bool = False,
+        start: bytes | None = None,
+        stop: bytes | None = None,
+        include_start: bool = True,
+        include_stop: bool = False,
+    ) -> None:
+        keys = sorted(content)
+        if start is not None:
+            keys = keys[(bisect_left if include_start else bisect_right)(keys, start) :]
+        if stop is not None:
+            keys = keys[: (bisect_right if include_stop else bisect_left)(keys, stop)]
+        self.keys = keys
+        self.content = content
+        self.reverse = reverse
+        self.gap = len(keys) if reverse else 0
+
+    def __iter__(self) -> ModelIterator:
+        return self
+
+    def __next__(self) -> tuple[bytes, bytes]:
+        return self.down() if self.reverse else self.up()
+
+    def prev(self) -> tuple[bytes, bytes]:
+        return self.up() if self.reverse else self.down()
+
+    def up(self) -> tuple[bytes, bytes]:
+        if self.gap == len(self.keys):
+            raise StopIteration
+        self.gap += 1
+        return self.entry(self.gap - 1)
+
+    def down(self) -> tuple[bytes, bytes]:
+        if self.gap == 0:
+            raise StopIteration
+        self.gap -= 1
+        return self.entry(self.gap)
+
+    def entry(self, at: int) -> tuple[bytes, bytes]:
+        return self.keys[at], self.content[self.keys[at]]
+
+    def seek(self, target: bytes) -> None:
+        self.gap = bisect_left(self.keys, target)
+
+    def seek_to_start(self) -> None:
+        self.gap = 0
+
+    def seek_to_stop(self) -> None:
+        self.gap = len(self.keys)
+
+
+def step(iterator: Any, name: str, *arguments: bytes) -> Any:
+    """One call; the end of the range as a value."""
+    try:
+        if name == "next":
+            return next(iterator)
+        return getattr(iterator, name)(*arguments)
+    except StopIteration:
+        return STOPPED
+
+
+@pytest.fixture
+def db(tmp_path: pathlib.Path) -> Iterator[DB]:
+    with DB(tmp_path / "db", create_if_missing=True, **TINY) as db:
+        yield db
+
+
+def scatter(db: DB, content: dict[bytes, bytes], gone: set[bytes]) -> None:
+    """Put ``content`` in all places that a key can be in, with deletions of ``gone`` between."""
+    stages = [
+        dict.fromkeys(content, b"old") | dict.fromkeys(gone, b"dead"),
+        dict(list(content.items())[::2]),
+        dict(list(content.items())[1::2]),
+    ]
+    for n, stage in enumerate(stages):
+        for key, value in stage.items():
+            db.put(key, value)
+        if n == 0:
+            db.compact_range()
+        elif n == 1:
+            for key in sorted(gone)[::2]:
+                db.delete(key)
+            db.flush()
+    for key in sorted(gone)[1::2]:
+        db.delete(key)
+
+
+LETTERS = {bytes([c]): b"v%c" % c for c in b"bdfhjl"}
+GONE = {b"c", b"d\0", b"g", b"m", b"a"}
+
+
+@pytest.fixture
+def letters(db: DB) -> DB:
+    scatter(db, LETTERS, GONE)
+    return db
+
+
+# Ranges
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, b"bdfhjl"),
+        ({"start": b"d"}, b"dfhjl"),
+        ({"start": b"c"}, b"dfhjl"),
+        ({"start": b"d", "include_start": False}, b"fhjl"),
+        ({"start": b"c", "include_start": False}, b"dfhjl"),
+        ({"stop": b"h"}, b"bdf"),
+        ({"stop": b"h", "include_stop": True}, b"bdfh"),
+        ({"stop": b"g", "include_stop": True}, b"bdf"),
+        ({"start": b"d", "stop": b"j"}, b"dfh"),
+        ({"start": b"d", "stop": b"d"}, b""),
+        ({"start": b"d", "stop": b"d", "include_stop": True}, b"d"),
+        ({"start": b"d", "stop": b"d", "include_stop": True, "include_start": False}, b""),
+        ({"start": b"d", "stop": b"f"}, b"d"),
+        ({"start": b"j", "stop": b"d"}, b""),
+        ({"start": b"j", "stop": b"d", "include_stop": True}, b""),
+        ({"start": b"z"}, b""),
+        ({"start": b"l"}, b"l"),
+        ({"stop": b"b"}, b""),
+        ({"stop": b""}, b""),
+        ({"start": b""}, b"bdfhjl"),
+        ({"prefix": b"d"}, b"d"),
+        ({"prefix": b"c"}, b""),
+        ({"prefix": b""}, b"bdfhjl"),
+    ],
+)
+def test_ranges(letters: DB, arguments: dict[str, Any], expected: bytes) -> None:
+    entries = [(bytes([c]), b"v%c" % c) for c in expected]
+    assert list(letters.iterator(**arguments)) == entries
+    assert list(letters.iterator(reverse=True, **arguments)) == entries[::-1]
+    with letters.snapshot() as snapshot:
+        assert list(snapshot.iterator(**arguments)) == entries
+        assert list(snapshot.iterator(reverse=True, **arguments)) == entries[::-1]
+
+
+PREFIXED = [
+    b"", b"\0", b"a", b"a\0", b"ab", b"a\xff", b"a\xff\0", b"a\xff\xff", b"a\xff\xffz", b"b",
+    b"\xfe\xff", b"\xff", b"\xff\0", b"\xff\xff", b"\xff\xff\xff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["memory", "table"])
+def test_prefixes(db: DB, place: str) -> None:
+    for key in PREFIXED:
+        db.put(key, key)
+    if place == "table":
+        db.compact_range()
+    for prefix in [*PREFIXED, b"a\xfe", b"\xff\xfe", b"\xff\xff\xff\xff", b"c"]:
+        expected = [key for key in PREFIXED if key.startswith(prefix)]
+        assert list(db.iterator(prefix=prefix, include_value=False)) == expected
+        backward = db.iterator(prefix=prefix, reverse=True, include_value=False)
+        assert list(backward) == expected[::-1]
+
+
+def test_an_empty_store(db: DB) -> None:
+    for reverse in (False, True):
+        for arguments in ({}, {"start": b"a"}, {"stop": b"a"}, {"prefix": b""}):
+            iterator = db.iterator(reverse=reverse, **arguments)  # type: ignore[arg-type]
+            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
+            iterator.seek(b"x")
+            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
+            iterator.seek_to_stop()
+            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
+
+
+def test_what_is_included(letters: DB) -> None:
+    assert letters.iterator(start=b"d").next() == (b"d", b"vd")
+    assert letters.iterator(start=b"d", include_value=False).next() == b"d"
+    assert letters.iterator(start=b"d", include_key=False).next() == b"vd"
+    neither = letters.iterator(include_key=False, include_value=False)
+    assert list(neither) == [None] * len(LETTERS)
+    assert letters.iterator(reverse=True, include_value=False).next() == b"l"
+    assert list(letters.iterator(verify_checksums=False, fill_cache=False)) == list(
+        LETTERS.items()
+    )
+
+
+# Moving
+
+
+def test_next_and_prev_cross_the_same_entry(letters: DB) -> None:
+    iterator = iter(letters)
+    assert iter(iterator) is iterator
+    assert step(iterator, "prev") == STOPPED
+    assert iterator.next() == (b"b", b"vb")
+    assert next(iterator) == (b"d", b"vd")
+    assert iterator.prev() == (b"d", b"vd")
+    assert iterator.prev() == (b"b", b"vb")
+    assert step(iterator, "prev") == STOPPED
+    assert iterator.next() == (b"b", b"vb")
+
+
+def test_at_the_ends(letters: DB) -> None:
+    iterator = iter(letters)
+    assert len(list(iterator)) == 6
+    for _ in range(3):
+        assert step(iterator, "next") == STOPPED
+    assert iterator.prev() == (b"l", b"vl")
+    assert iterator.next() == (b"l", b"vl")
+    assert step(iterator, "next") == STOPPED
+    iterator.seek_to_start()
+    assert step(iterator, "prev") == STOPPED
+    iterator.seek_to_stop()
+    assert step(iterator, "next") == STOPPED
+    assert iterator.prev() == (b"l", b"vl")
+
+
+def test_seek_to_keys_that_are_not_there(letters: DB) -> None:
+    iterator = letters.iterator(include_value=False)
+    for target, before, after in [
+        (b"", STOPPED, b"b"),
+        (b"a", STOPPED, b"b"),  # deleted
+        (b"b", STOPPED, b"b"),
+        (b"b\0", b"b", b"d"),
+        (b"c", b"b", b"d"),  # deleted
+        (b"d\0", b"d", b"f"),  # deleted
+        (b"g", b"f", b"h"),  # deleted
+        (b"l\0", b"l", STOPPED),
+        (b"m", b"l", STOPPED),  # deleted
+        (b"\xff\xff", b"l", STOPPED),
+    ]:
+        iterator.seek(target)
+        assert step(iterator, "prev") == before
+        iterator.seek(target)
+        assert step(iterator, "next") == after
+        iterator.seek(target)
+        if step(iterator, "next") != STOPPED:
+            assert step(iterator, "prev") == after
+        assert step(iterator, "prev") == before
+
+
+def test_seek_is_held_to_the_range(letters: DB) -> None:
+    iterator = letters.iterator(start=b"d", stop=b"h", include_stop=True, include_value=False)
+    iterator.seek(b"a")
+    assert step(iterator, "prev") == STOPPED
+    assert step(iterator, "next") == b"d"
+    iterator.seek(b"z")
+    assert step(iterator, "next") == STOPPED
+    assert step(iterator, "prev") == b"h"
+    iterator.seek(b"h\0")
+    assert step(iterator, "prev") == b"h"
+    assert step(iterator, "next") == b"h"
+
+
+def test_reverse_goes_down_from_the_seek(letters: DB) -> None:
+    iterator = letters.iterator(reverse=True, include_value=False)
+    iterator.seek(b"f")
+    assert next(iterator) == b"d"
+    iterator.seek(b"f")
+    assert iterator.prev() == b"f"
+    assert next(iterator) == b"f"
+    assert list(iterator) == [b"d", b"b"]
+    iterator.seek_to_stop()
+    assert step(iterator, "prev") == STOPPED
+    assert next(iterator) == b"l"
+    iterator.seek_to_start()
+    assert step(iterator, "next") == STOPPED
+    assert iterator.prev() == b"b"
+
+
+def test_a_reverse_range_whose_only_key_is_its_start(db: DB) -> None:
+    """plyvel finds nothing here."""
+    db.put(b"c", b"1")
+    assert list(db.iterator(prefix=b"c", reverse=True)) == [(b"c", b"1")]
+    assert list(db.iterator(start=b"c", reverse=True)) == [(b"c", b"1")]
+
+
+def test_direction_changes_over_deletions_and_versions(db: DB) -> None:
+    """Long runs of deleted keys, and keys of many versions, on every step of a walk to and fro."""
+    keys = [b"%04d" % n for n in range(400)]
+    for value in (b"1", b"2"):
+        for key in keys:
+            db.put(key, value)
+        db.flush()
+    held = [db.snapshot()]
+    kept = keys[::50]
+    for key in keys:
+        if key not in kept:
+            db.delete(key)
+    for n in range(40):
+        db.put(kept[3], b"%d" % n)
+        held.append(db.snapshot())
+    iterator = db.iterator(include_value=False)
+    for n, key in enumerate(kept):
+        assert iterator.next() == key
+        assert iterator.prev() == key
+        if n:
+            assert iterator.prev() == kept[n - 1]
+            assert iterator.next() == kept[n - 1]
+        assert iterator.next() == key
+    assert step(iterator, "next") == STOPPED
+    for key in reversed(kept):
+        assert iterator.prev() == key
+        assert iterator.next() == key
+        assert iterator.prev() == key
+    assert list(held[0].iterator(include_key=False)) == [b"2"] * 400
+    assert list(held[0].iterator(include_key=False, reverse=True)) == [b"2"] * 400
+
+
+def test_an_iterator_sees_one_moment(db: DB) -> None:
+    keys = [b"%04d" % n for n in range(200)]
+    for key in keys:
+        db.put(key, b"old")
+    forward, backward = iter(db), db.iterator(reverse=True)
+    assert [next(forward) for _ in range(3)] == [(key, b"old") for key in keys[:3]]
+    for key in keys[::2]:
+        db.delete(key)
+    for key in keys[1::2]:
+        db.put(key, b"new")
+        db.put(key + b"x", b"new")
+    db.compact_range()
+    assert list(forward) == [(key, b"old") for key in keys[3:]]
+    assert list(backward) == [(key, b"old") for key in reversed(keys)]
+    forward.seek(keys[100])
+    assert forward.next() == (keys[100], b"old")
+    assert len(list(db)) == 200
+
+
+def test_closing(letters: DB) -> None:
+    with letters.iterator() as iterator:
+        assert not iterator.closed
+        next(iterator)
+    assert iterator.closed
+    for name, arguments in [
+        ("next", ()), ("prev", ()), ("seek", (b"a",)), ("seek_to_start", ()), ("seek_to_stop", ()),
+    ]:  # fmt: skip
+        with pytest.raises(lsmkv.ClosedError, match="iterator"):
+            getattr(iterator, name)(*arguments)
+    iterator.close()
+
+
+def test_an_iterator_that_failed_goes_on_where_it_was() -> None:
+    """A read error ends a step, not the iterator: nothing is skipped when it is asked again."""
+    env = FaultyEnv()
+    content = {b"%04d" % n: b"v" * 50 for n in range(200)}
+    with DB("/db", create_if_missing=True, env=env, lru_cache_size=0, **TINY) as db:
+        for key, value in content.items():
+            db.put(key, value)
+        db.compact_range()
+        for reverse in (False, True):
+            got = []
+            iterator = db.iterator(reverse=reverse)
+            failures = 0
+            while True:
+                if len(got) % 7 == 0:
+                    env.fail_at(1, calls={"read"})
+                try:
+                    entry = next(iterator)
+                except StopIteration:
+                    break
+                except lsmkv.IOError:
+                    failures += 1
+                    env.heal()
+                    entry = next(iterator)
+                got.append(entry)
+            env.heal()
+            assert failures > 10
+            assert got == sorted(content.items(), reverse=reverse)
+
+
+# Against the model, and the model against plyvel
+
+ALPHABET = b"\0a\xff"
+keys_ = st.lists(st.sampled_from(list(ALPHABET)), max_size=3).map(bytes)
+bounds_ = st.one_of(st.none(), keys_)
+moves_ = st.lists(
+    st.one_of(
+        st.sampled_from([("next",), ("prev",)]),
+        st.sampled_from([("next",), ("prev",), ("seek_to_start",), ("seek_to_stop",)]),
+        st.tuples(st.just("seek"), keys_),
+    ),
+    max_size=25,
+)
+
+
+@settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
+@given(
+    content=st.frozensets(keys_, max_size=12),
+    gone=st.frozensets(keys_, max_size=6),
+    start=bounds_,
+    stop=bounds_,
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    moves=moves_,
+)
+def test_against_the_model(
+    content: frozenset[bytes],
+    gone: frozenset[bytes],
+    start: bytes | None,
+    stop: bytes | None,
+    flags: tuple[bool, bool, bool],
+    moves: list[tuple[Any, ...]],
+) -> None:
+    entries = {key: b"v" + key for key in sorted(content)}
+    reverse, include_start, include_stop = flags
+    arguments: dict[str, Any] = {
+        "reverse": reverse,
+        "start": start,
+        "stop": stop,
+        "include_start": include_start,
+        "include_stop": include_stop,
+    }
+    with DB(":memory:", create_if_missing=True, **TINY) as db:
+        scatter(db, entries, set(gone - content))
+        iterator = db.iterator(**arguments)
+        model = ModelIterator(entries, **arguments)
+        for name, *rest in moves:
+            assert step(iterator, name, *rest) == step(model, name, *rest), (name, rest)
+        iterator.close()
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+@given(
+    content=st.frozensets(keys_, max_size=12),
+    start=bounds_,
+    stop=bounds_,
+    moves=moves_,
+)
+def test_the_model_against_plyvel(
+    tmp_path_factory: pytest.TempPathFactory,
+    content: frozenset[bytes],
+    start: bytes | None,
+    stop: bytes | None,
+    moves: list[tuple[Any, ...]],
+) -> None:
+    """Forward, where plyvel is right: ``prev`` right after a ``seek`` leaves the range there, and a
+    ``seek`` to an excluded start or beyond an included stop goes wrong."""
+    plyvel = pytest.importorskip("plyvel")
+    entries = {key: b"v" + key for key in sorted(content)}
+    path = tmp_path_factory.getbasetemp() / "plyvel-model"
+    arguments: dict[str, Any] = {"start": start, "stop": stop}
+    oracle_db = plyvel.DB(str(path), create_if_missing=True)
+    try:
+        with oracle_db.write_batch() as batch:
+            for key in oracle_db.iterator(include_value=False):
+                batch.delete(key)
+            for key, value in entries.items():
+                batch.put(key, value)
+        oracle = oracle_db.iterator(**arguments)
+        model = ModelIterator(entries, **arguments)
+        after_seek = False
+        for name, *rest in moves:
+            if name == "prev" and after_seek:
+                continue
+            after_seek = name.startswith("seek") or (after_seek and name == "prev")
+            assert step(oracle, name, *rest) == step(model, name, *rest), (name, rest)
+        oracle.close()
+    finally:
+        oracle_db.close()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_plain_iteration_is_plyvels(tmp_path: pathlib.Path, reverse: bool) -> None:
+    """Every pair of bounds over a few keys, but for the one case in which plyvel is wrong."""
+    plyvel = pytest.importorskip("plyvel")
+    content = {key: b"v" + key for key in (b"", b"a", b"a\xff", b"b", b"\xff", b"\xff\xff")}
+    targets = [None, b"", b"\0", b"aa", b"c", b"\xff\xff\xff", *content]
+    oracle = plyvel.DB(str(tmp_path / "plyvel"), create_if_missing=True)
+    with DB(tmp_path / "lsmkv", create_if_missing=True) as db:
+        for key, value in content.items():
+            db.put(key, value)
+            oracle.put(key, value)
+        compared = 0
+        for start in targets:
+            for stop in targets:
+                for include_start in (True, False):
+                    for include_stop in (True, False):
+                        arguments: dict[str, Any] = {
+                            "reverse": reverse,
+                            "start": start,
+                            "stop": stop,
+                            "include_start": include_start,
+                            "include_stop": include_stop,
+                        }
+                        got = list(db.iterator(**arguments))
+                        model = ModelIterator(content, **arguments)
+                        assert got == list(model)
+                        if reverse and [key for key, _ in got] == [start]:
+                            continue
+                        assert got == list(oracle.iterator(**arguments)), arguments
+                        compared += 1
+        assert compared > 300
+    oracle.close()

@@ -1,0 +1,427 @@
+"""lsmkv.db.memtable against a plain list of all versions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmkv.db.batch import Operation
+from lsmkv.db.keys import (
+    KIND_DELETION,
+    KIND_VALUE,
+    MAX_SEQUENCE,
+    Entry,
+    oldest_rank_hidden,
+    rank_of,
+    sequence_of,
+)
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder, Position, visible
+from lsmkv.util.comparator import (
+    BYTEWISE,
+    REVERSE_BYTEWISE,
+    CallableComparator,
+    Comparator,
+)
+
+
+def fold(a: bytes, b: bytes) -> int:
+    return (a.lower() > b.lower()) - (a.lower() < b.lower())
+
+
+FOLDING = CallableComparator(fold, "test.Folding")
+COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING]
+NEWEST = oldest_rank_hidden(MAX_SEQUENCE)
+
+keys = st.text(alphabet="aAbBc", max_size=3).map(str.encode)
+batches = st.lists(st.tuples(keys, st.none() | st.binary(max_size=3)), min_size=1, max_size=6)
+
+
+def empty(comparator: Comparator = BYTEWISE) -> MemTable:
+    return MemTable(comparator, threading.Lock())
+
+
+def filled(*names: bytes, comparator: Comparator = BYTEWISE) -> MemTable:
+    table = empty(comparator)
+    table.add(1, [(name, b"v" + name) for name in names], -1)
+    return table
+
+
+def entries(table: MemTable, start: Position | None = None) -> list[Entry]:
+    return [entry for chunk in table.scan(start) for entry in chunk]
+
+
+def entries_back(table: MemTable, before: Position | None = None) -> list[Entry]:
+    """What a backward scan gives, put into rising order."""
+    chunks = list(table.scan_back(before))
+    return [entry for chunk in reversed(chunks) for entry in chunk]
+
+
+class Model:
+    """Every version that was ever written, newest first."""
+
+    def __init__(self, comparator: Comparator) -> None:
+        self.compare = comparator.compare
+        self.order = KeyOrder(comparator)
+        self.versions: list[tuple[bytes, int, bytes | None]] = []
+
+    def add(self, sequence: int, operations: list[Operation]) -> None:
+        for at, (key, value) in enumerate(operations):
+            self.versions.insert(0, (key, sequence + at, value))
+
+    def get(self, key: bytes, sequence: int) -> tuple[int, bytes | None] | None:
+        for name, number, value in self.versions:
+            if number <= sequence and self.compare(name, key) == 0:
+                return number, value
+        return None
+
+    def pairs(self, sequence: int) -> list[tuple[bytes, bytes]]:
+        """What a reader at ``sequence`` sees, in order."""
+        found: list[Entry] = []
+        for name, number, value in self.versions:
+            if number <= sequence and not any(self.compare(name, e[0]) == 0 for e in found):
+                kind = KIND_DELETION if value is None else KIND_VALUE
+                found.append((name, rank_of(number, kind), value or b""))
+        self.order.sort(found)
+        return [(name, value) for name, rank, value in found if rank & 1]
+
+
+# Against the model
+
+
+@pytest.mark.parametrize("comparator", COMPARATORS, ids=lambda each: each.name)
+@given(data=st.data())
+def test_readers_see_what_was_written_before_them(
+    comparator: Comparator, data: st.DataObject
+) -> None:
+    table, model = empty(comparator), Model(comparator)
+    live: list[int] = []
+    sequence = 1
+    for _ in range(data.draw(st.integers(1, 8), label="steps")):
+        step = data.draw(st.sampled_from(["write", "write", "look", "leave", "scan"]))
+        if step == "write":
+            operations = data.draw(batches)
+            table.add(sequence, operations, max(live, default=-1))
+            model.add(sequence, operations)
+            sequence += len(operations)
+        elif step == "look":
+            live.append(sequence - 1)
+        elif step == "leave" and live:
+            live.remove(data.draw(st.sampled_from(live)))
+        else:
+            list(table.scan(None))  # merges what is pending
+        for reader in [*live, sequence - 1]:
+            hidden = oldest_rank_hidden(reader)
+            for key in {name for name, _, _ in model.versions} | {b"absent"}:
+                version = table.get(key, hidden)
+                expected = model.get(key, reader)
+                if expected is None:
+                    assert version is None
+                else:
+                    assert version is not None
+                    number, value = expected
+                    kind = KIND_DELETION if value is None else KIND_VALUE
+                    assert version[:2] == (rank_of(number, kind), value or b"")
+    table.check()
+    everything = entries(table)
+    assert everything == entries_back(table)
+    for reader in [*live, sequence - 1]:
+        seen = visible(everything, oldest_rank_hidden(reader), model.order)
+        assert seen == model.pairs(reader)
+
+
+@given(operations=batches, more=batches)
+def test_applying_again_changes_nothing(
+    operations: list[Operation], more: list[Operation]
+) -> None:
+    """An interrupted write is completed by doing it all again."""
+    for comparator in COMPARATORS:
+        for newest_seen in (-1, 5):
+            once, twice = empty(comparator), empty(comparator)
+            for table in (once, twice):
+                table.add(1, operations[:5], -1)
+                table.add(6, more, newest_seen)
+            twice.add(6, more[: len(more) // 2], newest_seen)
+            twice.add(6, more, newest_seen)
+            assert entries(once) == entries(twice)
+            twice.check()
+
+
+# Versions
+
+
+def test_an_older_version_is_kept_only_while_someone_sees_it() -> None:
+    table = filled(b"k")
+    table.add(2, [(b"k", b"two")], -1)  # nobody looks
+    assert entries(table) == [(b"k", rank_of(2, KIND_VALUE), b"two")]
+    table.add(3, [(b"k", None)], 2)
+    table.add(4, [(b"k", b"four")], 2)
+    assert entries(table) == [
+        (b"k", rank_of(4, KIND_VALUE), b"four"),
+        (b"k", rank_of(2, KIND_VALUE), b"two"),
+    ]
+    assert table.get(b"k", oldest_rank_hidden(3)) == (rank_of(2, KIND_VALUE), b"two", None)
+    assert table.get(b"k", oldest_rank_hidden(1)) is None
+    assert len(table) == 1
+
+
+def test_a_version_at_the_very_sequence_of_a_reader_is_seen() -> None:
+    table = filled(b"k")
+    table.add(2, [(b"k", b"two")], 1)
+    version = table.get(b"k", oldest_rank_hidden(1))
+    assert version is not None
+    assert version[:2] == (rank_of(1, KIND_VALUE), b"vk")
+
+
+def test_a_deletion_is_a_version() -> None:
+    table = empty()
+    assert table.empty
+    table.add(7, [(b"k", None)], -1)
+    assert not table.empty
+    assert len(table) == 1
+    assert table.get(b"k", NEWEST) == (rank_of(7, KIND_DELETION), b"", None)
+
+
+def test_later_operations_of_a_batch_win() -> None:
+    table = empty()
+    table.add(1, [(b"k", b"1"), (b"k", None), (b"k", b"3")], -1)
+    assert entries(table) == [(b"k", rank_of(3, KIND_VALUE), b"3")]
+
+
+def test_the_empty_key() -> None:
+    table = filled(b"", b"\xff", b"\xff\xff")
+    assert [entry[0] for entry in entries(table)] == [b"", b"\xff", b"\xff\xff"]
+    assert table.get(b"", NEWEST) is not None
+    assert entries_back(table, Position(b"", after=False)) == []
+    assert [entry[0] for entry in entries_back(table, Position(b"", after=True))] == [b""]
+
+
+def test_large_sequences() -> None:
+    table = empty()
+    for sequence in (2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1):
+        table.add(sequence, [(b"k", b"%d" % sequence)], sequence - 1)
+    assert [sequence_of(rank) for _, rank, _ in entries(table)] == [
+        MAX_SEQUENCE - 1,
+        2**55,
+        2**55 - 1,
+        2**32,
+    ]
+    version = table.get(b"k", oldest_rank_hidden(2**55 - 1))
+    assert version is not None
+    assert version[1] == b"%d" % (2**55 - 1)
+
+
+# A comparator that calls different bytes equal
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_the_newest_spelling_wins(merged: bool) -> None:
+    table = filled(b"Key", b"other", comparator=FOLDING)
+    if merged:
+        assert len(table) == 2
+    table.add(3, [(b"kEY", b"new")], -1)
+    assert table.get(b"KEY", NEWEST) == (rank_of(3, KIND_VALUE), b"new", None)
+    assert entries(table) == [
+        (b"kEY", rank_of(3, KIND_VALUE), b"new"),
+        (b"other", rank_of(2, KIND_VALUE), b"vother"),
+    ]
+    table.add(4, [(b"KEY", None)], -1)
+    assert len(table) == 2
+    version = table.get(b"key", NEWEST)
+    assert version is not None
+    assert not version[0] & 1
+    table.check()
+
+
+def test_an_older_version_is_seen_under_any_spelling() -> None:
+    table = filled(b"Key", comparator=FOLDING)
+    table.add(2, [(b"KEY", b"new")], 1)
+    old = table.get(b"key", oldest_rank_hidden(1))
+    assert old is not None
+    assert old[1] == b"vKey"
+    assert len(table) == 1
+
+
+# Scans
+
+
+@pytest.mark.parametrize("comparator", [BYTEWISE, REVERSE_BYTEWISE], ids=lambda each: each.name)
+def test_scans_begin_at_a_position(comparator: Comparator) -> None:
+    names = [b"%04d" % (2 * number) for number in range(200)]
+    table = filled(*names, comparator=comparator)
+    ordered = sorted(names, reverse=comparator is REVERSE_BYTEWISE)
+    for number in range(-1, 401):
+        probe = b"%04d" % max(number, 0)
+        for after in (False, True):
+            position = Position(probe, after)
+            below = [
+                name
+                for name in ordered
+                if comparator.compare(name, probe) < 0 or (after and name == probe)
+            ]
+            assert [entry[0] for entry in entries_back(table, position)] == below
+            assert [entry[0] for entry in entries(table, position)] == ordered[len(below) :]
+
+
+def test_chunks_grow_and_are_bounded() -> None:
+    table = filled(*(b"%06d" % number for number in range(5000)))
+    forward = [len(chunk) for chunk in table.scan(None)]
+    assert forward == [16, 32, 64, 128, 256, 512, 1024, 1024, 1024, 5000 - 4080]
+    assert [len(chunk) for chunk in table.scan_back(None)] == forward
+    first = next(table.scan_back(None))
+    assert [entry[0] for entry in first] == [b"%06d" % number for number in range(4984, 5000)]
+
+
+@pytest.mark.parametrize("comparator", COMPARATORS, ids=lambda each: each.name)
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_scan_goes_on_while_others_write(comparator: Comparator, forward: bool) -> None:
+    """Nothing that was there before the scan is missed, whatever is written meanwhile."""
+    names = [b"%05d" % (10 * number) for number in range(500)]
+    table = filled(*names, comparator=comparator)
+    sequence = 1000
+    seen: list[bytes] = []
+    scan: Iterator[list[Entry]] = table.scan(None) if forward else table.scan_back(None)
+    for chunk in scan:
+        seen += [entry[0] for entry in (chunk if forward else reversed(chunk))]
+        edge = int(seen[-1])
+        for key in (edge - 5, edge + 5, edge, 3 * edge % 5000 + 1):
+            if 0 <= key < 5000:
+                table.add(sequence, [(b"%05d" % key, b"new")], sequence - 1)
+                sequence += 1
+        list(table.scan(None))  # another reader merges what is pending
+    assert [name for name in dict.fromkeys(seen) if name in names] == sorted(
+        names, reverse=(comparator is REVERSE_BYTEWISE) == forward
+    )
+    distinct = list(dict.fromkeys(seen))
+    assert distinct == sorted(distinct, reverse=(comparator is REVERSE_BYTEWISE) == forward)
+    table.check()
+
+
+def test_all_versions_of_a_key_are_in_one_chunk() -> None:
+    table = empty()
+    for sequence in range(1, 2001):
+        table.add(sequence, [(b"%03d" % (sequence % 40), b"")], sequence - 1)
+    for chunks in (list(table.scan(None)), list(table.scan_back(None))):
+        assert len(chunks) == 2
+        first, second = ({entry[0] for entry in chunk} for chunk in chunks)
+        assert not first & second
+        assert sum(map(len, chunks)) == 2000
+
+
+def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
+    lock = threading.Lock()
+    table = MemTable(BYTEWISE, lock)
+    written = 0
+    missed: list[int] = []
+
+    def read() -> None:
+        while written < 6000:
+            upto = written
+            for number in range(max(0, upto - 40), upto):
+                if table.get(b"%05d" % number, NEWEST) is None:
+                    missed.append(number)
+            list(zip(range(3), table.scan(None), strict=False))
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(6000):
+        with lock:
+            table.add(number + 1, [(b"%05d" % number, b"v")], -1)
+        written = number + 1
+    for thread in threads:
+        thread.join()
+    assert missed == []
+    assert len(table) == 6000
+
+
+# Interrupted by Ctrl-C
+
+
+@pytest.mark.parametrize("already", [0, 3, 300])
+def test_an_interrupted_merge_loses_nothing(already: int) -> None:
+    """Ctrl-C strikes anywhere in the sorting of keys that are written already."""
+    countdown = -1
+
+    def compare(a: bytes, b: bytes) -> int:
+        nonlocal countdown
+        countdown -= 1
+        if countdown == 0:
+            raise KeyboardInterrupt
+        return (a > b) - (a < b)
+
+    old = [b"%03d" % (2 * number) for number in range(already)]
+    new = [b"%03d" % number for number in (7, 400, 5, 601, 3)]
+    n = 0
+    interrupted = True
+    while interrupted:
+        n += 1
+        countdown = -1
+        # The bytewise order, in a guise that lets it be interrupted.
+        comparator = Interruptible(compare)
+        table = filled(*old, comparator=comparator)
+        assert len(table) == already
+        table.add(already + 1, [(name, b"new") for name in new], -1)
+        countdown = n
+        try:
+            entries(table)
+            interrupted = False
+        except KeyboardInterrupt:
+            pass
+        countdown = -1
+        for name in {*old, *new}:
+            assert table.get(name, NEWEST) is not None, (n, name)
+        assert [entry[0] for entry in entries(table)] == sorted({*old, *new}), n
+        table.check()
+    assert n > 5
+
+
+class Interruptible(CallableComparator):
+    """Sorts by a function whatever it does."""
+
+    def __init__(self, compare: object) -> None:
+        super().__init__(compare, "test.Interruptible")  # type: ignore[arg-type]
+
+
+# Memory, as LevelDB counts it
+
+
+@pytest.mark.parametrize(
+    ("key_size", "value_size", "measured"),
+    [(16, 100, 148.56), (8, 0, 42.76), (100, 1000, 1136.7), (200, 20, 256.3)],
+)
+def test_usage_is_that_of_leveldbs_arena(
+    key_size: int, value_size: int, measured: float
+) -> None:
+    """Bytes an entry that C++ LevelDB took (its ``approximate-memory-usage``)."""
+    table = empty()
+    for number in range(100):
+        table.add(number + 1, [(b"%0*d" % (key_size, number), bytes(value_size))], -1)
+    assert table.usage / 100 == pytest.approx(measured, rel=0.07)
+
+
+def test_usage_in_numbers() -> None:
+    table = empty()
+    assert table.usage == 0
+    table.add(1, [(b"k" * 16, b"v" * 100)], -1)
+    assert table.usage == 16 + 100 + (1 + 8 + 1) + 22
+    table.add(2, [(b"k" * 16, None)], -1)  # what is overwritten stays in an arena
+    assert table.usage == 148 + 16 + (1 + 8 + 1) + 22
+    before = table.usage
+    table.add(3, [(b"k" * 120, b"v" * 128)], -1)  # both lengths take two bytes
+    assert table.usage - before == 120 + 128 + (2 + 8 + 2) + 22
+
+
+def test_usage_counts_every_write() -> None:
+    table = empty()
+    steps = []
+    for sequence in range(1, 50):
+        before = table.usage
+        table.add(sequence, [(b"same", b"value")], -1)
+        steps.append(table.usage - before)
+    assert set(steps) == {4 + 5 + 10 + 22}
+    assert len(table) == 1

@@ -1,0 +1,67 @@
+"""Every program in examples/ is run, and says what it should."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lsmkv
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+ARGUMENTS = {
+    "count_reads.py": ["10", "3000", "300"],
+    "interop.py": ["3000"],
+}
+"""Smaller than their defaults, to save time."""
+
+
+def run(name: str, directory: Path) -> str:
+    """An example's output, run where it may leave files behind."""
+    home = str(Path(lsmkv.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *ARGUMENTS.get(name, [])],
+        cwd=directory,
+        env=os.environ | {"PYTHONPATH": home},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def test_it_runs(name: str, tmp_path: Path) -> None:
+    if name == "interop.py" and importlib.util.find_spec("plyvel") is None:
+        pytest.skip("compares with plyvel")
+    assert run(name, tmp_path)
+
+
+def test_the_first_program_finds_what_it_left(tmp_path: Path) -> None:
+    first = run("first_program.py", tmp_path)
+    assert "runs before this one: 0\n" in first
+    assert "owl: b'hoots at night'\ndodo: None\n" in first
+    assert "carp now: None - before: b'lives long'\n" in first
+    assert "runs before this one: 1\n" in run("first_program.py", tmp_path)
+
+
+def test_the_filter_experiment_shows_what_filters_save(tmp_path: Path) -> None:
+    _, *lines = run("filter_experiment.py", tmp_path).splitlines()
+    without, *filtered = [[float(x) for x in re.findall(r"[\d.]+", line)] for line in lines]
+    assert without == [0, pytest.approx(1, abs=0.01)]
+    assert [bits for bits, *_ in filtered] == [2, 5, 10, 15]
+    reads = [reads for _, reads, *_ in filtered]
+    assert reads == sorted(reads, reverse=True)
+    for _, reads_per_miss, measured, _ in filtered:
+        assert reads_per_miss == pytest.approx(measured / 100, abs=0.01)
+    for _, _, measured, textbook in filtered[:3]:
+        assert measured == pytest.approx(textbook, rel=0.25)

@@ -1,0 +1,390 @@
+"""The command line as a user meets it: stdout, stderr, exit status, and what is left on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.tools.commands import app
+
+HOME = str(Path(lsmkv.__file__).parents[1])
+ENVIRONMENT = os.environ | {"PYTHONPATH": HOME, "COLUMNS": "80"}
+COMMAND = [sys.executable, "-W", "error", "-m", "lsmkv"]
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: bytes
+    err: str
+
+
+def lsm(*arguments: str | Path, stdin: bytes = b"") -> Done:
+    """Run a command in this process: starting Python anew takes most of a second."""
+    done = CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Done(done.exit_code, done.stdout_bytes, done.stderr)
+
+
+def start(*arguments: str | Path, **streams: Any) -> subprocess.Popen[bytes]:
+    """Run a command as a user does, in a process of its own."""
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], env=ENVIRONMENT, **streams)
+
+
+def fails(done: Done, *words: str) -> None:
+    """An error: status 2, nothing on stdout, one line on stderr that says these words."""
+    assert done.status == 2
+    assert done.out == b""
+    assert done.err.startswith("lsmkv: ")
+    assert done.err.count("\n") == 1
+    for word in words:
+        assert word in done.err
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with three records, two of them hard to print."""
+    path = tmp_path / "store"
+    with lsmkv.DB(path, create_if_missing=True) as db:
+        db.put(b"a", "café".encode())
+        db.put(b"b\n", b"\x1b[31m")
+        db.put(b"\xff", b"\\")
+        db.flush()
+    return path
+
+
+def records(path: Path) -> list[tuple[bytes, bytes]]:
+    with lsmkv.DB(path) as db:
+        return list(db)
+
+
+def test_version_by_way_of_the_module() -> None:
+    with start("--version", stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:
+        out, _ = done.communicate()
+    kind = "compiled" if lsmkv.COMPILED else "pure Python"
+    assert out == f"lsmkv {lsmkv.__version__} ({kind})\n".encode()
+    assert done.returncode == 0
+
+
+def test_the_exit_status_leaves_the_process(store: Path) -> None:
+    for key, status in (("a", 0), ("none", 1)):
+        with start("get", store, key, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done:
+            done.communicate()
+        assert done.returncode == status
+
+
+@pytest.mark.parametrize("name", ["put", "get", "delete", "scan", "load", "stats", "demo"])
+def test_every_command_has_help(name: str) -> None:
+    done = lsm(name, "--help")
+    assert done.status == 0
+    assert name in done.out.decode()
+    assert name in lsm("--help").out.decode()
+
+
+def test_usage_errors() -> None:
+    for arguments in (["frobnicate"], ["get"], ["scan", "x", "--limit", "-1"], ["get", "x", "--y"]):
+        done = lsm(*arguments)
+        assert done.status == 2
+        assert done.out == b""
+        assert "Traceback" not in done.err
+    assert "frobnicate" in lsm("frobnicate").err
+
+
+# put and get
+
+
+def test_put_and_get(store: Path) -> None:
+    assert lsm("put", store, "ключ", "значение") == Done(0, b"", "")
+    assert lsm("get", store, "ключ") == Done(0, "значение\n".encode(), "")
+    assert lsm("put", store, "ключ", "") == Done(0, b"", "")
+    assert lsm("get", store, "ключ") == Done(0, b"\n", "")
+
+
+def test_values_from_stdin_are_taken_byte_for_byte(store: Path) -> None:
+    value = bytes(range(256)) + b"\n"
+    assert lsm("put", store, "k", "-", stdin=value).status == 0
+    assert lsm("get", store, "k").out == value + b"\n"
+    assert lsm("get", store, "k", "--raw").out == value
+    assert lsm("get", store, "6b", "--hex").out == value.hex().encode() + b"\n"
+
+
+def test_hex(store: Path) -> None:
+    assert lsm("put", store, "00ff", "0A0b", "--hex") == Done(0, b"", "")
+    assert lsm("put", store, "00fe", "-", "--hex", stdin=b"01 02\n") == Done(0, b"", "")
+    assert dict(records(store))[b"\x00\xff"] == b"\n\x0b"
+    assert dict(records(store))[b"\x00\xfe"] == b"\x01\x02"
+    for arguments in (["zz", "00"], ["00", "0"], ["00", "-"]):
+        fails(lsm("put", store, *arguments, "--hex", stdin=b"0 0 0"), "not hexadecimal")
+    fails(lsm("get", store, "zz", "--hex"), "not hexadecimal: 'zz'")
+
+
+def test_a_stray_byte_in_a_key(store: Path) -> None:
+    assert lsm("get", store, os.fsdecode(b"\xff")).out == b"\\\n"
+
+
+def test_a_miss_is_status_1(store: Path) -> None:
+    assert lsm("get", store, "no\x1bkey") == Done(1, b"", "lsmkv: no\\x1bkey: no such key\n")
+
+
+def test_delete(store: Path) -> None:
+    assert lsm("delete", store, "a") == Done(0, b"", "")
+    assert lsm("get", store, "a").status == 1
+    assert lsm("delete", store, "a") == Done(0, b"", "")
+    assert lsm("delete", store, "ff", "--hex") == Done(0, b"", "")
+    assert records(store) == [(b"b\n", b"\x1b[31m")]
+
+
+# scan
+
+
+def test_scan_prints_one_safe_line_for_each_record(store: Path) -> None:
+    expected = "a\tcafé\nb\\n\t\\x1b[31m\n\\xff\t\\\\\n"
+    assert lsm("scan", store) == Done(0, expected.encode(), "")
+
+
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        ([], ["a", "ab", "b", "c"]),
+        (["--start", "ab"], ["ab", "b", "c"]),
+        (["--stop", "b"], ["a", "ab"]),
+        (["--start", "ab", "--stop", "c"], ["ab", "b"]),
+        (["--prefix", "a"], ["a", "ab"]),
+        (["--prefix", "x"], []),
+        (["--reverse"], ["c", "b", "ab", "a"]),
+        (["--reverse", "--limit", "2"], ["c", "b"]),
+        (["--limit", "0"], []),
+        (["--start", "6162", "--stop", "63", "--hex"], ["6162", "62"]),
+    ],
+)
+def test_scan_of_a_range(tmp_path: Path, options: list[str], keys: list[str]) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
+        for key in (b"a", b"ab", b"b", b"c"):
+            db.put(key, b"value")
+    done = lsm("scan", tmp_path / "db", "--keys-only", *options)
+    assert done == Done(0, "".join(f"{key}\n" for key in keys).encode(), "")
+
+
+def test_scan_refuses_a_prefix_with_other_bounds(store: Path) -> None:
+    fails(lsm("scan", store, "--prefix", "a", "--stop", "b"), "--prefix", "--stop")
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
+        for number in range(5000):
+            db.put(b"%05d" % number, bytes(100))
+    with start("scan", tmp_path / "db", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as scan:
+        assert scan.stdout is not None
+        assert scan.stderr is not None
+        assert scan.stdout.readline().startswith(b"00000\t")
+        scan.stdout.close()
+        assert scan.stderr.read() == b""
+    assert scan.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [["get", "a"], ["scan"], ["stats"]])
+def test_a_full_disk_behind_stdout(store: Path, command: list[str]) -> None:
+    name, *rest = command
+    with (
+        open("/dev/full", "wb") as full,
+        start(name, store, *rest, stdout=full, stderr=subprocess.PIPE) as done,
+    ):
+        _, err = done.communicate()
+    assert done.returncode == 2
+    assert err == b"lsmkv: No space left on device\n"
+
+
+def test_a_terminal_is_not_sent_control_characters(store: Path) -> None:
+    for options, expected in (([], b"\\x1b[31m\r\n"), (["--raw"], b"\x1b[31m")):
+        terminal, end = os.openpty()
+        with start("get", store, "b\n", *options, stdout=end) as done:
+            pass
+        os.close(end)
+        assert os.read(terminal, 100) == expected
+        os.close(terminal)
+        assert done.returncode == 0
+
+
+def test_progress_is_for_terminals_and_on_stderr(tmp_path: Path) -> None:
+    terminal, end = os.openpty()
+    load = start(
+        "load",
+        tmp_path / "db",
+        "-",
+        "--create",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=end,
+    )
+    with load:
+        out, _ = load.communicate(b"key\tvalue\n")
+    os.close(end)
+    shown = os.read(terminal, 10_000)
+    os.close(terminal)
+    assert out == b""
+    assert b"Loading" in shown
+    assert b"1 record loaded" in shown
+
+
+# load
+
+
+def test_load_from_a_file(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_bytes(b"b\tsecond\na\tfirst\n\nalone\n")
+    done = lsm("load", tmp_path / "db", lines, "--create")
+    assert done.status == 0
+    assert done.out == b""
+    assert done.err.startswith("lsmkv: 3 records loaded in ")
+    assert "1 blank line left out" in done.err
+    assert records(tmp_path / "db") == [(b"a", b"first"), (b"alone", b""), (b"b", b"second")]
+
+
+@pytest.mark.parametrize("how", ["--escaped", "--hex"])
+def test_load_takes_back_what_scan_prints(store: Path, tmp_path: Path, how: str) -> None:
+    printed = lsm("scan", store, *(["--hex"] if how == "--hex" else []))
+    assert lsm("load", tmp_path / "copy", "-", "--create", how, stdin=printed.out).status == 0
+    assert records(tmp_path / "copy") == records(store)
+
+
+def test_load_names_a_bad_line(store: Path) -> None:
+    done = lsm("load", store, "-", "--hex", stdin=b"00\t01\nxyz\n")
+    assert done.status == 2
+    told, error = done.err.splitlines()
+    assert told.startswith("lsmkv: 1 record loaded")
+    assert error == "lsmkv: line 2: not hexadecimal: 'xyz'"
+    assert lsm("get", store, "00", "--hex").out == b"01\n"
+    fails(lsm("load", store, "-", "--hex", "--escaped"), "--escaped", "--hex")
+
+
+def test_load_without_a_file(store: Path, tmp_path: Path) -> None:
+    fails(lsm("load", store, tmp_path / "none"), "none: No such file or directory")
+    fails(lsm("load", store, tmp_path), "Is a directory")
+    fails(lsm("load", tmp_path / "new", tmp_path / "none", "--create"), "none")
+    assert not (tmp_path / "new").exists()
+
+
+# stats
+
+
+def test_stats(store: Path) -> None:
+    lines = lsm("stats", store).out.decode().splitlines()
+    assert lines[0].split() == ["level", "tables", "size"]
+    assert lines[1].split()[:2] == ["2", "1"]
+    assert lines[-1].split()[:2] == ["all", "1"]
+    figures = json.loads(lsm("stats", store, "--json").out)
+    assert figures["path"] == str(store)
+    assert [level["files"] for level in figures["levels"]] == [0, 0, 1, 0, 0, 0, 0]
+
+
+# What is not a store, or not a sound or free one
+
+
+READERS: list[Callable[[Path], list[str | Path]]] = [
+    lambda path: ["get", path, "k"],
+    lambda path: ["delete", path, "k"],
+    lambda path: ["scan", path],
+    lambda path: ["stats", path],
+    lambda path: ["put", path, "k", "v"],
+    lambda path: ["load", path, "-"],
+]
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_nothing_creates_a_store_by_accident(
+    command: Callable[[Path], list[str | Path]], tmp_path: Path
+) -> None:
+    fails(lsm(*command(tmp_path / "none")), f"{tmp_path / 'none'}: no database here", "--create")
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "empty").mkdir()
+    fails(lsm(*command(tmp_path / "empty")), "no database here")
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_create(tmp_path: Path) -> None:
+    assert lsm("put", tmp_path / "db", "k", "v", "--create") == Done(0, b"", "")
+    assert records(tmp_path / "db") == [(b"k", b"v")]
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    fails(lsm("get", tmp_path / "file", "k"), "file: Not a directory")
+
+
+def test_a_store_in_use(store: Path) -> None:
+    with lsmkv.DB(store):
+        fails(lsm("get", store, "a"), str(store), "in use", f"process {os.getpid()}")
+
+
+def test_a_damaged_table(store: Path) -> None:
+    (table,) = store.glob("*.ldb")
+    content = bytearray(table.read_bytes())
+    content[5] ^= 0xFF
+    table.write_bytes(content)
+    fails(lsm("get", store, "a"), table.name, "offset 0")
+
+
+def test_a_damaged_manifest(store: Path) -> None:
+    (store / "CURRENT").write_bytes(b"nonsense\n")
+    fails(lsm("scan", store), "CURRENT")
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_ends_a_load_without_a_traceback(tmp_path: Path) -> None:
+    # Where SIGINT is ignored (in a shell's background job, say) a child would not hear it.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from lsmkv.tools.cli import main\n"
+        "sys.exit(main())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "load", str(tmp_path / "db"), "-", "--create"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as load:
+        assert load.stdin is not None
+        assert load.stderr is not None
+        # More than pipe and batch hold: once this has been taken, the load is under way.
+        load.stdin.write(b"".join(b"%d\n" % number for number in range(100_000)))
+        load.stdin.flush()
+        load.send_signal(signal.SIGINT)
+        err = load.stderr.read().decode()
+    assert load.returncode == 130
+    assert "Traceback" not in err
+    assert err.endswith("lsmkv: interrupted\n")
+    assert len(records(tmp_path / "db")) > 0
+
+
+# Without the extra
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_one_line_says_how_to_get_it(missing: str) -> None:
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "from lsmkv.tools.cli import main\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "demo"], capture_output=True, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.count(b"\n") == 1
+    assert b"pip install 'lsmkv[tools]'" in done.stderr
