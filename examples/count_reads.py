@@ -8,7 +8,7 @@ in it are looked up.  The last line says how many ``pread`` calls that took; to 
 counts the same:
 
     strace -f -y -e trace=pread64 -o reads.txt python examples/count_reads.py 10
-    grep -c 'pread64.*ldb' reads.txt
+    grep -c 'pread64([0-9]*<[^>]*\\.ldb>' reads.txt
 
 The load runs no compaction and reads no table, so every read of one is due to a lookup.
 """

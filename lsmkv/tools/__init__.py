@@ -1,0 +1,1 @@
+"""Rooms built on the engine: the ``lsmkv`` command and what it runs."""

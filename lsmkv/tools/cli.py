@@ -1,0 +1,34 @@
+"""Entry point of the ``lsmkv`` command, which also runs where its extra is not installed.
+
+The commands themselves, in ``commands.py``, need typer and rich.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+_EXTRA = ("typer", "rich")
+
+run: Callable[[], None] | None
+try:
+    from lsmkv.tools.commands import app as run
+except ImportError as error:
+    if (error.name or "").partition(".")[0] not in _EXTRA:
+        raise
+    run = None
+
+
+def main() -> int:
+    """Run the command line; the exit status is 0, 1 for a miss, 2 for an error."""
+    if run is None:
+        print(
+            "lsmkv: the command line needs typer and rich: pip install 'lsmkv[tools]'",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        run()
+    except KeyboardInterrupt:
+        return 130
+    return 0

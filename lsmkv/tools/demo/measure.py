@@ -1,0 +1,248 @@
+"""Loading a store, and counting what its lookups read."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lsmkv.db.db import DB
+from lsmkv.db.version import max_bytes_for_level
+from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate, rate_from_fill
+from lsmkv.options import L0_COMPACTION_TRIGGER
+from lsmkv.stats import Stats
+
+BITS_PER_KEY = 10
+TEXTBOOK_RATE = predicted_rate(BITS_PER_KEY, BloomFilterPolicy(BITS_PER_KEY).probes)
+"""(1 - e^(-kn/m))^k for the filters of the demo."""
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "off": {"bloom_filter_bits": 0},
+    "block": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "block"},
+    "table": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "table"},
+    "both": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "both"},
+}
+"""The options in which the stores differ, by the layout's name."""
+
+READING: dict[str, Any] = {"lru_cache_size": 0, "seek_compaction": False}
+"""The options for lookups: no block cache, and no compaction that changes what is measured."""
+
+_BATCH = 1000
+_TIMED_BATCH = 100
+
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Loading:
+    """One load."""
+
+    layout: str
+    seconds: float
+    tables_per_level: dict[int, int]
+    disk_bytes: int
+    """Of the tables."""
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """What a number of Gets did, all of keys that exist or all of keys that do not."""
+
+    gets: int
+    wrong: int
+    """Answers that were not what was loaded."""
+    microseconds_per_get: float
+    """By the clock: the median of small batches, which a busy machine disturbs least."""
+    blocks_read: int
+    bytes_read: int
+    filters_asked: int
+    filter_positives: int
+    """Filters that said maybe: for an absent key, each a false positive."""
+
+    @property
+    def blocks_per_get(self) -> float:
+        """Data blocks read from disk."""
+        return self.blocks_read / self.gets
+
+    @property
+    def bytes_per_get(self) -> float:
+        """Bytes of those blocks."""
+        return self.bytes_read / self.gets
+
+    @property
+    def checks_per_get(self) -> float:
+        """Filters asked."""
+        return self.filters_asked / self.gets
+
+    @property
+    def positive_rate(self) -> float | None:
+        """Share of the filters asked that said maybe; None if none was asked."""
+        return self.filter_positives / self.filters_asked if self.filters_asked else None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A store, and what lookups in it cost."""
+
+    layout: str
+    compacted: bool
+    tables_per_level: dict[int, int]
+    disk_bytes: int
+    metadata_reads: int
+    """Reads of footers, indexes and filters: once, as the tables were opened."""
+    metadata_bytes: int
+    present: Lookups
+    absent: Lookups
+    predicted_rate: float | None
+    """Mean of (ones/m)^k over the filters that the absent keys asked; None without filters."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON: what was counted, and per Get."""
+        plain = asdict(self)
+        for name, lookups in (("present", self.present), ("absent", self.absent)):
+            plain[name] |= {
+                "blocks_per_get": lookups.blocks_per_get,
+                "bytes_per_get": lookups.bytes_per_get,
+                "checks_per_get": lookups.checks_per_get,
+            }
+        plain["measured_rate"] = self.absent.positive_rate
+        return plain
+
+    @property
+    def overlapping(self) -> int:
+        """How many tables may have to be asked for one key."""
+        return sum(n if level == 0 else 1 for level, n in self.tables_per_level.items())
+
+
+class RecordingPolicy:
+    """The Bloom filter policy, which also notes how good each filter is that it is asked about."""
+
+    name = BloomFilterPolicy.name
+
+    def __init__(self) -> None:
+        self._policy = BloomFilterPolicy(BITS_PER_KEY)
+        self._rate = functools.lru_cache(maxsize=None)(rate_from_fill)
+        self.asked = 0
+        self.rates = 0.0
+        """Sum of the predicted false-positive rates of the filters asked."""
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        """As the policy makes it."""
+        return self._policy.create_filter(keys)
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        """As the policy answers."""
+        self.asked += 1
+        self.rates += self._rate(filter_data)
+        return self._policy.key_may_match(key, filter_data)
+
+
+def load(
+    path: str, layout: str, records: Sequence[tuple[bytes, bytes]], advance: Advance
+) -> Loading:
+    """Make a store of ``records``, flushed to tables and closed.  It must not exist yet."""
+    started = time.perf_counter()
+    with DB(path, create_if_missing=True, error_if_exists=True, **LAYOUTS[layout]) as db:
+        for at in range(0, len(records), _BATCH):
+            chunk = records[at : at + _BATCH]
+            with db.write_batch() as batch:
+                for key, value in chunk:
+                    batch.put(key, value)
+            advance(len(chunk))
+        db.flush()
+        seconds = time.perf_counter() - started
+        _wait_for_compactions(db)
+        stats = db.stats()
+    return Loading(layout, seconds, _tables(stats), _size(stats))
+
+
+def compact(path: str, layout: str) -> None:
+    """Merge all of a store's tables into one sorted run."""
+    with DB(path, **LAYOUTS[layout]) as db:
+        db.compact_range()
+        _wait_for_compactions(db)
+
+
+def measure(
+    path: str,
+    layout: str,
+    present: Sequence[tuple[bytes, bytes]],
+    absent: Sequence[bytes],
+    advance: Advance,
+    *,
+    compacted: bool,
+) -> Measurement:
+    """Open the store afresh and look up records that exist and keys that do not."""
+    with DB(path, **READING, **LAYOUTS[layout]) as db:
+        hits = _look_up(db, present, advance)
+        misses = _look_up(db, [(key, None) for key in absent], advance)
+        stats = db.stats()
+    return Measurement(
+        layout,
+        compacted,
+        _tables(stats),
+        _size(stats),
+        stats.metadata_reads,
+        stats.metadata_bytes_read,
+        hits,
+        misses,
+        None if layout == "off" else _predict(path, absent),
+    )
+
+
+def _look_up(db: DB, wanted: Sequence[tuple[bytes, bytes | None]], advance: Advance) -> Lookups:
+    """Get each key, and compare with what it must give."""
+    before = db.stats()
+    times: list[float] = []
+    wrong = 0
+    for at in range(0, len(wanted), _TIMED_BATCH):
+        chunk = wanted[at : at + _TIMED_BATCH]
+        keys = [key for key, _ in chunk]
+        started = time.perf_counter()
+        answers = [db.get(key) for key in keys]
+        times.append((time.perf_counter() - started) / len(chunk))
+        wrong += sum(answer != right for answer, (_, right) in zip(answers, chunk, strict=True))
+        advance(len(chunk))
+    after = db.stats()
+    asked = after.filters_asked - before.filters_asked
+    return Lookups(
+        len(wanted),
+        wrong,
+        statistics.median(times) * 1e6,
+        after.blocks_read - before.blocks_read,
+        after.bytes_read - before.bytes_read,
+        asked,
+        asked - (after.filter_negatives - before.filter_negatives),
+    )
+
+
+def _predict(path: str, absent: Sequence[bytes]) -> float | None:
+    """Ask the same filters once more, off the clock, and look at their bits."""
+    policy = RecordingPolicy()
+    with DB(path, **READING, filter_policy=policy) as db:
+        for key in absent:
+            db.get(key)
+    return policy.rates / policy.asked if policy.asked else None
+
+
+def _wait_for_compactions(db: DB) -> None:
+    """Until no level is over its limit, so that nothing moves while lookups are counted."""
+    while any(
+        level.files >= L0_COMPACTION_TRIGGER
+        if level.level == 0
+        else level.bytes >= max_bytes_for_level(level.level)
+        for level in db.stats().levels[:-1]
+    ):
+        time.sleep(0.02)
+        db.sync()  # raises what the compaction died of, if it did
+
+
+def _tables(stats: Stats) -> dict[int, int]:
+    return {level.level: level.files for level in stats.levels if level.files}
+
+
+def _size(stats: Stats) -> int:
+    return sum(level.bytes for level in stats.levels)

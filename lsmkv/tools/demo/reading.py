@@ -1,0 +1,134 @@
+"""What the figures say, in sentences that are made from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lsmkv.tools.demo.measure import TEXTBOOK_RATE, Measurement
+from lsmkv.tools.text import count, size
+
+TITLES = {
+    "off": "filters off",
+    "block": "per 2 KiB",
+    "table": "whole table",
+    "both": "both",
+}
+"""The layouts' names for people."""
+
+_WITH = {
+    "off": "without filters",
+    "block": "with a filter per 2 KiB",
+    "table": "with one per table",
+    "both": "with both kinds",
+}
+_BEYOND_CHANCE = 3.0
+"""Standard errors; so many come about by chance in fewer than 1 case of 100."""
+
+
+def reading(
+    as_loaded: Sequence[Measurement], compacted: Sequence[Measurement], keys: int
+) -> list[str]:
+    """The sentences, for measurements of stores that hold so many keys."""
+    sentences = [_misses(as_loaded), _hits(as_loaded)]
+    if compacted:
+        costs = _listed([f"{one.absent.blocks_per_get:.3f} {_with(one)}" for one in compacted])
+        sentences.append(f"Compacted, a key has at most one table to ask: a miss cost {costs}.")
+    sentences += [_false_positives(one) for one in as_loaded if one.absent.filters_asked]
+    sentences += _price(as_loaded, keys)
+    sentences.append(_opening(as_loaded))
+    return sentences
+
+
+def _misses(measurements: Sequence[Measurement]) -> str:
+    off = _without_filters(measurements)
+    filtered = [one for one in measurements if one is not off]
+    costs = _listed([_saving(one, off) for one in filtered])
+    if off is None:
+        return f"A key that is not there cost {costs} block reads."
+    told = f"A key that is not there cost {off.absent.blocks_per_get:.3f} block reads"
+    told += " without filters: "
+    if off.overlapping > 1:
+        told += f"up to {off.overlapping} tables had to be read to find nothing."
+    else:
+        told += "the one block where it would have been."
+    return f"{told} It cost {costs}." if filtered else told
+
+
+def _saving(one: Measurement, off: Measurement | None) -> str:
+    told = f"{one.absent.blocks_per_get:.3f} {_with(one)}"
+    if off is None or off.absent.blocks_read == 0:
+        return told
+    if one.absent.blocks_read == 0:
+        return f"{told} (no block at all)"
+    return f"{told} ({off.absent.blocks_read / one.absent.blocks_read:,.0f} times fewer)"
+
+
+def _hits(measurements: Sequence[Measurement]) -> str:
+    each = {f"{one.present.blocks_per_get:.3f}" for one in measurements}
+    if len(each) == 1:
+        return f"A key that is there cost {each.pop()} in each store: the block that holds it."
+    costs = _listed([f"{one.present.blocks_per_get:.3f} {_with(one)}" for one in measurements])
+    return f"A key that is there cost {costs}. One of them is the block that holds it."
+
+
+def _false_positives(one: Measurement) -> str:
+    """How often filters erred, and whether that is what their bits predict."""
+    absent = one.absent
+    rate = absent.filter_positives / absent.filters_asked
+    title = TITLES[one.layout]
+    told = (
+        f"{title[0].upper()}{title[1:]}: {absent.filter_positives:,} of"
+        f" {count(absent.filters_asked, 'check')} of absent keys wrongly said maybe, {rate:.2%}."
+    )
+    predicted = one.predicted_rate
+    if predicted is None:
+        return told
+    told += f" Their bits predict {predicted:.2%}, the textbook {TEXTBOOK_RATE:.2%};"
+    error = math.sqrt(predicted * (1 - predicted) / absent.filters_asked)
+    if abs(rate - predicted) <= _BEYOND_CHANCE * error:
+        return f"{told} measured and predicted agree within chance."
+    if rate < predicted:
+        return f"{told} chance alone does not explain so few."
+    return f"{told} chance alone does not explain so many (docs/filters.md does)."
+
+
+def _price(measurements: Sequence[Measurement], keys: int) -> list[str]:
+    """What the filters take on disk, if there is a store without them to compare with."""
+    off = _without_filters(measurements)
+    filtered = [one for one in measurements if one is not off]
+    if off is None or not filtered:
+        return []
+    costs = []
+    for one in filtered:
+        added = one.disk_bytes - off.disk_bytes
+        costs.append(f"{size(added)} {_with(one)} ({added * 8 / keys:.1f} bits a key)")
+    return [f"To {size(off.disk_bytes)} of tables, filters add {_listed(costs)}."]
+
+
+def _opening(measurements: Sequence[Measurement]) -> str:
+    costs = [
+        f"{one.metadata_reads} of {size(one.metadata_bytes)} {_with(one)}" for one in measurements
+    ]
+    return (
+        "Counted apart: the reads that opened the tables, of footer, index and filters,"
+        f" {_listed(costs)}."
+    )
+
+
+def _without_filters(measurements: Sequence[Measurement]) -> Measurement | None:
+    return next((one for one in measurements if one.layout == "off"), None)
+
+
+def _with(one: Measurement) -> str:
+    return _WITH[one.layout]
+
+
+def _listed(parts: list[str]) -> str:
+    """
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"

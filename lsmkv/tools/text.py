@@ -1,0 +1,95 @@
+"""Keys and values as text, both ways.
+
+``escape`` gives one line of printable UTF-8, safe on a terminal; ``unescape`` takes it back.  Bytes
+that are not printable UTF-8 are written ``\\xNN``, and tab, newline, carriage return and backslash
+as ``\\t``, ``\\n``, ``\\r`` and ``\\\\``.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
+
+
+def escape(data: bytes) -> str:
+    r"""One line of printable text that stands for ``data``.
+
+    >>> print(escape("caf\u00e9\t".encode() + b"\xff\\"))
+    café\t\xff\\
+    """
+    text = data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def printable(message: str) -> str:
+    """A message with what could upset a terminal escaped."""
+    return message if message.isprintable() else "".join(map(_printable, message))
+
+
+def unescape(text: bytes) -> bytes:
+    r"""The bytes that :func:`escape` was given; ``ValueError`` for an escape it does not write.
+
+    >>> unescape(rb"caf\xc3\xa9\t")
+    b'caf\xc3\xa9\t'
+    """
+    return _ESCAPE.sub(_unescaped, text) if b"\\" in text else text
+
+
+def from_argument(text: str, is_hex: bool) -> bytes:
+    """A key or value as typed on the command line: UTF-8, or hexadecimal digits."""
+    return from_hex(text) if is_hex else text.encode("utf-8", "surrogateescape")
+
+
+def from_hex(text: str) -> bytes:
+    """Bytes from hexadecimal digits; spaces are allowed."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise ValueError(f"not hexadecimal: {text!r}") from None
+
+
+def shown(data: bytes, is_hex: bool) -> str:
+    """A key or value as one line of text."""
+    return data.hex() if is_hex else escape(data)
+
+
+def count(number: int, noun: str) -> str:
+    """A number and what it counts.
+
+    >>> count(1, "table"), count(1200, "table")
+    ('1 table', '1,200 tables')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(number: float) -> str:
+    """A number of bytes, for people.
+
+    >>> size(0), size(1023), size(4096), size(3_602_695)
+    ('0 B', '1,023 B', '4.0 KiB', '3.4 MiB')
+    """
+    if number < 1024:
+        return f"{number:,.0f} B"
+    if number < 1024**2:
+        return f"{number / 1024:,.1f} KiB"
+    return f"{number / 1024**2:,.1f} MiB"
+
+
+def _printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    if character in _SHORT:
+        return _SHORT[character]
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    escaped = match[1]
+    if len(escaped) == 3:
+        return bytes.fromhex(escaped[1:].decode())
+    if escaped not in _LETTERS:
+        raise ValueError(f"no such escape: {match[0].decode('utf-8', 'replace')}")
+    return _LETTERS[escaped]
