@@ -14,6 +14,7 @@ from typing import NoReturn
 __all__ = [
     "ClosedError",
     "ComparatorMismatchError",
+    "ConflictError",
     "CorruptionError",
     "Error",
     "ForeignFormatError",
@@ -65,6 +66,10 @@ class UnsupportedCompressionError(Error):
 
 class ComparatorMismatchError(Error):
     """The store was made with another comparator than the one given; both are named."""
+
+
+class ConflictError(Error):
+    """A transaction touched a key that someone else wrote since it began; nothing was written."""
 
 
 class ForeignFormatError(Error):

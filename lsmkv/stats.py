@@ -6,8 +6,8 @@ under several, an increment may on rare occasions be lost, never invented.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeVar
 
 NUM_LEVELS = 7
 """Levels 0 to 6, as LevelDB has them."""
@@ -208,6 +208,25 @@ class Stats:
         reads = self.gets + self.iterators
         return (self.blocks_read + self.block_cache_hits) / reads if reads else 0.0
 
+    def __sub__(self, before: Stats) -> Stats:
+        """What happened since ``before``.
+
+        Counters are the differences; what says how things stand (files and bytes of a level, bytes
+        in cache and memtables) is that of the later one.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     before = db.stats()
+        ...     db.put(b"k", b"v")
+        ...     (db.stats() - before).writes
+        1
+        """
+        levels = [
+            _difference(later, earlier)
+            for later, earlier in zip(self.levels, before.levels, strict=True)
+        ]
+        return replace(_difference(self, before), levels=tuple(levels))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON: every field, and every property by its name."""
         plain = asdict(self)
@@ -223,3 +242,19 @@ class Stats:
         ):
             plain[name] = getattr(self, name)
         return plain
+
+
+_GAUGES = frozenset({"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"})
+"""Fields that say how things stand, rather than count what happened."""
+
+_Record = TypeVar("_Record", LevelStats, Stats)
+
+
+def _difference(later: _Record, earlier: _Record) -> _Record:
+    """``later`` with its counters less those of ``earlier``."""
+    changes = {
+        field.name: getattr(later, field.name) - getattr(earlier, field.name)
+        for field in fields(later)
+        if field.name not in _GAUGES
+    }
+    return replace(later, **changes)

@@ -7,15 +7,17 @@ import os
 import threading
 import warnings
 import weakref
+from collections.abc import Iterable
 from dataclasses import replace
 from types import TracebackType
-from typing import TypeVar, Unpack
+from typing import TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.background import Background, remove_obsolete_files
 from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, encode_delete, encode_put
 from lsmkv.db.directory import open_database_directory
+from lsmkv.db.explain import Explainer, Explanation
 from lsmkv.db.filenames import CURRENT, LOCK
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.iterator import Iterator, IteratorArguments
@@ -23,25 +25,31 @@ from lsmkv.db.keys import (
     MAX_SEQUENCE,
     InternalKeyComparator,
     internal_filter_policy,
+    is_value,
     oldest_rank_hidden,
+    sequence_of,
+    unpack,
 )
 from lsmkv.db.lookup import TableLookup
 from lsmkv.db.properties import approximate_size, collect_stats, get_property
 from lsmkv.db.recovery import Recovery
 from lsmkv.db.snapshot import Snapshot
 from lsmkv.db.store import Store
+from lsmkv.db.transaction import Transaction
 from lsmkv.db.writer import Writer
 from lsmkv.env.base import Directory, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import (
     ClosedError,
+    ConflictError,
     Error,
     ForkedError,
     raise_typed,
 )
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.stats import Stats
+from lsmkv.table.reader import SharedBlocks
 
 MEMORY = ":memory:"
 
@@ -94,6 +102,26 @@ class DB:
 
     # Reading
 
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None: ...
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T: ...
+
     def get(
         self,
         key: BytesLike,
@@ -112,7 +140,14 @@ class DB:
         value = self.get_at(MAX_SEQUENCE, as_bytes(key, "key"), fill_cache)
         return default if value is None else value
 
-    def get_at(self, sequence: int, key: bytes, fill_cache: bool, /) -> bytes | None:
+    def get_at(
+        self,
+        sequence: int,
+        key: bytes,
+        fill_cache: bool,
+        shared: SharedBlocks | None = None,
+        /,
+    ) -> bytes | None:
         """The value of ``key`` as of ``sequence``, which is held live by the caller."""
         store = self._open_store()
         view = store.open_view()
@@ -125,7 +160,7 @@ class DB:
             store.counters.gets_from_memory += 1
             value = version[1] if version[0] & 1 else None
         else:
-            lookup = TableLookup(store, view.version, fill_cache)
+            lookup = TableLookup(store, view.version, fill_cache, shared)
             try:
                 _, value = lookup.find(key, sequence)
             except OSError as error:
@@ -137,6 +172,83 @@ class DB:
         if value is not None:
             store.counters.gets_found += 1
         return value
+
+    def multi_get(
+        self, keys: Iterable[BytesLike], *, fill_cache: bool = True
+    ) -> list[bytes | None]:
+        """The values of many keys, in their order, all at one moment; None for a key that is not
+        there.
+
+        They are looked up in the order of the store, so that neighbours share blocks, and each is
+        hashed once.  Cost: that of the Gets, less the blocks that are shared.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"a", b"1")
+        ...     db.multi_get([b"b", b"a"])
+        [None, b'1']
+        """
+        names = [as_bytes(key, "key") for key in keys]
+        store = self._open_store()
+        _, sequence = store.pin()
+        shared: SharedBlocks = {}
+        try:
+            values = {
+                key: self.get_at(sequence, key, fill_cache, shared)
+                for key in sorted(set(names), key=store.order.of)
+            }
+        finally:
+            store.live.release(sequence)
+        return [values[key] for key in names]
+
+    def __contains__(self, key: object) -> bool:
+        """Whether ``key`` is there.  Costs what a Get costs.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"")
+        ...     b"k" in db, b"no such key" in db
+        (True, False)
+        """
+        return self.get_at(MAX_SEQUENCE, as_bytes(key, "key"), True) is not None
+
+    def may_contain(self, key: BytesLike) -> bool:
+        """False only if ``key`` is not there; no data block is read.
+
+        Asks memtables and filters alone.  True may be wrong: about 1 absent key in 100 passes a
+        filter, a deletion in a table counts as a key, and without filters a table's range decides.
+        """
+        name = as_bytes(key, "key")
+        view = self._open_store().open_view()
+        hidden = oldest_rank_hidden(MAX_SEQUENCE)
+        version = view.memtable.get(name, hidden)
+        if version is None and view.immutable is not None:
+            version = view.immutable.get(name, hidden)
+        if version is not None:
+            return is_value(version[0])
+        try:
+            return TableLookup(self._open_store(), view.version, False).may_contain(name)
+        except OSError as error:
+            raise_typed(error)
+
+    def explain(self, key: BytesLike) -> Explanation:
+        """How a Get of ``key`` goes, step by step: see :class:`Explanation`.
+
+        Leaves no trace in counters and cache.  Costs a block for every table whose range covers
+        the key.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"value")
+        ...     print(db.explain(b"k"))
+        get 'k': found, 5 bytes in memtable, write 1
+          memtable: answers
+          searched 0 data blocks (0 from the file, 0 bytes); without filters 0 (0 bytes)
+        """
+        name = as_bytes(key, "key")
+        store = self._open_store()
+        try:
+            return Explainer(store).explain(name)
+        except OSError as error:
+            store.open_view()  # closed meanwhile: that is the error then
+            raise_typed(error)
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """An iterator over the store as it is now, or over a range of it.
@@ -214,6 +326,11 @@ class DB:
         """
         self._open_store()
         return WriteBatch(self, transaction=transaction, sync=sync)
+
+    def transaction(self, *, sync: bool = False) -> Transaction:
+        """An optimistic transaction: see :class:`Transaction`."""
+        snapshot = self.snapshot()
+        return Transaction(snapshot, snapshot.sequence, self._commit_unless_changed, sync)
 
     def sync(self) -> None:
         """Make every write that has returned durable."""
@@ -346,6 +463,33 @@ class DB:
 
     def __repr__(self) -> str:
         return f"<lsmkv.DB {self.path!r}{' (closed)' if self.closed else ''}>"
+
+    def _commit_unless_changed(
+        self, batch: WriteBatch, keys: set[bytes], sequence: int, sync: bool
+    ) -> None:
+        """Apply ``batch`` unless one of the keys was written after ``sequence``."""
+
+        def refuse_changed() -> None:
+            for key in sorted(keys):
+                if self._newest_sequence(key) > sequence:
+                    raise ConflictError(f"{key!r} was written since the transaction began")
+
+        operations = list(batch.operations)
+        self._open_writer().write(operations, batch.encoded_operations(), sync, refuse_changed)
+
+    def _newest_sequence(self, key: bytes) -> int:
+        """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
+        store = self._open_store()
+        view = store.open_view()
+        hidden = oldest_rank_hidden(MAX_SEQUENCE)
+        version = view.memtable.get(key, hidden)
+        if version is None and view.immutable is not None:
+            version = view.immutable.get(key, hidden)
+        if version is not None:
+            return sequence_of(version[0])
+        lookup = TableLookup(store, view.version, True)
+        lookup.find(key, MAX_SEQUENCE)
+        return 0 if lookup.found is None else unpack(lookup.found)[1]
 
     # Opening
 

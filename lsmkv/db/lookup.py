@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lsmkv.db.keys import KIND_VALUE, pack
+from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, pack
 from lsmkv.db.store import Store
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
-from lsmkv.table.reader import FROM_FILE, RULED_OUT
+from lsmkv.table.reader import FROM_FILE, RULED_OUT, SharedBlocks
 
 
 class TableLookup:
@@ -18,10 +18,20 @@ class TableLookup:
     block of it was really read, in vain, and a block of a second file had to be read too.
     """
 
-    def __init__(self, store: Store, version: Version, fill_cache: bool) -> None:
+    def __init__(
+        self,
+        store: Store,
+        version: Version,
+        fill_cache: bool,
+        shared: SharedBlocks | None = None,
+    ) -> None:
+        """``shared``: blocks at hand, for looking up many keys in order."""
         self._store = store
         self._version = version
         self._fill_cache = fill_cache
+        self._shared = shared
+        self.found: bytes | None = None
+        """The internal key of the version that answered."""
         self.compaction_due = False
         """Whether this lookup was one too many for some file."""
 
@@ -41,7 +51,9 @@ class TableLookup:
             counters = store.counters.reads[level]
             counters.tables_asked += 1
             table = store.tables.find(file)
-            outcome, found, value = table.get(key, key_hash, counters, self._fill_cache)
+            outcome, found, value = table.get(
+                key, key_hash, counters, self._fill_cache, self._shared
+            )
             if outcome == RULED_OUT:
                 continue
             if outcome == FROM_FILE:
@@ -52,9 +64,22 @@ class TableLookup:
                 if len(found) < 8 or found[-8] > KIND_VALUE:
                     raise CorruptionError(f"not an internal key: {found!r}", table.path)
                 if found[:-8] == user_key or compare(found[:-8], user_key) == 0:
+                    self.found = found
                     return True, value if found[-8] == KIND_VALUE else None
             if table.has_filter:
                 counters.filter_false_positives += 1
             if outcome == FROM_FILE and in_vain is None:
                 in_vain = (level, file)
         return False, None
+
+    def may_contain(self, user_key: bytes) -> bool:
+        """False only if no table holds the key.  No data block is read."""
+        store = self._store
+        key = pack(user_key, MAX_SEQUENCE, KIND_VALUE)
+        key_hash = -1 if store.hasher is None else store.hasher.key_hash(user_key)
+        for level, file in self._version.candidates(key):
+            counters = store.counters.reads[level]
+            counters.tables_asked += 1
+            if store.tables.find(file).may_contain(key, key_hash, counters):
+                return True
+        return False

@@ -81,10 +81,10 @@ class MemTable:
                 older = self._newest(key)
                 while older is not None and (-older[0] >> 8) > newest_seen:
                     older = older[2]
-            if not self._identical:
-                self._forget_equal(key)
-                pending = self._pending
-            pending[key] = (rank, value, older)
+            if self._identical:
+                pending[key] = (rank, value, older)
+            else:
+                self._replace_equal(key, (rank, value, older))
             sequence += 1
         self.usage = usage
 
@@ -159,17 +159,24 @@ class MemTable:
                 return candidate
         return None
 
-    def _forget_equal(self, key: bytes) -> None:
-        """Remove a key that compares equal but has other bytes: the newest spelling wins."""
+    def _replace_equal(self, key: bytes, version: Version) -> None:
+        """Set the key, and remove one that compares equal but has other bytes.
+
+        The new one is in place before the old one goes: interrupted, it can be done again.
+        """
         found = self._equal_key(key)
+        self._pending[key] = version
         if found is not None and found != key:
+            self._merging = True
             del self._sorted[found]
+            self._merging = False
 
     def _in_order(self) -> Any:
         """The SortedDict with everything in it.  Caller holds the lock."""
         if self._merging:
-            # A merge was interrupted (Ctrl-C): the dict part is whole, the order is not.
-            self._sorted = SortedDict(self._order, dict(self._sorted))
+            # A merge was interrupted (Ctrl-C): the dict part is whole, the order is not.  Only
+            # dict's own items() does not go by the order.
+            self._sorted = SortedDict(self._order, dict(dict.items(self._sorted)))
         if self._pending:
             self._merging = True
             self._sorted.update(self._pending)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, TypeVar, Unpack
+from typing import Protocol, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -47,6 +47,26 @@ class Snapshot:
         self._db = db
         self._sequence = sequence
 
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None: ...
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T: ...
+
     def get(
         self,
         key: BytesLike,
@@ -65,6 +85,11 @@ class Snapshot:
 
     def __iter__(self) -> Iterator:
         return self.iterator()
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last write that the snapshot sees."""
+        return self._sequence
 
     @property
     def closed(self) -> bool:

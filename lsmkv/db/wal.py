@@ -21,17 +21,19 @@ class WriteAheadLog:
         self._file = file
         self._writer = LogWriter(file)
         self._poison: Error | None = None
-        self._unsynced = False
+        # A log that is taken over may be the work of a killed process: nobody synced it yet.
+        self._unsynced = file.offset > 0
         self._torn = False
         self.end = file.offset
         """Where the last good record ends."""
 
     def append(self, records: list[bytes]) -> None:
         """Write records, with one write.  Raises :class:`~lsmkv.errors.IOError`."""
-        self._refuse_if_poisoned()
         if self._torn:
             self.cut_back()
+        self._refuse_if_poisoned()
         self._torn = True
+        self._unsynced = True
         try:
             self._writer.add_records(records)
         except OSError as error:
@@ -40,7 +42,6 @@ class WriteAheadLog:
         # From here on the records count: this assignment is the moment.
         self.end = self._file.offset
         self._torn = False
-        self._unsynced = True
 
     def sync(self) -> bool:
         """Make every record durable; False if they were already.  A failure poisons the log."""

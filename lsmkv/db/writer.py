@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from threading import Lock
 
 from lsmkv.db.background import Background
@@ -26,9 +27,16 @@ _SMALL_BATCH = 128 * 1024
 class _Pending:
     """A batch on its way, and what became of it."""
 
-    __slots__ = ("done", "encoded", "error", "operations", "sync")
+    __slots__ = ("condition", "done", "encoded", "error", "operations", "sync")
 
-    def __init__(self, operations: list[Operation], encoded: bytes, sync: bool) -> None:
+    def __init__(
+        self,
+        operations: list[Operation],
+        encoded: bytes,
+        sync: bool,
+        condition: Callable[[], None] | None,
+    ) -> None:
+        self.condition = condition
         self.operations = operations
         self.encoded = encoded
         self.sync = sync
@@ -61,14 +69,23 @@ class Writer:
         self._queue: deque[_Pending] = deque()
         self._unsettled: _Commit | None = None
 
-    def write(self, operations: list[Operation], encoded: bytes, sync: bool) -> None:
+    def write(
+        self,
+        operations: list[Operation],
+        encoded: bytes,
+        sync: bool,
+        condition: Callable[[], None] | None = None,
+    ) -> None:
         """Apply a batch, atomically; once this returns, a killed process does not lose it.
 
         With ``sync`` neither does a power cut.  After an exception the batch is either written
         whole or not at all; after an error of the log or of background work, not acknowledged and
         not visible until the store is reopened.
+
+        ``condition`` is called when nothing else can be written any more before the batch; if it
+        raises, the batch is not written, and this raises the same.
         """
-        pending = _Pending(operations, encoded, sync)
+        pending = _Pending(operations, encoded, sync, condition)
         self._queue.append(pending)
         try:
             with self._lock:
@@ -129,28 +146,37 @@ class Writer:
             self._withdraw(own)
             return
         group = self._gather()
-        if group:
-            self._commit(group)
+        self._commit(group)
+        for pending in group:
+            self._withdraw(pending)
 
     def _gather(self) -> list[_Pending]:
         """The batches to commit together: not too many bytes, and none that would not be synced.
 
-        A small batch is not made to wait for much more than itself.
+        They stay in the queue until they are done, whatever interrupts their leader.  A small batch
+        is not made to wait for much more than itself, and one with a condition goes alone, so that
+        the condition sees all that was written before it.
         """
         group: list[_Pending] = []
         size = 0
         limit = _LARGEST_GROUP
         sync = False
-        while self._queue:
-            head = self._queue[0]
+        for head in list(self._queue):
+            if head.done:
+                continue
             if not group:
                 sync = head.sync
                 if len(head.encoded) <= _SMALL_BATCH:
                     limit = len(head.encoded) + _SMALL_BATCH
-            elif (head.sync and not sync) or size + len(head.encoded) > limit:
+            elif (
+                (head.sync and not sync)
+                or size + len(head.encoded) > limit
+                or head.condition is not None
+                or group[0].condition is not None
+            ):
                 break
             size += len(head.encoded)
-            group.append(self._queue.popleft())
+            group.append(head)
         return group
 
     def _commit(self, group: list[_Pending]) -> None:
@@ -160,6 +186,13 @@ class Writer:
         noted in ``_unsettled`` first and cleared last; whoever leads next completes it or takes
         it back, so that log, memtable and sequences never disagree.
         """
+        condition = group[0].condition
+        if condition is not None:
+            try:
+                condition()
+            except Exception as error:
+                self._fail(group, error)
+                return
         store = self._store
         versions = store.versions
         commit = _Commit(group, versions.last_sequence + 1, self._wal.end)
@@ -222,7 +255,6 @@ class Writer:
             return
         self._wal.cut_back()
         self._unsettled = None
-        self._queue.extendleft(pending for pending in reversed(commit.group) if not pending.done)
 
     def _fail(self, group: list[_Pending], error: BaseException) -> None:
         for pending in group:
@@ -230,7 +262,7 @@ class Writer:
             pending.done = True
 
     def _withdraw(self, pending: _Pending) -> None:
-        """Take a batch out of the queue, unless a leader has it already."""
+        """Take a batch out of the queue, unless it is out already."""
         try:
             self._queue.remove(pending)
         except ValueError:

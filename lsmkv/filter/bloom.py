@@ -147,6 +147,25 @@ class BloomFilterPolicy:
             h = (h + delta) & 0xFFFFFFFF
         return True
 
+    def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
+        """The bits that :meth:`hash_may_match` looks at, up to the first that is not set.
+
+        Empty for a filter that is not looked into: too short, or with a k above 30.
+        """
+        bits = (len(filter_data) - 1) * 8
+        if bits <= 0 or filter_data[-1] > _MAX_PROBES:
+            return []
+        positions: list[int] = []
+        h = key_hash
+        delta = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
+        for _ in range(filter_data[-1]):
+            position = h % bits
+            positions.append(position)
+            if not filter_data[position // 8] >> position % 8 & 1:
+                break
+            h = (h + delta) & 0xFFFFFFFF
+        return positions
+
 
 def new_bloom_filter_policy(bits_per_key: int) -> BloomFilterPolicy:
     """LevelDB's ``NewBloomFilterPolicy``."""

@@ -79,6 +79,9 @@ class FilterBlockBuilder:
 class FilterReader:
     """Answers for one table.  Base of the two layouts; asked with a key and, if known, its hash."""
 
+    layout = ""
+    """``block`` or ``table``, as in ``filter_layout``."""
+
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self._hasher = key_hasher(policy)
@@ -107,6 +110,8 @@ class FilterReader:
 class FilterBlockReader(FilterReader):
     """Per-block filters, found by the block's start offset."""
 
+    layout = "block"
+
     def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
         """Checks the offset array once, so that asking need not."""
         super().__init__(policy)
@@ -134,6 +139,8 @@ class FilterBlockReader(FilterReader):
 
 class TableFilterReader(FilterReader):
     """One filter for every block of the table."""
+
+    layout = "table"
 
     def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
         super().__init__(policy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
@@ -38,7 +39,40 @@ FROM_FILE = 2
 Entries = tuple[list[bytes], list[bytes]]
 """Keys and values of neighbouring entries: two lists of one length."""
 
+SharedBlocks = dict[int, tuple[int, Block]]
+"""By table: number and content of the block searched last."""
+
 _cache_ids = itertools.count()
+
+
+class FilterLook(NamedTuple):
+    """One filter, and what it says of a key."""
+
+    layout: str
+    data: bytes
+    may_match: bool
+
+
+class BlockLook(NamedTuple):
+    """One data block: where it lies, what it took to get it, what is in it."""
+
+    offset: int
+    stored_size: int
+    """Bytes in the file, trailer included."""
+    cached: bool
+    compression: int
+    """The type byte."""
+    plain_size: int
+    entries: Entries
+
+
+class TableLook(NamedTuple):
+    """What a lookup meets in a table; for explaining, see :meth:`Table.look`."""
+
+    index_key: bytes | None
+    filters: list[FilterLook]
+    block: BlockLook | None
+    """The block where the key would be, whatever the filters say; None past the last one."""
 
 
 class Table:
@@ -92,13 +126,19 @@ class Table:
         self._file.close()
 
     def get(
-        self, key: bytes, key_hash: int, counters: ReadCounters, fill_cache: bool = True
+        self,
+        key: bytes,
+        key_hash: int,
+        counters: ReadCounters,
+        fill_cache: bool = True,
+        shared: SharedBlocks | None = None,
     ) -> tuple[int, bytes | None, bytes]:
         """The first entry at or after ``key`` in the block where ``key`` would be.
 
         Returns ``(outcome, key found or None, value)``; the caller compares the keys.  The filter
         is asked before any data block is read: after a *no* the outcome is :data:`RULED_OUT` and
         the file was not touched.  ``key_hash`` is the filter policy's hash of the key, or -1.
+        ``shared`` holds the block that the lookup before this one searched, for neighbouring keys.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
@@ -107,7 +147,13 @@ class Table:
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
             return RULED_OUT, None, b""
-        outcome, block = self._find(number, counters, fill_cache)
+        at_hand = None if shared is None else shared.get(self._id)
+        if at_hand is not None and at_hand[0] == number:
+            outcome, block = FROM_CACHE, at_hand[1]
+        else:
+            outcome, block = self._find(number, counters, fill_cache)
+            if shared is not None:
+                shared[self._id] = (number, block)
         try:
             entry = block.seek(key, self._compare)
         except CorruptionError as error:
@@ -165,6 +211,44 @@ class Table:
         if number == len(self._handles):
             return self._metaindex_offset
         return self._handles[number].offset
+
+    def may_contain(self, key: bytes, key_hash: int, counters: ReadCounters) -> bool:
+        """False if the index or a filter rules ``key`` out; no data block is read."""
+        number = self._find_block(key)
+        if number == len(self._handles):
+            return False
+        return not self._filters or self._may_match(number, key, key_hash, counters)
+
+    def look(self, key: bytes, key_hash: int) -> TableLook:
+        """Everything that a lookup of ``key`` meets here, without a trace: nothing is counted, and
+        nothing is put into the cache.  The block is read even where a filter says no."""
+        number = self._find_block(key)
+        if number == len(self._handles):
+            return TableLook(None, [], None)
+        handle = self._handles[number]
+        filters: list[FilterLook] = []
+        for reader in self._filters:
+            data = reader.filter_for(handle.offset)
+            if data is not None:
+                may_match = reader.may_match(handle.offset, key, key_hash)
+                filters.append(FilterLook(reader.layout, data, may_match))
+                if not may_match:
+                    break
+        outcome, block = self._find(number, ReadCounters(), fill_cache=False)
+        compression = self._file.read(handle.offset + handle.size, 1)
+        try:
+            entries = block.entries()
+        except CorruptionError as error:
+            raise self._damaged(error, number) from None
+        look = BlockLook(
+            offset=handle.offset,
+            stored_size=handle.size + BLOCK_TRAILER_SIZE,
+            cached=outcome == FROM_CACHE,
+            compression=compression[0] if compression else 0,
+            plain_size=len(block),
+            entries=entries,
+        )
+        return TableLook(self._index_keys[number], filters, look)
 
     def filters_for(self, key: bytes) -> list[bytes]:
         """The filter bytes that a lookup of ``key`` would ask, in that order (for experiments)."""

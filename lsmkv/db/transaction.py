@@ -1,0 +1,123 @@
+"""An optimistic transaction of one process: no lock is held until it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar, overload
+
+from mypy_extensions import mypyc_attr
+
+from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.db.snapshot import Snapshot
+from lsmkv.errors import ClosedError
+
+T = TypeVar("T")
+
+Commit = Callable[[WriteBatch, set[bytes], int, bool], None]
+"""Applies a batch unless one of the keys was written after the sequence."""
+
+
+@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+class Transaction:
+    """Reads a snapshot, collects writes, and commits them if nothing it touched has changed.
+
+    The keys that it read or wrote are remembered.  If any of them was written by someone else
+    since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes nothing: begin
+    anew.  Nobody waits for anybody.  In a ``with`` block it commits at the end, and is discarded
+    when the block raises.  Ranges that were iterated over are not watched.
+
+    Not safe for use by several threads at once.
+
+    >>> import lsmkv
+    >>> db = lsmkv.DB(":memory:")
+    >>> db.put(b"stock", b"3")
+    >>> with db.transaction() as transaction:
+    ...     left = int(transaction.get(b"stock")) - 1
+    ...     transaction.put(b"stock", b"%d" % left)
+    >>> db.get(b"stock")
+    b'2'
+    >>> db.close()
+    """
+
+    def __init__(self, snapshot: Snapshot, sequence: int, commit: Commit, sync: bool) -> None:
+        """Not called by users: ``db.transaction()`` makes one.  The snapshot becomes its own."""
+        self._snapshot: Snapshot | None = snapshot
+        self._sequence = sequence
+        self._commit = commit
+        self._sync = sync
+        self._touched: set[bytes] = set()
+        self._batch = WriteBatch()
+        self._written: dict[bytes, bytes | None] = {}
+
+    @overload
+    def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
+
+    @overload
+    def get(self, key: BytesLike, default: T) -> bytes | T: ...
+
+    def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
+        """The value as the transaction sees it: its own writes, else the snapshot's."""
+        name = as_bytes(key, "key")
+        snapshot = self._open()
+        self._touched.add(name)
+        if name in self._written:
+            value = self._written[name]
+        else:
+            value = snapshot.get(name)
+        return default if value is None else value
+
+    def put(self, key: BytesLike, value: BytesLike) -> None:
+        """Set ``key`` when the transaction commits."""
+        self._write(as_bytes(key, "key"), as_bytes(value, "value"))
+
+    def delete(self, key: BytesLike) -> None:
+        """Remove ``key`` when the transaction commits."""
+        self._write(as_bytes(key, "key"), None)
+
+    def commit(self) -> None:
+        """Write everything, at once, or raise :class:`~lsmkv.errors.ConflictError`.
+
+        The transaction is over either way.  Cost: a lookup of each key that it touched, under the
+        writers' lock, and one write.
+        """
+        self._open()
+        try:
+            if len(self._batch) > 0:
+                self._commit(self._batch, self._touched, self._sequence, self._sync)
+        finally:
+            self.rollback()
+
+    def rollback(self) -> None:
+        """Forget everything.  Harmless on a transaction that is over."""
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.rollback()
+        elif self._snapshot is not None:
+            self.commit()
+
+    def _write(self, key: bytes, value: bytes | None) -> None:
+        self._open()
+        self._touched.add(key)
+        self._written[key] = value
+        if value is None:
+            self._batch.delete(key)
+        else:
+            self._batch.put(key, value)
+
+    def _open(self) -> Snapshot:
+        if self._snapshot is None:
+            raise ClosedError("the transaction is over")
+        return self._snapshot
