@@ -63,6 +63,8 @@ class Options:
     """Whether lookups that read blocks in vain may start a compaction."""
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
     """No block may be larger than this once decompressed."""
+    read_only: bool = False
+    """Write nothing at all: no lock, no log, no recovery to disk.  Works beside a live writer."""
     env: Env | None = None
 
 
@@ -96,6 +98,8 @@ class OptionArguments(TypedDict, total=False):
     reuse_logs: bool
     seek_compaction: bool
     max_block_bytes: int
+    read_only: bool
+    """Write nothing at all, and take no lock: works on a read-only mount and beside a writer."""
     env: Env | None
 
 
@@ -121,6 +125,7 @@ def make_options(
     reuse_logs: bool = False,
     seek_compaction: bool = True,
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES,
+    read_only: bool = False,
     env: Env | None = None,
 ) -> Options:
     """The options for these keywords, checked.
@@ -130,6 +135,8 @@ def make_options(
     are smaller, for small machines and for tests.
     """
     order = _comparator(comparator, comparator_name)
+    if read_only and (create_if_missing or error_if_exists):
+        raise ValueError("read_only goes with neither create_if_missing nor error_if_exists")
     if filter_layout not in ("block", "table", "both"):
         raise ValueError(f"filter_layout is 'block', 'table' or 'both', not {filter_layout!r}")
     if env is not None and not isinstance(env, Env):
@@ -159,6 +166,7 @@ def make_options(
         filter_layout=filter_layout,
         seek_compaction=bool(seek_compaction),
         max_block_bytes=_size("max_block_bytes", max_block_bytes, DEFAULT_MAX_BLOCK_BYTES),
+        read_only=bool(read_only),
         env=env,
     )
 

@@ -189,7 +189,7 @@ class Background:
             memtable = view.immutable
             assert memtable is not None
             oldest_seen = store.live.oldest(store.versions.last_sequence)
-            log_number = store.log_number
+            log_number = view.memtable.log_number
         number = store.versions.new_file_number()
         file = write_memtable(
             memtable, store.directory, number, store.table_options, store.order, oldest_seen

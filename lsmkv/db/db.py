@@ -7,51 +7,37 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.background import Background, remove_obsolete_files
 from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, encode_delete, encode_put
-from lsmkv.db.directory import open_database_directory
-from lsmkv.db.explain import Explainer, Explanation
-from lsmkv.db.filenames import CURRENT, LOCK
-from lsmkv.db.info_log import InfoLog
+from lsmkv.db.checkpoint import Progress, write_checkpoint
+from lsmkv.db.explain import Explanation
 from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.keys import (
     MAX_SEQUENCE,
-    InternalKeyComparator,
-    internal_filter_policy,
-    is_value,
-    oldest_rank_hidden,
-    sequence_of,
-    unpack,
 )
-from lsmkv.db.lookup import TableLookup
+from lsmkv.db.opening import OpenStore, open_store, view_now
+from lsmkv.db.prefixed import PrefixedDB
 from lsmkv.db.properties import approximate_size, collect_stats, get_property
-from lsmkv.db.recovery import Recovery
+from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.db.reader import Reader
 from lsmkv.db.snapshot import Snapshot
 from lsmkv.db.store import Store
-from lsmkv.db.transaction import Transaction
+from lsmkv.db.transaction import ConflictCheck, Transaction
+from lsmkv.db.verify import verify_tables
 from lsmkv.db.writer import Writer
-from lsmkv.env.base import Directory, FileLock
-from lsmkv.env.local import LocalEnv
-from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import (
     ClosedError,
-    ConflictError,
-    Error,
-    ForkedError,
+    CorruptionError,
+    ReadOnlyError,
     raise_typed,
 )
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.stats import Stats
-from lsmkv.table.reader import SharedBlocks
-
-MEMORY = ":memory:"
 
 T = TypeVar("T")
 
@@ -83,22 +69,20 @@ class DB:
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
         ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
         """
-        self._file_lock: FileLock | None = None
-        self._directory: Directory | None = None
         self._pid = os.getpid()
         self._close_lock = threading.Lock()
+        self._arguments = options
         self.path: str = os.fsdecode(path)
         """The directory, as it was given."""
         self.options: Options = make_options(**options)
         """The settings in force."""
+        self._superseded: list[Store] = []  # earlier views of a read-only store
         try:
-            self._open()
+            self._opened = open_store(self.path, self.options)
         except OSError as error:
-            self._release()
             raise_typed(error)
-        except BaseException:
-            self._release()
-            raise
+        self._take_up(self._opened)
+        _open_handles.add(self)
 
     # Reading
 
@@ -137,41 +121,8 @@ class DB:
         table whose range covers it, and as a rule at most one block.  Raises
         :class:`CorruptionError` when a block that it needs is damaged.
         """
-        value = self.get_at(MAX_SEQUENCE, as_bytes(key, "key"), fill_cache)
+        value = self._open_reader().get(as_bytes(key, "key"), MAX_SEQUENCE, fill_cache)
         return default if value is None else value
-
-    def get_at(
-        self,
-        sequence: int,
-        key: bytes,
-        fill_cache: bool,
-        shared: SharedBlocks | None = None,
-        /,
-    ) -> bytes | None:
-        """The value of ``key`` as of ``sequence``, which is held live by the caller."""
-        store = self._open_store()
-        view = store.open_view()
-        store.counters.gets += 1
-        hidden = oldest_rank_hidden(sequence)
-        version = view.memtable.get(key, hidden)
-        if version is None and view.immutable is not None:
-            version = view.immutable.get(key, hidden)
-        if version is not None:
-            store.counters.gets_from_memory += 1
-            value = version[1] if version[0] & 1 else None
-        else:
-            lookup = TableLookup(store, view.version, fill_cache, shared)
-            try:
-                _, value = lookup.find(key, sequence)
-            except OSError as error:
-                store.open_view()  # closed meanwhile: that is the error then
-                raise_typed(error)
-            if lookup.compaction_due and store.options.seek_compaction:
-                with store.lock:
-                    self._background.schedule()
-        if value is not None:
-            store.counters.gets_found += 1
-        return value
 
     def multi_get(
         self, keys: Iterable[BytesLike], *, fill_cache: bool = True
@@ -188,16 +139,7 @@ class DB:
         [None, b'1']
         """
         names = [as_bytes(key, "key") for key in keys]
-        store = self._open_store()
-        _, sequence = store.pin()
-        shared: SharedBlocks = {}
-        try:
-            values = {
-                key: self.get_at(sequence, key, fill_cache, shared)
-                for key in sorted(set(names), key=store.order.of)
-            }
-        finally:
-            store.live.release(sequence)
+        values = self._open_reader().multi_get(names, fill_cache)
         return [values[key] for key in names]
 
     def __contains__(self, key: object) -> bool:
@@ -208,7 +150,7 @@ class DB:
         ...     b"k" in db, b"no such key" in db
         (True, False)
         """
-        return self.get_at(MAX_SEQUENCE, as_bytes(key, "key"), True) is not None
+        return self._open_reader().get(as_bytes(key, "key"), MAX_SEQUENCE, True) is not None
 
     def may_contain(self, key: BytesLike) -> bool:
         """False only if ``key`` is not there; no data block is read.
@@ -216,18 +158,7 @@ class DB:
         Asks memtables and filters alone.  True may be wrong: about 1 absent key in 100 passes a
         filter, a deletion in a table counts as a key, and without filters a table's range decides.
         """
-        name = as_bytes(key, "key")
-        view = self._open_store().open_view()
-        hidden = oldest_rank_hidden(MAX_SEQUENCE)
-        version = view.memtable.get(name, hidden)
-        if version is None and view.immutable is not None:
-            version = view.immutable.get(name, hidden)
-        if version is not None:
-            return is_value(version[0])
-        try:
-            return TableLookup(self._open_store(), view.version, False).may_contain(name)
-        except OSError as error:
-            raise_typed(error)
+        return self._open_reader().may_contain(as_bytes(key, "key"))
 
     def explain(self, key: BytesLike) -> Explanation:
         """How a Get of ``key`` goes, step by step: see :class:`Explanation`.
@@ -242,13 +173,7 @@ class DB:
           memtable: answers
           searched 0 data blocks (0 from the file, 0 bytes); without filters 0 (0 bytes)
         """
-        name = as_bytes(key, "key")
-        store = self._open_store()
-        try:
-            return Explainer(store).explain(name)
-        except OSError as error:
-            store.open_view()  # closed meanwhile: that is the error then
-            raise_typed(error)
+        return self._open_reader().explain(as_bytes(key, "key"))
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """An iterator over the store as it is now, or over a range of it.
@@ -257,42 +182,40 @@ class DB:
         ``prefix`` does; ``reverse`` turns the direction; ``include_key`` and ``include_value`` say
         what is returned; ``fill_cache=False`` spares the block cache.  See :class:`Iterator`.
         """
-        store = self._open_store()
-        view, sequence = store.pin()
-        try:
-            return Iterator(store, view, sequence, **arguments)
-        except BaseException:
-            store.live.release(sequence)
-            raise
-
-    def iterator_at(
-        self, sequence: int, /, **arguments: Unpack[IteratorArguments]
-    ) -> Iterator:
-        """An iterator over the store as of ``sequence``, which is held live by the caller."""
-        store = self._open_store()
-        with store.lock:
-            view = store.open_view()
-            store.live.register(sequence)
-        try:
-            return Iterator(store, view, sequence, **arguments)
-        except BaseException:
-            store.live.release(sequence)
-            raise
+        return self._open_reader().iterator(self, arguments)
 
     def __iter__(self) -> Iterator:
         return self.iterator()
 
+    def raw_iterator(
+        self,
+        *,
+        prefix: BytesLike | None = None,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> RawIterator:
+        """A :class:`RawIterator` over the store as it is now, or over the keys with ``prefix``.
+
+        It stands on no entry at first.  ``verify_checksums`` and ``fill_cache`` are those of
+        :meth:`get`.
+        """
+        return self._open_reader().raw_iterator(self, prefix, fill_cache)
+
+    def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
+        """The part of the store whose keys begin with ``prefix``, shown and asked for without it.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"user:ann", b"1")
+        ...     db.prefixed_db(b"user:").get(b"ann")
+        b'1'
+        """
+        return PrefixedDB(db=self, prefix=prefix)
+
     def snapshot(self) -> Snapshot:
         """The store as it is now, to be read later."""
-        store = self._open_store()
-        _, sequence = store.pin()
-        return Snapshot(self, sequence)
-
-    def release_at(self, sequence: int, /) -> None:
-        """A snapshot of ``sequence`` is gone."""
-        store = self._store
-        if store is not None:
-            store.live.release(sequence)
+        reader = self._open_reader()
+        _, sequence = reader.store.pin()
+        return Snapshot(reader, sequence, self)
 
     # Writing
 
@@ -343,30 +266,89 @@ class DB:
     # The files
 
     def compact_range(
-        self, start: BytesLike | None = None, stop: BytesLike | None = None
+        self,
+        start: BytesLike | None = None,
+        stop: BytesLike | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> None:
         """Compact the keys from ``start`` to ``stop``, both included; None is no bound.
 
         The memtable is flushed, then each level is merged into the next, down to the deepest one
         that holds any of the range: deleted and overwritten data goes, and reads get cheaper.
-        Ctrl-C ends it at the next step; what is done stays done.
+        ``progress`` is called with the number of levels done, how many there are, and what comes
+        next.  Ctrl-C ends it at the next step; what is done stays done.
         """
         begin = None if start is None else as_bytes(start, "start key")
         end = None if stop is None else as_bytes(stop, "stop key")
         self.flush()
-        store = self._open_store()
         # No version is held meanwhile: its files could not be removed.
-        for level in range(store.open_view().version.deepest_level(begin, end)):
-            self._background.compact_level(level, begin, end)
+        deepest = self._open_store().open_view().version.deepest_level(begin, end)
+        background = self._background
+        assert background is not None
+        for level in range(deepest):
+            if progress is not None:
+                progress(level, deepest, f"level {level}")
+            background.compact_level(level, begin, end)
+        if progress is not None:
+            progress(deepest, deepest, "done")
 
-    def get_property(self, name: str | bytes) -> str | None:
-        """A property by LevelDB's name for it, or None.
+    def checkpoint(
+        self, path: str | os.PathLike[str], *, progress: Progress | None = None
+    ) -> None:
+        """Make a second store at ``path`` that holds what this one holds now.
+
+        Tables are shared by hard links (copied onto another file system), so it costs next to
+        nothing; the log is copied.  All of it is durable when this returns.  Writers wait only
+        while the logs are opened.  ``FileExistsError`` (an :class:`IOError`) if ``path`` is taken;
+        :class:`ReadOnlyError` for a store that is open for reading only.
+        """
+        writer = self._open_writer()
+        try:
+            source = writer.hold()
+            try:
+                write_checkpoint(
+                    self._open_store(), self._opened.env, source, os.fsdecode(path), progress
+                )
+            finally:
+                source.close()
+        except OSError as error:
+            raise_typed(error)
+
+    def refresh(self) -> None:
+        """Let a store that is open for reading only show what is there now.
+
+        Iterators and snapshots made before go on as they are.  A store that is open for writing
+        always shows what is there: nothing happens.
+        """
+        store = self._open_store()
+        if self._writer is not None:
+            return
+        with self._close_lock:
+            store = self._open_store()
+            try:
+                view_now(self._opened, self.options, store)
+            except OSError as error:
+                raise_typed(error)
+            self._superseded = [old for old in self._superseded if len(old.live) > 0]
+            self._superseded.append(store)
+            self._take_up(self._opened)
+
+    @overload
+    def get_property(self, name: str) -> str | None: ...
+
+    @overload
+    def get_property(self, name: bytes) -> bytes | None: ...
+
+    def get_property(self, name: str | bytes) -> str | bytes | None:
+        """A property by LevelDB's name for it, or None; bytes for a name in bytes, as in plyvel.
 
         ``leveldb.stats``, ``leveldb.sstables``, ``leveldb.num-files-at-level<N>``,
-        ``leveldb.approximate-memory-usage``.
+        ``leveldb.approximate-memory-usage``.  Reads no file.
         """
         if isinstance(name, bytes):
-            name = name.decode("utf-8", "replace")
+            value = get_property(self._open_store(), name.decode("utf-8", "replace"))
+            return None if value is None else value.encode()
         if not isinstance(name, str):
             raise TypeError(f"a property's name must be str or bytes, not {type(name).__name__}")
         return get_property(self._open_store(), name)
@@ -390,25 +372,29 @@ class DB:
         """Counters since the store was opened, as data."""
         return collect_stats(self._open_store())
 
-    def check(self) -> None:
-        """Read every table and raise :class:`CorruptionError` unless the structure is sound.
+    def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
+        """Read every block of every table; the damage found, one error a table, or [].
 
+        ``progress`` is called with the bytes done, how many there are, and the phase.
         O(size of the store).
         """
-        store = self._open_store()
-        view, sequence = store.pin()
         try:
-            view.version.check()
-            view.memtable.check()
-            for files in view.version.levels:
-                for file in files:
-                    store.tables.find(file).check()
+            return verify_tables(self._open_store(), progress)
         except OSError as error:
             raise_typed(error)
-        finally:
-            store.live.release(sequence)
+
+    def check(self) -> None:
+        """Raise the first :class:`CorruptionError` of :meth:`verify`, if there is any damage."""
+        self._open_store().open_view().memtable.check()
+        for error in self.verify():
+            raise error
 
     # Life
+
+    @property
+    def name(self) -> str:
+        """The directory, as it was given: plyvel's name for ``path``."""
+        return self.path
 
     @property
     def closed(self) -> bool:
@@ -432,19 +418,23 @@ class DB:
             with store.lock:
                 store.closing = True
                 store.changed.notify_all()
-            self._background.stop()
             try:
-                self._writer.close()
+                if self._background is not None:
+                    self._background.stop()
+                if self._writer is not None:
+                    self._writer.close()
             except OSError as error:
                 raise_typed(error)
             finally:
-                store.view = None
-                store.tables.clear()
+                for view in (*self._superseded, store):
+                    view.view = None
+                    view.tables.clear()
+                self._superseded = []
                 store.versions.close()
                 store.info_log.close()
-                self._release()
+                self._opened.release()
 
-    def __enter__(self) -> DB:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -461,6 +451,20 @@ class DB:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
             self.close()
 
+    def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
+        """A store that is open for reading only is pickled as its path and options.
+
+        It is opened anew where it is unpickled, in a worker process, say.
+        """
+        if self._writer is not None:
+            raise TypeError(
+                "a store that is open for writing cannot be pickled: pass its path, or open it"
+                " with read_only=True"
+            )
+        arguments = dict(self._arguments)
+        arguments.pop("block_cache", None)  # a cache is of one process
+        return _reopen, (self.path, arguments)
+
     def __repr__(self) -> str:
         return f"<lsmkv.DB {self.path!r}{' (closed)' if self.closed else ''}>"
 
@@ -468,96 +472,48 @@ class DB:
         self, batch: WriteBatch, keys: set[bytes], sequence: int, sync: bool
     ) -> None:
         """Apply ``batch`` unless one of the keys was written after ``sequence``."""
-
-        def refuse_changed() -> None:
-            for key in sorted(keys):
-                if self._newest_sequence(key) > sequence:
-                    raise ConflictError(f"{key!r} was written since the transaction began")
-
-        operations = list(batch.operations)
-        self._open_writer().write(operations, batch.encoded_operations(), sync, refuse_changed)
-
-    def _newest_sequence(self, key: bytes) -> int:
-        """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
-        store = self._open_store()
-        view = store.open_view()
-        hidden = oldest_rank_hidden(MAX_SEQUENCE)
-        version = view.memtable.get(key, hidden)
-        if version is None and view.immutable is not None:
-            version = view.immutable.get(key, hidden)
-        if version is not None:
-            return sequence_of(version[0])
-        lookup = TableLookup(store, view.version, True)
-        lookup.find(key, MAX_SEQUENCE)
-        return 0 if lookup.found is None else unpack(lookup.found)[1]
+        check = ConflictCheck(self._open_reader(), keys, sequence)
+        self._open_writer().write(
+            list(batch.operations), batch.encoded_operations(), sync, check.raise_if_changed
+        )
 
     # Opening
 
-    def _open(self) -> None:
-        options = self.options
-        create = options.create_if_missing
-        env = options.env
-        if env is None and self.path == MEMORY:
-            env = MemoryEnv()
-            create = True
-        elif env is None:
-            env = LocalEnv()
-        self._directory = directory = open_database_directory(env, self.path, create)
-        self._file_lock = directory.lock(LOCK)
-        if options.error_if_exists and directory.exists(CURRENT):
-            raise Error(f"{self.path}: the database exists, and error_if_exists is true")
-        comparator = InternalKeyComparator(options.comparator)
-        policy = options.filter_policy
-        table_options = replace(
-            options,
-            comparator=comparator,
-            filter_policy=None if policy is None else internal_filter_policy(policy),
-        )
-        info_log = InfoLog(directory)
-        lock = threading.Lock()
-        try:
-            recovery = Recovery(directory, options, table_options, comparator, info_log, lock)
-            recovered = recovery.run()
-        except BaseException as error:
-            info_log.warn(f"Open failed: {error}")
-            info_log.close()
-            raise
-        store = Store(directory, options, table_options, comparator, recovered, info_log, lock)
-        self._background = Background(store)
-        self._writer = Writer(store, self._background, recovered.wal)
-        remove_obsolete_files(store, set())
-        self._store = store
-        _open_handles.add(self)
-        with store.lock:
-            self._background.schedule()
+    def _take_up(self, opened: OpenStore) -> None:
+        self._store = opened.store
+        self._reader = opened.reader
+        self._writer = opened.writer
+        self._background = opened.background
 
     def _open_store(self) -> Store:
         store = self._store
-        if store is None or store.view is None:
-            if self._pid != os.getpid():
-                raise ForkedError("opened before a fork: open the store anew in this process")
+        if store is None:
             raise ClosedError("the database is closed")
+        store.open_view()
         return store
+
+    def _open_reader(self) -> Reader:
+        self._open_store()
+        return self._reader
 
     def _open_writer(self) -> Writer:
         self._open_store()
+        if self._writer is None:
+            raise ReadOnlyError(f"{self.path} is open for reading only")
         return self._writer
-
-    def _release(self) -> None:
-        if self._file_lock is not None:
-            self._file_lock.close()
-            self._file_lock = None
-        if self._directory is not None:
-            self._directory.close()
-            self._directory = None
 
     def _abandon(self, store: Store) -> None:
         """In a forked child: let go of the parent's store, and write nothing.
 
         No lock is taken: the thread that held it at the fork does not exist here.
         """
+        store.forked = True
         store.view = None
-        self._release()
+        self._opened.release()
+
+
+def _reopen(path: str, arguments: dict[str, Any]) -> DB:
+    return DB(path, **arguments)
 
 
 _open_handles: weakref.WeakSet[DB] = weakref.WeakSet()

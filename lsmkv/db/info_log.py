@@ -18,10 +18,13 @@ class InfoLog:
     It is never in the way: a LOG that cannot be written is given up, and the store goes on.
     """
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, to_file: bool = True) -> None:
+        """Without ``to_file`` nothing is written in the directory: ``logging`` alone is told."""
         self._path = directory.path
         self._lock = threading.Lock()
         self._file: WritableFile | None = None
+        if not to_file:
+            return
         try:
             if directory.exists(LOG):
                 directory.rename(LOG, LOG_OLD)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iteration
-from types import TracebackType
 from typing import Any, TypedDict
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.base_iterator import BaseIterator
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.merge import Pair, Position
 from lsmkv.db.scan import Scan, bounds_of
 from lsmkv.db.store import Store, View
-from lsmkv.errors import ClosedError, raise_typed
 
 
 class IteratorArguments(TypedDict, total=False):
@@ -37,7 +36,7 @@ class IteratorArguments(TypedDict, total=False):
 
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
-class Iterator:
+class Iterator(BaseIterator):
     """Iterates over a range of a store as it was when the iterator was made.
 
     It stands *between* entries, as plyvel's does: ``next`` returns the entry behind the gap and
@@ -49,13 +48,12 @@ class Iterator:
     several threads at once.
     """
 
-    _store: Store | None = None  # until there is something to release
-
     def __init__(
         self,
         store: Store,
         view: View,
         sequence: int,
+        owner: object,
         *,
         reverse: bool = False,
         start: BytesLike | None = None,
@@ -70,16 +68,15 @@ class Iterator:
     ) -> None:
         """The sequence was registered for this iterator, which releases it.
 
-        Not called by users: they ask a store or a snapshot for an iterator.
+        ``owner`` is kept from being collected.  Not called by users: they ask a store or a snapshot
+        for an iterator.
         """
         bounds = bounds_of(start, stop, include_start, include_stop, prefix)
-        self._store = store
-        self._sequence = sequence
-        self._bounds = bounds
-        self._scan: Scan | None = Scan(store, view, sequence, bounds, fill_cache)
+        super().__init__(store, view, sequence, owner, bounds, fill_cache)
         self._reverse = reverse
         self._include_key = include_key
         self._include_value = include_value
+        self._as_it_is = include_key and include_value
         self._window: list[Pair] = []
         self._at = 0  # the gap: before self._window[self._at]
         self._gap: Position | None = None  # where the gap is when the window is empty
@@ -87,7 +84,6 @@ class Iterator:
         self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window
         self._behind: Iteration[list[Pair]] | None = None  # continues before the window
         self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
-        store.counters.iterators += 1
 
     def __iter__(self) -> Iterator:
         return self
@@ -107,14 +103,8 @@ class Iterator:
     def seek(self, target: BytesLike) -> None:
         """Go to the gap before ``target``, or before where it would be; held to the range."""
         self._open_scan()
-        position = Position(as_bytes(target, "target"), after=False)
-        bounds = self._bounds
-        if bounds.lower is not None and self._is_before(position, bounds.lower):
-            self._place(bounds.lower)
-        elif bounds.upper is not None and self._is_before(bounds.upper, position):
-            self._place(bounds.upper)
-        else:
-            self._place(position)
+        position = Position(self._prefix + as_bytes(target, "target"), after=False)
+        self._place(self._within_bounds(position))
 
     def seek_to_start(self) -> None:
         """Go to the lower end of the range, whatever the iterator's direction."""
@@ -126,44 +116,13 @@ class Iterator:
         self._open_scan()
         self._place(self._bounds.upper, at_end=True)
 
-    @property
-    def closed(self) -> bool:
-        """Whether the iterator, or its store, was closed."""
-        return self._store is None or self._store.view is None
+    def hide_prefix(self, prefix: bytes, /) -> None:
+        """Show keys without this prefix, which all keys of the range have; targets lack it too."""
+        self._prefix = prefix
+        self._as_it_is = self._as_it_is and not prefix
 
-    def close(self) -> None:
-        """Let go of everything.  Closing twice is harmless."""
-        store = self._store
-        if store is None:
-            return
-        self._store = None
-        self._scan = None
-        self._ahead = None
-        self._behind = None
-        self._window = []
-        store.live.release(self._sequence)
-
-    def __enter__(self) -> Iterator:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_store", None) is not None:  # not if the arguments were refused
-            self.close()
-
-    def _open_scan(self) -> Scan:
-        if self._scan is None:
-            raise ClosedError("the iterator is closed")
-        if self._store is None or self._store.view is None:
-            raise ClosedError("the database of this iterator is closed")
-        return self._scan
+    def _forget(self) -> None:
+        self._place(None)
 
     def _place(self, gap: Position | None, at_end: bool = False) -> None:
         """Put the gap at a position; None means the start of everything, or the end of it."""
@@ -228,24 +187,10 @@ class Iterator:
         self._behind = source
         return bool(pairs)
 
-    def _fetch(self, source: Iteration[list[Pair]]) -> list[Pair]:
-        """The next list that is not empty; [] at the end."""
-        try:
-            for pairs in source:
-                if pairs:
-                    return pairs
-        except OSError as error:
-            if self.closed:
-                raise ClosedError("the database of this iterator is closed") from error
-            raise_typed(error)
-        return []
-
     def _shape(self, pair: Pair) -> Any:
-        if self._include_key:
-            return pair if self._include_value else pair[0]
-        return pair[1] if self._include_value else None
-
-    def _is_before(self, a: Position, b: Position) -> bool:
-        assert self._store is not None
-        compared = self._store.order.compare(a.user_key, b.user_key)
-        return compared < 0 or (compared == 0 and not a.after and b.after)
+        if self._as_it_is:
+            return pair
+        if not self._include_key:
+            return pair[1] if self._include_value else None
+        key = pair[0][len(self._prefix) :]
+        return (key, pair[1]) if self._include_value else key

@@ -47,6 +47,10 @@ class MemTable:
         self._sorted: Any = SortedDict(self._order)
         self._pending: dict[bytes, Version] = {}
         self._merging = False
+        self._spellings: dict[int, bytes] = {}
+        """By rank: keys of older versions, where they have other bytes than the newest one's."""
+        self.log_number = 0
+        """Of the log that its writes are in."""
         self.usage = 0
         """Bytes as LevelDB's arena would count them: every write adds, none is taken back."""
 
@@ -165,6 +169,11 @@ class MemTable:
         The new one is in place before the old one goes: interrupted, it can be done again.
         """
         found = self._equal_key(key)
+        if found is not None and found != key:
+            older: Version | None = version[2]
+            while older is not None:
+                self._spellings.setdefault(older[0], found)
+                older = older[2]
         self._pending[key] = version
         if found is not None and found != key:
             self._merging = True
@@ -193,10 +202,12 @@ class MemTable:
             at = find(edge.user_key)
         keys = ordered.islice(at, at + count) if forward else ordered.islice(max(0, at - count), at)
         chunk: list[Entry] = []
+        spellings = self._spellings
         for key in keys:
             version = ordered[key]
             while version is not None:
-                chunk.append((key, version[0], version[1]))
+                spelling = spellings.get(version[0], key) if spellings else key
+                chunk.append((spelling, version[0], version[1]))
                 version = version[2]
         return chunk
 

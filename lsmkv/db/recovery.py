@@ -38,11 +38,10 @@ _COPY_CHUNK = 1024 * 1024
 
 
 class Recovered:
-    """What a store goes on with: a version set that has committed, a log, and its memtable."""
+    """What a store goes on with: a version set, and a memtable with what no table holds."""
 
-    def __init__(self, versions: VersionSet, wal: WriteAheadLog, memtable: MemTable) -> None:
+    def __init__(self, versions: VersionSet, memtable: MemTable) -> None:
         self.versions = versions
-        self.wal = wal
         self.memtable = memtable
 
 
@@ -76,7 +75,7 @@ class Recovery:
         self._expected: int | None = None  # the sequence that the next batch must start at
         self._doubt: tuple[int, LogDamage] | None = None  # log and damage not judged yet
 
-    def run(self) -> Recovered:
+    def run(self) -> tuple[Recovered, WriteAheadLog]:
         """Recover what is there, or begin a new store in a directory without CURRENT.
 
         Raises :class:`CorruptionError` (damage that loses more than a torn tail),
@@ -100,7 +99,8 @@ class Recovery:
         self._edit.log_number = wal.number
         self._edit.prev_log_number = 0
         self._versions.log_and_apply(self._edit)
-        return Recovered(self._versions, wal, self._memtable)
+        self._memtable.log_number = wal.number
+        return Recovered(self._versions, self._memtable), wal
 
     # MANIFEST
 
@@ -188,8 +188,12 @@ class Recovery:
             if numbers or self._manifest_torn:
                 path = f"{self._directory.path}/{name}"
                 raise CorruptionError("the log is missing, and writes with it", path)
-            self._info_log.warn(f"{name} is missing: writes that no table holds are lost")
+            self._report_missing_log(name)
         return numbers
+
+    def _report_missing_log(self, name: str) -> None:
+        """No log at all: that is how some tools leave a store, and nothing speaks of a loss."""
+        self._info_log.warn(f"{name} is missing: writes that no table holds are lost")
 
     def _replay(self, number: int) -> LogDamage | None:
         """Apply a log's batches.  Returns where writes are missing, if they are."""
@@ -231,10 +235,14 @@ class Recovery:
             path = f"{self._directory.path}/{logs[0]}"
         if self._options.paranoid_checks:
             raise CorruptionError(f"{gap.reason}, and writes are missing there", path, gap.offset)
+        self._set_logs_aside(gap, logs)
+
+    def _set_logs_aside(self, gap: LogDamage, logs: list[str]) -> None:
         self._set_aside = logs
         self._info_log.warn(
-            f"{path}: {gap.reason} at {gap.offset}, and writes are missing there. What was"
-            f" written before is kept; {', '.join(logs)} set aside in {LOST}/"
+            f"{self._directory.path}/{logs[0]}: {gap.reason} at {gap.offset}, and writes are"
+            f" missing there. What was written before is kept; {', '.join(logs)} set aside in"
+            f" {LOST}/"
         )
 
     def _judge_tail(self) -> None:
@@ -255,7 +263,11 @@ class Recovery:
         self._expected = last + 1
         self._versions.last_sequence = max(self._versions.last_sequence, last)
         if self._memtable.usage > self._options.write_buffer_size:
-            self._flush()
+            self._when_full()
+
+    def _when_full(self) -> None:
+        """A log larger than the write buffer gives several tables."""
+        self._flush()
 
     def _flush(self) -> None:
         """Turn the memtable into a table of level 0; the edit names it once all is done."""

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, TypeVar, Unpack, overload
+from typing import Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.iterator import Iterator, IteratorArguments
+from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.db.reader import Reader
 from lsmkv.errors import ClosedError
 
 T = TypeVar("T")
-
-
-class SnapshotSource(Protocol):
-    """What a snapshot reads from: the store's handle."""
-
-    def get_at(self, sequence: int, key: bytes, fill_cache: bool, /) -> bytes | None:
-        """The value that ``key`` had at ``sequence``."""
-        ...
-
-    def iterator_at(
-        self, sequence: int, /, **arguments: Unpack[IteratorArguments]
-    ) -> Iterator:
-        """An iterator over the store as it was at ``sequence``."""
-        ...
-
-    def release_at(self, sequence: int, /) -> None:
-        """The sequence is no longer looked at by its snapshot."""
-        ...
 
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
@@ -40,12 +24,17 @@ class Snapshot:
     Close it, or use it in a ``with`` block; forgetting it does the same.
     """
 
-    _db: SnapshotSource | None = None
+    _reader: Reader | None = None
 
-    def __init__(self, db: SnapshotSource, sequence: int) -> None:
-        """``sequence`` is registered already; the snapshot releases it."""
-        self._db = db
+    def __init__(self, reader: Reader, sequence: int, owner: object) -> None:
+        """Not called by users: ``db.snapshot()`` makes one.
+
+        ``sequence`` is registered already; the snapshot releases it, and keeps ``owner`` from being
+        collected.
+        """
+        self._reader = reader
         self._sequence = sequence
+        self._owner: object = owner
 
     @overload
     def get(
@@ -76,15 +65,29 @@ class Snapshot:
         fill_cache: bool = True,
     ) -> bytes | T | None:
         """As ``DB.get``, at the time of the snapshot."""
-        value = self._open().get_at(self._sequence, as_bytes(key, "key"), fill_cache)
+        value = self._open().get(as_bytes(key, "key"), self._sequence, fill_cache)
         return default if value is None else value
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """As ``DB.iterator``, at the time of the snapshot."""
-        return self._open().iterator_at(self._sequence, **arguments)
+        return self._open().iterator_at(self._sequence, self._owner, arguments)
 
     def __iter__(self) -> Iterator:
         return self.iterator()
+
+    def raw_iterator(
+        self,
+        *,
+        prefix: BytesLike | None = None,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> RawIterator:
+        """As ``DB.raw_iterator``, at the time of the snapshot."""
+        return self._open().raw_iterator_at(self._sequence, self._owner, prefix, fill_cache)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the key had a value at the time of the snapshot.  Costs what a get costs."""
+        return self._open().get(as_bytes(key, "key"), self._sequence, True) is not None
 
     @property
     def sequence(self) -> int:
@@ -94,16 +97,21 @@ class Snapshot:
     @property
     def closed(self) -> bool:
         """Whether :meth:`close` was called."""
-        return self._db is None
+        return self._reader is None
 
     def close(self) -> None:
         """Let go of the versions that the snapshot keeps.  Closing twice is harmless."""
-        db = self._db
-        if db is not None:
-            self._db = None
-            db.release_at(self._sequence)
+        reader = self._reader
+        if reader is not None:
+            self._reader = None
+            self._owner = None
+            reader.store.live.release(self._sequence)
 
-    def __enter__(self) -> Snapshot:
+    def release(self) -> None:
+        """LevelDB's name for :meth:`close`."""
+        self.close()
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -117,7 +125,7 @@ class Snapshot:
     def __del__(self) -> None:
         self.close()
 
-    def _open(self) -> SnapshotSource:
-        if self._db is None:
+    def _open(self) -> Reader:
+        if self._reader is None:
             raise ClosedError("the snapshot is closed")
-        return self._db
+        return self._reader

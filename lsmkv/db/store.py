@@ -13,7 +13,7 @@ from lsmkv.db.recovery import Recovered
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
-from lsmkv.errors import ClosedError
+from lsmkv.errors import ClosedError, ForkedError
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
 from lsmkv.options import Options
 from lsmkv.stats import Counters
@@ -51,14 +51,16 @@ class Store:
         recovered: Recovered,
         info_log: InfoLog,
         lock: threading.Lock,
+        counters: Counters | None = None,
     ) -> None:
+        """``counters`` to go on with, when one view of a store takes the place of another."""
         self.directory = directory
         self.options = options
         self.table_options = table_options
         """The options with internal comparator and filter policy: what tables are made with."""
         self.comparator = comparator
         self.order = KeyOrder(comparator.user_comparator)
-        self.counters = Counters()
+        self.counters = Counters() if counters is None else counters
         self.versions = recovered.versions
         self.info_log = info_log
         self.tables = TableCache(directory, table_options, self.counters)
@@ -72,18 +74,22 @@ class Store:
             recovered.memtable, None, self.versions.current
         )
         """None once the store is closed."""
-        self.log_number = recovered.wal.number
-        """Of the log that the current memtable's writes are in."""
         self.closing = False
+        self.forked = False
+        """Whether this is the copy of the store that a forked child got."""
 
-    def new_memtable(self) -> MemTable:
-        """An empty one, under this store's lock."""
-        return MemTable(self.comparator.user_comparator, self.lock)
+    def new_memtable(self, log_number: int) -> MemTable:
+        """An empty one for the writes in that log, under this store's lock."""
+        memtable = MemTable(self.comparator.user_comparator, self.lock)
+        memtable.log_number = log_number
+        return memtable
 
     def open_view(self) -> View:
         """The view; :class:`ClosedError` once the store is closed."""
         view = self.view
         if view is None:
+            if self.forked:
+                raise ForkedError("opened before a fork: open the store anew in this process")
             raise ClosedError("the database is closed")
         return view
 

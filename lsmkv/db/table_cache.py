@@ -45,6 +45,13 @@ class TableCache:
             self._tables.put(file.number, table, 1)
         return table
 
+    def share(self, other: TableCache, numbers: list[int]) -> None:
+        """Take over the tables of these numbers that ``other`` has open; it keeps them too."""
+        for number in numbers:
+            table = other._tables.get(number)
+            if table is not None:
+                self._tables.put(number, table, 1)
+
     def evict(self, number: int) -> None:
         """Let go of a table whose file is about to be removed."""
         self._tables.discard(number)

@@ -9,13 +9,29 @@ from typing import TypeVar, overload
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.db.reader import Reader
 from lsmkv.db.snapshot import Snapshot
-from lsmkv.errors import ClosedError
+from lsmkv.errors import ClosedError, ConflictError
 
 T = TypeVar("T")
 
 Commit = Callable[[WriteBatch, set[bytes], int, bool], None]
 """Applies a batch unless one of the keys was written after the sequence."""
+
+
+class ConflictCheck:
+    """Asked under the writers' lock: was any of these keys written after the sequence?"""
+
+    def __init__(self, reader: Reader, keys: set[bytes], sequence: int) -> None:
+        self._reader = reader
+        self._keys = keys
+        self._sequence = sequence
+
+    def raise_if_changed(self) -> None:
+        """Raise :class:`~lsmkv.errors.ConflictError` if so."""
+        for key in sorted(self._keys):
+            if self._reader.newest_sequence(key) > self._sequence:
+                raise ConflictError(f"{key!r} was written since the transaction began")
 
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB

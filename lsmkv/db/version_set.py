@@ -17,10 +17,11 @@ from lsmkv.db.log import LogWriter
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import Directory, WritableFile
-from lsmkv.errors import io_error, raise_typed
+from lsmkv.errors import Error, io_error, raise_typed
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS
 
+_LAST_FILE_NUMBER = (1 << 63) - 1
 _MANIFEST_GROWTH = 4
 _SMALLEST_ROLLOVER = 1024 * 1024
 
@@ -60,6 +61,8 @@ class VersionSet:
         """A number that no file ever had.  Any thread."""
         with self._numbers:
             number = self.next_file_number
+            if number >= _LAST_FILE_NUMBER:  # of a hostile directory: no name or MANIFEST takes it
+                raise Error("the store has used up its 2^63 file numbers")
             self.next_file_number += 1
         return number
 

@@ -13,6 +13,7 @@ from threading import Lock
 
 from lsmkv.db.background import Background
 from lsmkv.db.batch import Operation, encode_batch
+from lsmkv.db.checkpoint import CheckpointSource, hold_logs
 from lsmkv.db.filenames import log_name
 from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.db.store import Store, View
@@ -104,6 +105,14 @@ class Writer:
             self._settle()
             self._background.raise_error()
             self._sync_log()
+
+    def hold(self) -> CheckpointSource:
+        """What a checkpoint is made of, between two writes."""
+        with self._lock:
+            self._settle()
+            return hold_logs(
+                self._store, self._store.open_view(), self._wal.number, self._wal.end
+            )
 
     def rotate(self) -> None:
         """Let the memtable, if anything is in it, become immutable, and wait until it is a table.
@@ -333,8 +342,7 @@ class Writer:
             view = store.open_view()
             old = self._wal
             self._wal = wal
-            store.log_number = number
-            store.view = View(store.new_memtable(), view.memtable, view.version)
+            store.view = View(store.new_memtable(number), view.memtable, view.version)
             self._background.schedule()
         old.close()
 

@@ -124,6 +124,13 @@ class Directory(_Closeable):
         """Remove a file."""
 
     @abstractmethod
+    def link(self, name: str, target: Directory) -> None:
+        """Make a regular file appear in another directory too, under the same name.
+
+        ``OSError`` where that cannot be done (another file system, say), and ``FileExistsError``.
+        """
+
+    @abstractmethod
     def sync(self) -> None:
         """Make creations, renames and removals durable."""
 
@@ -159,6 +166,10 @@ class Env(ABC):
     @abstractmethod
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory."""
+
+    @abstractmethod
+    def rename_directory(self, old: str, new: str) -> None:
+        """Give a directory another path beside its own, durably; ``FileExistsError`` if taken."""
 
 
 def check_name(name: str) -> str:

@@ -49,7 +49,9 @@ CALLS = frozenset(
         "truncate",
         "sync",
         "rename",
+        "rename_directory",
         "remove",
+        "link",
         "dir_sync",
         "lock",
     }
@@ -313,6 +315,11 @@ class FaultyEnv(Env):
             self._call("remove_directory", path)
             self._memory.remove_directory(path)
 
+    def rename_directory(self, old: str, new: str) -> None:
+        with self._mutex:
+            self._call("rename_directory", old)
+            self._memory.rename_directory(old, new)
+
     def _call(self, call: str, path: str) -> None:
         """Count a call, and raise if it is to fail."""
         fault = self._strike(call)
@@ -378,6 +385,12 @@ class _FaultyDirectory(Directory):
         with self._mutex:
             self._call("remove", name)
             self._inner.remove(name)
+
+    def link(self, name: str, target: Directory) -> None:
+        with self._mutex:
+            self._call("link", name)
+            inner = target._inner if isinstance(target, _FaultyDirectory) else target
+            self._inner.link(name, inner)
 
     def sync(self) -> None:
         with self._mutex:

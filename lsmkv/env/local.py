@@ -207,6 +207,15 @@ class LocalDirectory(_Descriptor, Directory):
         with _naming(self._path_of(name)):
             os.unlink(name, dir_fd=self._fd)
 
+    def link(self, name: str, target: Directory) -> None:
+        path = self._path_of(name)
+        if not isinstance(target, LocalDirectory):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+        with _naming(path, target._path_of(name)):
+            os.link(
+                name, name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False
+            )
+
     def sync(self) -> None:
         with _naming(self.path):
             _sync(self._fd, os.fsync)
@@ -331,6 +340,18 @@ class LocalEnv(Env):
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory; ``OSError`` with ``ENOTEMPTY`` if it is not."""
         os.rmdir(path)
+
+    def rename_directory(self, old: str, new: str) -> None:
+        """Rename, and fsync the directory that holds both names.
+
+        A ``new`` that someone makes between the look and the rename is replaced only if it is an
+        empty directory: the system refuses the rest.
+        """
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+        os.rename(old, new)
+        with self.open_directory(os.path.dirname(os.path.abspath(new))) as parent:
+            parent.sync()
 
 
 @contextmanager

@@ -214,6 +214,17 @@ class MemoryDirectory(_Handle, Directory):
             self._file(name)
             self._folder.unlink(name)
 
+    def link(self, name: str, target: Directory) -> None:
+        check_name(name)
+        if not isinstance(target, MemoryDirectory) or target._mutex is not self._mutex:
+            raise _error(errno.EXDEV, self._path_of(name))
+        with self._mutex:
+            target._check_open()
+            file = self._file(name)
+            if name in target._folder.entries:
+                raise _error(errno.EEXIST, target._path_of(name))
+            target._folder.link(name, file)
+
     def sync(self) -> None:
         with self._mutex:
             self._check_open()
@@ -296,6 +307,21 @@ class MemoryEnv(Env):
                 raise _error(errno.ENOTEMPTY, path)
             folder.removed = True
             parent.unlink(parts[-1])
+
+    def rename_directory(self, old: str, new: str) -> None:
+        """Give a directory another name in the directory that holds it."""
+        parts, target = _parts(old), _parts(new)
+        with self.mutex:
+            if not parts or not target or parts[:-1] != target[:-1]:
+                raise _error(errno.EXDEV, new)
+            parent = self._root
+            for name in parts[:-1]:
+                parent = _step(parent, name, old, False)
+            _step(parent, parts[-1], old, False)
+            if target[-1] in parent.entries:
+                raise _error(errno.EEXIST, new)
+            parent.move(parts[-1], target[-1])
+            parent.sync()
 
 
 def _error(code: int, path: str) -> OSError:

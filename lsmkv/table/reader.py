@@ -259,16 +259,18 @@ class Table:
         found = [reader.filter_for(offset) for reader in self._filters]
         return [data for data in found if data is not None]
 
-    def check(self) -> None:
-        """Read every block and assert the invariants; O(size of the file).
+    def check(self) -> tuple[bytes, bytes]:
+        """Read every block and assert the invariants; first and last key.  O(size of the file).
 
         Keys rise strictly, and each index key lies at or after the last key of its block and
         before the first key of the next.  Raises :class:`CorruptionError`.
         """
         counters = ReadCounters()
+        first = b""
         last: bytes | None = None
         for number in range(len(self._handles)):
-            keys, _ = self._entries(number, counters, fill_cache=False)
+            # Past the cache: it is the file that is checked.
+            keys, _ = self._decode(self._read(number, counters), number)
             offset = self._handles[number].offset
             if not keys:
                 raise CorruptionError("an empty data block", self.path, offset)
@@ -278,8 +280,11 @@ class Table:
                 if last is not None and self._compare(last, key) >= 0:
                     raise CorruptionError("keys out of order", self.path, offset)
                 last = key
+            if number == 0:
+                first = keys[0]
             if last is not None and self._compare(last, self._index_keys[number]) > 0:
                 raise CorruptionError("a block runs past its index key", self.path, offset)
+        return first, last or b""
 
     # Opening
 
@@ -394,19 +399,27 @@ class Table:
             if cached is not None:
                 counters.block_cache_hits += 1
                 return FROM_CACHE, cached
+        block = self._read(number, counters)
+        if cache is not None and fill_cache:
+            cache.put(cache_key, block, len(block))
+        return FROM_FILE, block
+
+    def _read(self, number: int, counters: ReadCounters) -> Block:
+        """Data block ``number``, from the file."""
+        handle = self._handles[number]
         contents = read_block(self._file, handle, self._max_block_bytes)
         counters.blocks_read += 1
         counters.bytes_read += handle.size + BLOCK_TRAILER_SIZE
         try:
-            block = Block(contents, self._max_block_bytes)
+            return Block(contents, self._max_block_bytes)
         except CorruptionError as error:
             raise self._damaged(error, number) from None
-        if cache is not None and fill_cache:
-            cache.put(cache_key, block, len(contents))
-        return FROM_FILE, block
 
     def _entries(self, number: int, counters: ReadCounters, fill_cache: bool) -> Entries:
         _, block = self._find(number, counters, fill_cache)
+        return self._decode(block, number)
+
+    def _decode(self, block: Block, number: int) -> Entries:
         try:
             return block.entries()
         except CorruptionError as error:

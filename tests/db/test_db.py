@@ -364,6 +364,26 @@ def test_a_deletion_stays_while_an_older_value_lies_deeper(db: DB) -> None:
     assert [key for key, _ in db] == [b"a", b"z"]
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "compacted"),
+    [(b"am", b"kz", (b"x", b"z")), (b"kz", b"am", (b"a", b"b"))],
+)
+def test_a_newer_version_does_not_go_down_before_an_older_one(
+    db: DB, older: bytes, newer: bytes, compacted: tuple[bytes, bytes]
+) -> None:
+    """Of two tables of level 0 the newer one alone is in the range, but they share a key."""
+    for _ in range(2):  # on levels 2 and 1, so that the next one stays on level 0
+        db.put(older[:1] if older < newer else older[1:], b"")
+        db.flush()
+    for letters, value in ((older, b"old"), (newer, b"new")):
+        fill(db, {b"l": value} | {bytes([c]): value for c in letters})
+        db.flush()
+    assert files_at(db)[:3] == [2, 1, 1]
+    db.compact_range(*compacted)
+    assert db.get(b"l") == b"new"
+    assert dict(db)[b"l"] == b"new"
+
+
 # Iterators over files that compaction replaces
 
 
@@ -1627,6 +1647,9 @@ def test_interface_of_directories_is_all_that_the_store_uses() -> None:
 
         def remove_directory(self, path: str) -> None:
             self.inner.remove_directory(path)
+
+        def rename_directory(self, old: str, new: str) -> None:
+            self.inner.rename_directory(old, new)
 
     with DB("somewhere", create_if_missing=True, env=Strict(), **TINY) as db:
         fill(db)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from lsmkv.db.live import LiveSequences
 
 
-
 def test_nothing_is_live_at_first() -> None:
     live = LiveSequences()
     assert live.newest() == -1
@@ -48,7 +47,8 @@ def test_against_a_plain_list(data: st.DataObject) -> None:
     live = LiveSequences()
     model: list[int] = []
     for _ in range(data.draw(st.integers(0, 40))):
-        if model and data.draw(st.booleans()):
+        leave = data.draw(st.booleans())
+        if model and leave:
             sequence = data.draw(st.sampled_from(model))
             model.remove(sequence)
             live.release(sequence)

@@ -244,6 +244,13 @@ def test_an_older_version_is_seen_under_any_spelling() -> None:
     assert old is not None
     assert old[1] == b"vKey"
     assert len(table) == 1
+    table.add(3, [(b"keY", None)], 2)
+    for scanned in (entries(table), entries_back(table)):
+        assert scanned == [  # and a scan shows the one that it was written under
+            (b"keY", rank_of(3, KIND_DELETION), b""),
+            (b"KEY", rank_of(2, KIND_VALUE), b"new"),
+            (b"Key", rank_of(1, KIND_VALUE), b"vKey"),
+        ]
 
 
 # Scans
@@ -362,7 +369,7 @@ def test_an_interrupted_merge_loses_nothing(already: int) -> None:
         n += 1
         countdown = -1
         # The bytewise order, in a guise that lets it be interrupted.
-        comparator = Interruptible(compare)
+        comparator = CallableComparator(compare, "test.Interruptible")
         table = filled(*old, comparator=comparator)
         assert len(table) == already
         table.add(already + 1, [(name, b"new") for name in new], -1)
@@ -380,11 +387,46 @@ def test_an_interrupted_merge_loses_nothing(already: int) -> None:
     assert n > 5
 
 
-class Interruptible(CallableComparator):
-    """Sorts by a function whatever it does."""
+def test_an_interrupted_write_can_be_done_again() -> None:
+    """Where different bytes compare equal, a key takes another one's place: not in one step."""
+    countdown = -1
 
-    def __init__(self, compare: object) -> None:
-        super().__init__(compare, "test.Interruptible")  # type: ignore[arg-type]
+    def compare(a: bytes, b: bytes) -> int:
+        nonlocal countdown
+        countdown -= 1
+        if countdown == 0:
+            raise KeyboardInterrupt
+        return fold(a, b)
+
+    batch: list[Operation] = [(b"KEY", b"2"), (b"new", b"3"), (b"B", None), (b"keY", b"5")]
+    n = 0
+    interrupted = True
+    while interrupted:
+        n += 1
+        countdown = -1
+        comparator = CallableComparator(compare, "test.Interruptible")
+        table = filled(b"a", b"b", b"key", b"z", comparator=comparator)
+        assert len(table) == 4
+        countdown = n
+        try:
+            table.add(5, batch, 4)
+            interrupted = False
+        except KeyboardInterrupt:
+            countdown = -1
+            table.add(5, batch, 4)
+        countdown = -1
+        assert entries(table) == [
+            (b"a", rank_of(1, KIND_VALUE), b"va"),
+            (b"B", rank_of(7, KIND_DELETION), b""),
+            (b"b", rank_of(2, KIND_VALUE), b"vb"),
+            (b"keY", rank_of(8, KIND_VALUE), b"5"),
+            (b"key", rank_of(3, KIND_VALUE), b"vkey"),
+            (b"new", rank_of(6, KIND_VALUE), b"3"),
+            (b"z", rank_of(4, KIND_VALUE), b"vz"),
+        ], n
+        assert len(table) == 5
+        table.check()
+    assert n > 10
 
 
 # Memory, as LevelDB counts it

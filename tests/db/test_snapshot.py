@@ -3,59 +3,57 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+import weakref
+from collections.abc import Iterator
 
 import pytest
 
-from lsmkv.db.snapshot import Snapshot
+from lsmkv import DB
 from lsmkv.errors import ClosedError
 
 
-class Source:
-    """Stands in for a store's handle."""
-
-    def __init__(self) -> None:
-        self.released: list[int] = []
-        self.asked: list[tuple[Any, ...]] = []
-
-    def get_at(
-        self, sequence: int, key: bytes, default: bytes | None, fill_cache: bool, /
-    ) -> bytes | None:
-        self.asked.append((sequence, key, default, fill_cache))
-        return default
-
-    def iterator_at(self, sequence: int, /, **arguments: Any) -> Any:
-        self.asked.append((sequence, arguments))
-        return iter([b"entry"])
-
-    def release_at(self, sequence: int, /) -> None:
-        self.released.append(sequence)
+@pytest.fixture
+def db() -> Iterator[DB]:
+    with DB(":memory:") as db:
+        db.put(b"a", b"1")
+        db.put(b"b", b"2")
+        yield db
 
 
-def test_a_snapshot_asks_at_its_sequence() -> None:
-    source = Source()
-    snapshot = Snapshot(source, 42)
-    assert snapshot.get(b"k") is None
-    assert snapshot.get(b"k", b"d", verify_checksums=False, fill_cache=False) == b"d"
-    assert list(snapshot.iterator(prefix=b"p", reverse=True)) == [b"entry"]
-    assert list(snapshot) == [b"entry"]
-    assert source.asked == [
-        (42, b"k", None, True),
-        (42, b"k", b"d", False),
-        (42, {"prefix": b"p", "reverse": True}),
-        (42, {}),
-    ]
-    assert source.released == []
+def live(db: DB) -> int:
+    """How many sequences are held live."""
+    assert db._store is not None
+    return len(db._store.live)
 
 
-def test_closing_releases_once() -> None:
-    source = Source()
-    snapshot = Snapshot(source, 42)
+def test_a_snapshot_asks_at_its_sequence(db: DB) -> None:
+    snapshot = db.snapshot()
+    assert snapshot.sequence == 2
+    db.put(b"a", b"new")
+    db.delete(b"b")
+    db.put(b"c", b"3")
+    assert snapshot.get(b"a") == b"1"
+    assert snapshot.get(b"b", verify_checksums=False, fill_cache=False) == b"2"
+    assert snapshot.get(b"c") is None
+    assert snapshot.get(b"c", b"d") == b"d"
+    with pytest.raises(TypeError):
+        snapshot.get("a")  # type: ignore[call-overload]
+    assert list(snapshot.iterator(prefix=b"b", reverse=True)) == [(b"b", b"2")]
+    assert list(snapshot) == [(b"a", b"1"), (b"b", b"2")]
+    db.compact_range()
+    assert list(snapshot) == [(b"a", b"1"), (b"b", b"2")]
+    assert list(db) == [(b"a", b"new"), (b"c", b"3")]
+
+
+def test_closing_releases_once(db: DB) -> None:
+    other = db.snapshot()
+    snapshot = db.snapshot()
+    assert live(db) == 2
     assert not snapshot.closed
     snapshot.close()
     snapshot.close()
     assert snapshot.closed
-    assert source.released == [42]
+    assert live(db) == 1
     with pytest.raises(ClosedError):
         snapshot.get(b"k")
     with pytest.raises(ClosedError):
@@ -64,20 +62,41 @@ def test_closing_releases_once() -> None:
         iter(snapshot)
     del snapshot
     gc.collect()
-    assert source.released == [42]
-    assert source.asked == []
+    assert live(db) == 1
+    assert other.get(b"a") == b"1"
 
 
-def test_a_block_closes() -> None:
-    source = Source()
-    with Snapshot(source, 7) as snapshot:
-        assert snapshot.get(b"k", b"d") == b"d"
-        assert source.released == []
-    assert source.released == [7]
+def test_a_block_closes(db: DB) -> None:
+    with db.snapshot() as snapshot:
+        assert snapshot.get(b"a") == b"1"
+        assert live(db) == 1
+    assert snapshot.closed
+    assert live(db) == 0
 
 
-def test_forgetting_closes() -> None:
-    source = Source()
-    Snapshot(source, 7)
+def test_forgetting_closes(db: DB) -> None:
+    snapshot = db.snapshot()
+    gone = weakref.ref(snapshot)
+    assert live(db) == 1
+    del snapshot
     gc.collect()
-    assert source.released == [7]
+    assert gone() is None
+    assert live(db) == 0
+
+
+def test_a_snapshot_keeps_its_store_open() -> None:
+    snapshot = DB(":memory:").snapshot()
+    gc.collect()
+    assert snapshot.get(b"a") is None
+    kept = [snapshot]
+    del snapshot
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        kept.clear()
+
+
+def test_a_closed_store_closes_its_snapshots() -> None:
+    with DB(":memory:") as db:
+        snapshot = db.snapshot()
+    with pytest.raises(ClosedError):
+        snapshot.get(b"a")
+    snapshot.close()

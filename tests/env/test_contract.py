@@ -182,6 +182,36 @@ def test_rename_replaces(directory: Directory) -> None:
         directory.rename("y", "d")
 
 
+def test_a_link_is_a_second_name(env: Env, base: str, directory: Directory) -> None:
+    put(directory, "x", b"1")
+    with env.open_directory(os.path.join(base, "other"), create=True) as other:
+        directory.link("x", other)
+        assert get(other, "x") == b"1"
+        with pytest.raises(FileExistsError):
+            directory.link("x", other)
+        with pytest.raises(FileNotFoundError):
+            directory.link("missing", other)
+        directory.remove("x")
+        assert get(other, "x") == b"1"
+        assert directory.names() == []
+
+
+def test_rename_directory(env: Env, base: str, directory: Directory) -> None:
+    old, new, taken = (os.path.join(base, name) for name in ("store", "new", "taken"))
+    put(directory, "x", b"1")
+    env.open_directory(taken, create=True).close()
+    with pytest.raises(FileExistsError):
+        env.rename_directory(old, taken)
+    env.rename_directory(old, new)
+    with env.open_directory(new) as moved:
+        assert get(moved, "x") == b"1"
+    assert get(directory, "x") == b"1"  # a handle stays with its directory
+    with pytest.raises(FileNotFoundError):
+        env.open_directory(old)
+    with pytest.raises(FileNotFoundError):
+        env.rename_directory(old, new + "er")
+
+
 def test_a_closed_directory_is_closed(directory: Directory) -> None:
     put(directory, "x", b"")
     directory.close()

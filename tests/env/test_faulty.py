@@ -262,10 +262,13 @@ def run(env: Env) -> None:
         assert directory.exists("y")
         with directory.open("y") as reader:
             assert reader.read(0, directory.size("y")) == b"012345678"
+        with directory.subdirectory("d", create=True) as other:
+            directory.link("y", other)
+            other.remove("y")
         directory.remove("y")
-        directory.subdirectory("d", create=True).close()
         directory.names()
-    env.remove_directory("/s/d")
+    env.rename_directory("/s/d", "/s/e")
+    env.remove_directory("/s/e")
 
 
 def test_every_call_is_counted_and_can_fail() -> None:

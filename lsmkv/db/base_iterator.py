@@ -1,0 +1,117 @@
+"""What the two kinds of iterators share: a scan of a store as it was, held until it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as Iteration
+from types import TracebackType
+from typing import Self
+
+from mypy_extensions import mypyc_attr
+
+from lsmkv.db.merge import Pair, Position
+from lsmkv.db.scan import Bounds, Scan
+from lsmkv.db.store import Store, View
+from lsmkv.errors import ClosedError, raise_typed
+
+
+@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+class BaseIterator:
+    """Holds a view of a store, and the sequence that keeps it readable, until it is closed.
+
+    What it stands on, and how it moves, is the business of
+    :class:`~lsmkv.db.iterator.Iterator` and :class:`~lsmkv.db.raw_iterator.RawIterator`.
+    """
+
+    _store: Store | None = None  # until there is something to release
+    _prefix: bytes = b""  # of every key, and not shown
+
+    def __init__(
+        self,
+        store: Store,
+        view: View,
+        sequence: int,
+        owner: object,
+        bounds: Bounds,
+        fill_cache: bool,
+    ) -> None:
+        """The sequence was registered for this iterator, which releases it.
+
+        ``owner``, the handle that was asked for it, is kept from being collected till then.
+        """
+        self._store = store
+        self._owner: object = owner
+        self._sequence = sequence
+        self._bounds = bounds
+        self._scan: Scan | None = Scan(store, view, sequence, bounds, fill_cache)
+        store.counters.iterators += 1
+
+    @property
+    def closed(self) -> bool:
+        """Whether the iterator, or its store, was closed."""
+        return self._store is None or self._store.view is None
+
+    def close(self) -> None:
+        """Let go of everything.  Closing twice is harmless."""
+        store = self._store
+        if store is None:
+            return
+        self._store = None
+        self._scan = None
+        self._forget()
+        store.live.release(self._sequence)
+        self._owner = None
+
+    def hide_prefix(self, prefix: bytes, /) -> None:
+        """Show keys without this prefix, which all keys of the range have; targets lack it too."""
+        self._prefix = prefix
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_store", None) is not None:  # not if the arguments were refused
+            self.close()
+
+    def _forget(self) -> None:
+        """Drop what was read: a subclass says what that is."""
+
+    def _open_scan(self) -> Scan:
+        if self._scan is None:
+            raise ClosedError("the iterator is closed")
+        if self._store is None or self._store.view is None:
+            raise ClosedError("the database of this iterator is closed")
+        return self._scan
+
+    def _fetch(self, source: Iteration[list[Pair]]) -> list[Pair]:
+        """The next list that is not empty; [] at the end."""
+        try:
+            for pairs in source:
+                if pairs:
+                    return pairs
+        except OSError as error:
+            if self.closed:
+                raise ClosedError("the database of this iterator is closed") from error
+            raise_typed(error)
+        return []
+
+    def _within_bounds(self, position: Position) -> Position:
+        """The position itself, or the end of the range that it lies beyond."""
+        bounds = self._bounds
+        if bounds.lower is not None and self._is_before(position, bounds.lower):
+            return bounds.lower
+        if bounds.upper is not None and self._is_before(bounds.upper, position):
+            return bounds.upper
+        return position
+
+    def _is_before(self, a: Position, b: Position) -> bool:
+        assert self._store is not None
+        compared = self._store.order.compare(a.user_key, b.user_key)
+        return compared < 0 or (compared == 0 and not a.after and b.after)

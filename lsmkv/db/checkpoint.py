@@ -1,0 +1,157 @@
+"""A checkpoint: a second store that holds what the first one holds now, at little cost.
+
+Tables are never changed, so they are hard-linked, not copied; logs are copied up to a boundary
+between two batches.  The new directory is built under a temporary name beside the target and
+renamed once all of it is durable: a target that exists is a whole store.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+
+from lsmkv.db.filenames import (
+    CURRENT,
+    FileType,
+    log_name,
+    manifest_name,
+    old_table_name,
+    parse_filename,
+    set_current,
+    table_name,
+)
+from lsmkv.db.log import LogWriter
+from lsmkv.db.store import Store, View
+from lsmkv.db.version_edit import VersionEdit
+from lsmkv.env.base import Directory, Env, RandomAccessFile
+from lsmkv.stats import NUM_LEVELS
+
+Progress = Callable[[int, int, str], None]
+"""Called with what is done, how much there is, and the phase."""
+
+_COPY_CHUNK = 1024 * 1024
+
+
+class CheckpointSource:
+    """What a checkpoint is made of, held together at one moment between two writes."""
+
+    def __init__(
+        self, view: View, last_sequence: int, logs: list[tuple[int, RandomAccessFile, int]]
+    ) -> None:
+        self.view = view
+        """Holding it keeps its tables from being removed."""
+        self.last_sequence = last_sequence
+        self.logs = logs
+        """Number, file and length to copy; a file that is open can be removed without harm."""
+
+    def close(self) -> None:
+        """Let go of the logs."""
+        for _, file, _ in self.logs:
+            file.close()
+
+
+def hold_logs(store: Store, view: View, newest: int, newest_end: int) -> CheckpointSource:
+    """Open the logs whose writes are in the view's memtables.  Caller holds the writers' lock.
+
+    ``newest`` is the number of the log that is being written, ``newest_end`` its last boundary.
+    """
+    oldest = view.memtable.log_number
+    if view.immutable is not None:
+        oldest = min(oldest, view.immutable.log_number)
+    source = CheckpointSource(view, store.versions.last_sequence, [])
+    try:
+        for name in sorted(store.directory.names()):
+            parsed = parse_filename(name)
+            if parsed is None or parsed[1] is not FileType.LOG:
+                continue
+            if oldest <= parsed[0] <= newest:
+                file = store.directory.open(name)
+                end = newest_end if parsed[0] == newest else file.size
+                source.logs.append((parsed[0], file, end))
+    except BaseException:
+        source.close()
+        raise
+    source.logs.sort(key=lambda log: log[0])
+    return source
+
+
+def write_checkpoint(
+    store: Store, env: Env, source: CheckpointSource, path: str, progress: Progress | None
+) -> None:
+    """Build the store ``path``, which must not exist, from ``source``."""
+    target = os.path.normpath(path)
+    staging = f"{target}.checkpoint-{os.getpid()}"
+    with env.open_directory(os.path.dirname(target) or ".") as parent:
+        if parent.exists(os.path.basename(target)):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        if parent.exists(os.path.basename(staging)):
+            _remove(env, staging)  # of a process of this number that died
+    try:
+        with env.open_directory(staging, create=True) as directory:
+            _link_tables(store, source, directory, progress)
+            for number, file, end in source.logs:
+                _copy(file, directory, log_name(number), end)
+            manifest = store.versions.next_file_number
+            _write_manifest(store, source, directory, manifest)
+            directory.sync()
+            set_current(directory, manifest)
+        env.rename_directory(staging, target)
+    except BaseException:
+        _remove(env, staging)
+        raise
+
+
+def _link_tables(
+    store: Store, source: CheckpointSource, directory: Directory, progress: Progress | None
+) -> None:
+    numbers = sorted(source.view.version.numbers)
+    for done, number in enumerate(numbers):
+        name = table_name(number)
+        if not store.directory.exists(name):
+            name = old_table_name(number)
+        try:
+            store.directory.link(name, directory)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
+                raise
+            with store.directory.open(name) as file:  # another file system, or one without links
+                _copy(file, directory, name, file.size)
+        if progress is not None:
+            progress(done + 1, len(numbers), "tables")
+
+
+def _copy(file: RandomAccessFile, directory: Directory, name: str, end: int) -> None:
+    with directory.create(name) as target:
+        for offset in range(0, end, _COPY_CHUNK):
+            target.append(file.read(offset, min(_COPY_CHUNK, end - offset)))
+        target.sync()
+
+
+def _write_manifest(
+    store: Store, source: CheckpointSource, directory: Directory, number: int
+) -> None:
+    edit = VersionEdit()
+    edit.comparator = store.comparator.user_comparator.name
+    edit.log_number = min(log[0] for log in source.logs)
+    edit.prev_log_number = 0
+    edit.next_file_number = number + 1
+    edit.last_sequence = source.last_sequence
+    for level in range(NUM_LEVELS):
+        for file in source.view.version.levels[level]:
+            edit.add_file(level, file)
+    with directory.create(manifest_name(number)) as target:
+        LogWriter(target).add_record(edit.encode())
+        target.sync()
+
+
+def _remove(env: Env, path: str) -> None:
+    """Take away a checkpoint that was not finished; what cannot be removed is left."""
+    try:
+        with env.open_directory(path) as directory:
+            for name in directory.names():
+                if parse_filename(name) is not None or name == CURRENT:
+                    directory.remove(name)
+        env.remove_directory(path)
+    except OSError:
+        pass

@@ -1,0 +1,163 @@
+"""Reading a store: one key, many keys, or a range, now or at a sequence that is held live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Unpack
+
+from lsmkv.db.background import Background
+from lsmkv.db.batch import BytesLike
+from lsmkv.db.explain import Explainer, Explanation
+from lsmkv.db.iterator import Iterator, IteratorArguments
+from lsmkv.db.keys import MAX_SEQUENCE, is_value, oldest_rank_hidden, sequence_of, unpack
+from lsmkv.db.lookup import TableLookup
+from lsmkv.db.memtable import Version
+from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.db.store import Store, View
+from lsmkv.errors import raise_typed
+from lsmkv.table.reader import SharedBlocks
+
+
+class Reader:
+    """All reads of one store.  Any thread may call any method; none takes the writers' lock."""
+
+    def __init__(self, store: Store, background: Background | None) -> None:
+        """``background`` is told when lookups make a compaction due; a read-only store has none."""
+        self.store = store
+        self._background = background
+
+    def get(
+        self, key: bytes, sequence: int, fill_cache: bool, shared: SharedBlocks | None = None
+    ) -> bytes | None:
+        """The value of ``key`` at ``sequence``: memtable, immutable memtable, then the tables."""
+        store = self.store
+        view = store.open_view()
+        store.counters.gets += 1
+        version = self._in_memory(view, key, sequence)
+        if version is not None:
+            store.counters.gets_from_memory += 1
+            value = version[1] if is_value(version[0]) else None
+        else:
+            lookup = TableLookup(store, view.version, fill_cache, shared)
+            try:
+                _, value = lookup.find(key, sequence)
+            except OSError as error:
+                store.open_view()  # closed meanwhile: that is the error then
+                raise_typed(error)
+            if lookup.compaction_due and self._background is not None:
+                self._schedule(self._background)
+        if value is not None:
+            store.counters.gets_found += 1
+        return value
+
+    def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
+        """The values of these keys, all at one moment, looked up in the order of the store."""
+        store = self.store
+        _, sequence = store.pin()
+        shared: SharedBlocks = {}
+        try:
+            return {
+                key: self.get(key, sequence, fill_cache, shared)
+                for key in sorted(set(keys), key=store.order.of)
+            }
+        finally:
+            store.live.release(sequence)
+
+    def may_contain(self, key: bytes) -> bool:
+        """False only if ``key`` is not there now; no data block is read."""
+        view = self.store.open_view()
+        version = self._in_memory(view, key, MAX_SEQUENCE)
+        if version is not None:
+            return is_value(version[0])
+        try:
+            return TableLookup(self.store, view.version, False).may_contain(key)
+        except OSError as error:
+            self.store.open_view()  # closed meanwhile: that is the error then
+            raise_typed(error)
+
+    def explain(self, key: bytes) -> Explanation:
+        """How a Get of ``key`` goes."""
+        try:
+            return Explainer(self.store).explain(key)
+        except OSError as error:
+            self.store.open_view()  # closed meanwhile: that is the error then
+            raise_typed(error)
+
+    def newest_sequence(self, key: bytes) -> int:
+        """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
+        view = self.store.open_view()
+        version = self._in_memory(view, key, MAX_SEQUENCE)
+        if version is not None:
+            return sequence_of(version[0])
+        lookup = TableLookup(self.store, view.version, True)
+        lookup.find(key, MAX_SEQUENCE)
+        return 0 if lookup.found is None else unpack(lookup.found)[1]
+
+    def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:
+        """An iterator over the store as it is now.  It keeps ``owner`` from being collected."""
+        view, sequence = self.store.pin()
+        return self._iterator(view, sequence, owner, **arguments)
+
+    def iterator_at(
+        self, sequence: int, owner: object, arguments: IteratorArguments
+    ) -> Iterator:
+        """An iterator over the store as it was at ``sequence``, which the caller holds live."""
+        return self._iterator(self._view_at(sequence), sequence, owner, **arguments)
+
+    def _iterator(
+        self, view: View, sequence: int, owner: object, **arguments: Unpack[IteratorArguments]
+    ) -> Iterator:
+        """The sequence is registered; it becomes the iterator's to release."""
+        try:
+            return Iterator(self.store, view, sequence, owner, **arguments)
+        except BaseException:
+            self.store.live.release(sequence)
+            raise
+
+    def raw_iterator(
+        self, owner: object, prefix: BytesLike | None, fill_cache: bool
+    ) -> RawIterator:
+        """A raw iterator over the store as it is now."""
+        view, sequence = self.store.pin()
+        return self._raw_iterator(view, sequence, owner, prefix, fill_cache)
+
+    def raw_iterator_at(
+        self, sequence: int, owner: object, prefix: BytesLike | None, fill_cache: bool
+    ) -> RawIterator:
+        """A raw iterator over the store as it was at ``sequence``, which the caller holds live."""
+        return self._raw_iterator(
+            self._view_at(sequence), sequence, owner, prefix, fill_cache
+        )
+
+    def _raw_iterator(
+        self, view: View, sequence: int, owner: object, prefix: BytesLike | None, fill_cache: bool
+    ) -> RawIterator:
+        """The sequence is registered; it becomes the iterator's to release."""
+        try:
+            return RawIterator(
+                self.store, view, sequence, owner, prefix=prefix, fill_cache=fill_cache
+            )
+        except BaseException:
+            self.store.live.release(sequence)
+            raise
+
+    def _view_at(self, sequence: int) -> View:
+        """The view, and ``sequence`` registered once more."""
+        store = self.store
+        with store.lock:
+            view = store.open_view()
+            store.live.register(sequence)
+        return view
+
+    def _in_memory(self, view: View, key: bytes, sequence: int) -> Version | None:
+        """The newest version at ``sequence`` that a memtable holds."""
+        hidden = oldest_rank_hidden(sequence)
+        version = view.memtable.get(key, hidden)
+        if version is None and view.immutable is not None:
+            version = view.immutable.get(key, hidden)
+        return version
+
+    def _schedule(self, background: Background) -> None:
+        if self.store.options.seek_compaction:
+            with self.store.lock:
+                background.schedule()

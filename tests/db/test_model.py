@@ -1,0 +1,472 @@
+"""The store against a dict: any operations in any order, and many threads at once."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from lsmkv import DB, MemoryEnv, Snapshot, WriteBatch
+from lsmkv import Iterator as StoreIterator
+
+# Few keys, so that they meet each other; some that sort at the edges; some that share prefixes.
+KEYS = [b"", b"\0", b"\xff", b"\xff\xff", b"a", b"a\0", b"a\xff"]
+KEYS += [b"k%02d" % n for n in range(23)]
+keys_ = st.sampled_from(KEYS)
+values_ = st.one_of(
+    st.binary(max_size=8),
+    st.builds(lambda byte, size: bytes([byte]) * size, st.integers(0, 255), st.integers(0, 700)),
+)
+bounds_ = st.one_of(st.none(), keys_)
+options_ = st.fixed_dictionaries(
+    {
+        "write_buffer_size": st.sampled_from([1024, 3000, 1 << 20]),
+        "max_file_size": st.sampled_from([1024, 1500, 1 << 20]),
+        "block_size": st.sampled_from([64, 256, 4096]),
+        "block_restart_interval": st.sampled_from([1, 2, 16]),
+        "compression": st.sampled_from([None, "snappy", "zstd"]),
+        "filter_layout": st.sampled_from(["block", "table", "both"]),
+        "bloom_filter_bits": st.sampled_from([0, 1, 10]),
+        "lru_cache_size": st.sampled_from([0, 500, 1 << 20]),
+        "reuse_logs": st.booleans(),
+        "max_open_files": st.sampled_from([20, 1000]),
+        "paranoid_checks": st.booleans(),
+    }
+)
+
+Model = dict[bytes, bytes]
+
+
+def cut(model: Model, arguments: dict[str, Any]) -> list[tuple[bytes, bytes]]:
+    """What an iterator with these arguments returns."""
+    keys = sorted(model)
+    start, stop = arguments["start"], arguments["stop"]
+    if start is not None:
+        keys = keys[(bisect_left if arguments["include_start"] else bisect_right)(keys, start) :]
+    if stop is not None:
+        keys = keys[: (bisect_right if arguments["include_stop"] else bisect_left)(keys, stop)]
+    if arguments["reverse"]:
+        keys.reverse()
+    return [(key, model[key]) for key in keys]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Drives a store and a dict with the same operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.env = MemoryEnv()
+        self.model: Model = {}
+        self.snapshots: list[tuple[Snapshot, Model]] = []
+        self.iterators: list[tuple[StoreIterator, list[tuple[bytes, bytes]]]] = []
+
+    @initialize(options=options_)
+    def begin(self, options: dict[str, Any]) -> None:
+        self.db = DB("/db", create_if_missing=True, env=self.env, **options)
+
+    def teardown(self) -> None:
+        if hasattr(self, "db"):
+            self.let_go()
+            self.db.close()
+
+    def let_go(self) -> None:
+        for snapshot, _ in self.snapshots:
+            snapshot.close()
+        for iterator, _ in self.iterators:
+            iterator.close()
+        self.snapshots = []
+        self.iterators = []
+
+    @rule(key=keys_, value=values_, sync=st.booleans())
+    def put(self, key: bytes, value: bytes, sync: bool) -> None:
+        self.db.put(key, value, sync=sync)
+        self.model[key] = value
+
+    @rule(key=keys_)
+    def delete(self, key: bytes) -> None:
+        self.db.delete(key)
+        self.model.pop(key, None)
+
+    @rule(operations=st.lists(st.tuples(keys_, st.one_of(st.none(), values_)), max_size=12))
+    def write(self, operations: list[tuple[bytes, bytes | None]]) -> None:
+        batch = WriteBatch()
+        for key, value in operations:
+            if value is None:
+                batch.delete(key)
+                self.model.pop(key, None)
+            else:
+                batch.put(key, value)
+                self.model[key] = value
+        self.db.write(batch)
+
+    @rule(key=keys_, size=st.integers(0, 700))
+    def overwrite_all(self, key: bytes, size: int) -> None:
+        """Enough writes to fill a memtable or more."""
+        value = key + bytes(size)
+        for other in KEYS[::2]:
+            self.db.put(other, value)
+            self.model[other] = value
+
+    @rule(key=st.one_of(keys_, st.binary(max_size=3)))
+    def get(self, key: bytes) -> None:
+        assert self.db.get(key) == self.model.get(key)
+        assert self.db.get(key, b"default") == self.model.get(key, b"default")
+
+    @rule(
+        arguments=st.fixed_dictionaries(
+            {
+                "start": bounds_,
+                "stop": bounds_,
+                "include_start": st.booleans(),
+                "include_stop": st.booleans(),
+                "reverse": st.booleans(),
+            }
+        )
+    )
+    def iterate(self, arguments: dict[str, Any]) -> None:
+        assert list(self.db.iterator(**arguments)) == cut(self.model, arguments)
+
+    @rule(reverse=st.booleans())
+    def begin_iterator(self, reverse: bool) -> None:
+        entries = sorted(self.model.items(), reverse=reverse)
+        self.iterators.append((self.db.iterator(reverse=reverse), entries))
+
+    @precondition(lambda self: self.iterators)
+    @rule(data=st.data(), steps=st.integers(1, 40))
+    def advance_iterator(self, data: st.DataObject, steps: int) -> None:
+        at = data.draw(st.integers(0, len(self.iterators) - 1))
+        iterator, entries = self.iterators[at]
+        for _ in range(steps):
+            assert next(iterator, None) == (entries.pop(0) if entries else None)
+
+    @rule()
+    def take_snapshot(self) -> None:
+        self.snapshots.append((self.db.snapshot(), dict(self.model)))
+
+    @precondition(lambda self: self.snapshots)
+    @rule(data=st.data(), reverse=st.booleans())
+    def read_snapshot(self, data: st.DataObject, reverse: bool) -> None:
+        at = data.draw(st.integers(0, len(self.snapshots) - 1))
+        snapshot, model = self.snapshots[at]
+        assert list(snapshot.iterator(reverse=reverse)) == sorted(model.items(), reverse=reverse)
+        for key in KEYS:
+            assert snapshot.get(key) == model.get(key)
+
+    @precondition(lambda self: self.snapshots)
+    @rule(data=st.data())
+    def release_snapshot(self, data: st.DataObject) -> None:
+        at = data.draw(st.integers(0, len(self.snapshots) - 1))
+        snapshot, _ = self.snapshots.pop(at)
+        snapshot.close()
+
+    @rule()
+    def flush(self) -> None:
+        self.db.flush()
+
+    @rule(start=bounds_, stop=bounds_)
+    def compact_range(self, start: bytes | None, stop: bytes | None) -> None:
+        self.db.compact_range(start, stop)
+
+    @rule()
+    def check(self) -> None:
+        self.db.check()
+        assert dict(self.db) == self.model
+        assert dict(self.db.iterator(reverse=True)) == self.model
+
+    @rule(options=options_)
+    def reopen(self, options: dict[str, Any]) -> None:
+        self.let_go()
+        self.db.close()
+        self.db = DB("/db", env=self.env, **options)
+        assert dict(self.db) == self.model
+
+    @invariant()
+    def one_key_is_right(self) -> None:
+        if hasattr(self, "db"):
+            key = KEYS[len(self.model) % len(KEYS)]
+            assert self.db.get(key) == self.model.get(key)
+
+
+def test_a_store_is_a_dict() -> None:
+    run_state_machine_as_test(
+        StoreMachine,
+        settings=settings(
+            deadline=None,
+            max_examples=200,
+            stateful_step_count=60,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_a_long_random_run() -> None:
+    """The same without shrinking, much longer: three levels, and tables that split keys' ranges."""
+    rng = random.Random(20)
+    env = MemoryEnv()
+    model: Model = {}
+    settings_ = [
+        {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 128},
+        {"write_buffer_size": 4096, "max_file_size": 2048, "compression": None},
+        {"write_buffer_size": 1024, "reuse_logs": True, "bloom_filter_bits": 0},
+    ]
+    held: list[tuple[Snapshot, Model]] = []
+    for round_ in range(24):
+        options: dict[str, Any] = settings_[round_ % 3]
+        with DB("/db", create_if_missing=True, env=env, **options) as db:
+            for n in range(700):
+                key = b"%05d" % rng.randrange(600)
+                choice = rng.random()
+                if choice < 0.6:
+                    model[key] = b"%d" % n * rng.randrange(30)
+                    db.put(key, model[key])
+                elif choice < 0.9:
+                    model.pop(key, None)
+                    db.delete(key)
+                elif choice < 0.92 and len(held) < 5:
+                    held.append((db.snapshot(), dict(model)))
+                elif choice < 0.94 and held:
+                    snapshot, then = held.pop(rng.randrange(len(held)))
+                    assert dict(snapshot) == then
+                    snapshot.close()
+                elif choice < 0.943:
+                    db.compact_range(key, b"%05d" % rng.randrange(600))
+                else:
+                    assert db.get(key) == model.get(key)
+            for snapshot, then in held:
+                assert dict(snapshot) == then
+                snapshot.close()
+            held.clear()
+            db.check()
+            assert list(db) == sorted(model.items())
+            assert list(db.iterator(reverse=True)) == sorted(model.items(), reverse=True)
+
+
+# Threads
+
+
+@pytest.fixture
+def _quick_switches() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def run_threads(targets: list[Callable[[], None]]) -> None:
+    """Run them all at once; raise what any of them raised."""
+    errors: list[BaseException] = []
+
+    def guarded(target: Callable[[], None]) -> None:
+        try:
+            target()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(target,)) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.usefixtures("_quick_switches")
+def test_overwrites_are_never_stale_or_missing() -> None:
+    """Each thread owns a key, which it overwrites and reads; and reads others', that only rise."""
+    with DB(":memory:", create_if_missing=True, write_buffer_size=2048) as db:
+        for thread in range(8):
+            db.put(b"%d" % thread, b"%08d" % 0)
+
+        def overwrite(thread: int) -> Callable[[], None]:
+            key, other = b"%d" % thread, b"%d" % ((thread + 1) % 8)
+
+            def run() -> None:
+                seen = b"%08d" % 0
+                for n in range(800):
+                    value = b"%08d" % n
+                    db.put(key, value)
+                    assert db.get(key) == value
+                    theirs = db.get(other)
+                    assert theirs is not None
+                    assert theirs >= seen
+                    seen = theirs
+                    if n % 10 == 0:
+                        entries = dict(db)
+                        assert len(entries) == 8
+                        assert entries[key] == value
+                        assert entries[other] >= seen
+                        assert dict(db.iterator(reverse=True, start=key))[key] == value
+
+            return run
+
+        run_threads([overwrite(thread) for thread in range(8)])
+        assert set(dict(db).values()) == {b"%08d" % 799}
+        db.check()
+
+
+@pytest.mark.usefixtures("_quick_switches")
+def test_batches_are_whole_in_snapshots() -> None:
+    """Four writers set all keys to one value in a batch; a snapshot never sees two values."""
+    keys = [b"%d" % n for n in range(5)]
+    with DB(":memory:", create_if_missing=True, write_buffer_size=2048) as db:
+        done = threading.Event()
+
+        def write(thread: int) -> Callable[[], None]:
+            def run() -> None:
+                for n in range(300):
+                    with db.write_batch() as batch:
+                        for key in keys:
+                            batch.put(key, b"%d-%d" % (thread, n))
+
+            return run
+
+        def read() -> None:
+            while not done.is_set():
+                with db.snapshot() as snapshot:
+                    values = {snapshot.get(key) for key in keys}
+                    assert len(values) == 1, values
+                    assert {value for _, value in snapshot} | {None} == values | {None}
+                assert len({value for _, value in db.iterator(reverse=True)}) <= 1
+
+        def writers() -> None:
+            try:
+                run_threads([write(thread) for thread in range(4)])
+            finally:
+                done.set()
+
+        run_threads([writers, read, read])
+        assert db.stats().writes == 1200
+        db.check()
+
+
+@pytest.mark.usefixtures("_quick_switches")
+def test_readers_and_compactions() -> None:
+    """Keys that are never written again stay readable while everything round them moves."""
+    fixed = {b"%04d" % n: b"fixed %d" % n for n in range(0, 200, 2)}
+    with DB(
+        ":memory:", create_if_missing=True, write_buffer_size=1024, max_file_size=1024,
+        max_open_files=20, lru_cache_size=2000,
+    ) as db:  # fmt: skip
+        for key, value in fixed.items():
+            db.put(key, value)
+        done = threading.Event()
+
+        def churn() -> None:
+            try:
+                for n in range(10):
+                    for m in range(1, 200, 2):
+                        db.put(b"%04d" % m, b"%d" % n * 20)
+                    db.compact_range()
+            finally:
+                done.set()
+
+        def read(reverse: bool) -> Callable[[], None]:
+            def run() -> None:
+                rng = random.Random(reverse)
+                while not done.is_set():
+                    for key in rng.sample(sorted(fixed), 10):
+                        assert db.get(key) == fixed[key]
+                    found = dict(db.iterator(reverse=reverse))
+                    assert fixed.items() <= found.items()
+
+            return run
+
+        run_threads([churn, read(False), read(True)])
+        db.check()
+
+
+class SlowSyncEnv(MemoryEnv):
+    """A disk whose syncs wait until several writers stand in line, or nobody else comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.syncs = 0
+
+    def open_directory(self, path: str, create: bool = False) -> Any:
+        directory: Any = super().open_directory(path, create)
+        inner = directory.create
+
+        def create_file(name: str) -> Any:
+            file = inner(name)
+            if name.endswith(".log"):
+                sync = file.sync
+
+                def slow() -> None:
+                    self.syncs += 1
+                    threading.Event().wait(0.001)
+                    sync()
+
+                file.sync = slow
+            return file
+
+        directory.create = create_file
+        return directory
+
+
+def test_group_commit() -> None:
+    """Four threads that ask for syncs share them."""
+    env = SlowSyncEnv()
+    with DB("/db", create_if_missing=True, env=env) as db:
+
+        def write(thread: int) -> Callable[[], None]:
+            def run() -> None:
+                for n in range(50):
+                    db.put(b"%d-%02d" % (thread, n), b"v", sync=True)
+
+            return run
+
+        run_threads([write(thread) for thread in range(4)])
+        stats = db.stats()
+        assert stats.writes == 200
+        assert stats.log_syncs == stats.log_writes == env.syncs < 190
+        assert len(list(db)) == 200
+    with DB("/db", env=env) as db:
+        assert len(list(db)) == 200
+
+
+def test_mixed_writers() -> None:
+    """Batches of all sizes, with and without sync, from several threads, and then a reopening."""
+    env = MemoryEnv()
+    expected: dict[bytes, bytes] = {}
+    with DB("/db", create_if_missing=True, env=env, write_buffer_size=65536) as db:
+
+        def write(thread: int) -> Callable[[], None]:
+            rng = random.Random(thread)
+
+            def run() -> None:
+                for n in range(60):
+                    with db.write_batch(sync=rng.random() < 0.3) as batch:
+                        for m in range(rng.randrange(1, 5)):
+                            key = b"%d-%d-%d" % (thread, n, m)
+                            value = rng.randbytes(rng.choice([0, 10, 3000]))
+                            batch.put(key, value)
+                            expected[key] = value
+                    if rng.random() < 0.02:
+                        db.flush()
+                    if rng.random() < 0.1:
+                        db.sync()
+
+            return run
+
+        run_threads([write(thread) for thread in range(4)])
+        assert dict(db) == expected
+        db.check()
+    with DB("/db", env=env) as db:
+        assert dict(db) == expected

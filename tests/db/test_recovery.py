@@ -1,0 +1,1111 @@
+"""Opening a store after a kill, a power cut, a failing call, and damage.
+
+The judge is always the same: a workload of numbered batches, and the state after each.  What a
+store holds must be one of these states: no batch torn, none missing before one that is there, and
+none missing that was promised to stay.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import pathlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv import DB, WriteBatch
+from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.log import BLOCK_SIZE, frame
+from lsmkv.env.base import Directory
+from lsmkv.env.faulty import FaultyEnv, NameModel
+
+PATH = "/db"
+TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
+State = dict[bytes, bytes]
+Step = tuple[str, list[tuple[bytes, bytes | None]]]
+
+
+class Workload:
+    """Steps (``write``, ``write sync``, ``sync``, ``flush``, ``compact``) and their states."""
+
+    def __init__(self, steps: int, seed: int, size: int = 60) -> None:
+        rng = random.Random(seed)
+        self.steps: list[Step] = []
+        self.states: list[State] = [{}]
+        """After so many writes; the state's own number is in it, under ``n``."""
+        for at in range(steps):
+            kind = rng.choices(
+                ["write", "write sync", "sync", "flush", "compact"], [16, 6, 1, 1, 1]
+            )[0]
+            if at == 0:
+                kind = "write"
+            operations: list[tuple[bytes, bytes | None]] = []
+            if kind.startswith("write"):
+                state = dict(self.states[-1])
+                for _ in range(rng.randrange(1, 4)):
+                    key = b"key%02d" % rng.randrange(12)
+                    if rng.random() < 0.3:
+                        operations.append((key, None))
+                        state.pop(key, None)
+                    else:
+                        value = rng.randbytes(rng.randrange(size))
+                        operations.append((key, value))
+                        state[key] = value
+                number = b"%d" % len(self.states)
+                operations.append((b"n", number))
+                state[b"n"] = number
+                self.states.append(state)
+            self.steps.append((kind, operations))
+
+
+class Progress:
+    """How far a run came, in writes."""
+
+    def __init__(self, begun: int = 0, synced: int | None = None) -> None:
+        self.begun = begun
+        self.acknowledged = begun
+        self.synced = begun if synced is None else synced
+
+
+def batch_of(operations: list[tuple[bytes, bytes | None]]) -> WriteBatch:
+    batch = WriteBatch()
+    for key, value in operations:
+        if value is None:
+            batch.delete(key)
+        else:
+            batch.put(key, value)
+    return batch
+
+
+def take(db: DB, step: Step) -> None:
+    kind, operations = step
+    if kind == "sync":
+        db.sync()
+    elif kind == "flush":
+        db.flush()
+    elif kind == "compact":
+        db.compact_range()
+    else:
+        db.write(batch_of(operations), sync=kind == "write sync")
+
+
+def run(env: FaultyEnv, workload: Workload, progress: Progress, **options: Any) -> None:
+    """The whole workload on a store that is opened first and closed at the end.
+
+    The first error ends it, and is raised once the store is closed.
+    """
+    db = DB(PATH, create_if_missing=True, env=env, **TINY, **options)
+    try:
+        for step in workload.steps:
+            if step[1]:
+                progress.begun += 1
+            take(db, step)
+            progress.acknowledged = progress.begun
+            if step[0] != "write":
+                progress.synced = progress.begun
+    except BaseException:
+        try:
+            db.close()
+        except lsmkv.Error:
+            pass
+        raise
+    db.close()
+    progress.synced = progress.begun
+
+
+def judge(env: FaultyEnv, workload: Workload, least: int, most: int, **options: Any) -> None:
+    """Open what is there, twice: both times the same state, between the two."""
+    found: list[State] = []
+    for _ in range(2):
+        try:
+            db = DB(PATH, env=env, **TINY, **options)
+        except lsmkv.NotFoundError:
+            assert least == 0
+            return
+        with db:
+            found.append(dict(db))
+            db.check()
+    number = int(found[0].get(b"n", b"0"))
+    assert least <= number <= most
+    assert found[0] == workload.states[number]
+    assert found[1] == found[0]
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Thousands of warnings that a log was torn are no help to anybody."""
+    logger = logging.getLogger("lsmkv")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(before)
+
+
+# Kills and power cuts
+
+
+@pytest.mark.parametrize("reuse_logs", [False, True])
+def test_kills_and_power_cuts_at_every_call(reuse_logs: bool) -> None:
+    workload = Workload(steps=80, seed=2)
+    n = 0
+    states = set()
+    while True:
+        n += 1
+        env = FaultyEnv()
+        env.fail_at(n, sticky=True, short=n % 2 == 0)
+        progress = Progress()
+        try:
+            run(env, workload, progress, reuse_logs=reuse_logs)
+        except lsmkv.IOError:
+            pass
+        if env.failures == 0:
+            break
+        judge(
+            env.kill(), workload, progress.acknowledged, progress.begun, reuse_logs=reuse_logs
+        )
+        for names in NameModel:
+            cut = env.power_cut(names, random.Random(n), torn=n % 3 > 0)
+            judge(cut, workload, progress.synced, progress.begun, reuse_logs=reuse_logs)
+        states.add(progress.acknowledged)
+    assert n > 200
+    assert len(states) > 0.6 * len(workload.states)  # others pass while background work goes on
+
+
+def continued(first: Workload, steps: int, seed: int) -> Workload:
+    """A workload that goes on from another one's last state, with the states of both."""
+    workload = Workload(steps, seed)
+    workload.states = list(first.states)
+    for _, operations in workload.steps:
+        if operations:
+            operations[-1] = (b"n", b"%d" % len(workload.states))
+            state = dict(workload.states[-1])
+            for key, value in operations:
+                if value is None:
+                    state.pop(key, None)
+                else:
+                    state[key] = value
+            workload.states.append(state)
+    return workload
+
+
+def test_power_cuts_in_a_second_life() -> None:
+    """A store with tables and a log is opened again, works on, and the power fails at any call."""
+    first = Workload(steps=40, seed=5)
+    base = FaultyEnv()
+    run(base, first, Progress())
+    second = continued(first, steps=30, seed=6)
+    n = 0
+    while True:
+        n += 1
+        env = base.kill()
+        env.fail_at(n, sticky=True)
+        progress = Progress(len(first.states) - 1)
+        try:
+            run(env, second, progress)
+        except lsmkv.IOError:
+            pass
+        if env.failures == 0:
+            break
+        for names in NameModel:
+            cut = env.power_cut(names, random.Random(n), torn=n % 2 == 0)
+            judge(cut, second, progress.synced, progress.begun)
+    assert n > 100
+
+
+def dead_process(env: FaultyEnv) -> None:
+    """Whoever held the store is gone, and the machine stays up: nothing more became durable."""
+    with env.open_directory(PATH) as directory:
+        directory._inner._folder.locked.clear()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("reuse_logs", [False, True])
+def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
+    """What a killed process wrote is not durable yet; the next one must not take it for that."""
+    first = Workload(steps=12, seed=11)
+    first.steps = [("write" if operations else "", operations) for _, operations in first.steps]
+    second = continued(first, steps=16, seed=12)
+    n = 0
+    while True:
+        n += 1
+        env = FaultyEnv()
+        killed = DB(PATH, create_if_missing=True, env=env)
+        for kind, operations in first.steps:
+            if kind:
+                killed.write(batch_of(operations))
+        dead_process(env)
+        env.fail_at(n, sticky=True)
+        progress = Progress(len(first.states) - 1, synced=0)
+        try:
+            run(env, second, progress, reuse_logs=reuse_logs)
+        except lsmkv.IOError:
+            pass
+        struck = env.failures
+        for seed, names in enumerate(NameModel):
+            cut = env.power_cut(names, random.Random(n), torn=seed == n % 3)
+            judge(cut, second, progress.synced, progress.begun)
+        env.heal()
+        killed.close()
+        if struck == 0:
+            break
+    assert n > 60
+
+
+# Failing calls
+
+
+class History:
+    """What was asked of a store and what came of it, when any write may have failed."""
+
+    def __init__(self) -> None:
+        self.writes: list[tuple[dict[bytes, bytes | None], bool]] = []
+
+    def judge(self, found: State) -> None:
+        """Each key has its last acknowledged value, or that of a failed write after it."""
+        allowed: dict[bytes, set[bytes | None]] = {}
+        for changes, acknowledged in self.writes:
+            for key, value in changes.items():
+                if acknowledged:
+                    allowed[key] = {value}
+                else:
+                    allowed.setdefault(key, {None}).add(value)
+        assert found.keys() <= allowed.keys()
+        for key, values in allowed.items():
+            assert found.get(key) in values, key
+        # Batches are whole: what the number says is there is there, unless written over.
+        number = found.get(b"n")
+        if number is not None:
+            at = next(i for i, (c, _) in enumerate(self.writes) if c.get(b"n") == number)
+            later = {key for changes, _ in self.writes[at + 1 :] for key in changes}
+            for key, value in self.writes[at][0].items():
+                assert key in later or found.get(key) == value
+
+
+def run_on(env: FaultyEnv, workload: Workload, history: History) -> list[lsmkv.Error]:
+    """The workload with no regard to errors; all that were raised."""
+    errors: list[lsmkv.Error] = []
+    try:
+        db = DB(PATH, create_if_missing=True, env=env, **TINY)
+    except lsmkv.IOError as error:
+        return [error]
+    for step in workload.steps:
+        try:
+            take(db, step)
+        except lsmkv.IOError as error:
+            errors.append(error)
+            if step[1]:
+                history.writes.append((dict(step[1]), False))
+        else:
+            if step[1]:
+                history.writes.append((dict(step[1]), True))
+    try:
+        history.judge(dict(db))
+        for key in [b"key%02d" % n for n in range(12)]:
+            db.get(key)
+    except lsmkv.IOError as error:
+        errors.append(error)
+    try:
+        db.close()
+    except lsmkv.IOError as error:
+        errors.append(error)
+    assert db.closed
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("code", "sticky", "short"),
+    [
+        (errno.EIO, False, False),
+        (errno.ENOSPC, False, True),
+        (errno.ENOSPC, True, True),
+    ],
+)
+def test_each_call_failed_in_turn(code: int, sticky: bool, short: bool) -> None:
+    workload = Workload(steps=40, seed=3)
+    n = 0
+    reported = 0
+    while True:
+        n += 1
+        env = FaultyEnv()
+        env.fail_at(n, OSError(code, os.strerror(code)), sticky=sticky, short=short)
+        history = History()
+        errors = run_on(env, workload, history)
+        if env.failures == 0:
+            assert errors == []
+            break
+        reported += len(errors) > 0
+        env.heal()
+        # Usable again, in the same place, or after a kill.
+        disk = env.kill() if n % 2 else env
+        with DB(PATH, create_if_missing=True, env=disk, **TINY) as db:
+            history.judge(dict(db))
+            db.check()
+            db.put(b"again", b"1", sync=True)
+            db.compact_range()
+        with DB(PATH, env=disk, **TINY) as db:
+            history.judge({k: v for k, v in db if k != b"again"})
+            assert db.get(b"again") == b"1"
+    assert n > 200
+    assert reported > n * 2 // 3  # not reported: LOG, and files that could not be removed
+
+
+@pytest.mark.parametrize("call", ["sync", "dir_sync"])
+def test_a_failed_sync_is_reported_and_final(call: str) -> None:
+    workload = Workload(steps=40, seed=4)
+    n = 0
+    while True:
+        n += 1
+        env = FaultyEnv()
+        env.fail_at(n, calls={call})
+        progress = Progress()
+        failure = None
+        try:
+            run(env, workload, progress)
+        except lsmkv.IOError as error:
+            failure = error
+        if env.failures == 0:
+            assert failure is None
+            break
+        assert failure is not None
+        assert failure.errno == errno.EIO
+        for names in NameModel:
+            cut = env.power_cut(names, random.Random(n))
+            judge(cut, workload, progress.synced, progress.begun)
+    assert n > 10
+
+
+def test_no_write_is_acknowledged_after_a_failed_sync() -> None:
+    env = FaultyEnv()
+    db = DB(PATH, create_if_missing=True, env=env)
+    db.put(b"a", b"1", sync=True)
+    db.put(b"b", b"1")
+    env.fail_at(1, calls={"sync"})
+    with pytest.raises(lsmkv.IOError):
+        db.put(b"c", b"1", sync=True)
+    for call in (
+        lambda: db.put(b"d", b"1"),
+        lambda: db.put(b"d", b"1", sync=True),
+        db.sync,
+        db.flush,
+    ):
+        with pytest.raises(lsmkv.IOError, match="reopen the store"):
+            call()
+    assert dict(db) == {b"a": b"1", b"b": b"1"}
+    with pytest.raises(lsmkv.IOError):
+        db.close()
+    assert db.closed
+    with DB(PATH, env=env.power_cut()) as again:
+        assert dict(again) == {b"a": b"1"}
+    with DB(PATH, env=env) as again:  # the failed write may be there; nothing after it is
+        assert dict(again) in (
+            {b"a": b"1", b"b": b"1"},
+            {b"a": b"1", b"b": b"1", b"c": b"1"},
+        )
+        again.put(b"e", b"1")
+
+
+@pytest.mark.parametrize("short", [False, True])
+def test_a_failed_write_leaves_no_trace(short: bool) -> None:
+    """A full disk: the log is cut back, and goes on when there is room again."""
+    env = FaultyEnv()
+    with DB(PATH, create_if_missing=True, env=env) as db:
+        db.put(b"a", b"1")
+        for n in range(3):
+            env.fail_at(1, OSError(errno.ENOSPC, "full"), short=short, calls={"append"})
+            with pytest.raises(lsmkv.IOError, match="full") as caught:
+                db.put(b"b%d" % n, b"x" * 100, sync=True)
+            assert caught.value.errno == errno.ENOSPC
+            assert db.get(b"b%d" % n) is None
+            db.put(b"c%d" % n, b"1")
+        expected = {b"a": b"1", b"c0": b"1", b"c1": b"1", b"c2": b"1"}
+        assert dict(db) == expected
+    with DB(PATH, env=env, paranoid_checks=True) as db:
+        assert dict(db) == expected
+
+
+def test_a_log_that_cannot_be_cut_back_is_given_up() -> None:
+    env = FaultyEnv()
+    db = DB(PATH, create_if_missing=True, env=env)
+    db.put(b"a", b"1")
+    env.fail_at(1, short=True, sticky=True, calls={"append", "truncate", "file_size"})
+    with pytest.raises(lsmkv.IOError):
+        db.put(b"b", b"x" * 100)
+    env.heal()
+    with pytest.raises(lsmkv.IOError, match="reopen the store"):
+        db.put(b"c", b"1")
+    assert db.get(b"a") == b"1"
+    try:
+        db.close()
+    except lsmkv.IOError:
+        pass
+    with DB(PATH, env=env) as db:
+        assert dict(db) == {b"a": b"1"}
+        db.put(b"c", b"1")
+
+
+# Stores made to order
+
+
+def made(count: int = 40, **options: Any) -> tuple[FaultyEnv, Workload]:
+    """A store that was killed: everything in one log, nothing in tables."""
+    workload = Workload(steps=count * 2, seed=8)
+    env = FaultyEnv()
+    db = DB(PATH, create_if_missing=True, env=env, **options)
+    for number, operations in enumerate([o for _, o in workload.steps if o][:count]):
+        db.write(batch_of(operations))
+        assert number < count
+    del workload.states[count + 1 :]
+    image = env.kill()
+    db.close()
+    return image, workload
+
+
+def with_tables() -> tuple[FaultyEnv, State]:
+    """A store with a table on each of three levels, and something in its log."""
+    env = FaultyEnv()
+    with DB(PATH, create_if_missing=True, env=env) as db:
+        for n in range(3):
+            for key in range(20):
+                db.put(b"%02d" % key, b"%d" % n)
+            db.flush()
+        db.put(b"in the log", b"1")
+        return env.kill(), dict(db)
+
+
+def directory_of(env: FaultyEnv) -> Directory:
+    return env.open_directory(PATH)
+
+
+def content(env: FaultyEnv, name: str) -> bytes:
+    with directory_of(env) as directory, directory.open(name) as file:
+        return file.read(0, file.size)
+
+
+def replace(env: FaultyEnv, name: str, data: bytes) -> None:
+    with directory_of(env) as directory:
+        if directory.exists(name):
+            directory.remove(name)
+        with directory.create(name) as file:
+            file.append(data)
+
+
+def remove(env: FaultyEnv, name: str) -> None:
+    with directory_of(env) as directory:
+        directory.remove(name)
+
+
+def names_of(env: FaultyEnv, kind: FileType) -> list[str]:
+    with directory_of(env) as directory:
+        parsed = {name: parse_filename(name) for name in directory.names()}
+    return sorted(name for name, what in parsed.items() if what is not None and what[1] is kind)
+
+
+def everything(env: FaultyEnv) -> dict[str, bytes]:
+    """Every file but LOG, LOG.old and LOCK, which an attempt to open may touch."""
+    with directory_of(env) as directory:
+        names = [name for name in directory.names() if not name.startswith("LO")]
+    return {name: content(env, name) for name in names if name != "lost"}
+
+
+def lost(env: FaultyEnv) -> dict[str, bytes]:
+    with directory_of(env) as directory:
+        if not directory.exists("lost"):
+            return {}
+        with directory.subdirectory("lost") as aside:
+            found = {}
+            for name in aside.names():
+                with aside.open(name) as file:
+                    found[name] = file.read(0, file.size)
+            return found
+
+
+def refused(env: FaultyEnv, match: str, **options: Any) -> lsmkv.CorruptionError:
+    """Opening fails, and changes nothing."""
+    before = everything(env)
+    with pytest.raises(lsmkv.CorruptionError, match=match) as caught:
+        DB(PATH, env=env, **options)
+    assert everything(env) == before
+    assert caught.value.path is not None
+    return caught.value
+
+
+def opened(env: FaultyEnv, **options: Any) -> State:
+    with DB(PATH, env=env, **options) as db:
+        db.check()
+        return dict(db)
+
+
+def record_ends(data: bytes) -> list[int]:
+    """Where each record of a log of small records ends."""
+    ends = []
+    at = 0
+    while at < len(data):
+        at += 7 + int.from_bytes(data[at + 4 : at + 6], "little")
+        ends.append(at)
+    return ends
+
+
+# The newest log's tail
+
+
+@pytest.mark.parametrize("paranoid", [False, True])
+def test_torn_tails_at_every_byte(paranoid: bool) -> None:
+    base, workload = made(16)
+    (name,) = names_of(base, FileType.LOG)
+    data = content(base, name)
+    ends = record_ends(data)
+    assert len(ends) == 16
+    for cut in range(len(data) + 1):
+        env = base.kill()
+        replace(env, name, data[:cut])
+        whole = sum(end <= cut for end in ends)
+        found = opened(env, paranoid_checks=paranoid, reuse_logs=cut % 2 == 0)
+        assert found == workload.states[whole]
+        assert opened(env, paranoid_checks=True) == found
+        assert lost(env) == {}
+
+
+def test_a_torn_tail_is_never_appended_to() -> None:
+    base, workload = made(5)
+    (name,) = names_of(base, FileType.LOG)
+    data = content(base, name)
+    replace(base, name, data[:-3])
+    with DB(PATH, env=base, reuse_logs=True) as db:
+        db.put(b"after", b"1")
+        assert names_of(base, FileType.LOG) != [name]
+    assert opened(base) == {**workload.states[4], b"after": b"1"}
+
+
+def test_a_tail_of_zeros() -> None:
+    """What some file systems leave of an append after a power cut."""
+    base, workload = made(5)
+    (name,) = names_of(base, FileType.LOG)
+    data = content(base, name)
+    for zeros in (1, 6, 7, 8, 100, BLOCK_SIZE, 3 * BLOCK_SIZE):
+        env = base.kill()
+        replace(env, name, data + bytes(zeros))
+        assert opened(env, paranoid_checks=True) == workload.states[5]
+        assert lost(env) == {}
+
+
+# Damage inside a log
+
+
+def damage(data: bytes, at: int, mask: int = 0x10) -> bytes:
+    return data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
+
+
+def test_damage_inside_the_newest_log_keeps_the_prefix(caplog: pytest.LogCaptureFixture) -> None:
+    base, workload = made(12)
+    (name,) = names_of(base, FileType.LOG)
+    data = content(base, name)
+    ends = record_ends(data)
+    for at in range(len(data)):
+        env = base.kill()
+        damaged = damage(data, at, 1 << at % 8)
+        replace(env, name, damaged)
+        whole = sum(end <= at for end in ends)
+        if whole < 11:
+            error = refused(env, ".", paranoid_checks=True)
+            assert str(error.path).endswith(name)
+            assert error.offset == (ends[whole - 1] if whole else 0)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, logger="lsmkv"):
+            found = opened(env, paranoid_checks=whole == 11)
+        assert found == workload.states[whole]
+        assert any(name in record.getMessage() for record in caplog.records)
+        if whole < 11:
+            assert lost(env) == {name: damaged}
+        assert opened(env, paranoid_checks=True) == found
+
+
+def test_damage_in_a_log_of_many_blocks() -> None:
+    """Records in fragments, and a hole of whole blocks."""
+    env = FaultyEnv()
+    values = [bytes([n]) * 20_000 for n in range(12)]
+    db = DB(PATH, create_if_missing=True, env=env)
+    for n, value in enumerate(values):
+        db.put(b"%02d" % n, value)
+    base = env.kill()
+    db.close()
+    (name,) = names_of(base, FileType.LOG)
+    data = content(base, name)
+    for at in (100, 25_000, 32_770, 40_000, 100_000, 131_072, 170_000):
+        for size in (1, 10, BLOCK_SIZE, 50_000):
+            cut = base.kill()
+            hole = data[:at] + random.Random(at).randbytes(size) + data[at + size :]
+            replace(cut, name, hole)
+            whole = at // 20_030
+            assert opened(cut) == {b"%02d" % n: values[n] for n in range(whole)}
+            assert lost(cut) == {name: hole}
+            assert opened(cut) == {b"%02d" % n: values[n] for n in range(whole)}
+
+
+def logs_of(env: FaultyEnv, logs: list[bytes]) -> list[str]:
+    """Put these logs behind the (empty) one of a store that was just made."""
+    (first,) = names_of(env, FileType.LOG)
+    number = int(first.split(".")[0]) + 10
+    names = []
+    for data in logs:
+        names.append(f"{number:06d}.log")
+        replace(env, names[-1], data)
+        number += 5
+    return names
+
+
+def fresh() -> FaultyEnv:
+    env = FaultyEnv()
+    DB(PATH, create_if_missing=True, env=env).close()
+    return env.kill()
+
+
+def record(sequence: int, *values: int) -> bytes:
+    """A framed batch that puts each value under its own name."""
+    batch = WriteBatch()
+    for value in values:
+        batch.put(b"%03d" % value, b"v%d" % value)
+    return frame(batch.encode(sequence), 0)
+
+
+def numbered(*values: int) -> State:
+    return {b"%03d" % value: b"v%d" % value for value in values}
+
+
+TORN = record(4, 99)[:-3]
+
+
+@pytest.mark.parametrize(
+    ("logs", "kept", "aside"),
+    [
+        # One log after another, without a gap.
+        ([record(1, 1) + record(2, 2, 3), record(4, 4)], [1, 2, 3, 4], []),
+        # A torn record that nobody was told of, in the middle of a log: LevelDB's reuse_logs.
+        ([record(1, 1, 2, 3) + TORN + record(4, 4) + record(5, 5)], [1, 2, 3, 4, 5], []),
+        # The same at the end of a log that is not the newest.
+        ([record(1, 1, 2, 3) + TORN, record(4, 4)], [1, 2, 3, 4], []),
+        ([record(1, 1, 2, 3) + TORN, b"", record(4, 4), record(5, 5) + TORN], [1, 2, 3, 4, 5], []),
+        # A gap behind a hole.
+        ([record(1, 1, 2, 3) + TORN + record(5, 5)], [1, 2, 3], [0]),
+        ([record(1, 1, 2, 3) + TORN, record(5, 5)], [1, 2, 3], [0, 1]),
+        # A gap between two logs that are sound.
+        ([record(1, 1), record(3, 3), record(4, 4)], [1], [1, 2]),
+        ([record(1, 1), record(2, 2), record(5, 5)], [1, 2], [2]),
+        # A hole before anything.
+        ([TORN + record(2, 2)], [], [0]),
+        # Damage at the end of a log, and the next goes on behind a gap.
+        ([record(1, 1) + damage(record(2, 2), 12), record(3, 3)], [1], [0, 1]),
+        ([record(1, 1) + damage(record(2, 2), 12), record(2, 3)], [1, 3], []),
+    ],
+)  # fmt: skip
+def test_the_sequences_tell_what_is_missing(
+    logs: list[bytes], kept: list[int], aside: list[int]
+) -> None:
+    env = fresh()
+    names = logs_of(env, logs)
+    if aside:
+        refused(env, "missing|begins with", paranoid_checks=True)
+    for _ in range(2):
+        assert opened(env) == numbered(*kept)
+    assert lost(env) == {names[n]: logs[n] for n in aside}
+    with DB(PATH, env=env) as db:
+        db.put(b"more", b"1")
+    assert opened(env, paranoid_checks=True) == {**numbered(*kept), b"more": b"1"}
+
+
+def test_sequences_are_never_used_again() -> None:
+    """What is set aside had numbers, and so has what is written next; a snapshot tells them."""
+    env = fresh()
+    logs_of(env, [record(1, 1) + TORN + record(50, 5)])
+    with DB(PATH, env=env) as db, db.snapshot():
+        db.put(b"001", b"new")
+        assert db.get(b"001") == b"new"
+    assert opened(env) == {b"001": b"new"}
+
+
+# MANIFEST, CURRENT, tables
+
+
+def test_a_missing_current() -> None:
+    env, _ = with_tables()
+    remove(env, "CURRENT")
+    for create in (False, True):
+        error = refused(env, "CURRENT is missing", create_if_missing=create)
+        assert str(error.path).endswith("CURRENT")
+    env, _ = made(3)
+    remove(env, "CURRENT")
+    refused(env, "CURRENT is missing", create_if_missing=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "\n", "MANIFEST-000004", "MANIFEST-000004\n\n", "MANIFEST-000004 \n", "MANIFEST-\n",
+        "MANIFEST-4x\n", "MANIFEST--4\n", "MANIFEST-+4\n", "MANIFEST-0x4\n", "manifest-000004\n",
+        "MANIFEST-\N{DEVANAGARI DIGIT FOUR}\n", "MANIFEST-\N{SUPERSCRIPT TWO}\n",
+        "../MANIFEST-000004\n", "/etc/passwd\n", "sub/MANIFEST-000004\n", "./MANIFEST-000004\n",
+        "MANIFEST-000004\0\n", "000003.log\n", "MANIFEST-000004\r\n", "CURRENT\n",
+        "MANIFEST-" + "4" * 5000 + "\n",
+    ],
+)  # fmt: skip
+def test_what_current_may_not_say(text: str) -> None:
+    env, _ = with_tables()
+    replace(env, "CURRENT", text.encode())
+    error = refused(env, "CURRENT")
+    assert str(error.path).endswith("CURRENT")
+
+
+def test_current_names_a_manifest_that_is_not_there() -> None:
+    env, expected = with_tables()
+    (name,) = names_of(env, FileType.MANIFEST)
+    data = content(env, name)
+    remove(env, name)
+    refused(env, f"{name}, which is missing")
+    refused(env, f"{name}, which is missing", create_if_missing=True)
+    replace(env, name, data)
+    assert opened(env) == expected
+
+
+def test_every_byte_of_a_manifest() -> None:
+    """Cut or flipped anywhere: refused, or everything is there, but for what its tail had said."""
+    base, expected = with_tables()
+    (name,) = names_of(base, FileType.MANIFEST)
+    data = content(base, name)
+    refusals = 0
+    for at in range(len(data)):
+        for changed in (data[:at], damage(data, at)):
+            env = base.kill()
+            replace(env, name, changed)
+            try:
+                found = opened(env)
+            except lsmkv.CorruptionError:
+                refusals += 1
+            else:
+                assert found == expected
+    assert refusals > len(data)
+
+
+def test_a_torn_record_at_the_end_of_a_manifest() -> None:
+    """A commit that was under way: what it would have said was promised to nobody."""
+    base, expected = with_tables()
+    (name,) = names_of(base, FileType.MANIFEST)
+    for tail in (b"\x01", b"\0" * 40, frame(b"\x04\x01", 0)[:-1], frame(b"\x04\x01" * 9, 0)[:-9]):
+        env = base.kill()
+        replace(env, name, content(base, name) + tail)
+        assert opened(env) == expected
+        assert opened(env) == expected
+
+
+def test_a_torn_manifest_and_a_table_that_it_may_have_replaced() -> None:
+    """Were the tables gone that it still names, the torn record would have been a commit."""
+    base, _ = with_tables()
+    (name,) = names_of(base, FileType.MANIFEST)
+    replace(base, name, content(base, name) + b"torn")
+    remove(base, names_of(base, FileType.TABLE)[0])
+    refused(base, "missing or not of")
+
+
+def test_a_missing_or_swapped_table() -> None:
+    base, _ = with_tables()
+    tables = names_of(base, FileType.TABLE)
+    for table in tables:
+        env = base.kill()
+        remove(env, table)
+        with DB(PATH, env=env) as db, pytest.raises(lsmkv.CorruptionError) as caught:
+            db.check()
+        assert str(caught.value.path).endswith(table)
+        assert "missing" in str(caught.value)
+        for data in (b"", content(base, table)[:-1], content(base, table) + b"\0"):
+            env = base.kill()
+            replace(env, table, data)
+            with DB(PATH, env=env) as db, pytest.raises(lsmkv.CorruptionError) as caught:
+                db.check()
+            assert str(caught.value.path).endswith(table)
+            assert "bytes" in str(caught.value)
+
+
+def test_every_byte_of_a_table() -> None:
+    """Flipped anywhere: the right answer or a CorruptionError, never a wrong answer."""
+    env = FaultyEnv()
+    expected = {b"%03d" % n: b"value %d" % n for n in range(60)}
+    with DB(PATH, create_if_missing=True, env=env, block_size=256) as db:
+        for key, value in expected.items():
+            db.put(key, value)
+        db.flush()
+    base = env.kill()
+    (table,) = names_of(base, FileType.TABLE)
+    data = content(base, table)
+    errors = 0
+    for at in range(len(data)):
+        replace(base, table, damage(data, at, 1 << at % 8))
+        with DB(PATH, env=base, lru_cache_size=0, reuse_logs=True) as db:
+            wrong = False
+            for key in (b"000", b"030", b"059", b"0305"):
+                try:
+                    assert db.get(key) == expected.get(key)
+                except lsmkv.CorruptionError:
+                    wrong = True
+            try:
+                assert dict(db) == expected
+            except lsmkv.CorruptionError:
+                wrong = True
+        errors += wrong
+    assert errors > len(data) - 60  # bytes that nobody reads: padding in the footer
+
+
+def test_a_missing_log(caplog: pytest.LogCaptureFixture) -> None:
+    env, _ = with_tables()
+    (name,) = names_of(env, FileType.LOG)
+    remove(env, name)
+    other = env.kill()
+    with caplog.at_level(logging.WARNING, logger="lsmkv"):
+        assert opened(env) == {b"%02d" % key: b"2" for key in range(20)}
+    assert f"{name} is missing" in caplog.text
+    # With a newer log it is plain that something was there.
+    number = int(name.split(".")[0])
+    replace(other, f"{number + 7:06d}.log", record(100, 1))
+    error = refused(other, "the log is missing")
+    assert str(error.path).endswith(name)
+
+
+def test_another_comparator() -> None:
+    env, expected = with_tables()
+    before = everything(env)
+    with pytest.raises(lsmkv.ComparatorMismatchError) as caught:
+        DB(PATH, env=env, comparator=lambda a, b: (a > b) - (a < b), comparator_name="my.own")
+    assert "my.own" in str(caught.value)
+    assert "leveldb.BytewiseComparator" in str(caught.value)
+    assert everything(env) == before
+    assert opened(env) == expected
+
+
+def test_another_engines_database() -> None:
+    env, _ = with_tables()
+    (name,) = names_of(env, FileType.MANIFEST)
+    replace(env, "IDENTITY", b"5c0a")
+    replace(env, name, frame(b"\xc8\x01\x00", 0))
+    with pytest.raises(lsmkv.ForeignFormatError, match="RocksDB"):
+        DB(PATH, env=env)
+
+
+# Recovery as such
+
+
+def test_an_error_while_recovering_is_raised() -> None:
+    """Never taken for the end of a log: the next opening finds all."""
+    base, expected = with_tables()
+    (name,) = names_of(base, FileType.LOG)
+    replace(base, name, content(base, name) + record(100, 1)[:9])
+    calls = {"names", "size", "open", "read", "lock", "open_directory", "sync", "dir_sync"}
+    for code in (errno.EIO, errno.EMFILE, errno.EACCES):
+        n = 0
+        while True:
+            n += 1
+            env = base.kill()
+            remove(env, "LOG")
+            env.fail_at(n, OSError(code, os.strerror(code)), calls=calls)
+            failure = None
+            try:
+                DB(PATH, env=env).close()
+            except lsmkv.IOError as error:
+                failure = error
+            if env.failures == 0:
+                break
+            assert failure is not None
+            assert failure.errno == code
+            assert opened(env) == expected
+        assert n > 10
+
+
+def hurt() -> tuple[FaultyEnv, State, dict[str, bytes]]:
+    """Tables, several logs, a torn record, and a gap: everything that recovery has to deal with."""
+    env, state = with_tables()
+    (first,) = names_of(env, FileType.LOG)
+    at = 61  # three times twenty puts went into tables, the 61st is in the log
+    number = int(first.split(".")[0])
+    second, third = f"{number + 4:06d}.log", f"{number + 6:06d}.log"
+    replace(env, second, record(at + 1, 1, 2) + TORN + record(at + 3, 3) + TORN + record(at + 9, 9))
+    replace(env, third, record(at + 20, 20))
+    replace(env, "000777.ldb", b"an orphan")
+    aside = {name: content(env, name) for name in (second, third)}
+    return env, {**state, **numbered(1, 2, 3)}, aside
+
+
+def test_recovery_is_killed_anywhere_and_begun_again() -> None:
+    base, expected, aside = hurt()
+    whole = base.kill()
+    assert opened(whole, **TINY) == expected
+    assert lost(whole) == aside
+    n = 0
+    while True:
+        n += 1
+        env = base.kill()
+        env.fail_at(n, sticky=True, short=n % 2 == 0)
+        try:
+            DB(PATH, env=env, **TINY).close()
+        except lsmkv.IOError:
+            pass
+        if env.failures == 0:
+            break
+        images = [env.kill()]
+        images += [env.power_cut(names, random.Random(n), torn=True) for names in NameModel]
+        for image in images:
+            assert opened(image, **TINY) == expected
+            # An attempt before may have left its own new log, which is empty.
+            assert {name: data for name, data in lost(image).items() if data} == aside
+    assert n > 40
+
+
+def test_orphans_go_only_once_recovery_has_committed() -> None:
+    base, expected, _ = hurt()
+    remove(base, "LOG")
+    env = base.kill()
+    env.fail_at(1, calls={"rename"})  # of CURRENT: the commit
+    with pytest.raises(lsmkv.IOError):
+        DB(PATH, env=env)
+    assert env.failures == 1
+    assert everything(base).items() <= everything(env).items()
+    assert opened(env) == expected
+    assert "000777.ldb" not in names_of(env, FileType.TABLE)
+
+
+def test_numbers_in_the_directory_are_never_used_again() -> None:
+    env, expected = with_tables()
+    taken = ["000900.ldb", "MANIFEST-000910", "000905.dbtmp", "000907.sst"]
+    for name in taken:
+        replace(env, name, b"orphan")
+    with DB(PATH, env=env) as db:
+        assert dict(db) == expected
+        assert set(taken).isdisjoint(everything(env))
+        for kind in (FileType.LOG, FileType.MANIFEST):
+            (name,) = names_of(env, kind)
+            parsed = parse_filename(name)
+            assert parsed is not None
+            assert parsed[0] > 910
+        db.put(b"k", b"v")
+        db.flush()
+        assert sum(name > "000910" for name in names_of(env, FileType.TABLE)) == 2
+    assert opened(env) == {**expected, b"k": b"v"}
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63 - 2])
+def test_numbers_that_are_used_up(number: int) -> None:
+    """A file of the largest number: what comes after it could not be read again."""
+    env, expected = with_tables()
+    name = f"{number:06d}.ldb"
+    replace(env, name, b"orphan")
+    before = everything(env)
+    with pytest.raises(lsmkv.Error, match="used up"):
+        DB(PATH, env=env)
+    assert everything(env) == before
+    remove(env, name)
+    assert opened(env) == expected
+
+
+def test_a_log_larger_than_the_write_buffer() -> None:
+    env = FaultyEnv()
+    expected = {b"%03d" % n: b"v" * 50 for n in range(30)}
+    with DB(PATH, create_if_missing=True, env=env) as db:
+        for key, value in expected.items():
+            db.put(key, value)
+    with DB(PATH, env=env, write_buffer_size=1024) as db:
+        assert db.get_property("leveldb.num-files-at-level0") == "3"
+        assert dict(db) == expected
+        db.check()
+
+
+def test_versions_replayed_over_several_tables() -> None:
+    """The newest of a key's versions wins, whichever table they land in."""
+    env = FaultyEnv()
+    with DB(PATH, create_if_missing=True, env=env) as db:
+        for n in range(60):
+            db.put(b"k", b"%d" % n * 20)
+            db.put(b"%d" % n, b"v" * 30)
+            if n % 7 == 0:
+                db.delete(b"%d" % n)
+        expected = dict(db)
+    with DB(PATH, env=env, write_buffer_size=1024) as db:
+        assert dict(db) == expected
+        for key, value in expected.items():
+            assert db.get(key) == value
+        db.compact_range()
+        assert dict(db) == expected
+
+
+FOREIGN = [
+    "notes.txt", "000001.ldb.bak", "x000001.ldb", "000001.LDB", "MANIFEST-", "MANIFEST-abc",
+    "MANIFEST-000001.old", "LOG.older", "CURRENT.bak", "000001.dbtmp.x", "-000001.log", ".log",
+    "\u0661\u0662\u0663\u0664\u0665\u0666.ldb", "99999999999999999999999999.ldb",
+]  # fmt: skip
+
+
+def test_foreign_files_are_never_touched(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db"
+    DB(path, create_if_missing=True).close()
+    for name in FOREIGN:
+        (path / name).write_bytes(b"mine")
+    (path / "sub").mkdir()
+    (path / "sub" / "000001.ldb").write_bytes(b"mine")
+    (path / "lost").mkdir()
+    (path / "lost" / "mine.txt").write_bytes(b"mine")
+    for _ in range(2):
+        with DB(path, **TINY) as db:
+            for n in range(100):
+                db.put(b"%d" % n, b"v" * 50)
+            db.compact_range()
+    lsmkv.destroy_db(path)
+    for name in FOREIGN:
+        assert (path / name).read_bytes() == b"mine"
+    assert (path / "sub" / "000001.ldb").read_bytes() == b"mine"
+    assert (path / "lost" / "mine.txt").read_bytes() == b"mine"
+    assert sorted(os.listdir(path)) == sorted([*FOREIGN, "sub", "lost"])
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "MANIFEST", "log", "table"])
+def test_symbolic_links_are_refused(tmp_path: pathlib.Path, name: str) -> None:
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"a", b"1")
+        db.flush()
+        db.put(b"b", b"1")
+    pattern = {"MANIFEST": "MANIFEST-*", "log": "*.log", "table": "*.ldb"}.get(name, name)
+    (file,) = path.glob(pattern)
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    before = (tmp_path / "elsewhere").read_bytes()
+
+    def use() -> None:
+        with DB(path) as db:
+            db.get(b"a")
+
+    with pytest.raises(lsmkv.IOError, match="symbolic link") as caught:
+        use()
+    assert str(caught.value.filename) == str(file)
+    assert (tmp_path / "elsewhere").read_bytes() == before
+
+
+def attempt(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except lsmkv.Error as error:
+        return type(error).__name__
+    return ""
+
+
+def test_a_fifo_in_place_of_a_file(tmp_path: pathlib.Path) -> None:
+    """It is refused at once, and nobody waits for a writer."""
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"a", b"1")
+    for pattern in ("CURRENT", "MANIFEST-*", "*.log"):
+        (file,) = path.glob(pattern)
+        file.rename(tmp_path / "aside")
+        os.mkfifo(file)
+        assert attempt(lambda: DB(path)) == "IOError"
+        file.unlink()
+        (tmp_path / "aside").rename(file)
+    with DB(path) as db:
+        assert db.get(b"a") == b"1"

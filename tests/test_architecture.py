@@ -1,0 +1,340 @@
+"""The rules of the house (docs/tour.md), held by reading every module's source.
+
+A module imports only from its own wing or one further down; there are no cycles, and no imports
+inside functions to dodge one.  Only ``env/`` touches the file system; only ``tools/`` prints, or
+reads ``argv`` or the environment.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lsmkv
+
+ROOT = Path(lsmkv.__path__[0])
+
+# From top to bottom.  A name stands for the module and everything in it.
+WINGS: list[tuple[str, ...]] = [
+    ("lsmkv.__main__",),
+    ("lsmkv.tools",),
+    ("lsmkv",),  # the public door, which tools may use as anyone does
+    ("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio"),
+    ("lsmkv.db",),
+    ("lsmkv.table",),
+    ("lsmkv.options",),
+    ("lsmkv.env",),
+    ("lsmkv.filter",),
+    ("lsmkv.util",),
+    ("lsmkv.stats", "lsmkv.errors"),
+]
+
+LATE_IMPORTS = {("lsmkv.util.checksum", "google_crc32c")}
+"""An optional dependency, asked for once."""
+
+# What of ``os`` has nothing to do with files.
+HARMLESS_OS = {
+    "PathLike",
+    "cpu_count",
+    "fsdecode",
+    "fsencode",
+    "fspath",
+    "getpid",
+    "path",
+    "register_at_fork",
+    "strerror",
+}
+HARMLESS_PATH = {"basename", "dirname", "isabs", "join", "normpath", "split"}
+FILE_MODULES = {
+    "fcntl",
+    "fileinput",
+    "glob",
+    "io",
+    "mmap",
+    "msvcrt",
+    "pathlib",
+    "posix",
+    "shelve",
+    "shutil",
+    "stat",
+    "tempfile",
+}
+FILE_BUILTINS = {"open"}
+CONSOLE_BUILTINS = {"print", "input", "breakpoint"}
+CONSOLE_MODULES = {"argparse", "click", "getpass", "rich", "typer"}
+CONSOLE_SYS = {"argv", "stderr", "stdin", "stdout", "exit"}
+ENVIRONMENT_OS = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+UNTRUSTED = {"eval", "exec", "compile", "__import__"}
+UNTRUSTED_MODULES = {"marshal", "pickle"}
+
+
+def module_name(path: Path) -> str:
+    parts = ["lsmkv", *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SOURCES = {
+    module_name(path): ast.parse(path.read_text(encoding="utf-8"), str(path))
+    for path in sorted(ROOT.rglob("*.py"))
+}
+every_module = pytest.mark.parametrize("module", SOURCES)
+
+
+def wing_of(module: str) -> int:
+    """The number of a module's wing, counted from the top; the longest name that fits counts."""
+    fitting = [
+        (len(name), at)
+        for at, wing in enumerate(WINGS)
+        for name in wing
+        if module == name or (name != "lsmkv" and module.startswith(f"{name}."))
+    ]
+    assert fitting, f"{module} belongs to no wing: give it one in WINGS and in docs/tour.md"
+    return max(fitting)[1]
+
+
+def in_wing(module: str, wing: str) -> bool:
+    return module == f"lsmkv.{wing}" or module.startswith(f"lsmkv.{wing}.")
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """The full names that an import statement binds or runs: modules, or names inside them."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "a relative import"
+        for alias in node.names:
+            yield f"{node.module}.{alias.name}"
+
+
+def is_for_types_alone(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )
+
+
+def imported_by(module: str) -> set[str]:
+    """The modules of lsmkv that a module imports, those for annotations alone included."""
+    found: set[str] = set()
+    for node in ast.walk(SOURCES[module]):
+        for name in imports(node):
+            if name.split(".")[0] != "lsmkv":
+                continue
+            while name not in SOURCES:  # a name inside a module
+                assert "." in name, f"{module} imports what there is not"
+                name = name.rpartition(".")[0]
+            found.add(name)
+    return found
+
+
+def names_used(module: str, owner: str) -> set[str]:
+    """Attributes of a standard module that are used, however it was imported."""
+    aliases = {owner}
+    used: set[str] = set()
+    for node in ast.walk(SOURCES[module]):
+        if isinstance(node, ast.Import):
+            aliases |= {a.asname for a in node.names if a.name == owner and a.asname is not None}
+        elif isinstance(node, ast.ImportFrom) and node.module == owner:
+            used |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):  # from os import path
+            whole = [alias for alias in node.names if f"{node.module}.{alias.name}" == owner]
+            aliases |= {alias.asname or alias.name for alias in whole}
+    for node in ast.walk(SOURCES[module]):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, (ast.Name, ast.Attribute))
+            and ast.unparse(node.value) in aliases
+        ):
+            used.add(node.attr)
+    return used
+
+
+def names_called(module: str) -> set[str]:
+    """Plain names that are called or passed on."""
+    return {node.id for node in ast.walk(SOURCES[module]) if isinstance(node, ast.Name)}
+
+
+def modules_imported(module: str) -> set[str]:
+    """Top-level packages, of any origin."""
+    return {
+        name.split(".")[0] for node in ast.walk(SOURCES[module]) for name in imports(node)
+    }
+
+
+# The rules
+
+
+def test_there_are_modules() -> None:
+    assert len(SOURCES) > 30
+    assert {"lsmkv", "lsmkv.db.db", "lsmkv.table.reader", "lsmkv.env.local"} <= set(SOURCES)
+    assert sum(len(imported_by(module)) for module in SOURCES) > 100
+
+
+@every_module
+def test_imports_go_down(module: str) -> None:
+    own = wing_of(module)
+    for imported in imported_by(module):
+        assert wing_of(imported) >= own, f"{module} imports {imported}, which lies further up"
+
+
+def test_there_are_no_cycles() -> None:
+    done: set[str] = set()
+    path: list[str] = []
+
+    def visit(module: str) -> None:
+        assert module not in path, " -> ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
+        path.append(module)
+        for imported in sorted(imported_by(module)):
+            visit(imported)
+        path.pop()
+        done.add(module)
+
+    for module in SOURCES:
+        visit(module)
+    assert done == set(SOURCES)
+
+
+@every_module
+def test_no_imports_inside_functions(module: str) -> None:
+    late: set[tuple[str, str]] = set()
+    for function in ast.walk(SOURCES[module]):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            for node in ast.walk(function):
+                late |= {(module, name) for name in imports(node)}
+    assert late <= LATE_IMPORTS
+
+
+def test_the_exceptions_are_needed() -> None:
+    for module, name in LATE_IMPORTS:
+        assert any(name in imports(node) for node in ast.walk(SOURCES[module]))
+
+
+@every_module
+def test_imports_stand_at_the_top(module: str) -> None:
+    """Or under TYPE_CHECKING, or in a ``try`` for what may be missing."""
+    for node in SOURCES[module].body:
+        inner: list[ast.stmt] = []
+        if isinstance(node, (ast.If, ast.With, ast.For)) and not is_for_types_alone(node):
+            inner = [child for child in ast.walk(node) if isinstance(child, ast.stmt)]
+        assert not any(list(imports(child)) for child in inner)
+
+
+@every_module
+def test_only_env_touches_the_file_system(module: str) -> None:
+    if in_wing(module, "env") or in_wing(module, "tools"):
+        return
+    assert not modules_imported(module) & FILE_MODULES
+    assert not names_called(module) & FILE_BUILTINS
+    assert names_used(module, "os") <= HARMLESS_OS | ENVIRONMENT_OS
+    assert names_used(module, "os.path") <= HARMLESS_PATH
+
+
+@every_module
+def test_only_tools_talk_to_the_console_and_the_environment(module: str) -> None:
+    if in_wing(module, "tools"):
+        return
+    assert not names_called(module) & CONSOLE_BUILTINS
+    assert not modules_imported(module) & CONSOLE_MODULES
+    assert not names_used(module, "os") & ENVIRONMENT_OS
+    allowed = {"exit"} if module == "lsmkv.__main__" else set()
+    assert not names_used(module, "sys") & CONSOLE_SYS - allowed
+
+
+@every_module
+def test_nothing_read_from_disk_is_run(module: str) -> None:
+    if in_wing(module, "tools"):
+        return
+    assert not names_called(module) & UNTRUSTED
+    assert not modules_imported(module) & UNTRUSTED_MODULES
+
+
+def test_the_engine_needs_no_extras() -> None:
+    """What ``import lsmkv`` may need beside the standard library."""
+    needed: set[str] = set()
+    for module in SOURCES:
+        if not in_wing(module, "tools") and module != "lsmkv.__main__":
+            needed |= modules_imported(module)
+    third_party = {"cramjam", "crcmod", "google_crc32c", "mypy_extensions", "sortedcontainers"}
+    assert {"cramjam", "crcmod", "sortedcontainers"} <= needed
+    assert not needed & {"hypothesis", "numpy", "plyvel", "pytest", "rich", "typer"}
+    assert needed & third_party == third_party
+
+
+@every_module
+def test_every_module_says_what_it_is(module: str) -> None:
+    tree = SOURCES[module]
+    if not tree.body:  # an empty __init__.py
+        return
+    assert ast.get_docstring(tree)
+    if module == "lsmkv":
+        return
+    has_code = any(not isinstance(node, ast.Expr) for node in tree.body)
+    futures = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert not has_code or (futures and futures[0].module == "__future__")
+
+
+# The rules can be broken
+
+
+def judge(monkeypatch: pytest.MonkeyPatch, module: str, source: str) -> None:
+    monkeypatch.setitem(SOURCES, module, ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "rule"),
+    [
+        ("lsmkv.util.new", "from lsmkv.errors import Error\nimport lsmkv.db.db", "down"),
+        ("lsmkv.table.new", "from lsmkv.db import keys", "down"),
+        ("lsmkv.db.new", "from lsmkv import DB", "down"),
+        ("lsmkv.env.new", "from lsmkv.options import Options", "down"),
+        ("lsmkv.errors", "from lsmkv.util.coding import MAX_UINT32", "down"),
+        ("lsmkv", "from lsmkv.tools import cli", "down"),
+        ("lsmkv.new", "", "down"),
+        ("lsmkv.util.coding", "import lsmkv.util.compression", "cycle"),
+        ("lsmkv.db.new", "def f():\n    import json", "late"),
+        ("lsmkv.db.new", "class C:\n    def f(self):\n        from json import loads", "late"),
+        ("lsmkv.db.new", "if True:\n    import json", "top"),
+        ("lsmkv.db.new", "import os\nos.listdir('.')", "files"),
+        ("lsmkv.db.new", "import os as system\nsystem.open('.', 0)", "files"),
+        ("lsmkv.db.new", "from os import remove", "files"),
+        ("lsmkv.db.new", "import os\nos.path.exists('.')", "files"),
+        ("lsmkv.db.new", "from os.path import getsize", "files"),
+        ("lsmkv.db.new", "from os import path\npath.exists('.')", "files"),
+        ("lsmkv.db.new", "import os.path as p\np.realpath('.')", "files"),
+        ("lsmkv.db.new", "open('x')", "files"),
+        ("lsmkv.table.new", "from pathlib import Path", "files"),
+        ("lsmkv.table.new", "import mmap", "files"),
+        ("lsmkv.db.new", "print('x')", "console"),
+        ("lsmkv.db.new", "import sys\nsys.argv", "console"),
+        ("lsmkv.db.new", "from sys import stdout", "console"),
+        ("lsmkv.env.new", "import os\nos.environ['X']", "console"),
+        ("lsmkv.db.new", "from os import getenv", "console"),
+        ("lsmkv.db.new", "import pickle", "disk"),
+        ("lsmkv.db.new", "eval('1')", "disk"),
+    ],
+)
+def test_a_broken_rule_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, module: str, source: str, rule: str
+) -> None:
+    judge(monkeypatch, module, source)
+    checks = {
+        "down": test_imports_go_down,
+        "late": test_no_imports_inside_functions,
+        "top": test_imports_stand_at_the_top,
+        "files": test_only_env_touches_the_file_system,
+        "console": test_only_tools_talk_to_the_console_and_the_environment,
+        "disk": test_nothing_read_from_disk_is_run,
+    }
+    if rule == "cycle":
+        with pytest.raises(AssertionError, match="->"):
+            test_there_are_no_cycles()
+    else:
+        with pytest.raises(AssertionError):
+            checks[rule](module)
