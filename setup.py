@@ -34,9 +34,10 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone
 
-        found: list[Extension] = mypycify(
-            [*modules, "lsmkv/stats.py"], group_name="lsmkv", opt_level="3"
-        )
+        modules.append("lsmkv/stats.py")
+        # One group, but named as a separate one: only then does mypyc let classes that are not
+        # native be derived from in interpreted code.
+        found: list[Extension] = mypycify(modules, separate=[(modules, "lsmkv")], opt_level="3")
     except (Exception, SystemExit) as error:
         if MODE == "1":
             raise

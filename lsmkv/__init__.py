@@ -10,14 +10,19 @@
 from lsmkv.db.batch import WriteBatch
 from lsmkv.db.db import DB
 from lsmkv.db.directory import destroy_db
+from lsmkv.db.explain import Explanation
 from lsmkv.db.iterator import Iterator
+from lsmkv.db.prefixed import PrefixedDB
+from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.snapshot import Snapshot
+from lsmkv.db.transaction import Transaction
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import (
     ClosedError,
     ComparatorMismatchError,
+    ConflictError,
     CorruptionError,
     Error,
     ForeignFormatError,
@@ -31,6 +36,7 @@ from lsmkv.errors import (
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
+from lsmkv.mapping import open
 from lsmkv.options import Options
 from lsmkv.stats import LevelStats, Stats
 from lsmkv.util import coding as _coding
@@ -53,11 +59,13 @@ __all__ = [
     "ClosedError",
     "Comparator",
     "ComparatorMismatchError",
+    "ConflictError",
     "CorruptionError",
     "DB",
     "Env",
     "Error",
     "FilterPolicy",
+    "Explanation",
     "ForeignFormatError",
     "ForkedError",
     "HashedFilterPolicy",
@@ -71,12 +79,16 @@ __all__ = [
     "MemoryEnv",
     "NotFoundError",
     "Options",
+    "PrefixedDB",
+    "RawIterator",
     "ReadOnlyError",
     "ReverseBytewiseComparator",
     "Snapshot",
     "Stats",
+    "Transaction",
     "UnsupportedCompressionError",
     "WriteBatch",
     "destroy_db",
     "new_bloom_filter_policy",
+    "open",
 ]

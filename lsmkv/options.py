@@ -31,6 +31,9 @@ L0_SLOWDOWN_WRITES_TRIGGER = 8
 L0_STOP_WRITES_TRIGGER = 12
 MAX_MEM_COMPACT_LEVEL = 2
 
+_MOST_BITS_PER_KEY = 256
+"""Beyond 44 bits a filter has no use for more: it probes 30 of them at most."""
+
 KIB = 1024
 MIB = 1024 * 1024
 
@@ -165,7 +168,9 @@ def make_options(
         filter_policy=_filter_policy(bloom_filter_bits, filter_policy, order),
         filter_layout=filter_layout,
         seek_compaction=bool(seek_compaction),
-        max_block_bytes=_size("max_block_bytes", max_block_bytes, DEFAULT_MAX_BLOCK_BYTES),
+        max_block_bytes=max(
+            MIB, _size("max_block_bytes", max_block_bytes, DEFAULT_MAX_BLOCK_BYTES)
+        ),
         read_only=bool(read_only),
         env=env,
     )
@@ -228,5 +233,5 @@ def _filter_policy(
     if bits is None:
         # A comparator that calls different bytes equal would get wrong misses from a hash.
         return BloomFilterPolicy(10) if equal_means_identical(order) else None
-    bits = _size("bloom_filter_bits", bits, 10)
+    bits = min(_size("bloom_filter_bits", bits, 10), _MOST_BITS_PER_KEY)
     return BloomFilterPolicy(bits) if bits > 0 else None

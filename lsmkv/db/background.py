@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 import time
 from collections.abc import Callable
@@ -38,6 +39,37 @@ class _RangeRequest:
         self.cancelled = False
 
 
+class _Worker:
+    """A thread that runs jobs, for those who wait for its end."""
+
+    def __init__(self, owner: object) -> None:
+        # A handle whose last reference goes while its own worker holds the lock would wait, in its
+        # finalizer, for that lock: the worker keeps it alive.
+        self._owner = owner
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._ident = 0
+
+    def begin(self) -> None:
+        """Called by the thread first of all."""
+        self._ident = threading.get_ident()
+
+    def end(self) -> None:
+        """Called by the thread last of all, without any lock: the owner may be finalized here."""
+        self._ended.release()
+        self._owner = None
+
+    def wait(self) -> None:
+        """Until the thread has ended; not for itself."""
+        if self._ident != threading.get_ident():
+            with self._ended:
+                pass
+
+
+def _nobody() -> object:
+    return None
+
+
 class Background:
     """Runs flushes and compactions, commits them, and removes the files that they free.
 
@@ -47,7 +79,9 @@ class Background:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._worker: threading.Thread | None = None
+        self._worker: _Worker | None = None
+        self.owner: Callable[[], object] = _nobody
+        """Returns what must not be finalized while work runs: the store's handle, if it lives."""
         self._requests: list[_RangeRequest] = []
         self._compacting = False
         self._untidy = False  # the last commit may have freed files that are still there
@@ -57,16 +91,24 @@ class Background:
     # For writers and readers
 
     def schedule(self) -> None:
-        """Start the thread if there is work and it is not running.  Caller holds the lock."""
+        """Start the thread if there is work and it is not running.  Caller holds the lock.
+
+        Not by :class:`threading.Thread`, whose ``start`` waits: Ctrl-C in there leaves a thread
+        running of which nobody knows.  Here the thread waits for the lock that is held, and goes
+        away if it is not the one that is known by then.
+        """
         if self._worker is not None or self._next_job() is None:
             return
-        thread = threading.Thread(target=self._run, name="lsmkv-background", daemon=True)
+        worker = _Worker(self.owner())
         try:
-            thread.start()
+            self._worker = worker
+            _thread.start_new_thread(self._run, (worker,))
         except RuntimeError as error:  # no more threads, or the interpreter is going down
-            self._fail(error)
-            return
-        self._worker = thread
+            self._worker = None
+            self._keep_error(error)
+        except BaseException:
+            self._worker = None
+            raise
 
     def raise_error(self) -> None:
         """Raise what ended the background work, if anything did."""
@@ -76,15 +118,15 @@ class Background:
     def wait_for_flush(self) -> None:
         """Until no immutable memtable is left, nor a file that its flush freed.
 
-        Caller holds the lock.  Ctrl-C ends the wait.
+        Ctrl-C ends the wait.  Caller does not hold the lock.
         """
         store = self._store
-        while store.open_view().immutable is not None or self._untidy:
-            self.raise_error()
-            if store.closing:
-                raise ClosedError("the database is closed")
-            self.schedule()
-            store.changed.wait()
+        while True:
+            with store.lock:
+                if store.open_view().immutable is None and not self._untidy:
+                    return
+                ticket = self.ticket()
+            ticket.acquire()
 
     def compact_level(self, level: int, begin: bytes | None, end: bytes | None) -> None:
         """Move the range of user keys from ``level`` down by one, and wait for it.
@@ -93,27 +135,50 @@ class Background:
         """
         request = _RangeRequest(level, begin, end)
         store = self._store
-        with store.lock:
-            store.open_view()
-            self._requests.append(request)
-            try:
-                while not request.done or self._untidy:
-                    self.raise_error()
-                    if store.closing:
-                        raise ClosedError("the database was closed during a compaction")
-                    self.schedule()
-                    store.changed.wait()
-            except BaseException:
-                request.cancelled = True
+        try:
+            with store.lock:
+                store.open_view()
+                self._requests.append(request)
+            while True:
+                with store.lock:
+                    if request.done and not self._untidy:
+                        return
+                    ticket = self.ticket()
+                ticket.acquire()
+        except BaseException:
+            request.cancelled = True
+            with store.lock:
                 if request in self._requests:
                     self._requests.remove(request)
-                raise
+            raise
+
+    def ticket(self) -> threading.Lock:
+        """What to acquire, the lock let go, to wait for a change that background work will bring.
+
+        Caller holds the lock.  Raises what ended the work, or :class:`ClosedError`, rather than let
+        anyone wait in vain.
+        """
+        self.raise_error()
+        if self._store.closing:
+            raise ClosedError("the database is closed")
+        self.schedule()
+        self.raise_error()
+        return self._store.changed.ticket()
+
+    @property
+    def busy(self) -> bool:
+        """Whether the thread is running."""
+        return self._worker is not None
+
+    def wait_until_idle(self) -> None:
+        """Until the thread, if it runs, has nothing left to do."""
+        worker = self._worker
+        if worker is not None:
+            worker.wait()
 
     def stop(self) -> None:
         """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
-        thread = self._worker
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        self.wait_until_idle()
 
     # The thread
 
@@ -134,11 +199,20 @@ class Background:
             return self._compact
         return None
 
-    def _run(self) -> None:
+    def _run(self, worker: _Worker) -> None:
+        worker.begin()
+        try:
+            self._work(worker)
+        finally:
+            worker.end()
+
+    def _work(self, worker: _Worker) -> None:
         store = self._store
         try:
             while True:
                 with store.lock:
+                    if self._worker is not worker:
+                        return  # the start was interrupted, and given up
                     job = self._next_job()
                     if job is None:
                         self._worker = None
@@ -155,9 +229,10 @@ class Background:
             # Whatever it is, it is kept and raised by every later write: nothing is swallowed.
             with store.lock:
                 self._worker = None
-                self._fail(error)
+                self._keep_error(error)
+            store.info_log.warn(f"Background work ended by an error: {self.error}")
 
-    def _fail(self, error: BaseException) -> None:
+    def _keep_error(self, error: BaseException) -> None:
         """Caller holds the lock."""
         if isinstance(error, OSError):
             error = io_error(error)
@@ -166,7 +241,6 @@ class Background:
             wrapped.__cause__ = error
             error = wrapped
         self.error = error
-        self._store.info_log.warn(f"Background work ended by an error: {error}")
         self._store.changed.notify_all()
 
     def _between(self) -> None:
@@ -256,7 +330,9 @@ class Background:
             store.counters.seek_compactions += 1
         if request is None and compaction.is_trivial_move(store.options):
             store.counters.trivial_moves += 1
-            moved = compaction.inputs[0]
+            file = compaction.inputs[0]
+            # Anew: on its new level it may be read in vain as often as any other.
+            moved = FileMetaData(file.number, file.size, file.smallest, file.largest)
             store.info_log.write(f"Moved #{moved.number} to level-{level + 1}")
             self._commit(compaction.edit([moved]))
             return

@@ -16,6 +16,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import (
+    MAX_UINT32,
     decode_fixed32,
     decode_fixed64,
     decode_string,
@@ -43,12 +44,16 @@ def as_bytes(value: object, what: str) -> bytes:
 
 
 def encode_put(key: bytes, value: bytes) -> bytes:
-    """A put's bytes in a batch."""
+    """A put's bytes in a batch; ``ValueError`` for a length that does not fit 32 bits."""
+    if len(key) > MAX_UINT32 or len(value) > MAX_UINT32:
+        raise ValueError("keys and values are shorter than 4 GiB each")
     return b"\x01" + encode_varint(len(key)) + key + encode_varint(len(value)) + value
 
 
 def encode_delete(key: bytes) -> bytes:
-    """A deletion's bytes in a batch."""
+    """A deletion's bytes in a batch; ``ValueError`` for a length that does not fit 32 bits."""
+    if len(key) > MAX_UINT32:
+        raise ValueError("keys are shorter than 4 GiB")
     return b"\x00" + encode_varint(len(key)) + key
 
 

@@ -8,8 +8,10 @@ renamed once all of it is durable: a target that exists is a whole store.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections.abc import Callable
+from operator import itemgetter
 
 from lsmkv.db.filenames import (
     CURRENT,
@@ -32,6 +34,8 @@ Progress = Callable[[int, int, str], None]
 
 _COPY_CHUNK = 1024 * 1024
 
+_checkpoints = itertools.count()  # two threads may make one of the same name at once
+
 
 class CheckpointSource:
     """What a checkpoint is made of, held together at one moment between two writes."""
@@ -51,11 +55,14 @@ class CheckpointSource:
             file.close()
 
 
-def hold_logs(store: Store, view: View, newest: int, newest_end: int) -> CheckpointSource:
-    """Open the logs whose writes are in the view's memtables.  Caller holds the writers' lock.
+def hold_logs(store: Store, newest: int, newest_end: int) -> CheckpointSource | None:
+    """Take a view, and open the logs whose writes are in its memtables.
 
     ``newest`` is the number of the log that is being written, ``newest_end`` its last boundary.
+    Caller holds the writers' lock, which no flush waits for: None if one has committed meanwhile
+    and may have removed a log before it was open.  Ask again then.
     """
+    view = store.open_view()
     oldest = view.memtable.log_number
     if view.immutable is not None:
         oldest = min(oldest, view.immutable.log_number)
@@ -69,10 +76,18 @@ def hold_logs(store: Store, view: View, newest: int, newest_end: int) -> Checkpo
                 file = store.directory.open(name)
                 end = newest_end if parsed[0] == newest else file.size
                 source.logs.append((parsed[0], file, end))
+    except FileNotFoundError:
+        source.close()
+        if store.view is view:
+            raise
+        return None
     except BaseException:
         source.close()
         raise
-    source.logs.sort(key=lambda log: log[0])
+    if store.view is not view:
+        source.close()
+        return None
+    source.logs.sort(key=itemgetter(0))
     return source
 
 
@@ -81,7 +96,7 @@ def write_checkpoint(
 ) -> None:
     """Build the store ``path``, which must not exist, from ``source``."""
     target = os.path.normpath(path)
-    staging = f"{target}.checkpoint-{os.getpid()}"
+    staging = f"{target}.checkpoint-{os.getpid()}-{next(_checkpoints)}"
     with env.open_directory(os.path.dirname(target) or ".") as parent:
         if parent.exists(os.path.basename(target)):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)

@@ -253,7 +253,13 @@ class DB:
     def transaction(self, *, sync: bool = False) -> Transaction:
         """An optimistic transaction: see :class:`Transaction`."""
         snapshot = self.snapshot()
-        return Transaction(snapshot, snapshot.sequence, self._commit_unless_changed, sync)
+        return Transaction(
+            snapshot,
+            snapshot.sequence,
+            self._commit_unless_changed,
+            sync,
+            self.options.comparator,
+        )
 
     def sync(self) -> None:
         """Make every write that has returned durable."""
@@ -275,7 +281,8 @@ class DB:
         """Compact the keys from ``start`` to ``stop``, both included; None is no bound.
 
         The memtable is flushed, then each level is merged into the next, down to the deepest one
-        that holds any of the range: deleted and overwritten data goes, and reads get cheaper.
+        that holds any of the range: deleted and overwritten data above it goes, and reads get
+        cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
         ``progress`` is called with the number of levels done, how many there are, and what comes
         next.  Ctrl-C ends it at the next step; what is done stays done.
         """
@@ -300,7 +307,7 @@ class DB:
 
         Tables are shared by hard links (copied onto another file system), so it costs next to
         nothing; the log is copied.  All of it is durable when this returns.  Writers wait only
-        while the logs are opened.  ``FileExistsError`` (an :class:`IOError`) if ``path`` is taken;
+        while the logs are opened.  :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken;
         :class:`ReadOnlyError` for a store that is open for reading only.
         """
         writer = self._open_writer()
@@ -366,6 +373,7 @@ class DB:
                 for start, stop in ranges
             ]
         except OSError as error:
+            self._open_store()  # closed meanwhile: that is the error then
             raise_typed(error)
 
     def stats(self) -> Stats:
@@ -381,6 +389,7 @@ class DB:
         try:
             return verify_tables(self._open_store(), progress)
         except OSError as error:
+            self._open_store()  # closed meanwhile: that is the error then
             raise_typed(error)
 
     def check(self) -> None:
@@ -484,6 +493,8 @@ class DB:
         self._reader = opened.reader
         self._writer = opened.writer
         self._background = opened.background
+        if opened.background is not None:
+            opened.background.owner = weakref.ref(self)
 
     def _open_store(self) -> Store:
         store = self._store

@@ -43,6 +43,8 @@ def _refuse_remains(directory: Directory) -> None:
         if parsed[1] is FileType.TABLE or (
             parsed[1] is FileType.LOG and directory.size(name) > 0
         ):
+            if directory.exists(CURRENT):
+                return  # another process has just made the store
             raise CorruptionError(
                 f"CURRENT is missing, but {name} is here: repair the database",
                 f"{directory.path}/{CURRENT}",
@@ -79,7 +81,10 @@ def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
                 lock.close()
             empty = not directory.names()
         if empty:
-            env.remove_directory(where)
+            try:
+                env.remove_directory(where)
+            except NotADirectoryError:
+                pass  # the path is a link: it stays, and so does the directory that it leads to
     except OSError as error:
         raise_typed(error)
 

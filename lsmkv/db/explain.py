@@ -204,7 +204,7 @@ class Explainer:
     def _ask(self, level: int, file: FileMetaData, key: bytes, key_hash: int) -> None:
         """One table, as the Get does it; and then, for what it hides, without regard to filters."""
         asked = not self._versions
-        table = self._store.tables.find(file)
+        table = self._store.tables.peek(file)
         name = table.path.rsplit("/", 1)[-1]
         look = table.look(pack(key, MAX_SEQUENCE, KIND_VALUE), key_hash)
         filters = tuple(self._filter_step(step, key_hash) for step in look.filters)

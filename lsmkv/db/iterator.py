@@ -71,7 +71,7 @@ class Iterator(BaseIterator):
         ``owner`` is kept from being collected.  Not called by users: they ask a store or a snapshot
         for an iterator.
         """
-        bounds = bounds_of(start, stop, include_start, include_stop, prefix)
+        bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
         super().__init__(store, view, sequence, owner, bounds, fill_cache)
         self._reverse = reverse
         self._include_key = include_key

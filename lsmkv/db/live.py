@@ -7,7 +7,7 @@ from collections import deque
 
 
 class LiveSequences:
-    """A multiset of sequences, held by snapshots, iterators and running flushes.
+    """A multiset of sequences, held by snapshots and iterators.
 
     ``register``, ``newest`` and ``oldest`` are called under the store's lock.  ``release`` takes
     no lock at all, since finalizers call it and may run at any moment: what is released is noted,
@@ -49,4 +49,5 @@ class LiveSequences:
         while self._released:
             sequence = self._released.popleft()
             at = bisect_left(self._sequences, sequence)
-            del self._sequences[at]
+            if at < len(self._sequences) and self._sequences[at] == sequence:
+                del self._sequences[at]

@@ -16,7 +16,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from lsmkv.db.keys import Entry
-from lsmkv.util.comparator import Comparator, sort_key
+from lsmkv.util.comparator import Comparator, ReverseBytewiseComparator, sort_key
 
 Cursor = Iterator[list[Entry]]
 Pair = tuple[bytes, bytes]
@@ -35,6 +35,8 @@ class KeyOrder:
 
     def __init__(self, comparator: Comparator) -> None:
         self.compare = comparator.compare
+        self.is_reverse = isinstance(comparator, ReverseBytewiseComparator)
+        """Whether keys compare as bytes turned round."""
         order = sort_key(comparator)
         self._order = order
         self.of_entry: Callable[[Entry], Any] = itemgetter(0)

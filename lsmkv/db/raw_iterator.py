@@ -42,7 +42,7 @@ class RawIterator(BaseIterator):
         ``owner`` is kept from being collected.  Not called by users: they ask a store or a snapshot
         for an iterator.
         """
-        bounds = bounds_of(None, None, True, False, prefix)
+        bounds = bounds_of(None, None, True, False, prefix, store.order)
         super().__init__(store, view, sequence, owner, bounds, fill_cache)
         self._window: list[Pair] = []  # empty if the iterator is not valid
         self._at = 0  # of the entry that it stands on

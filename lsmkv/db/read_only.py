@@ -22,7 +22,7 @@ from lsmkv.errors import CorruptionError, IOError
 from lsmkv.options import Options
 from lsmkv.stats import Counters
 
-_ATTEMPTS = 100
+_ATTEMPTS = 500  # each a race against a writer that may commit every few milliseconds
 _DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
@@ -110,7 +110,11 @@ def _open_once(
     store = Store(directory, roomy, roomy_tables, comparator, recovered, info_log, lock, counters)
     try:
         if previous is not None:
-            store.tables.share(previous.tables, [file.number for file in files])
+            # Numbers begin anew in a store that was destroyed and made again in the same place.
+            known = {file for level in previous.versions.current.levels for file in level}
+            store.tables.share(
+                previous.tables, [file.number for file in files if file in known]
+            )
         for file in files:
             store.tables.find(file)
     except OSError as error:

@@ -90,7 +90,10 @@ class Reader:
         if version is not None:
             return sequence_of(version[0])
         lookup = TableLookup(self.store, view.version, True)
-        lookup.find(key, MAX_SEQUENCE)
+        try:
+            lookup.find(key, MAX_SEQUENCE)
+        except OSError as error:
+            raise_typed(error)
         return 0 if lookup.found is None else unpack(lookup.found)[1]
 
     def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:

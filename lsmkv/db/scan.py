@@ -29,13 +29,22 @@ def bounds_of(
     include_start: bool,
     include_stop: bool,
     prefix: BytesLike | None,
+    order: KeyOrder,
 ) -> Bounds:
-    """The range for these arguments of ``iterator``.  A prefix goes with neither start nor stop."""
+    """The range for these arguments of ``iterator``.  A prefix goes with neither start nor stop.
+
+    The keys of a prefix are found in the bytewise order and in its reverse; for a comparator of the
+    user's they are taken to lie as in the bytewise order.
+    """
     if prefix is not None:
         if start is not None or stop is not None:
             raise TypeError("give a prefix, or start and stop, not both")
         first = as_bytes(prefix, "prefix")
         end = after_prefix(first)
+        if order.is_reverse:
+            return Bounds(
+                None if end is None else Position(end, after=True), Position(first, after=True)
+            )
         return Bounds(
             Position(first, after=False), None if end is None else Position(end, after=False)
         )

@@ -33,13 +33,39 @@ class View:
         self.version = version
 
 
+class Changed:
+    """How threads wait for the store's state to change.
+
+    A :class:`threading.Condition` would not do: a signal that arrives while it takes its lock back
+    leaves the caller without the lock that it is about to release.  Here nobody waits with a lock:
+    a waiter takes a ticket under the store's lock, lets the lock go, and acquires the ticket.
+    """
+
+    def __init__(self) -> None:
+        self._tickets: list[threading.Lock] = []
+
+    def ticket(self) -> threading.Lock:
+        """A lock that is released at the next change.  Caller holds the store's lock."""
+        ticket = threading.Lock()
+        ticket.acquire()
+        self._tickets.append(ticket)
+        return ticket
+
+    def notify_all(self) -> None:
+        """The state has changed.  Caller holds the store's lock."""
+        tickets = self._tickets
+        self._tickets = []
+        for ticket in tickets:
+            ticket.release()
+
+
 class Store:
     """Everything that belongs to one open store.
 
     ``lock`` guards the view, the sequences and the memtables' order; it is held for moments only,
-    never across a read or write of a file.  Whoever waits for a change of state waits on
-    ``changed``.  Writers exclude each other by a lock of their own (``writer.py``), which is
-    taken first where both are needed.
+    never across a read or write of a file, nor while waiting.  Whoever waits for a change of state
+    takes a ticket of ``changed``.  Writers exclude each other by a lock of their own
+    (``writer.py``), which is taken first where both are needed.
     """
 
     def __init__(
@@ -68,7 +94,7 @@ class Store:
             None if options.filter_policy is None else key_hasher(options.filter_policy)
         )
         self.lock = lock
-        self.changed = threading.Condition(self.lock)
+        self.changed = Changed()
         self.live = LiveSequences()
         self.view: View | None = View(
             recovered.memtable, None, self.versions.current
@@ -100,3 +126,12 @@ class Store:
             sequence = self.versions.last_sequence
             self.live.register(sequence)
         return view, sequence
+
+    def unpin(self, view: View, sequence: int) -> None:
+        """Undo :meth:`pin`.
+
+        The view is asked for because it has to live until here: compiled code lets go of an object
+        after its last use, and the files of a version that nobody holds are removed.
+        """
+        del view
+        self.live.release(sequence)

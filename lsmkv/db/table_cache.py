@@ -43,7 +43,16 @@ class TableCache:
         if table is None:
             table = self._open(file)
             self._tables.put(file.number, table, 1)
+            self._counters.tables_opened += 1
+            self._counters.metadata_reads += table.metadata_reads
+            self._counters.metadata_bytes_read += table.metadata_bytes
         return table
+
+    def peek(self, file: FileMetaData) -> Table:
+        """As :meth:`find`, without a trace: a table that is not open is open for the caller alone,
+        and is not counted."""
+        table = self._tables.get(file.number)
+        return self._open(file) if table is None else table
 
     def share(self, other: TableCache, numbers: list[int]) -> None:
         """Take over the tables of these numbers that ``other`` has open; it keeps them too."""
@@ -129,14 +138,10 @@ class TableCache:
                     handle.path,
                     min(handle.size, file.size),
                 )
-            table = Table(self._options, handle)
+            return Table(self._options, handle)
         except BaseException:
             handle.close()
             raise
-        self._counters.tables_opened += 1
-        self._counters.metadata_reads += table.metadata_reads
-        self._counters.metadata_bytes_read += table.metadata_bytes
-        return table
 
 
 def _edge(position: Position) -> bytes:

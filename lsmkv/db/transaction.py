@@ -8,10 +8,11 @@ from typing import TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.db.batch import BytesLike, Operation, WriteBatch, as_bytes
 from lsmkv.db.reader import Reader
 from lsmkv.db.snapshot import Snapshot
 from lsmkv.errors import ClosedError, ConflictError
+from lsmkv.util.comparator import Comparator, equal_means_identical
 
 T = TypeVar("T")
 
@@ -56,7 +57,14 @@ class Transaction:
     >>> db.close()
     """
 
-    def __init__(self, snapshot: Snapshot, sequence: int, commit: Commit, sync: bool) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        sequence: int,
+        commit: Commit,
+        sync: bool,
+        comparator: Comparator,
+    ) -> None:
         """Not called by users: ``db.transaction()`` makes one.  The snapshot becomes its own."""
         self._snapshot: Snapshot | None = snapshot
         self._sequence = sequence
@@ -65,6 +73,8 @@ class Transaction:
         self._touched: set[bytes] = set()
         self._batch = WriteBatch()
         self._written: dict[bytes, bytes | None] = {}
+        self._compare = comparator.compare
+        self._identical = equal_means_identical(comparator)
 
     @overload
     def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
@@ -77,10 +87,8 @@ class Transaction:
         name = as_bytes(key, "key")
         snapshot = self._open()
         self._touched.add(name)
-        if name in self._written:
-            value = self._written[name]
-        else:
-            value = snapshot.get(name)
+        own = self._own_write(name)
+        value = snapshot.get(name) if own is None else own[1]
         return default if value is None else value
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
@@ -132,6 +140,15 @@ class Transaction:
             self._batch.delete(key)
         else:
             self._batch.put(key, value)
+
+    def _own_write(self, key: bytes) -> Operation | None:
+        """The last one to ``key``, if any.  O(1); O(n) where other bytes can be the same key."""
+        if self._identical:
+            return (key, self._written[key]) if key in self._written else None
+        for operation in reversed(self._batch.operations):
+            if self._compare(operation[0], key) == 0:
+                return operation
+        return None
 
     def _open(self) -> Snapshot:
         if self._snapshot is None:

@@ -23,11 +23,11 @@ def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionErr
         done = 0
         for file in files:
             try:
-                first, last = store.tables.find(file).check()
-                if (first, last) != (file.smallest, file.largest):
+                table = store.tables.find(file)
+                table.check_metadata()
+                if table.check() != (file.smallest, file.largest):
                     raise CorruptionError(
-                        "the table's keys are not those that the MANIFEST states",
-                        store.tables.find(file).path,
+                        "the table's keys are not those that the MANIFEST states", table.path
                     )
             except CorruptionError as error:
                 damage.append(error)
@@ -35,5 +35,5 @@ def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionErr
             if progress is not None:
                 progress(done, total, "tables")
     finally:
-        store.live.release(sequence)
+        store.unpin(view, sequence)
     return damage

@@ -126,7 +126,8 @@ class VersionSet:
 
     def _lease(self, version: Version) -> None:
         # The set lives exactly as long as the version: the version alone refers to it.
-        self._leases.append(weakref.ref(version.numbers))
+        if version.numbers:
+            self._leases.append(weakref.ref(version.numbers))
 
     def _write(self, edit: VersionEdit) -> None:
         """Append the edit to the MANIFEST; to a new one if there is none, or the old has grown."""

@@ -20,9 +20,11 @@ from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.errors import ClosedError, Error, raise_typed
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, L0_STOP_WRITES_TRIGGER
+from lsmkv.util.comparator import equal_means_identical
 
 _LARGEST_GROUP = 1024 * 1024
 _SMALL_BATCH = 128 * 1024
+_SETTLE_ATTEMPTS = 100
 
 
 class _Pending:
@@ -69,6 +71,8 @@ class Writer:
         """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
         self._queue: deque[_Pending] = deque()
         self._unsettled: _Commit | None = None
+        comparator = store.comparator.user_comparator
+        self._probe = None if equal_means_identical(comparator) else comparator.compare
 
     def write(
         self,
@@ -86,6 +90,10 @@ class Writer:
         ``condition`` is called when nothing else can be written any more before the batch; if it
         raises, the batch is not written, and this raises the same.
         """
+        if self._probe is not None:
+            # What the user's comparator cannot take must not get into the log.
+            for key, _ in operations:
+                self._probe(key, key)
         pending = _Pending(operations, encoded, sync, condition)
         self._queue.append(pending)
         try:
@@ -110,9 +118,10 @@ class Writer:
         """What a checkpoint is made of, between two writes."""
         with self._lock:
             self._settle()
-            return hold_logs(
-                self._store, self._store.open_view(), self._wal.number, self._wal.end
-            )
+            while True:
+                source = hold_logs(self._store, self._wal.number, self._wal.end)
+                if source is not None:
+                    return source
 
     def rotate(self) -> None:
         """Let the memtable, if anything is in it, become immutable, and wait until it is a table.
@@ -123,13 +132,11 @@ class Writer:
         with self._lock:
             self._settle()
             self._background.raise_error()
-            with store.lock:
-                empty = store.open_view().memtable.empty
-                self._background.wait_for_flush()
+            empty = store.open_view().memtable.empty
+            self._background.wait_for_flush()
             if not empty:
                 self._begin_log()
-        with store.lock:
-            self._background.wait_for_flush()
+        self._background.wait_for_flush()
 
     def close(self) -> None:
         """Sync and close the log.  ``store.closing`` is set: no writer stays for long."""
@@ -226,16 +233,17 @@ class Writer:
             self._fail(group, error)
             return
         except BaseException:
-            self._settle()
+            self._settle_surely()
             raise
         try:
             self._apply(commit)
         except BaseException:
-            self._settle()
+            self._settle_surely()
             raise
 
     def _apply(self, commit: _Commit) -> None:
-        """Show the group to readers, all of it at once."""
+        """Show the group to readers: to snapshots and iterators all of it at once, to plain Gets,
+        which read what is newest, key by key."""
         store = self._store
         view = store.open_view()
         counters = store.counters
@@ -264,6 +272,16 @@ class Writer:
             return
         self._wal.cut_back()
         self._unsettled = None
+
+    def _settle_surely(self) -> None:
+        """:meth:`_settle`, however many signals strike meanwhile: one is raised as it is."""
+        for _ in range(_SETTLE_ATTEMPTS):
+            try:
+                self._settle()
+                return
+            except BaseException:
+                continue
+        self._settle()
 
     def _fail(self, group: list[_Pending], error: BaseException) -> None:
         for pending in group:
@@ -315,11 +333,12 @@ class Writer:
         """Wait until background work has changed the view."""
         store = self._store
         started = time.monotonic()
-        with store.lock:
-            while store.view is view and not store.closing:
-                self._background.raise_error()
-                self._background.schedule()
-                store.changed.wait()
+        while store.view is view:
+            with store.lock:
+                # Changes are told under the lock, so none goes by between the look and the ticket.
+                ticket = self._background.ticket() if store.view is view else None
+            if ticket is not None:
+                ticket.acquire()
         store.counters.stalls += 1
         store.counters.stall_seconds += time.monotonic() - started
 

@@ -20,10 +20,9 @@ from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-# An entry of three bytes may share a prefix of megabytes, so a small block can stand for keys
-# beyond any memory.  The sum of the shared lengths in a block is therefore bounded; those that fit
-# one byte are not counted, as they cannot do harm.
-_LONG = 128
+# A few bytes of a block may stand for a key of megabytes, which it shares with the one before it:
+# a small block can stand for keys beyond any memory.  The sum of the shared lengths in a block is
+# therefore bounded.
 
 
 class BlockBuilder:
@@ -79,10 +78,9 @@ class BlockBuilder:
             buffer += bytes((shared, unshared, size))
         else:
             buffer += encode_varint(shared) + encode_varint(unshared) + encode_varint(size)
-            if shared >= _LONG:
-                self._shared_bytes += shared
-                if self._shared_bytes > self._max_shared:
-                    self._interval = 0
+        self._shared_bytes += shared
+        if self._shared_bytes > self._max_shared:
+            self._interval = 0
         buffer += key[shared:]
         buffer += value
         self._last_key = key
@@ -136,8 +134,9 @@ class Block:
             shared, unshared, size, at = self._header(at)
             if shared > len(key):
                 raise CorruptionError("an entry shares more than the key before it has", None, at)
-            if shared >= _LONG:
-                spent = self._spend(spent, shared, at)
+            if shared > 0 and spent > self._max_shared:
+                raise CorruptionError("keys that share more than a block may hold", None, at)
+            spent += shared
             key = key[:shared] + data[at : at + unshared]
             at += unshared
             if compare(key, target) >= 0:
@@ -173,8 +172,9 @@ class Block:
                 at += 3
             else:
                 shared, unshared, size, at = self._header(at)
-                if shared >= _LONG:
-                    spent = self._spend(spent, shared, at)
+            if shared > 0 and spent > self._max_shared:
+                raise CorruptionError("keys that share more than a block may hold", None, at)
+            spent += shared
             if shared > len(key):
                 raise CorruptionError("an entry shares more than the key before it has", None, at)
             key = key[:shared] + data[at : at + unshared]
@@ -211,12 +211,6 @@ class Block:
             else:
                 high = middle - 1
         return self._restart(low)
-
-    def _spend(self, spent: i64, shared: i64, at: i64) -> i64:
-        """The sum of the shared lengths so far."""
-        if spent > self._max_shared:
-            raise CorruptionError("keys that share more than a block may hold", None, at)
-        return spent + shared
 
     def _header(self, at: i64) -> tuple[i64, i64, i64, i64]:
         """An entry's three lengths, and the offset of its key's suffix; all checked."""

@@ -33,6 +33,7 @@ class TableBuilder:
         self._compression = options.compression
         self._zstd_level = options.zstd_compression_level
         self._block_size = options.block_size
+        self._max_block_bytes = options.max_block_bytes
         self._restart_interval = options.block_restart_interval
         self._file = file
         self._pending: list[bytes] = []  # sealed blocks that are not written yet
@@ -115,6 +116,8 @@ class TableBuilder:
         return metaindex.finish()
 
     def _write_block(self, raw: bytes, compression: int) -> BlockHandle:
+        if len(raw) > self._max_block_bytes:
+            compression = NO_COMPRESSION  # readers refuse to decompress so much
         stored = seal_block(raw, compression, self._zstd_level)
         handle = BlockHandle(self._offset, len(stored) - BLOCK_TRAILER_SIZE)
         self._append(stored)

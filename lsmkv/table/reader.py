@@ -89,6 +89,7 @@ class Table:
         Raises :class:`CorruptionError` with file and offset.
         """
         self._file = file
+        self._options = options
         self._comparator = options.comparator
         self._compare = options.comparator.compare
         self._sort_key = sort_key(options.comparator)
@@ -258,6 +259,10 @@ class Table:
         offset = self._handles[number].offset
         found = [reader.filter_for(offset) for reader in self._filters]
         return [data for data in found if data is not None]
+
+    def check_metadata(self) -> None:
+        """Read footer, index and filters again: what is held of them hides damage since then."""
+        Table(self._options, self._file)
 
     def check(self) -> tuple[bytes, bytes]:
         """Read every block and assert the invariants; first and last key.  O(size of the file).

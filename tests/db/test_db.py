@@ -70,15 +70,10 @@ def data_files(path: str) -> dict[str, bytes]:
     }
 
 
-def background_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "lsmkv-background"]
-
-
 def settle(db: DB) -> None:
     """Wait until background work, should there be any, has ended."""
-    del db  # any store's: they all end
-    for thread in background_threads():
-        thread.join()
+    assert db._background is not None
+    db._background.wait_until_idle()
 
 
 def files_at(db: DB) -> list[int]:
@@ -1328,7 +1323,7 @@ def background_of(target: Callable[[], object]) -> tuple[threading.Thread, list[
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=guarded)
+    thread = threading.Thread(target=guarded, daemon=True)  # a hang must not hold up the exit
     thread.start()
     return thread, errors
 
@@ -1381,6 +1376,36 @@ def test_closing_while_a_thread_waits_for_background_work(waiter: str) -> None:
         assert db.get(b"a") == b"2"
 
 
+def test_a_flush_in_the_middle_of_a_compaction() -> None:
+    """It must not place its table where an output of the compaction will lie."""
+    env = GatedEnv()
+    low = {b"a%03d" % n: b"v" * 50 for n in range(300)}
+    high = {b"x%03d" % n: b"v" for n in range(9)}
+    with DB("/db", create_if_missing=True, env=env) as db:
+        for entries in (low, high, low, high):  # two tables on level 2, two on level 1
+            fill(db, entries)
+            db.flush()
+        assert files_at(db) == [0, 2, 2, 0, 0, 0, 0]
+        env.open.clear()
+        env.waiting.clear()
+        compacting, errors = background_of(db.compact_range)
+        assert env.waiting.wait(60)  # its output will reach from a to x
+        db.put(b"m", b"1")
+        flushing, more_errors = background_of(db.flush)
+        while db._store.view.immutable is None:
+            pass
+        env.open.set()
+        compacting.join()
+        flushing.join()
+        assert errors == more_errors == []
+        assert dict(db) == {**low, **high, b"m": b"1"}
+        db.put(b"after", b"1")
+        db.check()
+    with DB("/db", env=env) as db:
+        assert dict(db) == {**low, **high, b"m": b"1", b"after": b"1"}
+        db.check()
+
+
 def test_closing_ends_a_compaction_early(path: str) -> None:
     with DB(path, create_if_missing=True, compression=None) as db:
         for _ in range(2):
@@ -1388,7 +1413,7 @@ def test_closing_ends_a_compaction_early(path: str) -> None:
                 db.put(b"%05d" % n, b"v" * 300)
             db.flush()
         thread, errors = background_of(db.compact_range)
-        while not background_threads() and thread.is_alive():
+        while not db._background.busy and thread.is_alive():
             pass
     thread.join()
     assert all(isinstance(error, lsmkv.ClosedError) for error in errors)

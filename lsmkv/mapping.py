@@ -1,0 +1,529 @@
+"""A store as a mapping: ``lsmkv.open``, after the standard library's ``dbm``.
+
+>>> import lsmkv
+>>> with lsmkv.open(":memory:", "c") as animals:
+...     animals["ant"] = "six legs"
+...     animals[b"bee"] = b"wings"
+...     sorted(animals.items())
+[(b'ant', b'six legs'), (b'bee', b'wings')]
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import (
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+    ValuesView,
+)
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeVar, Unpack, cast, overload
+
+from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.db.db import DB
+from lsmkv.db.directory import destroy_db
+from lsmkv.db.filenames import LOST, FileType, parse_filename
+from lsmkv.db.opening import MEMORY
+from lsmkv.env.base import Env
+from lsmkv.env.local import LocalEnv
+from lsmkv.env.place import make_directory, resolve
+from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
+from lsmkv.options import OptionArguments
+
+__all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
+
+BATCH_OPERATIONS = 4096
+"""``update`` and ``clear`` write at least as often as this many keys ..."""
+BATCH_BYTES = 1 << 20
+"""... or this many bytes of keys and values, one value more at most."""
+
+Flag = Literal["r", "w", "c", "n"]
+Text = BytesLike | str
+"""What this face takes for a key or a value: a ``str`` stands for its UTF-8 bytes."""
+
+T = TypeVar("T")
+
+
+class _Missing:
+    """The default that was not given, where None may be one."""
+
+
+_MISSING = _Missing()
+
+
+class SupportsKeys(Protocol):
+    """What ``update`` reads keys and values from, when it is no iterable of pairs."""
+
+    def keys(self) -> Iterable[Text]:
+        """The keys."""
+        ...
+
+    def __getitem__(self, key: Any, /) -> Text: ...
+
+
+def open(
+    path: str | os.PathLike[str],
+    flag: Flag = "r",
+    mode: int = 0o666,
+    **options: Unpack[OptionArguments],
+) -> KeyValueMapping:
+    """Open the store in directory ``path`` as a mapping, with the flags of ``dbm.open``.
+
+    ========  ==================================================================================
+    ``'r'``   an existing store, for reading: writes raise :class:`~lsmkv.ReadOnlyError`
+    ``'w'``   an existing store, for reading and writing
+    ``'c'``   the same, and the store is made if there is none
+    ``'n'``   a new and empty store, always: one that is there is destroyed first
+    ========  ==================================================================================
+
+    ``'n'`` refuses a directory that holds anything but a store's own files, and touches nothing in
+    it.  ``mode`` is for a directory that is made here: as a directory is entered by its ``x`` bits,
+    each is set where ``r`` is (``0o640`` makes ``rwxr-x---``), the owner gets all three, and the
+    process's umask is taken off.  A directory that exists keeps its mode.
+
+    ``options`` are the keywords of :class:`lsmkv.DB`, save for those that the flag decides.
+    ``':memory:'`` is a store that is never there before: it takes ``'c'`` and ``'n'``.
+
+    Raises ``ValueError`` for any other flag; :class:`~lsmkv.NotFoundError` (a
+    ``FileNotFoundError``, so ``except dbm.error`` catches it) where ``'r'`` or ``'w'`` finds no
+    store; :class:`~lsmkv.Error` where ``'n'`` finds other files; and what :class:`lsmkv.DB`
+    raises.  Cost: that of opening a ``DB``; ``'n'`` removes the old files as well.
+
+    >>> open("somewhere", "a")
+    Traceback (most recent call last):
+    ValueError: flag is 'r', 'w', 'c' or 'n', not 'a'
+    """
+    if flag not in ("r", "w", "c", "n"):
+        raise ValueError(f"flag is 'r', 'w', 'c' or 'n', not {flag!r}")
+    for decided in ("create_if_missing", "error_if_exists", "read_only"):
+        if decided in options:
+            raise TypeError(f"{decided} is decided by the flag, {flag!r}")
+    where = os.fsdecode(path)
+    env = options.get("env")
+    in_memory = env is None and where == MEMORY
+    if flag in "rw":
+        if in_memory:
+            reason = "a store in memory is always new: open it with 'c' or 'n'"
+            raise NotFoundError(errno.ENOENT, reason, where)
+        if flag == "r":
+            options["read_only"] = True
+        return KeyValueMapping(DB(where, **options), read_only=flag == "r")
+    if flag == "n" and not in_memory:
+        where = where if env is not None else resolve(where)
+        _remove_store(LocalEnv() if env is None else env, where)
+    options["create_if_missing"] = True
+    options["error_if_exists"] = flag == "n"
+    made = env is None and not in_memory and make_directory(where, mode)
+    try:
+        return KeyValueMapping(DB(where, **options))
+    except BaseException:
+        if made:
+            with suppress(OSError):  # not empty: it stays
+                LocalEnv().remove_directory(where)
+        raise
+
+
+class KeyValueMapping(MutableMapping[bytes, bytes]):
+    """An open store as a ``MutableMapping`` of bytes to bytes, in the order of its keys.
+
+    Where bytes are taken a ``str`` is taken too, as its UTF-8 bytes; what comes back is always
+    ``bytes``.  Other types raise ``TypeError``, in lookups as well.  Every method raises
+    :class:`~lsmkv.ClosedError` after :meth:`close`, and :class:`~lsmkv.CorruptionError` or
+    :class:`~lsmkv.IOError` as the store does.
+
+    Iterating sees the store as it was when the iteration began, whatever is written meanwhile, and
+    holds no more than a block or so in memory.  Any number of threads may use one mapping; its
+    writes are made one after another, so ``setdefault``, ``pop`` and ``popitem`` let no write
+    through the same mapping in between.
+
+    ``len()`` reads all keys, and so do ``list(m)`` and ``tuple(m)`` before they begin (they ask
+    for the length): ``list(iter(m))`` spares that.  ``==`` loads both sides into memory.
+
+    >>> with open(":memory:", "n") as m:
+    ...     m.update({b"a": b"1", "b": "2"}, c="3")
+    ...     m["b"], b"c" in m, "z" in m, len(m), list(reversed(m.keys()))
+    (b'2', True, False, 3, [b'c', b'b', b'a'])
+    """
+
+    def __init__(self, db: DB, *, read_only: bool = False) -> None:
+        """A mapping over ``db``, which it closes when it is closed.
+
+        With ``read_only``, writes through the mapping raise :class:`~lsmkv.ReadOnlyError`.
+        """
+        self._db = db
+        self._read_only = read_only
+        self._write_lock = threading.Lock()
+
+    @property
+    def db(self) -> DB:
+        """The store itself: ranges, snapshots, batches, statistics.  Its keys are bytes alone."""
+        return self._db
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused: it was opened with ``'r'``."""
+        return self._read_only
+
+    # Reading
+
+    def __getitem__(self, key: Text) -> bytes:
+        """The value of ``key``; ``KeyError`` if there is none.  Costs what ``DB.get`` costs."""
+        value = self._db.get(_encode(key, "key"))
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    @overload
+    def get(self, key: Text) -> bytes | None: ...
+    @overload
+    def get(self, key: Text, default: T) -> bytes | T: ...
+    def get(self, key: Text, default: T | None = None) -> bytes | T | None:
+        """The value of ``key``, or ``default``.  Costs what ``DB.get`` costs.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m.get("no such key"), m.get("no such key", "")
+        (None, '')
+        """
+        return self._db.get(_encode(key, "key"), default)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether ``key`` is there.  Costs what ``DB.get`` costs, or less."""
+        return _encode(key, "key") in self._db
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The keys in order.  Values are not returned, but the blocks that hold them are read."""
+        return self._db.iterator(include_value=False)
+
+    def __reversed__(self) -> Iterator[bytes]:
+        """The keys, from the last to the first."""
+        return self._db.iterator(include_value=False, reverse=True)
+
+    def __len__(self) -> int:
+        """How many keys there are now.  O(n): an LSM tree keeps no count, so all are read.
+
+        ``bool(m)`` says whether there is any without counting them.
+        """
+        with self._db.iterator(include_value=False, fill_cache=False) as keys:
+            return sum(1 for _ in keys)
+
+    def __bool__(self) -> bool:
+        """Whether there is any key: reads as far as the first."""
+        with self._db.iterator(include_value=False) as keys:
+            return any(True for _ in keys)
+
+    def keys(self) -> Keys:
+        """A live view of the keys: a set that is iterated in order, either way.  O(1)."""
+        return Keys(self)
+
+    def values(self) -> Values:
+        """A live view of the values, in the order of their keys.  O(1)."""
+        return Values(self)
+
+    def items(self) -> Items:
+        """A live view of the pairs of key and value, in the order of the keys.  O(1)."""
+        return Items(self)
+
+    # Writing
+
+    def __setitem__(self, key: Text, value: Text) -> None:
+        """Set ``key`` to ``value``; safe from a killed process, and from a power cut once synced.
+
+        Costs what ``DB.put`` costs.  Raises :class:`~lsmkv.ReadOnlyError` as all writes do.
+        """
+        self._check_writable()
+        operation = _encode(key, "key"), _encode(value, "value")
+        with self._write_lock:
+            self._db.put(*operation)
+
+    def __delitem__(self, key: Text) -> None:
+        """Remove ``key``; ``KeyError`` if it is not there.  Costs a lookup and a write."""
+        self._check_writable()
+        name = _encode(key, "key")
+        with self._write_lock:
+            if name not in self._db:
+                raise KeyError(key)
+            self._db.delete(name)
+
+    @overload
+    def pop(self, key: Text) -> bytes: ...
+    @overload
+    def pop(self, key: Text, default: T) -> bytes | T: ...
+    def pop(self, key: Text, default: T | _Missing = _MISSING) -> bytes | T:
+        """Remove ``key`` and return its value, or ``default``; ``KeyError`` if there is neither.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m["k"] = "v"
+        ...     m.pop("k"), m.pop("k", None)
+        (b'v', None)
+        """
+        self._check_writable()
+        name = _encode(key, "key")
+        with self._write_lock:
+            value = self._db.get(name)
+            if value is not None:
+                self._db.delete(name)
+                return value
+        if isinstance(default, _Missing):
+            raise KeyError(key)
+        return default
+
+    def popitem(self, last: bool = True) -> tuple[bytes, bytes]:
+        """Remove the last pair in the order of keys, or the first, and return it.
+
+        ``KeyError`` if the mapping is empty.  Costs a read of that end and a write; popping very
+        many from one end steps over what it removed until a compaction: iterate, or
+        :meth:`clear`.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m.update(a="1", b="2", c="3")
+        ...     m.popitem(), m.popitem(last=False)
+        ((b'c', b'3'), (b'a', b'1'))
+        """
+        self._check_writable()
+        with self._write_lock, self._db.iterator(reverse=last, fill_cache=False) as pairs:
+            for key, value in pairs:
+                self._db.delete(key)
+                return key, value
+        raise KeyError("popitem(): the mapping is empty")
+
+    def setdefault(self, key: Text, default: Text = b"") -> bytes:
+        """The value of ``key``, which is set to ``default`` first if there is none.
+
+        ``default`` is ``b""`` where it is left out, as in ``dbm``.
+        """
+        self._check_writable()
+        name, value = _encode(key, "key"), _encode(default, "value")
+        with self._write_lock:
+            present = self._db.get(name)
+            if present is not None:
+                return present
+            self._db.put(name, value)
+        return value
+
+    def update(
+        self,
+        other: SupportsKeys | Iterable[tuple[Text, Text]] = (),
+        /,
+        **more: Text,
+    ) -> None:
+        """Set all keys of a mapping, or of an iterable of pairs, and of the keywords.
+
+        Written in batches of at most ``BATCH_OPERATIONS`` keys and about ``BATCH_BYTES`` bytes,
+        so the source may be larger than memory.  Each batch is applied whole or not at all; the
+        update as a whole is not: after an error the batches before it are there.  (What must
+        happen together goes into one ``m.db.write_batch()``.)
+        """
+        self._check_writable()
+        pending = WriteBatch()
+        for source in (_pairs(other), more.items()):
+            for key, value in source:
+                pending.put(_encode(key, "key"), _encode(value, "value"))
+                self._write_when_full(pending)
+        self._write(pending)
+
+    def clear(self) -> None:
+        """Remove all keys that are there now.  O(n), in batches as :meth:`update` writes them.
+
+        The space comes back as compactions pass over it, or with :meth:`reorganize`.
+        """
+        self._check_writable()
+        pending = WriteBatch()
+        with self._db.iterator(include_value=False, fill_cache=False) as keys:
+            for key in keys:
+                pending.delete(key)
+                self._write_when_full(pending)
+        self._write(pending)
+
+    # The store
+
+    def sync(self) -> None:
+        """Make every write that has returned durable: one wait for the disk.
+
+        There is nothing to do, and nothing is done, for a read-only mapping and for one that was
+        closed, which synced it.
+        """
+        if not self._read_only and not self._db.closed:
+            self._db.sync()
+
+    def reorganize(self) -> None:
+        """Give back the space of what was overwritten and removed: ``DB.compact_range()``.
+
+        O(size of the store), in time and, for the while, in disk space.
+        """
+        self._check_writable()
+        self._db.compact_range()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store was closed."""
+        return self._db.closed
+
+    def close(self) -> None:
+        """Sync, and close the store, as ``DB.close`` does.  Closing twice is harmless."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = " (closed)" if self.closed else " (read-only)" if self._read_only else ""
+        return f"<lsmkv.KeyValueMapping {self._db.path!r}{state}>"
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise ReadOnlyError(f"{self._db.path}: opened with 'r'; to write, open it with 'w'")
+
+    def _write_when_full(self, batch: WriteBatch) -> None:
+        if len(batch) >= BATCH_OPERATIONS or batch.approximate_size() >= BATCH_BYTES:
+            self._write(batch)
+            batch.clear()
+
+    def _write(self, batch: WriteBatch) -> None:
+        with self._write_lock:
+            self._db.write(batch)
+
+
+class Keys(KeysView[bytes]):
+    """The keys of a mapping: a live, ordered view with the operators of a set.
+
+    ``in`` costs a lookup, ``len()`` and comparisons read all keys; an operator's result is a
+    ``set`` in memory.
+
+    >>> with open(":memory:", "n") as m:
+    ...     m.update(a="1", b="2")
+    ...     m.keys() & {b"b", b"c"}, list(m.keys()), bool(m.keys())
+    ({b'b'}, [b'a', b'b'], True)
+    """
+
+    def __init__(self, mapping: KeyValueMapping) -> None:
+        super().__init__(mapping)
+        self._of = mapping
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._of)
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return reversed(self._of)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._of
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+
+class Values(ValuesView[bytes]):
+    """The values of a mapping, in the order of their keys.  ``in`` and ``len()`` are O(n).
+
+    >>> with open(":memory:", "n") as m:
+    ...     m.update(a="1", b="2")
+    ...     list(reversed(m.values())), "2" in m.values()
+    ([b'2', b'1'], True)
+    """
+
+    def __init__(self, mapping: KeyValueMapping) -> None:
+        super().__init__(mapping)
+        self._of = mapping
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._of.db.iterator(include_key=False)
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return self._of.db.iterator(include_key=False, reverse=True)
+
+    def __contains__(self, value: object) -> bool:
+        wanted = _comparable(value)
+        with self._of.db.iterator(include_key=False, fill_cache=False) as values:
+            return any(value == wanted for value in values)
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+
+class Items(ItemsView[bytes, bytes]):
+    """The pairs of a mapping: a live, ordered view with the operators of a set.
+
+    ``in`` costs a lookup, ``len()`` and comparisons read everything; an operator's result is a
+    ``set`` in memory.
+
+    >>> with open(":memory:", "n") as m:
+    ...     m.update(a="1", b="2")
+    ...     list(reversed(m.items())), ("a", "1") in m.items(), (b"a", b"2") in m.items()
+    ([(b'b', b'2'), (b'a', b'1')], True, False)
+    """
+
+    def __init__(self, mapping: KeyValueMapping) -> None:
+        super().__init__(mapping)
+        self._of = mapping
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self._of.db.iterator()
+
+    def __reversed__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self._of.db.iterator(reverse=True)
+
+    def __contains__(self, item: object) -> bool:
+        if not isinstance(item, tuple) or len(item) != 2:
+            return False
+        value = self._of.get(item[0])
+        return value is not None and value == _comparable(item[1])
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+
+def _encode(text: object, what: str) -> bytes:
+    return text.encode("utf-8") if isinstance(text, str) else as_bytes(text, what)
+
+
+def _comparable(value: object) -> object:
+    """What a stored value is compared with; bytes and str never compare equal by themselves."""
+    return value.encode("utf-8") if isinstance(value, str) else value
+
+
+def _pairs(source: SupportsKeys | Iterable[tuple[Text, Text]]) -> Iterable[tuple[Text, Text]]:
+    """Key and value pairs of whatever ``dict.update`` takes."""
+    if isinstance(source, Mapping):
+        return source.items()
+    if hasattr(source, "keys"):
+        keyed = cast(SupportsKeys, source)
+        return ((key, keyed[key]) for key in keyed.keys())  # noqa: SIM118 - it has no __iter__
+    return source
+
+
+def _remove_store(env: Env, path: str) -> None:
+    """Destroy the store in a directory, if there is one and nothing else is in there."""
+    try:
+        try:
+            directory = env.open_directory(path)
+        except FileNotFoundError:
+            return
+        with directory:
+            names = directory.names()
+    except OSError as error:
+        raise_typed(error)
+    is_store = False
+    for name in names:
+        parsed = parse_filename(name)
+        if parsed is None and name != LOST:
+            raise Error(f"{path}: 'n' makes a store anew, but {name!r} is no file of a store")
+        # Files named like logs and tables alone may be anybody's.
+        if parsed is not None and parsed[1] in (FileType.CURRENT, FileType.MANIFEST):
+            is_store = True
+    if is_store:
+        destroy_db(path, env=env)

@@ -1,0 +1,393 @@
+"""plyvel's API over lsmkv: ``import lsmkv.plyvel as plyvel``, and the program runs on.
+
+Everything in plyvel's API reference has its name, its defaults and its exceptions here.  Three
+things are plyvel's way and not lsmkv's: no filters unless asked for (``bloom_filter_bits=0``),
+batches that are written even if their ``with`` block raises (``transaction=False``), and no warning
+about a store that was forgotten instead of closed.  Checksums are verified whatever
+``verify_checksums`` says.
+
+The classes derive from lsmkv's and have all of its methods, so a program may move over line by
+line.  What is different from plyvel, and why, is listed in ``docs/plyvel.md``.
+
+>>> import lsmkv.plyvel as plyvel
+>>> db = plyvel.DB(":memory:", create_if_missing=True)
+>>> with db.write_batch() as batch:
+...     batch.put(b"key", b"value")
+>>> list(db.iterator(prefix=b"k"))
+[(b'key', b'value')]
+>>> db.close()
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+
+from lsmkv.db import db as engine
+from lsmkv.db import directory, prefixed
+from lsmkv.db.batch import BytesLike, WriteBatch
+from lsmkv.db.iterator import Iterator, IteratorArguments
+from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError
+
+__all__ = [
+    "CorruptionError",
+    "DB",
+    "Error",
+    "IOError",
+    "Iterator",
+    "IteratorInvalidError",
+    "PrefixedDB",
+    "RawIterator",
+    "Snapshot",
+    "WriteBatch",
+    "__leveldb_version__",
+    "__version__",
+    "destroy_db",
+]
+
+# The release of plyvel whose API this is; lsmkv's own number is lsmkv.__version__.
+__version__ = "1.5.1"
+# The release of LevelDB whose files are read and written; there is no LevelDB in here.
+__leveldb_version__ = "1.23"
+
+T = TypeVar("T")
+D = TypeVar("D", bound="DB")
+
+
+class FlaggedArguments(TypedDict, total=False):
+    """The keywords of ``iterator``: where a flag is asked for, None is taken for False."""
+
+    reverse: bool | None
+    start: BytesLike | None
+    stop: BytesLike | None
+    include_start: bool | None
+    include_stop: bool | None
+    prefix: BytesLike | None
+    include_key: bool | None
+    include_value: bool | None
+    verify_checksums: bool | None
+    fill_cache: bool | None
+
+
+_NOT_FLAGS = ("start", "stop", "prefix")
+
+
+def _flag(name: str, value: object) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
+
+
+def _plain(arguments: FlaggedArguments) -> IteratorArguments:
+    plain = {
+        name: value if name in _NOT_FLAGS else _flag(name, value)
+        for name, value in arguments.items()
+    }
+    return cast(IteratorArguments, plain)
+
+
+class DB(engine.DB):
+    """plyvel's ``DB``: :class:`lsmkv.DB` with plyvel's arguments and defaults.
+
+    Errors: :class:`Error` if there is nothing at ``name`` and not ``create_if_missing``, or if
+    there is something and ``error_if_exists``; :class:`IOError` if it is in use;
+    :class:`CorruptionError` for damage; ``RuntimeError`` once it is closed.
+    """
+
+    def __init__(
+        self,
+        name: str | bytes | os.PathLike[str],
+        *,
+        create_if_missing: bool | None = False,
+        error_if_exists: bool | None = False,
+        paranoid_checks: object = None,
+        write_buffer_size: int | None = None,
+        max_open_files: int | None = None,
+        lru_cache_size: int | None = None,
+        block_size: int | None = None,
+        block_restart_interval: int | None = None,
+        max_file_size: int | None = None,
+        compression: str | bytes | None = "snappy",
+        bloom_filter_bits: int = 0,
+        comparator: Callable[[bytes, bytes], int] | None = None,
+        comparator_name: bytes | None = None,
+    ) -> None:
+        """Open the store in directory ``name``.
+
+        ``comparator`` takes two keys and returns a number as C's ``memcmp`` does; its name is kept
+        on disk.  Sizes are in bytes, and None is LevelDB's default.
+        """
+        self._name = name
+        if not isinstance(bloom_filter_bits, int):
+            raise TypeError(
+                f"bloom_filter_bits must be an int, not {type(bloom_filter_bits).__name__}"
+            )
+        if comparator_name is not None and not isinstance(comparator_name, bytes):
+            raise TypeError(
+                f"comparator_name must be bytes, not {type(comparator_name).__name__}"
+            )
+        super().__init__(
+            os.fsdecode(name),
+            create_if_missing=_flag("create_if_missing", create_if_missing),
+            error_if_exists=_flag("error_if_exists", error_if_exists),
+            paranoid_checks=bool(paranoid_checks),
+            write_buffer_size=write_buffer_size,
+            max_open_files=max_open_files,
+            lru_cache_size=lru_cache_size,
+            block_size=block_size,
+            block_restart_interval=block_restart_interval,
+            max_file_size=max_file_size,
+            compression=_compression(compression),
+            bloom_filter_bits=max(0, bloom_filter_bits),
+            comparator=comparator,
+            comparator_name=comparator_name,
+        )
+
+    @property
+    def name(self) -> Any:
+        """What the store was opened by: ``str`` or ``bytes``, as it was given."""
+        return self._name
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | None: ...
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T: ...
+
+    def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T | None:
+        """The value of ``key``, or ``default``."""
+        if verify_checksums is not False or fill_cache is not True:  # seldom
+            _flag("verify_checksums", verify_checksums)
+            fill_cache = _flag("fill_cache", fill_cache)
+        return super().get(key, default, fill_cache=fill_cache)
+
+    def put(self, key: BytesLike, value: BytesLike, *, sync: bool | None = False) -> None:
+        """Set ``key`` to ``value``; with ``sync``, wait until a power cut does not lose it."""
+        super().put(key, value, sync=_flag("sync", sync))
+
+    def delete(self, key: BytesLike, *, sync: bool | None = False) -> None:
+        """Remove ``key``; no error if it is not there."""
+        super().delete(key, sync=_flag("sync", sync))
+
+    def write_batch(
+        self, *, transaction: bool | None = False, sync: bool | None = False
+    ) -> WriteBatch:
+        """A batch that writes to this store: ``write()``, or the end of a ``with`` block.
+
+        The block's end writes it even if the block raised, unless ``transaction`` is true.
+        """
+        return super().write_batch(
+            transaction=_flag("transaction", transaction), sync=_flag("sync", sync)
+        )
+
+    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
+        """An iterator over the store as it is now, or over a range of it: see :class:`Iterator`."""
+        return super().iterator(**_plain(arguments))
+
+    def raw_iterator(
+        self,
+        *,
+        prefix: BytesLike | None = None,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> RawIterator:
+        """LevelDB's own kind of iterator: see :class:`RawIterator`."""
+        _flag("verify_checksums", verify_checksums)
+        return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
+
+    def snapshot(self) -> Snapshot:
+        """The store as it is now, to be read later."""
+        return Snapshot(super().snapshot(), b"")
+
+    def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
+        """The part of the store whose keys begin with ``prefix``, shown and asked for without it.
+
+        Costs nothing until it is used.
+        """
+        return PrefixedDB(db=self, prefix=prefix)
+
+    # plyvel knows bytes alone, and an error is better found here than when it is back there.
+    def get_property(self, name: bytes) -> bytes | None:  # type: ignore[override]
+        """A property by LevelDB's name for it, such as ``b"leveldb.stats"``, or None."""
+        if not isinstance(name, bytes):
+            raise TypeError(f"a property's name must be bytes, not {type(name).__name__}")
+        return super().get_property(name)
+
+    def approximate_sizes(self, *ranges: Iterable[BytesLike]) -> list[int]:
+        """About how many bytes the tables use for keys from ``start`` up to ``stop``, by range.
+
+        A range is a pair of any kind.  Indexes are read, data blocks are not.
+        """
+        return super().approximate_sizes(*[(start, stop) for start, stop in ranges])
+
+    def __del__(self) -> None:
+        """Programs for plyvel close a store by forgetting it: no warning."""
+        if not self.closed:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.plyvel.DB {self._name!r}{' (closed)' if self.closed else ''}>"
+
+
+class PrefixedDB(prefixed.PrefixedDB[D]):
+    """plyvel's ``PrefixedDB``: :class:`lsmkv.PrefixedDB` with plyvel's defaults."""
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | None: ...
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T: ...
+
+    def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T | None:
+        """As ``DB.get``."""
+        _flag("verify_checksums", verify_checksums)
+        return super().get(key, default, fill_cache=_flag("fill_cache", fill_cache))
+
+    def put(self, key: BytesLike, value: BytesLike, *, sync: bool | None = False) -> None:
+        """As ``DB.put``."""
+        super().put(key, value, sync=_flag("sync", sync))
+
+    def delete(self, key: BytesLike, *, sync: bool | None = False) -> None:
+        """As ``DB.delete``."""
+        super().delete(key, sync=_flag("sync", sync))
+
+    def write_batch(
+        self, *, transaction: bool | None = False, sync: bool | None = False
+    ) -> WriteBatch:
+        """As ``DB.write_batch``."""
+        return super().write_batch(
+            transaction=_flag("transaction", transaction), sync=_flag("sync", sync)
+        )
+
+    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
+        """As ``DB.iterator``."""
+        return super().iterator(**_plain(arguments))
+
+    def raw_iterator(
+        self,
+        *,
+        prefix: BytesLike | None = None,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> RawIterator:
+        """As ``DB.raw_iterator``; plyvel has none here."""
+        _flag("verify_checksums", verify_checksums)
+        return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
+
+    def snapshot(self) -> Snapshot:
+        """As ``DB.snapshot``."""
+        return Snapshot(self.db.snapshot(), self.prefix)
+
+
+class Snapshot(prefixed.PrefixedSnapshot):
+    """plyvel's ``Snapshot``: :class:`lsmkv.Snapshot`, of a store or of a part of it."""
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | None: ...
+
+    @overload
+    def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T: ...
+
+    def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> bytes | T | None:
+        """As ``DB.get``, at the time of the snapshot."""
+        _flag("verify_checksums", verify_checksums)
+        return super().get(key, default, fill_cache=_flag("fill_cache", fill_cache))
+
+    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
+        """As ``DB.iterator``, at the time of the snapshot."""
+        return super().iterator(**_plain(arguments))
+
+    def raw_iterator(
+        self,
+        *,
+        prefix: BytesLike | None = None,
+        verify_checksums: bool | None = False,
+        fill_cache: bool | None = True,
+    ) -> RawIterator:
+        """As ``DB.raw_iterator``, at the time of the snapshot."""
+        _flag("verify_checksums", verify_checksums)
+        return super().raw_iterator(prefix=prefix, fill_cache=_flag("fill_cache", fill_cache))
+
+
+def destroy_db(name: str | bytes | os.PathLike[str]) -> None:
+    """Remove the store in directory ``name``, and all that is in it; no error if there is none.
+
+    Files that are not the engine's stay, and so does the directory then.  :class:`IOError` if the
+    store is in use.
+    """
+    directory.destroy_db(os.fsdecode(name))
+
+
+def _compression(name: str | bytes | None) -> Literal["snappy"] | None:
+    if name is None:
+        return None
+    if not isinstance(name, (str, bytes)):
+        raise TypeError(f"compression must be 'snappy' or None, not {type(name).__name__}")
+    if name not in ("snappy", b"snappy"):
+        raise ValueError(f"compression must be 'snappy' or None, not {name!r}")
+    return "snappy"

@@ -1,0 +1,154 @@
+"""Reads of many keys, and reads of filters alone."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv import DB, WriteBatch
+
+TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
+
+
+def filled(**options: Any) -> tuple[DB, dict[bytes, bytes]]:
+    """Keys in memory and in tables of several levels, some of them deleted."""
+    rng = random.Random(7)
+    db = DB(":memory:", **{**TINY, **options})
+    state: dict[bytes, bytes] = {}
+    for turn in range(600):
+        key = b"key%03d" % rng.randrange(300)
+        if rng.random() < 0.25:
+            db.delete(key)
+            state.pop(key, None)
+        else:
+            state[key] = b"%d" % turn * 5
+            db.put(key, state[key])
+        if turn == 300:
+            db.compact_range()
+    return db, state
+
+
+ALL = [b"key%03d" % n for n in range(300)] + [b"", b"key", b"zzz"]
+
+
+@pytest.mark.parametrize("options", [{}, {"bloom_filter_bits": 0}, {"lru_cache_size": 0}])
+def test_multi_get_is_as_many_gets(options: dict[str, Any]) -> None:
+    db, state = filled(**options)
+    keys = ALL * 2
+    random.Random(1).shuffle(keys)
+    assert db.multi_get(keys) == [state.get(key) for key in keys] == [db.get(k) for k in keys]
+    assert db.multi_get([]) == []
+    assert db.multi_get(iter([bytearray(b"key001")])) == [state.get(b"key001")]
+    for wrong in (["key"], [None], [b"k", 3]):
+        with pytest.raises(TypeError):
+            db.multi_get(wrong)  # type: ignore[arg-type]
+    before = db.stats().block_cache_bytes
+    db.multi_get(ALL, fill_cache=False)
+    assert db.stats().block_cache_bytes == before
+    db.close()
+    with pytest.raises(lsmkv.ClosedError):
+        db.multi_get([b"k"])
+
+
+def test_multi_get_in_a_users_order() -> None:
+    def backwards(a: bytes, b: bytes) -> int:
+        return (a < b) - (a > b)
+
+    db, state = filled(comparator=backwards, comparator_name="backwards", lru_cache_size=0)
+    db.flush()
+    before = db.stats()
+    assert db.multi_get(ALL) == [state.get(key) for key in ALL]
+    alone = db.stats()
+    for key in ALL:
+        db.get(key)
+    assert 0 < (alone - before).blocks_read < (db.stats() - alone).blocks_read / 2
+    db.close()
+
+
+def test_multi_get_shares_blocks() -> None:
+    with DB(":memory:", lru_cache_size=0, block_size=256, compression=None) as db:
+        for n in range(500):
+            db.put(b"%05d" % n, b"v" * 20)
+        db.flush()
+        keys = [b"%05d" % n for n in range(500)]
+        blocks = {(t.name, t.block.offset) for k in keys for t in db.explain(k).tables if t.block}
+        random.Random(3).shuffle(keys)
+        before = db.stats()
+        assert None not in db.multi_get(keys)
+        change = db.stats() - before
+        assert change.gets == 500
+        assert change.blocks_read == len(blocks) > 20
+
+
+def test_multi_get_is_of_one_moment() -> None:
+    """Each batch writes one number under all keys; flushes and compactions go on."""
+    keys = [b"k%d" % n for n in range(20)]
+    with DB(":memory:", **TINY) as db:
+        stop = threading.Event()
+
+        def write() -> None:
+            n = 0
+            while not stop.is_set():
+                n += 1
+                batch = WriteBatch()
+                for key in keys:
+                    batch.put(key, b"%d" % n)
+                db.write(batch)
+
+        threads = [threading.Thread(target=write)]
+        for thread in threads:
+            thread.start()
+        try:
+            newest = 0
+            for _ in range(400):
+                values = db.multi_get(keys)
+                assert len(set(values)) == 1
+                number = int(values[0] or b"0")
+                assert number >= newest
+                newest = number
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert newest > 0
+
+
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+@pytest.mark.parametrize("bits", [0, 1, 10])
+def test_may_contain_never_denies(layout: Any, bits: int) -> None:
+    db, state = filled(filter_layout=layout, bloom_filter_bits=bits)
+    for _ in range(2):
+        before = db.stats()
+        for key in state:
+            assert db.may_contain(key)
+        absent = sum(db.may_contain(b"key%03d?" % n) for n in range(300))
+        change = db.stats() - before
+        assert change.blocks_read == change.block_cache_hits == 0
+        if bits == 10:
+            assert absent < 40
+        db.compact_range()
+    assert not db.may_contain(b"a")
+    assert not db.may_contain(b"zzz")
+    db.put(b"key000", b"")
+    assert db.may_contain(b"key000")
+    db.delete(b"key000")
+    assert not db.may_contain(b"key000")
+    db.close()
+
+
+def test_in() -> None:
+    db, state = filled()
+    for key in ALL:
+        assert (key in db) is (key in state)
+    db.put(b"empty", b"")
+    assert b"empty" in db
+    for wrong in ("key001", None, 3):
+        with pytest.raises(TypeError):
+            wrong in db  # noqa: B015
+    db.close()
+    with pytest.raises(lsmkv.ClosedError):
+        b"k" in db  # noqa: B015

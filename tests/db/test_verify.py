@@ -1,0 +1,152 @@
+"""``db.verify`` and ``db.check``: every kind of damage planted is found, and none invented."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.env.faulty import FaultyEnv
+
+TINY: dict[str, Any] = {"write_buffer_size": 4096, "max_file_size": 4096, "block_size": 512}
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> str:
+    path = str(tmp_path / "db")
+    with DB(path, create_if_missing=True, compression=None, **TINY) as db:
+        for n in range(300):
+            db.put(b"key%04d" % n, b"value %d " % n * 4)
+        db.compact_range()
+    return path
+
+
+def tables(path: str) -> list[str]:
+    return sorted(os.path.join(path, n) for n in os.listdir(path) if n.endswith(".ldb"))
+
+
+def flip(name: str, offset: int) -> None:
+    with open(name, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0x10]))
+
+
+def test_a_sound_store(path: str) -> None:
+    with DB(path) as db:
+        seen: list[tuple[int, int, str]] = []
+        assert db.verify(progress=lambda *step: seen.append(step)) == []
+        db.check()
+        total = sum(os.path.getsize(name) for name in tables(path))
+    done = [step[0] for step in seen]
+    assert done == sorted(set(done))
+    assert done[-1] == total
+    assert len(done) == len(tables(path))
+    assert {step[1:] for step in seen} == {(total, "tables")}
+
+
+def test_an_empty_store() -> None:
+    with DB(":memory:") as db:
+        assert db.verify() == []
+        db.put(b"k", b"v")
+        db.check()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_flipped_byte_in_every_block(path: str, read_only: bool) -> None:
+    """Although all blocks are in the cache."""
+    victim = tables(path)[1]
+    with DB(path, read_only=read_only) as db:
+        entries = dict(db)
+        size = os.path.getsize(victim)
+        for offset in range(0, size - 600, 97):
+            flip(victim, offset)
+            (error,) = db.verify()
+            assert error.path is not None
+            assert os.path.basename(error.path) == os.path.basename(victim)
+            with pytest.raises(lsmkv.CorruptionError):
+                db.check()
+            flip(victim, offset)
+        assert db.verify() == []
+        assert dict(db) == entries
+
+
+def test_a_flipped_byte_anywhere(path: str) -> None:
+    """Index, filters and footer too, also in a table that is open already."""
+    victim = tables(path)[1]
+    size = os.path.getsize(victim)
+    with open(victim, "rb") as file:
+        padding = file.read()[-48:-8].rstrip(b"\0")  # zeros of the footer mean nothing
+    nothing = range(size - 48 + len(padding), size - 8)
+    with DB(path, seek_compaction=False) as db:
+        assert db.verify() == []
+        for offset in [*range(0, size, 61), *range(size - 48, size)]:
+            if offset in nothing:
+                continue
+            flip(victim, offset)
+            assert len(db.verify()) == 1, offset
+            flip(victim, offset)
+
+
+def test_every_damaged_table_is_named(path: str) -> None:
+    for name in tables(path):
+        flip(name, 100)
+    with DB(path) as db:
+        damage = db.verify()
+        assert [error.path for error in damage] == tables(path)
+        assert {error.offset for error in damage} == {0}
+
+
+def test_a_missing_or_cut_table(path: str) -> None:
+    one, two, *_ = tables(path)
+    os.remove(one)
+    os.truncate(two, os.path.getsize(two) - 1)
+    with DB(path) as db:
+        assert [error.path for error in db.verify()] == [one, two]
+
+
+def test_tables_of_another_store(path: str, tmp_path: pathlib.Path) -> None:
+    """Sound in themselves and of the right size, but not what the MANIFEST states."""
+    other = str(tmp_path / "other")
+    with DB(other, create_if_missing=True, compression=None, **TINY) as db:
+        for n in range(300):
+            db.put(b"kex%04d" % n, b"value %d " % n * 4)
+        db.compact_range()
+    assert list(map(os.path.basename, tables(path))) == list(map(os.path.basename, tables(other)))
+    victims = tables(path)[::2]
+    for name in victims:
+        assert os.path.getsize(name) == os.path.getsize(os.path.join(other, name[len(path) + 1 :]))
+        shutil.copyfile(os.path.join(other, os.path.basename(name)), name)
+    with DB(path) as db:
+        assert [error.path for error in db.verify()] == victims
+
+
+def test_a_failing_read_is_no_damage() -> None:
+    env = FaultyEnv()
+    with DB("/db", create_if_missing=True, env=env) as db:
+        db.put(b"k", b"v")
+        db.flush()
+        env.fail_at(1, calls={"read"})
+        with pytest.raises(lsmkv.IOError):
+            db.verify()
+        assert db.verify() == []
+
+
+def test_closed_meanwhile(path: str) -> None:
+    db = DB(path)
+
+    def close(done: int, total: int, phase: str) -> None:
+        db.close()
+
+    with pytest.raises(lsmkv.ClosedError):
+        db.verify(progress=close)
+    with pytest.raises(lsmkv.ClosedError):
+        db.verify()
+    with pytest.raises(lsmkv.ClosedError):
+        db.check()

@@ -1,0 +1,77 @@
+"""``Stats``: differences, and plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
+
+STANDING = {"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"}
+
+
+def test_a_difference_of_every_field() -> None:
+    with DB(":memory:") as db:
+        template = db.stats()
+    level = LevelStats(*range(100, 100 + len(fields(LevelStats))))
+    numbers = {field.name: 1000 + at for at, field in enumerate(fields(Stats))}
+    del numbers["levels"]
+    later = replace(template, levels=(level,) * NUM_LEVELS, **numbers)
+    earlier = replace(
+        later,
+        levels=tuple(
+            replace(level, **{f.name: getattr(level, f.name) - 7 - n for f in fields(LevelStats)})
+            for n in range(NUM_LEVELS)
+        ),
+        **{name: number - 3 for name, number in numbers.items()},
+    )
+    difference = later - earlier
+    for name, number in numbers.items():
+        assert getattr(difference, name) == (number if name in STANDING else 3), name
+    for n, part in enumerate(difference.levels):
+        for field in fields(LevelStats):
+            expected = getattr(level, field.name) if field.name in STANDING else 7 + n
+            assert getattr(part, field.name) == expected, field.name
+    assert later.blocks_read == NUM_LEVELS * level.blocks_read
+    zero = later - later
+    assert zero.blocks_read == zero.filters_asked == zero.gets == 0
+    assert zero.write_amplification == zero.read_amplification == 0.0
+
+
+def test_of_a_store() -> None:
+    with DB(":memory:", lru_cache_size=0) as db:
+        for n in range(100):
+            db.put(b"%d" % n, b"v")
+        db.flush()
+        before = db.stats()
+        assert db.get(b"7") == b"v"
+        assert db.get(b"no such key") is None
+        db.put(b"k", b"value")
+        after = db.stats()
+        change = after - before
+        assert (change.gets, change.gets_found, change.blocks_read) == (2, 1, 1)
+        assert (change.writes, change.operations, change.user_bytes) == (1, 1, 6)
+        assert change.flushes == 0
+        assert change.levels[2].files + change.levels[0].files >= 1  # how things stand
+        assert change.memtable_bytes == after.memtable_bytes > 0
+        assert sum(part.blocks_read for part in change.levels) == 1
+        assert isinstance(change, lsmkv.Stats)
+
+
+def test_plain_data() -> None:
+    with DB(":memory:") as db:
+        db.put(b"k", b"v")
+        plain = json.loads(json.dumps(db.stats().to_dict()))
+    assert plain["writes"] == 1
+    assert len(plain["levels"]) == NUM_LEVELS
+    assert plain["blocks_read"] == 0
+    assert plain["write_amplification"] > 1
+
+
+def test_only_stats_can_be_taken_away() -> None:
+    with DB(":memory:") as db, pytest.raises((TypeError, AttributeError)):
+        db.stats() - 1  # type: ignore[operator]
