@@ -20,7 +20,7 @@ from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.keys import (
     MAX_SEQUENCE,
 )
-from lsmkv.db.opening import OpenStore, open_store, view_now
+from lsmkv.db.opening import MEMORY, OpenStore, open_store, view_now
 from lsmkv.db.prefixed import PrefixedDB
 from lsmkv.db.properties import approximate_size, collect_stats, get_property
 from lsmkv.db.raw_iterator import RawIterator
@@ -311,6 +311,8 @@ class DB:
         :class:`ReadOnlyError` for a store that is open for reading only.
         """
         writer = self._open_writer()
+        if self.path == MEMORY and self.options.env is None:
+            raise ValueError("a store in memory has no file system to put a checkpoint on")
         try:
             source = writer.hold()
             try:
