@@ -15,7 +15,7 @@ test: $(VENV)/.test  ## the test suite, doctests included
 
 test-compiled: $(COMPILED)/.made  ## the suite against the package as compiled by mypyc (needs a C compiler)
 	LSMKV_MYPYC=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
-	LSMKV_EXPECT_COMPILED=1 $(COMPILED)/bin/pytest -q tests
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q tests
 
 lint: $(VENV)/.lint  ## ruff and mypy --strict
 	$(BIN)/ruff check .

@@ -183,6 +183,8 @@ def test_names_and_arguments_are_those_of_the_plain_face(
         here = inspect.getattr_static(ours, name)
         if isinstance(there, property):
             assert isinstance(here, property)
+        elif lsmkv.COMPILED:
+            assert callable(there)  # compiled functions tell no signature; the pure ones do
         elif name != "iterator":  # which has a chunk, and keywords by Unpack
             assert parameters(here) == parameters(there), name
 

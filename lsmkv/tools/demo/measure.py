@@ -120,10 +120,9 @@ class Measurement:
 class RecordingPolicy:
     """The Bloom filter policy, which also notes how good each filter is that it is asked about."""
 
-    name = BloomFilterPolicy.name
-
     def __init__(self) -> None:
         self._policy = BloomFilterPolicy(BITS_PER_KEY)
+        self.name = self._policy.name
         self._rate = functools.lru_cache(maxsize=None)(rate_from_fill)
         self.asked = 0
         self.rates = 0.0
