@@ -375,8 +375,7 @@ class DB:
                 for start, stop in ranges
             ]
         except OSError as error:
-            self._open_store()  # closed meanwhile: that is the error then
-            raise_typed(error)
+            self._open_store().raise_failure(error)
 
     def stats(self) -> Stats:
         """Counters since the store was opened, as data."""
@@ -391,8 +390,7 @@ class DB:
         try:
             return verify_tables(self._open_store(), progress)
         except OSError as error:
-            self._open_store()  # closed meanwhile: that is the error then
-            raise_typed(error)
+            self._open_store().raise_failure(error)
 
     def check(self) -> None:
         """Raise the first :class:`CorruptionError` of :meth:`verify`, if there is any damage."""

@@ -25,6 +25,7 @@ from lsmkv.db.version import escape
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.table.format import BLOCK_TRAILER_SIZE
 from lsmkv.table.reader import BlockLook, FilterLook, Table
 
 _CODECS = {0: "none", 1: "snappy", 2: "zstd", 4: "deflate"}
@@ -279,7 +280,7 @@ class Explainer:
 def _block_step(look: BlockLook) -> BlockStep:
     return BlockStep(
         offset=look.offset,
-        size=look.stored_size - 5,
+        size=look.stored_size - BLOCK_TRAILER_SIZE,
         cached=look.cached,
         bytes_read=0 if look.cached else look.stored_size,
         compression=_CODECS.get(look.compression, str(look.compression)),

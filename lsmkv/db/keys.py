@@ -38,6 +38,11 @@ def oldest_rank_hidden(sequence: int) -> int:
     return -((sequence + 1) << 8)
 
 
+def oldest_rank_seen(sequence: int) -> int:
+    """The smallest rank that a version at or before ``sequence`` can have."""
+    return -(sequence << 8 | 0xFF)
+
+
 def sequence_of(rank: int) -> int:
     """The sequence in a rank."""
     return -rank >> 8

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from lsmkv.db.keys import Entry
+from lsmkv.db.keys import Entry, oldest_rank_seen
 from lsmkv.util.comparator import Comparator, ReverseBytewiseComparator, sort_key
 
 Cursor = Iterator[list[Entry]]
@@ -191,8 +191,3 @@ def live_entries(
                 continue
         kept.append(entry)
     return kept
-
-
-def oldest_rank_seen(sequence: int) -> int:
-    """The smallest rank that a version at or before ``sequence`` can have."""
-    return -(sequence << 8 | 0xFF)

@@ -14,7 +14,6 @@ from lsmkv.db.lookup import TableLookup
 from lsmkv.db.memtable import Version
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
-from lsmkv.errors import raise_typed
 from lsmkv.table.reader import SharedBlocks
 
 
@@ -42,8 +41,7 @@ class Reader:
             try:
                 _, value = lookup.find(key, sequence)
             except OSError as error:
-                store.open_view()  # closed meanwhile: that is the error then
-                raise_typed(error)
+                store.raise_failure(error)
             if lookup.compaction_due and self._background is not None:
                 self._schedule(self._background)
         if value is not None:
@@ -72,16 +70,14 @@ class Reader:
         try:
             return TableLookup(self.store, view.version, False).may_contain(key)
         except OSError as error:
-            self.store.open_view()  # closed meanwhile: that is the error then
-            raise_typed(error)
+            self.store.raise_failure(error)
 
     def explain(self, key: bytes) -> Explanation:
         """How a Get of ``key`` goes."""
         try:
             return Explainer(self.store).explain(key)
         except OSError as error:
-            self.store.open_view()  # closed meanwhile: that is the error then
-            raise_typed(error)
+            self.store.raise_failure(error)
 
     def newest_sequence(self, key: bytes) -> int:
         """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
@@ -93,7 +89,7 @@ class Reader:
         try:
             lookup.find(key, MAX_SEQUENCE)
         except OSError as error:
-            raise_typed(error)
+            self.store.raise_failure(error)
         return 0 if lookup.found is None else unpack(lookup.found)[1]
 
     def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:

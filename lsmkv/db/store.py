@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import NoReturn
 
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator
@@ -13,7 +14,7 @@ from lsmkv.db.recovery import Recovered
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
-from lsmkv.errors import ClosedError, ForkedError
+from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
 from lsmkv.options import Options
 from lsmkv.stats import Counters
@@ -118,6 +119,12 @@ class Store:
                 raise ForkedError("opened before a fork: open the store anew in this process")
             raise ClosedError("the database is closed")
         return view
+
+    def raise_failure(self, error: OSError) -> NoReturn:
+        """Raise what a read failed with, typed; :class:`ClosedError` if the store was closed
+        meanwhile, since that is why then."""
+        self.open_view()
+        raise_typed(error)
 
     def pin(self) -> tuple[View, int]:
         """A view and the sequence to read it at, which stays readable until it is released."""

@@ -49,5 +49,4 @@ def unmask(masked: int) -> int:
 
 def masked_crc32c(data: bytes) -> int:
     """``mask(crc32c(data))``: what stands in a log record's header or a block's trailer."""
-    crc = _value(data)
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+    return mask(_value(data))
