@@ -1,6 +1,6 @@
 """Entry point of the ``lsmkv`` command, which also runs where its extra is not installed.
 
-The commands themselves, in ``commands.py``, need typer and rich.
+The commands themselves, in ``app.py``, need typer and rich.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _EXTRA = ("typer", "rich")
 
 run: Callable[[], None] | None
 try:
-    from lsmkv.tools.commands import app as run
+    from lsmkv.tools.app import app as run
 except ImportError as error:
     if (error.name or "").partition(".")[0] not in _EXTRA:
         raise

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 import lsmkv
+from lsmkv.tools.arguments import Create, Directory, Hex, Key, open_input, open_to_read
 from lsmkv.tools.console import (
     ERROR,
     MISS,
@@ -31,17 +30,6 @@ from lsmkv.tools.demo.run import Plan, run_demo
 from lsmkv.tools.load import LineFormat, Loaded, load_lines
 from lsmkv.tools.text import count, from_argument, from_hex, printable, shown, size
 
-app = typer.Typer(
-    help="A key-value store in LevelDB's files: look into one, change one, or see how filters cut"
-    " its disk reads.",
-    epilog="Data goes to stdout, messages to stderr. Exit status: 0, 1 if a key is not there,"
-    " 2 on an error.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
 DEFAULT_LAYOUTS = ("off", "block", "table")
 
 
@@ -54,31 +42,6 @@ class Layout(StrEnum):
     BOTH = "both"
 
 
-Directory = Annotated[str, typer.Argument(metavar="DIR", help="The store's directory.")]
-Key = Annotated[str, typer.Argument(metavar="KEY", help="The key, as text in UTF-8.")]
-Hex = Annotated[bool, typer.Option("--hex", help="Keys and values in hexadecimal.")]
-Create = Annotated[bool, typer.Option("--create", help="Make the store if there is none.")]
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        print(f"lsmkv {lsmkv.__version__} ({'compiled' if lsmkv.COMPILED else 'pure Python'})")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
 @guarded
 def put(
     directory: Directory,
@@ -101,7 +64,6 @@ def put(
         db.put(name, content, sync=True)
 
 
-@app.command()
 @guarded
 def get(
     directory: Directory,
@@ -116,7 +78,7 @@ def get(
     The value's bytes go out as they are, but a terminal gets control characters escaped.
     """
     name = from_argument(key, is_hex)
-    with _open_to_read(directory) as db:
+    with open_to_read(directory) as db:
         value = db.get(name)
     if value is None:
         say(f"{shown(name, is_hex)}: no such key")
@@ -129,7 +91,6 @@ def get(
         write(value + b"\n")
 
 
-@app.command()
 @guarded
 def delete(directory: Directory, key: Key, is_hex: Hex = False) -> None:
     """Remove KEY, durably; no error if it is not there."""
@@ -138,7 +99,6 @@ def delete(directory: Directory, key: Key, is_hex: Hex = False) -> None:
         db.delete(name, sync=True)
 
 
-@app.command()
 @guarded
 def scan(
     directory: Directory,
@@ -167,7 +127,7 @@ def scan(
         raise ValueError("give --prefix, or --start and --stop, not both")
     left = sys.maxsize if limit is None else limit
     with (
-        _open_to_read(directory) as db,
+        open_to_read(directory) as db,
         db.iterator(
             start=_bound(start, is_hex),
             stop=_bound(stop, is_hex),
@@ -183,7 +143,6 @@ def scan(
             left -= 1
 
 
-@app.command()
 @guarded
 def load(
     directory: Directory,
@@ -203,7 +162,7 @@ def load(
     line_format: LineFormat = "hex" if is_hex else "escaped" if escaped else "plain"
     loaded = Loaded()
     started = time.perf_counter()
-    with _open_input(file) as lines, lsmkv.DB(directory, create_if_missing=create) as db:
+    with open_input(file) as lines, lsmkv.DB(directory, create_if_missing=create) as db:
         try:
             with task("Loading", None, "records") as advance:
                 load_lines(db, lines, line_format, loaded, advance)
@@ -217,14 +176,13 @@ def load(
             )
 
 
-@app.command()
 @guarded
 def stats(
     directory: Directory,
     as_json: Annotated[bool, typer.Option("--json", help="All counters, as JSON.")] = False,
 ) -> None:
     """Print how many tables each level holds, and how large they are."""
-    with _open_to_read(directory) as db:
+    with open_to_read(directory) as db:
         figures = db.stats()
     if as_json:
         write_line(json.dumps({"path": directory} | figures.to_dict(), indent=2))
@@ -238,7 +196,6 @@ def stats(
     write_line(f"{'all':>5}{tables:>8,}{size(total):>12}")
 
 
-@app.command()
 @guarded
 def demo(
     keys: Annotated[
@@ -296,19 +253,5 @@ def _bound(text: str | None, is_hex: bool) -> bytes | None:
 def _demo_keys(file: str | None, more: int) -> DataSet:
     if file is None:
         return unicode_names(more)
-    with _open_input(file) as lines:
+    with open_input(file) as lines:
         return lines_as_keys(lines, "stdin" if file == "-" else printable(file))
-
-
-def _open_to_read(directory: str) -> lsmkv.DB:
-    """A store that lookups do not set to compacting."""
-    return lsmkv.DB(directory, seek_compaction=False)
-
-
-@contextlib.contextmanager
-def _open_input(file: str) -> Iterator[BinaryIO]:
-    if file == "-":
-        yield sys.stdin.buffer
-        return
-    with open(file, "rb") as stream:
-        yield stream

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy, rate_from_fill
-from lsmkv.tools import commands
+from lsmkv.tools import app, commands
 from lsmkv.tools.demo.keys import DataSet, Misspeller, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import (
     LAYOUTS,
@@ -42,7 +42,7 @@ def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def figures(key_file: Path) -> dict[str, Any]:
-    done = CliRunner().invoke(commands.app, ["demo", "--keys", str(key_file), "--json"])
+    done = CliRunner().invoke(app.app, ["demo", "--keys", str(key_file), "--json"])
     assert done.exit_code == 0
     assert done.stderr == ""
     return json.loads(done.stdout)
@@ -178,7 +178,7 @@ def test_figures(figures: dict[str, Any]) -> None:
 def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: Path) -> None:
     options = ["--keys", str(key_file), "--json", "--layout", "block", "--seed"]
     same, other = [
-        json.loads(CliRunner().invoke(commands.app, ["demo", *options, seed]).stdout)
+        json.loads(CliRunner().invoke(app.app, ["demo", *options, seed]).stdout)
         for seed in ("1", "2")
     ]
 
@@ -193,7 +193,7 @@ def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: 
 
 
 def test_the_report_fits_80_columns_and_tells_all(key_file: Path) -> None:
-    done = CliRunner().invoke(commands.app, ["demo", "--keys", str(key_file)])
+    done = CliRunner().invoke(app.app, ["demo", "--keys", str(key_file)])
     assert done.exit_code == 0
     assert done.stderr == ""
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -214,10 +214,10 @@ def test_the_report_fits_80_columns_and_tells_all(key_file: Path) -> None:
 def test_stores_are_kept_where_the_user_says(key_file: Path, tmp_path: Path) -> None:
     stores = tmp_path / "stores"
     options = ["demo", "--keys", str(key_file), "--dir", str(stores), "--layout", "both"]
-    assert CliRunner().invoke(commands.app, options).exit_code == 0
+    assert CliRunner().invoke(app.app, options).exit_code == 0
     with lsmkv.DB(stores / "both") as db:
         assert db.get(LINES[0].rstrip()) == b"1"
-    again = CliRunner().invoke(commands.app, options)
+    again = CliRunner().invoke(app.app, options)
     assert again.exit_code == 2
     assert again.stdout == ""
     assert again.stderr == f"lsmkv: {stores / 'both'} exists; the demo makes its stores anew\n"
@@ -250,7 +250,7 @@ def test_overlapping_tables_are_compacted_and_measured_again(
     ],
 )
 def test_bad_input(options: list[str], words: str) -> None:
-    done = CliRunner().invoke(commands.app, ["demo", *options])
+    done = CliRunner().invoke(app.app, ["demo", *options])
     assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith("lsmkv: ")
@@ -260,7 +260,7 @@ def test_bad_input(options: list[str], words: str) -> None:
 
 def test_keys_from_stdin() -> None:
     done = CliRunner().invoke(
-        commands.app, ["demo", "--keys", "-", "--json", "--layout", "off"], input=b"one\ntwo\none\n"
+        app.app, ["demo", "--keys", "-", "--json", "--layout", "off"], input=b"one\ntwo\none\n"
     )
     assert done.exit_code == 0
     assert json.loads(done.stdout)["duplicates"] == 1
@@ -269,7 +269,7 @@ def test_keys_from_stdin() -> None:
 def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     data = DataSet("wrong", [(b"a", b"1"), (b"b", b"2")], {b"a": b"1", b"b": b"other"})
     monkeypatch.setattr(commands, "lines_as_keys", lambda *_: data)
-    done = CliRunner().invoke(commands.app, ["demo", "--keys", "/dev/null"])
+    done = CliRunner().invoke(app.app, ["demo", "--keys", "/dev/null"])
     assert done.exit_code == 2
     assert "3 of 12 answers were WRONG" in done.stdout
     assert done.stderr == "lsmkv: 3 wrong answers\n"
