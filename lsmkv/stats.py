@@ -75,6 +75,7 @@ class Counters:
         self.gets = 0
         self.gets_found = 0
         self.gets_from_memory = 0
+        self.gets_from_rows = 0
         self.iterators = 0
         self.tables_opened = 0
         self.metadata_reads = 0
@@ -129,6 +130,8 @@ class Stats:
     gets_found: int
     gets_from_memory: int
     """Gets that a memtable answered, with a value or with a deletion."""
+    gets_from_rows: int
+    """Gets of keys that are asked for so often that their values are kept at hand."""
     iterators: int
     """Iterators opened."""
     tables_opened: int

@@ -57,6 +57,7 @@ class DB:
     """
 
     _store: Store | None = None  # until it is open
+    _reader: Reader | None = None
 
     def __init__(
         self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]
@@ -121,7 +122,12 @@ class DB:
         table whose range covers it, and as a rule at most one block.  Raises
         :class:`CorruptionError` when a block that it needs is damaged.
         """
-        value = self._open_reader().get(as_bytes(key, "key"), MAX_SEQUENCE, fill_cache)
+        reader = self._reader
+        if reader is None:
+            raise ClosedError("the database is closed")
+        value = reader.get(
+            key if isinstance(key, bytes) else as_bytes(key, "key"), MAX_SEQUENCE, fill_cache
+        )
         return default if value is None else value
 
     def multi_get(
@@ -504,8 +510,11 @@ class DB:
         return store
 
     def _open_reader(self) -> Reader:
-        self._open_store()
-        return self._reader
+        reader = self._reader
+        if reader is None:
+            raise ClosedError("the database is closed")
+        reader.store.open_view()
+        return reader
 
     def _open_writer(self) -> Writer:
         self._open_store()

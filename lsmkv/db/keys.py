@@ -38,6 +38,10 @@ def oldest_rank_hidden(sequence: int) -> int:
     return -((sequence + 1) << 8)
 
 
+NOTHING_HIDDEN = oldest_rank_hidden(MAX_SEQUENCE)
+"""For who reads what is newest."""
+
+
 def oldest_rank_seen(sequence: int) -> int:
     """The smallest rank that a version at or before ``sequence`` can have."""
     return -(sequence << 8 | 0xFF)
@@ -73,9 +77,12 @@ def unpack(internal_key: bytes) -> tuple[bytes, int, int]:
     return internal_key[:-8], tag >> 8, tag & 0xFF
 
 
+_NEWEST_TAG = (MAX_SEQUENCE << 8 | KIND_VALUE).to_bytes(8, "little")
+
+
 def before_versions(user_key: bytes) -> bytes:
     """An internal key that sorts before every version of ``user_key``, and is one of its own."""
-    return pack(user_key, MAX_SEQUENCE, KIND_VALUE)
+    return user_key + _NEWEST_TAG
 
 
 def after_versions(user_key: bytes) -> bytes:
@@ -104,6 +111,8 @@ class InternalKeyComparator:
     def __init__(self, user_comparator: Comparator) -> None:
         self.user_comparator = user_comparator
         self._order = sort_key(user_comparator)
+        self.coarse_tail = 8 if self._order is None else -1
+        """Bytes at the end of a key that :meth:`coarse_key` leaves out; -1 if it does more."""
 
     def compare(self, a: bytes, b: bytes, /) -> int:
         x = a[:-8]
@@ -127,6 +136,10 @@ class InternalKeyComparator:
         if self._order is None:
             return key[:-8], rank
         return self._order(key[:-8]), rank
+
+    def coarse_key(self, key: bytes, /) -> Any:
+        """The order of the user key: versions of one key are equal."""
+        return key[:-8] if self._order is None else self._order(key[:-8])
 
     def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
         """A shorter user key gets the smallest version, so that it still sorts before ``limit``."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, pack
+from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, before_versions, pack
 from lsmkv.db.store import Store
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
-from lsmkv.table.reader import FROM_FILE, RULED_OUT, SharedBlocks
+from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, SharedBlocks
 
 
 class TableLookup:
@@ -32,6 +32,8 @@ class TableLookup:
         self._shared = shared
         self.found: bytes | None = None
         """The internal key of the version that answered."""
+        self.at_hand = False
+        """Whether the block that answered was in the cache."""
         self.compaction_due = False
         """Whether this lookup was one too many for some file."""
 
@@ -42,17 +44,19 @@ class TableLookup:
         block of it is read.
         """
         store = self._store
-        key = pack(user_key, sequence, KIND_VALUE)
-        key_hash = -1 if store.hasher is None else store.hasher.key_hash(user_key)
-        compare = store.comparator.user_comparator.compare
+        newest = sequence == MAX_SEQUENCE
+        key = before_versions(user_key) if newest else pack(user_key, sequence, KIND_VALUE)
+        order = user_key if store.order.is_bytewise else store.order.of(user_key)
+        hasher = store.hasher
+        key_hash = -1 if hasher is None else hasher.key_hash(user_key)
         in_vain: tuple[int, FileMetaData] | None = None
         blocks_read = 0
-        for level, file in self._version.candidates(key):
+        for level, file in self._version.candidates(key, order):
             counters = store.counters.reads[level]
             counters.tables_asked += 1
             table = store.tables.find(file)
             outcome, found, value = table.get(
-                key, key_hash, counters, self._fill_cache, self._shared
+                key, key_hash, counters, self._fill_cache, self._shared, order, newest
             )
             if outcome == RULED_OUT:
                 continue
@@ -63,8 +67,9 @@ class TableLookup:
             if found is not None:
                 if len(found) < 8 or found[-8] > KIND_VALUE:
                     raise CorruptionError(f"not an internal key: {found!r}", table.path)
-                if found[:-8] == user_key or compare(found[:-8], user_key) == 0:
+                if found[:-8] == user_key or store.order.compare(found[:-8], user_key) == 0:
                     self.found = found
+                    self.at_hand = outcome == FROM_CACHE
                     return True, value if found[-8] == KIND_VALUE else None
             if table.has_filter:
                 counters.filter_false_positives += 1

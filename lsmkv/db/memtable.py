@@ -15,7 +15,7 @@ from typing import Any
 from sortedcontainers import SortedDict
 
 from lsmkv.db.batch import Operation
-from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, Entry, rank_of
+from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, NOTHING_HIDDEN, Entry, rank_of
 from lsmkv.db.merge import Position
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
@@ -103,8 +103,9 @@ class MemTable:
         else:
             with self._lock:
                 version = self._newest(key)
-        while version is not None and version[0] <= hidden:
-            version = version[2]
+        if hidden is not NOTHING_HIDDEN:
+            while version is not None and version[0] <= hidden:
+                version = version[2]
         return version
 
     def scan(self, start: Position | None) -> Iterator[list[Entry]]:
@@ -149,7 +150,7 @@ class MemTable:
                 return None
             key = found
         version: Version | None = self._pending.get(key)
-        if version is None:
+        if version is None and self._sorted:
             version = self._sorted.get(key)
         return version
 

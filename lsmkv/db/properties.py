@@ -72,6 +72,7 @@ def collect_stats(store: Store) -> Stats:
         gets=counters.gets,
         gets_found=counters.gets_found,
         gets_from_memory=counters.gets_from_memory,
+        gets_from_rows=counters.gets_from_rows,
         iterators=counters.iterators,
         tables_opened=counters.tables_opened,
         metadata_reads=counters.metadata_reads,

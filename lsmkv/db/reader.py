@@ -9,12 +9,23 @@ from lsmkv.db.background import Background
 from lsmkv.db.batch import BytesLike
 from lsmkv.db.explain import Explainer, Explanation
 from lsmkv.db.iterator import Iterator, IteratorArguments
-from lsmkv.db.keys import MAX_SEQUENCE, is_value, oldest_rank_hidden, sequence_of, unpack
+from lsmkv.db.keys import (
+    MAX_SEQUENCE,
+    NOTHING_HIDDEN,
+    is_value,
+    oldest_rank_hidden,
+    sequence_of,
+    unpack,
+)
 from lsmkv.db.lookup import TableLookup
-from lsmkv.db.memtable import Version
+from lsmkv.db.memtable import Version as MemVersion
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
+from lsmkv.db.version import Version
 from lsmkv.table.reader import SharedBlocks
+
+_ROWS_SHARE = 8
+"""Single values are kept in memory up to this part of the block cache's capacity."""
 
 
 class Reader:
@@ -24,6 +35,8 @@ class Reader:
         """``background`` is told when lookups make a compaction due; a read-only store has none."""
         self.store = store
         self._background = background
+        cache = store.options.block_cache
+        self._rows_limit = 0 if cache is None else cache.capacity // _ROWS_SHARE
 
     def get(
         self, key: bytes, sequence: int, fill_cache: bool, shared: SharedBlocks | None = None
@@ -37,15 +50,36 @@ class Reader:
             store.counters.gets_from_memory += 1
             value = version[1] if is_value(version[0]) else None
         else:
-            lookup = TableLookup(store, view.version, fill_cache, shared)
-            try:
-                _, value = lookup.find(key, sequence)
-            except OSError as error:
-                store.raise_failure(error)
-            if lookup.compaction_due and self._background is not None:
-                self._schedule(self._background)
+            value = self._in_tables(view.version, key, sequence, fill_cache, shared)
         if value is not None:
             store.counters.gets_found += 1
+        return value
+
+    def _in_tables(
+        self,
+        version: Version,
+        key: bytes,
+        sequence: int,
+        fill_cache: bool,
+        shared: SharedBlocks | None,
+    ) -> bytes | None:
+        store = self.store
+        newest = sequence == MAX_SEQUENCE
+        if newest and version.rows:
+            row = version.rows.get(key)
+            if row is not None:
+                store.counters.gets_from_rows += 1
+                return row
+        lookup = TableLookup(store, version, fill_cache, shared)
+        try:
+            _, value = lookup.find(key, sequence)
+        except OSError as error:
+            store.raise_failure(error)
+        if lookup.compaction_due and self._background is not None:
+            self._schedule(self._background)
+        # A key that is asked for often is seen soon by every fourth look.
+        if lookup.at_hand and newest and value is not None and store.counters.gets & 3 == 0:
+            version.keep_row(key, value, self._rows_limit)
         return value
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
@@ -148,9 +182,9 @@ class Reader:
             store.live.register(sequence)
         return view
 
-    def _in_memory(self, view: View, key: bytes, sequence: int) -> Version | None:
+    def _in_memory(self, view: View, key: bytes, sequence: int) -> MemVersion | None:
         """The newest version at ``sequence`` that a memtable holds."""
-        hidden = oldest_rank_hidden(sequence)
+        hidden = NOTHING_HIDDEN if sequence == MAX_SEQUENCE else oldest_rank_hidden(sequence)
         version = view.memtable.get(key, hidden)
         if version is None and view.immutable is not None:
             version = view.immutable.get(key, hidden)

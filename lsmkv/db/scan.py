@@ -75,6 +75,7 @@ class Scan:
     ) -> None:
         self._store = store
         self._view = view
+        self._sequence = sequence
         self._hidden = oldest_rank_hidden(sequence)
         self._bounds = bounds
         self._fill_cache = fill_cache
@@ -87,6 +88,24 @@ class Scan:
     def forward(self, start: Position | None) -> Iteration[list[Pair]]:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
         upper = self._bounds.upper
+        level = self._only_level()
+        if level >= 0:
+            plain = True
+            for found in self._plain_pairs(level, start):
+                if found is None:
+                    plain = False
+                    break
+                if start is not None and not self.is_at_or_after(found[0][0], start):
+                    found = found[self.count_before(found, start) :]
+                    if not found:
+                        continue
+                if upper is not None and self.is_at_or_after(found[-1][0], upper):
+                    yield found[: self.count_before(found, upper)]
+                    return
+                yield found
+                start = Position(found[-1][0], after=True)
+            if plain:
+                return
         for entries in merge_forward(self._cursors(start), self.order):
             pairs = visible(entries, self._hidden, self.order)
             if upper is not None:
@@ -102,6 +121,24 @@ class Scan:
     def backward(self, before: Position | None) -> Iteration[list[Pair]]:
         """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
         lower = self._bounds.lower
+        level = self._only_level()
+        if level >= 0:
+            plain = True
+            for found in self._plain_pairs_back(level, before):
+                if found is None:
+                    plain = False
+                    break
+                if before is not None and self.is_at_or_after(found[-1][0], before):
+                    found = found[: self.count_before(found, before)]
+                    if not found:
+                        continue
+                if lower is not None and not self.is_at_or_after(found[0][0], lower):
+                    yield found[self.count_before(found, lower) :]
+                    return
+                yield found
+                before = Position(found[0][0], after=False)
+            if plain:
+                return
         for entries in merge_back(self._cursors_back(before), self.order):
             pairs = visible(entries, self._hidden, self.order)
             if lower is not None:
@@ -126,6 +163,41 @@ class Scan:
         """Whether a key lies on the far side of a position."""
         compared = self.order.compare(user_key, position.user_key)
         return compared > 0 or (compared == 0 and not position.after)
+
+    def _only_level(self) -> int:
+        """The level that holds everything, in one sorted run of bytewise keys; -1 if none does."""
+        view = self._view
+        levels = view.version.levels
+        if not self.order.is_bytewise or not view.memtable.empty or len(levels[0]) > 1:
+            return -1
+        if view.immutable is not None:
+            return -1
+        in_use = [level for level in range(NUM_LEVELS) if levels[level]]
+        return in_use[0] if len(in_use) == 1 else -1
+
+    def _plain_pairs(self, level: int, start: Position | None) -> Iteration[list[Pair] | None]:
+        store = self._store
+        return store.tables.level_pairs(
+            self._view.version,
+            level,
+            start,
+            self._sequence,
+            store.counters.reads[level],
+            self._fill_cache,
+        )
+
+    def _plain_pairs_back(
+        self, level: int, before: Position | None
+    ) -> Iteration[list[Pair] | None]:
+        store = self._store
+        return store.tables.level_pairs_back(
+            self._view.version,
+            level,
+            before,
+            self._sequence,
+            store.counters.reads[level],
+            self._fill_cache,
+        )
 
     def _cursors(self, start: Position | None) -> list[Cursor]:
         view = self._view

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lsmkv.db.filenames import old_table_name, table_name
 from lsmkv.db.keys import Entry, after_versions, before_versions, to_entries
-from lsmkv.db.merge import Position
+from lsmkv.db.merge import Pair, Position
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
@@ -121,6 +121,60 @@ class TableCache:
             yield from self.scan_back(
                 files[at], before if at == last else None, counters, fill_cache
             )
+
+    def level_pairs(
+        self,
+        version: Version,
+        level: int,
+        start: Position | None,
+        sequence: int,
+        counters: ReadCounters,
+        fill_cache: bool,
+    ) -> Iterator[list[Pair] | None]:
+        """The pairs of a level as they are seen at ``sequence``, from about ``start`` on.
+
+        Some below ``start`` may come first.  Ends with None where a block holds more than plain
+        values, one of each key.  Only for the bytewise order, and one file of level 0.
+        """
+        files = version.levels[level]
+        first = 0
+        if start is not None and level > 0:
+            first = version.file_at(level, _edge(start))
+        last = b""
+        any_yet = False
+        for at in range(first, len(files)):
+            edge = _edge(start) if at == first and start is not None else None
+            table = self.find(files[at])
+            for pairs in table.untagged(edge, sequence, counters, fill_cache):
+                if not pairs or (any_yet and pairs[0][0] == last):
+                    yield None
+                    return
+                yield pairs
+                last = pairs[-1][0]
+                any_yet = True
+
+    def level_pairs_back(
+        self,
+        version: Version,
+        level: int,
+        before: Position | None,
+        sequence: int,
+        counters: ReadCounters,
+        fill_cache: bool,
+    ) -> Iterator[list[Pair] | None]:
+        """The mirror image: some beyond ``before`` may come first."""
+        files = version.levels[level]
+        last = len(files) - 1
+        if before is not None and level > 0:
+            last = min(last, version.file_at(level, _edge(before)))
+        for at in range(last, -1, -1):
+            edge = _edge(before) if at == last and before is not None else None
+            table = self.find(files[at])
+            for pairs in table.untagged_back(edge, sequence, counters, fill_cache):
+                if not pairs or (at > 0 and files[at - 1].largest[:-8] == pairs[0][0]):
+                    yield None
+                    return
+                yield pairs
 
     def _open(self, file: FileMetaData) -> Table:
         try:

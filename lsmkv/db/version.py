@@ -19,6 +19,8 @@ from lsmkv.stats import NUM_LEVELS
 LEVEL_1_BYTES = 10 * 1024 * 1024
 LEVEL_GROWTH = 10
 
+_ROW_OVERHEAD = 150  # bytes of Python's for a key, a value and their place in a dict
+
 
 def max_bytes_for_level(level: int) -> int:
     """How much a level >= 1 holds before a compaction is due: 10 MB x 10^(level - 1)."""
@@ -47,41 +49,62 @@ class Version:
         levels[0].sort(key=lambda file: -file.number)
         for files in levels[1:]:
             files.sort(key=lambda file: comparator.sort_key(file.smallest))
-        self._largest: list[list[tuple[Any, int]]] = [
-            [comparator.sort_key(file.largest) for file in files] for files in levels
+        # What lookups go by: user keys in a form that compares right; versions of one key tie.
+        self._smallest: list[list[Any]] = [
+            [comparator.coarse_key(file.smallest) for file in files] for files in levels
         ]
+        self._largest: list[list[Any]] = [
+            [comparator.coarse_key(file.largest) for file in files] for files in levels
+        ]
+        self._deeper = [level for level in range(1, NUM_LEVELS) if levels[level]]
+        """The levels below level 0 that hold anything."""
         self.numbers = frozenset(file.number for files in levels for file in files)
         self.compaction_level, self.compaction_score = self._score()
+        self.rows: dict[bytes, bytes] = {}
+        """Values that Gets found in these tables often: they stay right as long as the version."""
+        self.rows_bytes = 0
         self.file_to_compact: tuple[int, FileMetaData] | None = None
         """Level and file that too many lookups read in vain."""
 
-    def candidates(self, lookup_key: bytes) -> list[tuple[int, FileMetaData]]:
+    def candidates(
+        self, lookup_key: bytes, order: Any = None
+    ) -> list[tuple[int, FileMetaData]]:
         """The files whose range covers a key, in the order to ask them: newest data first.
 
         ``lookup_key`` is an internal key; its sequence says how far back the reader stands.
+        ``order`` is its coarse key, if that is at hand.
         O(files of level 0 + log files of each other level).
         """
-        user_key = lookup_key[:-8]
-        compare = self._user_compare
+        if order is None:
+            order = self.comparator.coarse_key(lookup_key)
         found: list[tuple[int, FileMetaData]] = []
-        for file in self.levels[0]:
-            if (
-                compare(file.smallest[:-8], user_key) <= 0
-                and compare(user_key, file.largest[:-8]) <= 0
-            ):
-                found.append((0, file))
-        order = self.comparator.sort_key(lookup_key)
-        for level in range(1, NUM_LEVELS):
-            files = self.levels[level]
-            if files:
-                at = bisect_left(self._largest[level], order)
-                if at < len(files) and compare(files[at].smallest[:-8], user_key) <= 0:
-                    found.append((level, files[at]))
+        if self.levels[0]:
+            smallest = self._smallest[0]
+            largest = self._largest[0]
+            for at, file in enumerate(self.levels[0]):
+                if smallest[at] <= order <= largest[at]:
+                    found.append((0, file))
+        for level in self._deeper:
+            here = self._find(level, lookup_key, order)
+            if here < len(self.levels[level]) and self._smallest[level][here] <= order:
+                found.append((level, self.levels[level][here]))
         return found
 
     def file_at(self, level: int, internal_key: bytes) -> int:
         """Index of the first file of a level >= 1 whose largest key is >= ``internal_key``."""
-        return bisect_left(self._largest[level], self.comparator.sort_key(internal_key))
+        return self._find(level, internal_key, self.comparator.coarse_key(internal_key))
+
+    def _find(self, level: int, internal_key: bytes, order: Any) -> int:
+        largest = self._largest[level]
+        at = bisect_left(largest, order)
+        # One user key may be spread over several files: its versions tie.
+        while (
+            at < len(largest)
+            and largest[at] == order
+            and self.comparator.compare(self.levels[level][at].largest, internal_key) < 0
+        ):
+            at += 1
+        return at
 
     def overlapping(
         self, level: int, begin: bytes | None, end: bytes | None
@@ -144,6 +167,17 @@ class Version:
                 break
             level += 1
         return level
+
+    def keep_row(self, key: bytes, value: bytes, limit: int) -> None:
+        """Remember a value that was found here, within ``limit`` bytes of all of them."""
+        charge = len(key) + len(value) + _ROW_OVERHEAD
+        if charge > limit:
+            return
+        if self.rows_bytes + charge > limit:
+            self.rows = {}
+            self.rows_bytes = 0
+        self.rows[key] = value
+        self.rows_bytes += charge
 
     def apply(self, edit: VersionEdit) -> Version:
         """The version after ``edit``: this one, less the deleted files, plus the new ones."""

@@ -10,11 +10,13 @@ Source: LevelDB, ``table/block_builder.cc``, ``table/block.cc``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import decode_fixed32, decode_varint32, encode_varint
+from lsmkv.util.comparator import SortKey
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 # A few bytes of a block may stand for a key of megabytes, which it shares with the one before it:
 # a small block can stand for keys beyond any memory.  The sum of the shared lengths in a block is
 # therefore bounded.
+
+
+_SEARCHES_BEFORE_DECODING = 4
+"""Decoding costs about as much as so many searches, and most blocks are evicted before."""
 
 
 class BlockBuilder:
@@ -99,7 +105,7 @@ class BlockBuilder:
 class Block:
     """The reader of one block.  Bounds are checked as bytes are used: damage never goes further."""
 
-    __slots__ = ("_data", "_end", "_max_shared", "_restarts")
+    __slots__ = ("_data", "_decoded", "_end", "_max_shared", "_orders", "_restarts", "_searched")
 
     def __init__(self, data: bytes, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
         """``data`` is the block without its trailer; :class:`CorruptionError` if it holds none.
@@ -113,10 +119,93 @@ class Block:
         self._max_shared: i64 = max_shared
         self._restarts: i64 = count
         self._end: i64 = len(data) - 4 - 4 * count
+        self._searched: i64 = 0
+        self._decoded: tuple[list[bytes], list[bytes]] | None = None
+        self._orders: list[Any] = []
 
     def __len__(self) -> int:
         """Bytes held, for a cache's charge."""
         return len(self._data)
+
+    def find(
+        self,
+        target: bytes,
+        order: Any,
+        first: bool,
+        compare: Callable[[bytes, bytes], int],
+        coarse: SortKey | None,
+        tail: i64 = -1,
+    ) -> tuple[bytes, bytes] | None:
+        """As :meth:`seek`; a block that is searched often is decoded, and searched by bisection.
+
+        ``order`` is the target's coarse key, and ``coarse`` makes the keys'; if that is to leave
+        out their last bytes, ``tail`` says how many (else -1).  With ``first`` the target is known
+        to sort before all keys that share its coarse key.
+        """
+        decoded = self._decoded
+        if decoded is None:
+            self._searched += 1
+            if self._searched < _SEARCHES_BEFORE_DECODING:
+                if tail >= 0:
+                    return self._seek_coarse(target, order, first, compare, tail)
+                return self.seek(target, compare)
+            decoded = self.entries()
+            self._orders = decoded[0] if coarse is None else [coarse(key) for key in decoded[0]]
+            self._decoded = decoded
+        orders = self._orders
+        keys = decoded[0]
+        at = bisect_left(orders, order)
+        if not first:
+            while at < len(keys) and orders[at] == order and compare(keys[at], target) < 0:
+                at += 1
+        if at == len(keys):
+            return None
+        return keys[at], decoded[1][at]
+
+    def _seek_coarse(
+        self,
+        target: bytes,
+        order: bytes,
+        first: bool,
+        compare: Callable[[bytes, bytes], int],
+        tail: i64,
+    ) -> tuple[bytes, bytes] | None:
+        """:meth:`seek` where the coarse key is all but the last ``tail`` bytes of the key."""
+        data = self._data
+        end = self._end
+        low: i64 = 0
+        high: i64 = self._restarts - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            shared, unshared, _, at = self._header(self._restart(middle))
+            if shared != 0:
+                raise CorruptionError("a restart point whose key is not whole", None, at)
+            if data[at : at + unshared - tail] < order:
+                low = middle
+            else:
+                high = middle - 1
+        at = 0
+        if low > 0:
+            at = self._restart(low)
+        key = b""
+        spent: i64 = 0
+        while at < end:
+            shared, unshared, size, at = self._header(at)
+            if shared > len(key):
+                raise CorruptionError("an entry shares more than the key before it has", None, at)
+            if shared > 0 and spent > self._max_shared:
+                raise CorruptionError("keys that share more than a block may hold", None, at)
+            spent += shared
+            if shared > 0:
+                key = key[:shared] + data[at : at + unshared]
+            else:
+                key = data[at : at + unshared]
+            at += unshared
+            here = key[: len(key) - tail] if tail > 0 else key
+            if here >= order and (first or here != order or compare(key, target) >= 0):
+                return key, data[at : at + size]
+            at += size
+        return None
 
     def seek(
         self, target: bytes, compare: Callable[[bytes, bytes], int]
@@ -152,6 +241,8 @@ class Block:
         With a target (and the order), reading starts at the last restart point before it, so that
         some entries below the target may come first.
         """
+        if self._decoded is not None and target is None:
+            return self._decoded
         data = self._data
         end = self._end
         at: i64 = 0
@@ -184,13 +275,58 @@ class Block:
             at += size
         return keys, values
 
+    def untagged(self, newest: int) -> list[tuple[bytes, bytes]] | None:
+        """Each key without its last eight bytes, and its value: what a scan is after.
+
+        Only if that is all there is to it: the first of the eight bytes is 1 in every key, the
+        other seven, a little-endian number, are at most ``newest`` (below 2^56), and what remains
+        of the keys differs.  Else None.  A block that is damaged gives None too, or what
+        :meth:`entries` gives.
+        """
+        data = self._data
+        end = self._end
+        limit: i64 = newest
+        pairs: list[tuple[bytes, bytes]] = []
+        head = b""
+        at: i64 = 0
+        while at + 3 <= end:
+            shared: i64 = data[at]
+            unshared: i64 = data[at + 1]
+            size: i64 = data[at + 2]
+            if (shared | unshared | size) >= 128:
+                shared, unshared, size, at = self._header(at)
+            else:
+                at += 3
+            tag = at + unshared - 8
+            if unshared < 8 or tag + 8 + size > end or shared > len(head) or data[tag] != 1:
+                return None  # among others: a key that shares a part of its tag
+            if unshared == 8 and shared == len(head) and pairs:
+                return None  # another version of the same
+            high: i64 = data[tag + 5] | data[tag + 6] << 8 | data[tag + 7] << 16
+            low: i64 = (
+                data[tag + 1]
+                | data[tag + 2] << 8
+                | data[tag + 3] << 16
+                | data[tag + 4] << 24
+            )
+            if (high << 32 | low) > limit:
+                return None
+            if shared > 0:
+                head = head[:shared] + data[at:tag]
+            else:
+                head = data[at:tag]
+            at = tag + 8 + size
+            pairs.append((head, data[tag + 8 : at]))
+        return pairs if at == end else None
+
     def restart_points(self) -> list[int]:
         """Offsets of the entries whose keys are whole."""
         return [self._restart(index) for index in range(self._restarts)]
 
     def _restart(self, index: i64) -> i64:
+        data = self._data
         at = self._end + 4 * index
-        offset: i64 = decode_fixed32(self._data, at)
+        offset: i64 = data[at] | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
         if offset > self._end or (offset == self._end and self._end > 0):
             raise CorruptionError("a restart point beyond the entries", None, at)
         return offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
@@ -27,7 +27,10 @@ from lsmkv.table.format import (
     read_block,
     unpack_block,
 )
-from lsmkv.util.comparator import sort_key
+from lsmkv.util.comparator import coarse_key, coarse_tail
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 RULED_OUT = 0
 """A lookup's outcome: no data block was needed, the index or a filter knew."""
@@ -92,7 +95,8 @@ class Table:
         self._options = options
         self._comparator = options.comparator
         self._compare = options.comparator.compare
-        self._sort_key = sort_key(options.comparator)
+        self._coarse_key = coarse_key(options.comparator)
+        self._tail: i64 = coarse_tail(options.comparator)
         self._cache = options.block_cache
         self._max_block_bytes = options.max_block_bytes
         self._id: int = next(_cache_ids)
@@ -133,6 +137,8 @@ class Table:
         counters: ReadCounters,
         fill_cache: bool = True,
         shared: SharedBlocks | None = None,
+        order: Any = None,
+        first: bool = False,
     ) -> tuple[int, bytes | None, bytes]:
         """The first entry at or after ``key`` in the block where ``key`` would be.
 
@@ -140,10 +146,14 @@ class Table:
         is asked before any data block is read: after a *no* the outcome is :data:`RULED_OUT` and
         the file was not touched.  ``key_hash`` is the filter policy's hash of the key, or -1.
         ``shared`` holds the block that the lookup before this one searched, for neighbouring keys.
+        ``order`` is the key's coarse key, if that is at hand; ``first`` promises that the key sorts
+        before all others of the same coarse key.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
-        number = self._find_block(key)
+        if order is None:
+            order = self._coarse(key)
+        number = self._find_block(key, order)
         if number == len(self._handles):
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
@@ -156,7 +166,9 @@ class Table:
             if shared is not None:
                 shared[self._id] = (number, block)
         try:
-            entry = block.seek(key, self._compare)
+            entry = block.find(
+                key, order, first, self._compare, self._coarse_key, self._tail
+            )
         except CorruptionError as error:
             raise self._damaged(error, number) from None
         if entry is None:
@@ -204,6 +216,40 @@ class Table:
                 number = boundary - 1
         while number >= 0:
             yield self._entries(number, counters, fill_cache)
+            number -= 1
+
+    def untagged(
+        self, start: bytes | None, newest: int, counters: ReadCounters, fill_cache: bool
+    ) -> Iterator[list[tuple[bytes, bytes]] | None]:
+        """:meth:`Block.untagged` of each block from the one where ``start`` would be.
+
+        Ends with None at a block that does not give it.  Whether neighbouring blocks hold what is
+        the same without its tag is for the caller to see.
+        """
+        number = 0 if start is None else self._find_block(start)
+        while number < len(self._handles):
+            _, block = self._find(number, counters, fill_cache)
+            pairs = block.untagged(newest)
+            yield pairs
+            if pairs is None:
+                return
+            number += 1
+
+    def untagged_back(
+        self, before: bytes | None, newest: int, counters: ReadCounters, fill_cache: bool
+    ) -> Iterator[list[tuple[bytes, bytes]] | None]:
+        """The mirror image: from the block where ``before`` would be, the last one first."""
+        number = len(self._handles) - 1
+        if before is not None:
+            number = min(number, self._find_block(before))
+        while number >= 0:
+            _, block = self._find(number, counters, fill_cache)
+            pairs = block.untagged(newest)
+            if pairs and number > 0 and self._index_keys[number - 1][:-8] == pairs[0][0]:
+                pairs = None  # the block before may hold a newer version of its first key
+            yield pairs
+            if pairs is None:
+                return
             number -= 1
 
     def approximate_offset(self, key: bytes) -> int:
@@ -323,8 +369,10 @@ class Table:
                 raise CorruptionError(f"{block} lies beyond the file", self.path, handle.offset)
             handles.append(block)
         self._index_keys = keys
-        order = self._sort_key
-        self._index_order = keys if order is None else [order(key) for key in keys]
+        coarse = self._coarse_key
+        self._index_order: list[Any] = (
+            list(keys) if coarse is None else [coarse(key) for key in keys]
+        )
         self._handles = handles
 
     def _read_filters(self, handle: BlockHandle, options: Options) -> None:
@@ -369,19 +417,34 @@ class Table:
 
     # Searching
 
-    def _find_block(self, key: bytes) -> int:
+    def _coarse(self, key: bytes) -> Any:
+        coarse = self._coarse_key
+        return key if coarse is None else coarse(key)
+
+    def _find_block(self, key: bytes, order: Any = None) -> int:
         """Number of the first block whose index key is >= ``key``; of none, one past the last."""
-        order = self._sort_key
         if order is None:
-            return bisect_left(self._index_order, key)
-        return bisect_left(self._index_order, order(key))
+            order = self._coarse(key)
+        index = self._index_order
+        at = bisect_left(index, order)
+        while (
+            at < len(index)
+            and index[at] == order
+            and self._compare(self._index_keys[at], key) < 0
+        ):
+            at += 1
+        return at
 
     def _position(self, keys: list[bytes], key: bytes) -> int:
         """How many of these sorted keys are below ``key``."""
-        order = self._sort_key
-        if order is None:
+        coarse = self._coarse_key
+        if coarse is None:
             return bisect_left(keys, key)
-        return bisect_left(keys, order(key), key=order)
+        order = coarse(key)
+        at = bisect_left(keys, order, key=coarse)
+        while at < len(keys) and self._compare(keys[at], key) < 0:
+            at += 1
+        return at
 
     def _may_match(self, number: int, key: bytes, key_hash: int, counters: ReadCounters) -> bool:
         offset = self._handles[number].offset

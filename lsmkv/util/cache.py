@@ -1,20 +1,34 @@
-"""An LRU cache bounded in bytes (or in whatever unit its charges are counted)."""
+"""A cache bounded in bytes (or in whatever unit its charges are counted)."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+_STALE = 64
+"""So many removed entries may wait in the queue, beside as many as there are entries."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class LRUCache(Generic[K, V]):
-    """Keeps the entries used last while their charges sum to at most ``capacity``.
+class _Entry:
+    __slots__ = ("charge", "used", "value")
 
-    Safe for many threads: a hit takes no lock (each dict operation is atomic), an insertion does.
+    def __init__(self, value: Any, charge: int) -> None:
+        self.value = value
+        self.charge = charge
+        self.used = False
+
+
+class LRUCache(Generic[K, V]):
+    """Keeps entries that were used lately while their charges sum to at most ``capacity``.
+
+    What goes is the oldest entry that was not used since it was put in, or since it was spared
+    last: *second chance*, which does nearly as well as LRU and lets a hit cost one dict lookup.
+    Safe for many threads: a hit takes no lock (it is one dict operation), an insertion does.
     An entry that is larger than the whole capacity is not kept, so a capacity of 0 turns caching
     off.  ``get``, ``put`` and ``discard`` cost O(1) amortised.
 
@@ -30,34 +44,39 @@ class LRUCache(Generic[K, V]):
             raise ValueError(f"a cache cannot hold {capacity} bytes")
         self.capacity = capacity
         self.usage = 0
-        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._entries: dict[K, _Entry] = {}
+        self._queue: deque[tuple[K, _Entry]] = deque()
+        """Oldest first; entries that were removed meanwhile are passed over."""
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """The value under ``key``, which is now the one used last; None on a miss."""
+        """The value under ``key``, which is spared once more; None on a miss."""
         entry = self._entries.get(key)
         if entry is None:
             return None
-        try:
-            self._entries.move_to_end(key)
-        except KeyError:
-            pass  # another thread evicted it meanwhile; the value in hand is still good
-        return entry[0]
+        entry.used = True
+        value: V = entry.value
+        return value
 
     def put(self, key: K, value: V, charge: int) -> None:
-        """Insert or replace, then evict from the cold end until the capacity is kept."""
+        """Insert or replace, then evict what is not used until the capacity is kept."""
         with self._lock:
             self._remove(key)
             if charge > self.capacity:
                 return
-            self._entries[key] = (value, charge)
+            entry = _Entry(value, charge)
+            self._entries[key] = entry
+            self._queue.append((key, entry))
             self.usage += charge
             while self.usage > self.capacity:
-                _, (_, freed) = self._entries.popitem(last=False)
-                self.usage -= freed
+                self._evict_one()
+            if len(self._queue) > 2 * len(self._entries) + _STALE:
+                self._queue = deque(
+                    (name, one) for name, one in self._queue if self._entries.get(name) is one
+                )
 
     def discard(self, key: K) -> None:
         """Forget ``key``, if it is here."""
@@ -68,13 +87,13 @@ class LRUCache(Generic[K, V]):
         """Forget everything."""
         with self._lock:
             self._entries.clear()
+            self._queue.clear()
             self.usage = 0
 
     def check(self) -> None:
         """Assert the invariants: usage is the sum of the charges, within the capacity."""
         with self._lock:
-            entries = list(self._entries.values())  # a hit, which takes no lock, moves its entry
-            charged = sum(charge for _, charge in entries)
+            charged = sum(entry.charge for entry in self._entries.values())
             assert charged == self.usage, f"usage {self.usage}, charges {charged}"
             assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
 
@@ -82,4 +101,15 @@ class LRUCache(Generic[K, V]):
         """Caller holds the lock."""
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self.usage -= entry[1]
+            self.usage -= entry.charge
+
+    def _evict_one(self) -> None:
+        """Remove the oldest entry that was not used, or pass one over.  Caller holds the lock."""
+        key, entry = self._queue.popleft()
+        if self._entries.get(key) is not entry:
+            return
+        if entry.used:
+            entry.used = False
+            self._queue.append((key, entry))
+        else:
+            self._remove(key)

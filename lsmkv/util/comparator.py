@@ -48,6 +48,25 @@ def sort_key(comparator: Comparator) -> SortKey | None:
     return own if own is not None else functools.cmp_to_key(comparator.compare)
 
 
+def coarse_key(comparator: Comparator) -> SortKey | None:
+    """A key that may call different keys equal, but never puts them in the wrong order.
+
+    It is what lists are searched by: a comparator whose exact key is costly may bring a cheap
+    ``coarse_key`` of its own, and ``compare`` settles what that leaves open.  Else it is the
+    :func:`sort_key`; ``None`` stands for the bytes themselves.
+    """
+    own: SortKey | None = getattr(comparator, "coarse_key", None)
+    return own if own is not None else sort_key(comparator)
+
+
+def coarse_tail(comparator: Comparator) -> int:
+    """How many bytes at their end the coarse keys leave out, if they are bytes; else -1."""
+    if isinstance(comparator, BytewiseComparator):
+        return 0
+    tail: int = getattr(comparator, "coarse_tail", -1)
+    return tail
+
+
 def equal_means_identical(comparator: Comparator) -> bool:
     """Whether keys that compare equal are the same bytes, as far as lsmkv can know.
 
