@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := .venv-compiled
 
-.PHONY: demo test test-compiled lint clean
+.PHONY: demo test test-compiled test-browser lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@$(BIN)/lsmkv demo
@@ -17,9 +17,13 @@ test-compiled: $(COMPILED)/.made  ## the suite against the package as compiled b
 	LSMKV_MYPYC=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
 	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q tests
 
-lint: $(VENV)/.lint  ## ruff and mypy --strict
+test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
+	$(BIN)/python -m pytest -q --log-cli-level=INFO browser
+
+lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy lsmkv tests/typing/uses_everything.py
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python
 
 %/.made:
 	@$(PYTHON) -c 'import sys; sys.exit("lsmkv needs Python 3.11 or newer; say make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'

@@ -13,8 +13,12 @@ from lsmkv.db.directory import destroy_db
 from lsmkv.db.explain import Explanation
 from lsmkv.db.iterator import Iterator
 from lsmkv.db.prefixed import PrefixedDB
+from lsmkv.db.properties import TableInfo
 from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.db.repair import plan_repair, repair_db
+from lsmkv.db.repair_plan import RepairPlan
 from lsmkv.db.snapshot import Snapshot
+from lsmkv.db.table_writer import TableWriter
 from lsmkv.db.transaction import Transaction
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
@@ -82,13 +86,18 @@ __all__ = [
     "PrefixedDB",
     "RawIterator",
     "ReadOnlyError",
+    "RepairPlan",
     "ReverseBytewiseComparator",
     "Snapshot",
     "Stats",
+    "TableInfo",
+    "TableWriter",
     "Transaction",
     "UnsupportedCompressionError",
     "WriteBatch",
     "destroy_db",
     "new_bloom_filter_policy",
     "open",
+    "plan_repair",
+    "repair_db",
 ]

@@ -17,8 +17,8 @@ chunk a trip.
 **Cancellation.**  A cancelled call that no thread has begun is dropped: nothing happens.  One that
 a thread is in ends first, and then the cancellation goes on: once ``await db.put(...)`` is over,
 the write has happened whole or never will, and an iterator may be used again or closed.  The
-exceptions are ``compact_range``, ``verify`` and ``check``: they are left to their thread and go on,
-until ``close`` ends a compaction.
+exceptions are ``compact_range``, ``ingest``, ``verify`` and ``check``: they are left to their
+thread and go on, until ``close`` ends a compaction or an ingest.
 """
 
 from __future__ import annotations
@@ -142,7 +142,13 @@ async def _outcome(call: Future[T], may_drop: bool = True) -> T:
 def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> DB:
     """A store to be opened: ``async with open_db(path) as db``, or ``db = await open_db(path)``.
 
-    The keywords are those of :class:`lsmkv.DB`, and so are the errors, when it is opened.
+    The keywords are those of :class:`lsmkv.DB`, and so are errors and costs, when it is opened.
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         return await db.get(b"k", b"nothing")
+    >>> asyncio.run(main())
+    b'nothing'
     """
     return DB(path, **options)
 
@@ -159,9 +165,45 @@ class DB:
     ...     await db.put(b"k", b"v")
     ...     value = await db.get(b"k")
     ...     await db.close()
-    ...     return value
+    ...     return value, db.closed, db.name
     >>> asyncio.run(main())
-    b'v'
+    (b'v', True, ':memory:')
+
+    Writing, one by one and together:
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         async with db.snapshot() as before, db.write_batch() as batch:
+    ...             batch.put(b"a", b"1")
+    ...             await db.write(batch)
+    ...             await db.delete(b"a")
+    ...             await db.sync()
+    ...             async with db.transaction() as transaction:
+    ...                 transaction.put(b"b", b"2")
+    ...             now = [pair async for pair in db.iterator()]
+    ...             return now, await before.get(b"b"), await db.contains(b"a")
+    >>> asyncio.run(main())
+    ([(b'b', b'2')], None, False)
+
+    Looking after the files:
+
+    >>> async def main():
+    ...     async with open_db(":memory:", compression=None) as db:
+    ...         await db.put(b"ant", bytes(9_000))
+    ...         await db.put(b"cow", bytes(9_000))
+    ...         await db.flush()
+    ...         await db.compact_range()
+    ...         await db.check()
+    ...         told, stats = await db.explain(b"bee"), await db.stats()
+    ...         return (
+    ...             (await db.may_contain(b"bee"), told.blocks_searched, stats.flushes),
+    ...             await db.get_property("leveldb.num-files-at-level2"),
+    ...             await db.approximate_size(b"bee", b"d") // 1000,
+    ...             await db.approximate_sizes((b"x", b"y"), (b"y", b"z")),
+    ...             (await db.verify(), db.options.compression),
+    ...         )
+    >>> asyncio.run(main())
+    ((False, 0, 1), '1', 9, [0, 0], ([], 0))
     """
 
     _sync_db: _db.DB | None = None
@@ -179,6 +221,13 @@ class DB:
         """Open the store; as ``async with`` and ``await`` do.  ``ValueError`` the second time.
 
         Cancelled, it closes again what it opened.  Raises and costs what :class:`lsmkv.DB` does.
+
+        >>> async def main():
+        ...     db = DB("no such directory")
+        ...     await db.open()
+        >>> asyncio.run(main())
+        Traceback (most recent call last):
+        lsmkv.errors.NotFoundError: [Errno 2] no database here, ...: 'no such directory'
         """
         if self._threads is not None:
             raise ValueError("this DB was opened already: make another one")
@@ -325,6 +374,7 @@ class DB:
         return Iterator(threads, db.iterator, chunk, arguments)
 
     def __aiter__(self) -> Iterator:
+        """:meth:`iterator` over everything."""
         return self.iterator()
 
     def snapshot(self) -> Snapshot:
@@ -422,12 +472,54 @@ class DB:
         """Make a second store that holds what this one holds now: :meth:`lsmkv.DB.checkpoint`.
 
         ``progress`` is called in a thread.
+
+        >>> from lsmkv import MemoryEnv
+        >>> async def main(env):
+        ...     async with open_db("store", create_if_missing=True, env=env) as db:
+        ...         await db.put(b"k", b"v")
+        ...         await db.checkpoint("copy")
+        ...     async with open_db("copy", env=env) as copy:
+        ...         return await copy.get(b"k")
+        >>> asyncio.run(main(MemoryEnv()))
+        b'v'
         """
         threads, db = self._opened()
         await threads.run(db.checkpoint, path, progress=progress)
 
+    async def ingest(
+        self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
+    ) -> None:
+        """Write the content of tables made by ``TableWriter``: :meth:`lsmkv.DB.ingest`.
+
+        Cancelled, it goes on in its thread until it is done or the store is closed, which leaves
+        all of it or nothing.  ``progress`` is called in that thread.
+
+        >>> from lsmkv import MemoryEnv, TableWriter
+        >>> async def main(env):
+        ...     with TableWriter("bulk.ldb", env=env) as table:
+        ...         table.add(b"k", b"v")
+        ...     async with open_db("store", create_if_missing=True, env=env) as db:
+        ...         await db.ingest(["bulk.ldb"])
+        ...         return await db.get(b"k")
+        >>> asyncio.run(main(MemoryEnv()))
+        b'v'
+        """
+        threads, db = self._opened()
+        await threads.run_long(db.ingest, files, progress=progress)
+
     async def refresh(self) -> None:
-        """Let a store open for reading only show what is there now: :meth:`lsmkv.DB.refresh`."""
+        """Let a store open for reading only show what is there now: :meth:`lsmkv.DB.refresh`.
+
+        >>> from lsmkv import MemoryEnv
+        >>> async def main(env):
+        ...     writer = open_db("store", create_if_missing=True, env=env)
+        ...     async with writer, open_db("store", read_only=True, env=env) as reader:
+        ...         await writer.put(b"k", b"v")
+        ...         await reader.refresh()
+        ...         return await reader.get(b"k")
+        >>> asyncio.run(main(MemoryEnv()))
+        b'v'
+        """
         threads, db = self._opened()
         await threads.run(db.refresh)
 
@@ -464,7 +556,8 @@ class Iterator:
     It stands between entries as its model does, and goes both ways: :meth:`prev` returns what
     :meth:`next` stepped over.  Close it, or use it in ``async with``, to let go of the versions
     that it keeps alive; forgetting it does the same.  Tasks that share one take turns, and get each
-    entry once between them.
+    entry once between them.  Errors are those of its model; a chunk costs one trip to a thread,
+    what is left of it nothing.
 
     >>> async def main():
     ...     async with open_db(":memory:") as db:
@@ -474,6 +567,22 @@ class Iterator:
     ...             return await keys.next(), await keys.prev(), [key async for key in keys]
     >>> asyncio.run(main())
     (b'b', b'b', [b'b', b'c'])
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         for key in (b"a", b"b", b"c"):
+    ...             await db.put(key, b"")
+    ...         keys = db.iterator(include_value=False)
+    ...         await keys.seek_to_stop()
+    ...         last = await keys.prev()
+    ...         await keys.seek_to_start()
+    ...         first = await keys.next()
+    ...         await keys.seek(b"bb")
+    ...         third = await keys.next()
+    ...         await keys.close()
+    ...         return first, last, third, keys.closed
+    >>> asyncio.run(main())
+    (b'a', b'c', b'c', True)
     """
 
     def __init__(
@@ -499,6 +608,7 @@ class Iterator:
         self._arrived: tuple[list[Any], int] | None = None  # both, as a trip left them
 
     def __aiter__(self) -> Self:
+        """The iterator itself: what is left of it."""
         return self
 
     async def __anext__(self) -> Any:
@@ -654,12 +764,26 @@ class Iterator:
 class Snapshot:
     """:class:`lsmkv.Snapshot` with ``async`` methods: a store as it was when this was entered.
 
+    Errors and costs are those of :class:`DB`; before it is entered and once it is closed, it
+    raises :class:`~lsmkv.ClosedError`.
+
     >>> async def main():
     ...     async with open_db(":memory:") as db, db.snapshot() as before:
     ...         await db.put(b"k", b"v")
     ...         return await before.get(b"k"), await db.get(b"k")
     >>> asyncio.run(main())
     (None, b'v')
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         await db.put(b"k", b"v")
+    ...         snapshot = await db.snapshot().open()  # or: await db.snapshot()
+    ...         await db.delete(b"k")
+    ...         pairs = [pair async for pair in snapshot.iterator()]
+    ...         await snapshot.close()
+    ...         return pairs, snapshot.closed
+    >>> asyncio.run(main())
+    ([(b'k', b'v')], True)
     """
 
     def __init__(self, threads: _Threads, take: Callable[[], _snapshot.Snapshot]) -> None:
@@ -709,6 +833,7 @@ class Snapshot:
         return Iterator(self._threads, self._opened().iterator, chunk, arguments)
 
     def __aiter__(self) -> Iterator:
+        """:meth:`iterator` over everything."""
         return self.iterator()
 
     @property
@@ -758,6 +883,8 @@ class Snapshot:
 class WriteBatch:
     """:class:`lsmkv.WriteBatch` whose :meth:`write` is awaited; the rest only touches memory.
 
+    Errors and costs are those of its model.
+
     >>> async def main():
     ...     async with open_db(":memory:") as db:
     ...         async with db.write_batch() as batch:
@@ -766,6 +893,18 @@ class WriteBatch:
     ...         return [key async for key, _ in db]
     >>> asyncio.run(main())
     [b'a', b'b']
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         first, second = db.write_batch(), db.write_batch()
+    ...         first.put(b"a", b"1")
+    ...         second.delete(b"a")
+    ...         second.append(first)
+    ...         await second.write()
+    ...         first.clear()
+    ...         return len(first), second.approximate_size(), await db.get(b"a")
+    >>> asyncio.run(main())
+    (0, 20, b'1')
     """
 
     def __init__(self, db: DB, *, transaction: bool = True, sync: bool = False) -> None:
@@ -820,7 +959,8 @@ class WriteBatch:
 class Transaction:
     """:class:`lsmkv.Transaction`; ``get`` and ``commit`` are awaited, the rest touches memory.
 
-    It begins when it is entered.  A block that raises, or is cancelled, writes nothing.
+    It begins when it is entered.  A block that raises, or is cancelled, writes nothing.  Errors
+    and costs are those of its model.
 
     >>> async def main():
     ...     async with open_db(":memory:") as db:
@@ -830,6 +970,17 @@ class Transaction:
     ...         return await db.get(b"n")
     >>> asyncio.run(main())
     b'1'
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         async with db.transaction() as early, db.transaction() as late:
+    ...             early.put(b"k", b"early")
+    ...             await early.commit()
+    ...             late.delete(b"k")
+    ...             late.rollback()  # to commit would raise ConflictError
+    ...         return await db.get(b"k")
+    >>> asyncio.run(main())
+    b'early'
     """
 
     def __init__(

@@ -29,7 +29,15 @@ __all__ = [
 
 
 class Error(Exception):
-    """Root of all lsmkv exceptions."""
+    """Root of all lsmkv exceptions.
+
+    >>> import lsmkv
+    >>> try:
+    ...     lsmkv.DB("no such directory")
+    ... except lsmkv.Error as error:
+    ...     type(error).__name__
+    'NotFoundError'
+    """
 
 
 class CorruptionError(Error):
@@ -37,6 +45,19 @@ class CorruptionError(Error):
 
     ``path`` is the damaged file and ``offset`` the byte position of the damage in it; either is
     ``None`` where it cannot be known (bytes that never came from a file, say).
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> lsmkv.DB("store", create_if_missing=True, env=env).close()
+    >>> with env.open_directory("store") as directory:
+    ...     directory.remove("CURRENT")
+    ...     with directory.create("CURRENT") as file:
+    ...         file.append(b"damage")
+    >>> try:
+    ...     lsmkv.DB("store", env=env)
+    ... except lsmkv.CorruptionError as error:
+    ...     error.path, error.offset, error.reason
+    ('store/CURRENT', 0, "CURRENT does not name a MANIFEST: b'damage'")
     """
 
     def __init__(self, reason: str, path: str | None = None, offset: int | None = None) -> None:
@@ -46,6 +67,7 @@ class CorruptionError(Error):
         super().__init__(reason, path, offset)
 
     def __str__(self) -> str:
+        """File, reason and offset, as far as they are known."""
         where = "" if self.path is None else f"{self.path}: "
         at = "" if self.offset is None else f" (at offset {self.offset})"
         return f"{where}{self.reason}{at}"
@@ -54,6 +76,9 @@ class CorruptionError(Error):
         """The same damage, told with its file; ``base`` is added to the offset known so far.
 
         A path that is known already stays: the code nearest to the bytes knows best.
+
+        >>> print(CorruptionError("a block of odd length", None, 7).located("000005.ldb", base=100))
+        000005.ldb: a block of odd length (at offset 107)
         """
         if self.path is not None:
             return self
@@ -61,33 +86,107 @@ class CorruptionError(Error):
 
 
 class UnsupportedCompressionError(Error):
-    """A block names a codec that this installation cannot decode.  The data may be sound."""
+    """A block names a codec that this installation cannot decode.  The data may be sound.
+
+    >>> from lsmkv.util.compression import decompress
+    >>> decompress(b"block", 77, 100)
+    Traceback (most recent call last):
+    lsmkv.errors.UnsupportedCompressionError: unknown compression type 77
+    """
 
 
 class ComparatorMismatchError(Error):
-    """The store was made with another comparator than the one given; both are named."""
+    """The store was made with another comparator than the one given; both are named.
+
+    ``path`` is the MANIFEST that says so, ``stored`` the name in it, ``given`` that of the
+    comparator the store was to be opened with.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> lsmkv.DB("store", create_if_missing=True, env=env).close()
+    >>> try:
+    ...     lsmkv.DB("store", env=env, comparator=lsmkv.ReverseBytewiseComparator())
+    ... except lsmkv.ComparatorMismatchError as error:
+    ...     error.stored, error.given
+    ('leveldb.BytewiseComparator', 'leveldb.ReverseBytewiseComparator')
+    """
+
+    def __init__(self, path: str, stored: str, given: str) -> None:
+        self.path = path
+        self.stored = stored
+        self.given = given
+        super().__init__(path, stored, given)
+
+    def __str__(self) -> str:
+        """Both names, and the file."""
+        return (
+            f"{self.path}: the database is ordered by {self.stored!r},"
+            f" the comparator given is {self.given!r}"
+        )
 
 
 class ConflictError(Error):
-    """A transaction touched a key that someone else wrote since it began; nothing was written."""
+    """A transaction touched a key that someone else wrote since it began; nothing was written.
+
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:") as db:
+    ...     try:
+    ...         with db.transaction() as transaction:
+    ...             transaction.put(b"k", b"mine")
+    ...             db.put(b"k", b"theirs")
+    ...     except lsmkv.ConflictError:
+    ...         db.get(b"k")
+    b'theirs'
+    """
 
 
 class ForeignFormatError(Error):
-    """The directory belongs to another engine (RocksDB, say), and is not damaged."""
+    """The directory belongs to another engine (RocksDB, say), and is not damaged.
+
+    >>> issubclass(ForeignFormatError, CorruptionError)
+    False
+    """
 
 
 class IOError(Error, OSError):
-    """The operating system refused a call; ``errno``, ``strerror`` and ``filename`` say which."""
+    """The operating system refused a call; ``errno``, ``strerror`` and ``filename`` say which.
+
+    >>> import errno
+    >>> import lsmkv
+    >>> with lsmkv.DB("store", create_if_missing=True, env=lsmkv.MemoryEnv()) as db:
+    ...     db.checkpoint("copy")
+    ...     try:
+    ...         db.checkpoint("copy")
+    ...     except OSError as error:
+    ...         type(error).__name__, errno.errorcode[error.errno], error.filename
+    ('IOError', 'EEXIST', 'copy')
+    """
 
 
 class NotFoundError(Error, FileNotFoundError):
-    """There is no database at this path, and ``create_if_missing`` is false."""
+    """There is no database at this path, and ``create_if_missing`` is false.
+
+    >>> import lsmkv
+    >>> lsmkv.DB("no such directory")
+    Traceback (most recent call last):
+    lsmkv.errors.NotFoundError: [Errno 2] no database here, ...: 'no such directory'
+    """
 
 
 class LockedError(IOError, BlockingIOError):
     """Another process, or another ``DB`` of this one, holds the store open.
 
     ``pid`` is the holder's process id, or ``None`` where it cannot be known.
+
+    >>> import os
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> with lsmkv.DB("store", create_if_missing=True, env=env):
+    ...     try:
+    ...         lsmkv.DB("store", env=env)
+    ...     except lsmkv.LockedError as error:
+    ...         error.pid == os.getpid()
+    True
     """
 
     def __init__(self, path: str, pid: int | None = None) -> None:
@@ -100,19 +199,47 @@ class LockedError(IOError, BlockingIOError):
 
 
 class ClosedError(Error, RuntimeError):
-    """The store, iterator or snapshot was closed before this call."""
+    """The store, iterator or snapshot was closed before this call.
+
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:") as db:
+    ...     keys = iter(db)
+    >>> next(keys)
+    Traceback (most recent call last):
+    lsmkv.errors.ClosedError: the database of this iterator is closed
+    """
 
 
 class ForkedError(ClosedError):
-    """The store was opened by the parent of this process; open it anew after the fork."""
+    """The store was opened by the parent of this process; open it anew after the fork.
+
+    >>> issubclass(ForkedError, ClosedError)
+    True
+    """
 
 
 class ReadOnlyError(Error):
-    """A write was asked of a store that is open for reading only."""
+    """A write was asked of a store that is open for reading only.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> lsmkv.DB("store", create_if_missing=True, env=env).close()
+    >>> with lsmkv.DB("store", read_only=True, env=env) as db:
+    ...     db.put(b"k", b"v")
+    Traceback (most recent call last):
+    lsmkv.errors.ReadOnlyError: store is open for reading only
+    """
 
 
 class IteratorInvalidError(Error):
-    """The iterator stands on no entry, so it has no current key or value."""
+    """The iterator stands on no entry, so it has no current key or value.
+
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:") as db:
+    ...     db.raw_iterator().key()
+    Traceback (most recent call last):
+    lsmkv.errors.IteratorInvalidError: the iterator stands on no entry: seek first
+    """
 
 
 def io_error(error: OSError) -> Error:

@@ -150,6 +150,8 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     ...     m.update({b"a": b"1", "b": "2"}, c="3")
     ...     m["b"], b"c" in m, "z" in m, len(m), list(reversed(m.keys()))
     (b'2', True, False, 3, [b'c', b'b', b'a'])
+    >>> m.closed
+    True
     """
 
     def __init__(self, db: DB, *, read_only: bool = False) -> None:
@@ -163,12 +165,23 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
     @property
     def db(self) -> DB:
-        """The store itself: ranges, snapshots, batches, statistics.  Its keys are bytes alone."""
+        """The store itself: ranges, snapshots, batches, statistics.  Its keys are bytes alone.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m.update({"user:ann": "1", "user:bob": "2", "z": "3"})
+        ...     list(m.db.iterator(prefix=b"user:", include_value=False))
+        [b'user:ann', b'user:bob']
+        """
         return self._db
 
     @property
     def read_only(self) -> bool:
-        """Whether writes are refused: it was opened with ``'r'``."""
+        """Whether writes are refused: it was opened with ``'r'``.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m.read_only, KeyValueMapping(m.db, read_only=True).read_only
+        (False, True)
+        """
         return self._read_only
 
     # Reading
@@ -223,11 +236,23 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         return Keys(self)
 
     def values(self) -> Values:
-        """A live view of the values, in the order of their keys.  O(1)."""
+        """A live view of the values, in the order of their keys.  O(1).
+
+        >>> with open(":memory:", "n") as m:
+        ...     m.update(a="1", b="2")
+        ...     list(m.values())
+        [b'1', b'2']
+        """
         return Values(self)
 
     def items(self) -> Items:
-        """A live view of the pairs of key and value, in the order of the keys.  O(1)."""
+        """A live view of the pairs of key and value, in the order of the keys.  O(1).
+
+        >>> with open(":memory:", "n") as m:
+        ...     m["k"] = "v"
+        ...     {key.decode(): value.decode() for key, value in m.items()}
+        {'k': 'v'}
+        """
         return Items(self)
 
     # Writing
@@ -296,7 +321,12 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     def setdefault(self, key: Text, default: Text = b"") -> bytes:
         """The value of ``key``, which is set to ``default`` first if there is none.
 
-        ``default`` is ``b""`` where it is left out, as in ``dbm``.
+        ``default`` is ``b""`` where it is left out, as in ``dbm``.  Costs a lookup, and a write if
+        there was none.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m.setdefault("k", "first"), m.setdefault("k", "second")
+        (b'first', b'first')
         """
         self._check_writable()
         name, value = _encode(key, "key"), _encode(default, "value")
@@ -332,6 +362,12 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """Remove all keys that are there now.  O(n), in batches as :meth:`update` writes them.
 
         The space comes back as compactions pass over it, or with :meth:`reorganize`.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m.update(a="1", b="2")
+        ...     m.clear()
+        ...     bool(m)
+        False
         """
         self._check_writable()
         pending = WriteBatch()
@@ -348,6 +384,10 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
         There is nothing to do, and nothing is done, for a read-only mapping and for one that was
         closed, which synced it.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m["k"] = "survives a killed process"
+        ...     m.sync()  # and a power cut
         """
         if not self._read_only and not self._db.closed:
             self._db.sync()
@@ -356,6 +396,13 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """Give back the space of what was overwritten and removed: ``DB.compact_range()``.
 
         O(size of the store), in time and, for the while, in disk space.
+
+        >>> with open(":memory:", "n") as m:
+        ...     m["k"] = bytes(1_000_000)
+        ...     del m["k"]
+        ...     m.reorganize()
+        ...     m.db.approximate_size(b"", b"z") < 1000
+        True
         """
         self._check_writable()
         self._db.compact_range()
@@ -366,7 +413,14 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         return self._db.closed
 
     def close(self) -> None:
-        """Sync, and close the store, as ``DB.close`` does.  Closing twice is harmless."""
+        """Sync, and close the store, as ``DB.close`` does.  Closing twice is harmless.
+
+        >>> m = open(":memory:", "n")
+        >>> m.close()
+        >>> "k" in m
+        Traceback (most recent call last):
+        lsmkv.errors.ClosedError: the database is closed
+        """
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -402,7 +456,7 @@ class Keys(KeysView[bytes]):
     """The keys of a mapping: a live, ordered view with the operators of a set.
 
     ``in`` costs a lookup, ``len()`` and comparisons read all keys; an operator's result is a
-    ``set`` in memory.
+    ``set`` in memory.  Raises what the mapping raises.
 
     >>> with open(":memory:", "n") as m:
     ...     m.update(a="1", b="2")
@@ -415,20 +469,26 @@ class Keys(KeysView[bytes]):
         self._of = mapping
 
     def __iter__(self) -> Iterator[bytes]:
+        """The keys in order."""
         return iter(self._of)
 
     def __reversed__(self) -> Iterator[bytes]:
+        """The keys, from the last to the first."""
         return reversed(self._of)
 
     def __contains__(self, key: object) -> bool:
+        """Whether the mapping has ``key``.  Costs a lookup."""
         return key in self._of
 
     def __bool__(self) -> bool:
+        """Whether there is any; nothing is counted."""
         return bool(self._of)
 
 
 class Values(ValuesView[bytes]):
     """The values of a mapping, in the order of their keys.  ``in`` and ``len()`` are O(n).
+
+    Raises what the mapping raises.
 
     >>> with open(":memory:", "n") as m:
     ...     m.update(a="1", b="2")
@@ -441,17 +501,21 @@ class Values(ValuesView[bytes]):
         self._of = mapping
 
     def __iter__(self) -> Iterator[bytes]:
+        """The values, in the order of their keys."""
         return self._of.db.iterator(include_key=False)
 
     def __reversed__(self) -> Iterator[bytes]:
+        """The values, from the last key's to the first one's."""
         return self._of.db.iterator(include_key=False, reverse=True)
 
     def __contains__(self, value: object) -> bool:
+        """Whether any key has ``value``: O(n), reads until it is found."""
         wanted = _comparable(value)
         with self._of.db.iterator(include_key=False, fill_cache=False) as values:
             return any(value == wanted for value in values)
 
     def __bool__(self) -> bool:
+        """Whether there is any; nothing is counted."""
         return bool(self._of)
 
 
@@ -459,7 +523,7 @@ class Items(ItemsView[bytes, bytes]):
     """The pairs of a mapping: a live, ordered view with the operators of a set.
 
     ``in`` costs a lookup, ``len()`` and comparisons read everything; an operator's result is a
-    ``set`` in memory.
+    ``set`` in memory.  Raises what the mapping raises.
 
     >>> with open(":memory:", "n") as m:
     ...     m.update(a="1", b="2")
@@ -472,18 +536,22 @@ class Items(ItemsView[bytes, bytes]):
         self._of = mapping
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        """The pairs, in the order of their keys."""
         return self._of.db.iterator()
 
     def __reversed__(self) -> Iterator[tuple[bytes, bytes]]:
+        """The pairs, from the last key's to the first one's."""
         return self._of.db.iterator(reverse=True)
 
     def __contains__(self, item: object) -> bool:
+        """Whether ``item`` is a key and its value.  Costs a lookup."""
         if not isinstance(item, tuple) or len(item) != 2:
             return False
         value = self._of.get(item[0])
         return value is not None and value == _comparable(item[1])
 
     def __bool__(self) -> bool:
+        """Whether there is any; nothing is counted."""
         return bool(self._of)
 
 

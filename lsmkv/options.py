@@ -40,7 +40,13 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """The settings that an open store goes by.  Sizes are in bytes."""
+    """The settings that an open store goes by.  Sizes are in bytes.
+
+    >>> from lsmkv import DB
+    >>> with DB(":memory:", block_size=16 * KIB) as db:
+    ...     db.options.block_size, db.options.compression == SNAPPY, db.options.filter_policy
+    (16384, True, BloomFilterPolicy(10))
+    """
 
     comparator: Comparator = BYTEWISE
     create_if_missing: bool = False
@@ -72,7 +78,14 @@ class Options:
 
 
 class OptionArguments(TypedDict, total=False):
-    """The keywords of ``lsmkv.DB``.  :class:`Options` tells what they mean."""
+    """The keywords of ``lsmkv.DB``.  :class:`Options` tells what they mean.
+
+    >>> from lsmkv import DB
+    >>> settings: OptionArguments = {"compression": None, "bloom_filter_bits": 16}
+    >>> with DB(":memory:", **settings) as db:
+    ...     db.options.filter_policy
+    BloomFilterPolicy(16)
+    """
 
     create_if_missing: bool
     """Make a new store where there is none."""

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from lsmkv.db import db as engine
-from lsmkv.db import directory, prefixed
+from lsmkv.db import directory, prefixed, repair
 from lsmkv.db.batch import BytesLike, WriteBatch
 from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.raw_iterator import RawIterator
@@ -45,12 +45,13 @@ __all__ = [
     "__leveldb_version__",
     "__version__",
     "destroy_db",
+    "repair_db",
 ]
 
-# The release of plyvel whose API this is; lsmkv's own number is lsmkv.__version__.
 __version__ = "1.5.1"
-# The release of LevelDB whose files are read and written; there is no LevelDB in here.
+"""The release of plyvel whose API this is; lsmkv's own number is ``lsmkv.__version__``."""
 __leveldb_version__ = "1.23"
+"""The release of LevelDB whose files are read and written; there is no LevelDB in here."""
 
 T = TypeVar("T")
 D = TypeVar("D", bound="DB")
@@ -93,7 +94,28 @@ class DB(engine.DB):
 
     Errors: :class:`Error` if there is nothing at ``name`` and not ``create_if_missing``, or if
     there is something and ``error_if_exists``; :class:`IOError` if it is in use;
-    :class:`CorruptionError` for damage; ``RuntimeError`` once it is closed.
+    :class:`CorruptionError` for damage; ``RuntimeError`` once it is closed.  Costs are those of
+    :class:`lsmkv.DB`, less the filters.
+
+    >>> db = DB(":memory:", create_if_missing=True)
+    >>> db.put(b"user:ann", b"41", sync=True)
+    >>> with db.write_batch(transaction=True) as batch:
+    ...     batch.put(b"user:bob", b"27")
+    >>> before = db.snapshot()
+    >>> db.delete(b"user:ann")
+    >>> db.get(b"user:ann"), before.get(b"user:ann")
+    (None, b'41')
+    >>> list(db.iterator(prefix=b"user:")), list(db.prefixed_db(b"user:"))
+    ([(b'user:bob', b'27')], [(b'bob', b'27')])
+    >>> raw = db.raw_iterator()
+    >>> raw.seek_to_first()
+    >>> raw.key()
+    b'user:bob'
+    >>> db.get_property(b"leveldb.num-files-at-level0"), db.approximate_sizes((b"a", b"z"))
+    (b'0', [0])
+    >>> db.name
+    ':memory:'
+    >>> db.close()
     """
 
     def __init__(
@@ -120,14 +142,6 @@ class DB(engine.DB):
         on disk.  Sizes are in bytes, and None is LevelDB's default.
         """
         self._name = name
-        if not isinstance(bloom_filter_bits, int):
-            raise TypeError(
-                f"bloom_filter_bits must be an int, not {type(bloom_filter_bits).__name__}"
-            )
-        if comparator_name is not None and not isinstance(comparator_name, bytes):
-            raise TypeError(
-                f"comparator_name must be bytes, not {type(comparator_name).__name__}"
-            )
         super().__init__(
             os.fsdecode(name),
             create_if_missing=_flag("create_if_missing", create_if_missing),
@@ -140,9 +154,9 @@ class DB(engine.DB):
             block_restart_interval=block_restart_interval,
             max_file_size=max_file_size,
             compression=_compression(compression),
-            bloom_filter_bits=max(0, bloom_filter_bits),
+            bloom_filter_bits=_bits(bloom_filter_bits),
             comparator=comparator,
-            comparator_name=comparator_name,
+            comparator_name=_comparator_name(comparator_name),
         )
 
     @property
@@ -253,7 +267,25 @@ class DB(engine.DB):
 
 
 class PrefixedDB(prefixed.PrefixedDB[D]):
-    """plyvel's ``PrefixedDB``: :class:`lsmkv.PrefixedDB` with plyvel's defaults."""
+    """plyvel's ``PrefixedDB``: :class:`lsmkv.PrefixedDB` with plyvel's defaults.
+
+    Errors and costs are those of :class:`DB`.
+
+    >>> db = DB(":memory:")
+    >>> users = db.prefixed_db(b"user:")
+    >>> with users.write_batch() as batch:
+    ...     batch.put(b"ann", b"41")
+    >>> users.put(b"bob", b"27")
+    >>> before = users.snapshot()
+    >>> users.delete(b"ann")
+    >>> users.get(b"ann"), list(users.iterator()), list(before)
+    (None, [(b'bob', b'27')], [(b'ann', b'41'), (b'bob', b'27')])
+    >>> raw = users.raw_iterator()
+    >>> raw.seek_to_last()
+    >>> raw.key()
+    b'bob'
+    >>> db.close()
+    """
 
     @overload
     def get(
@@ -324,7 +356,25 @@ class PrefixedDB(prefixed.PrefixedDB[D]):
 
 
 class Snapshot(prefixed.PrefixedSnapshot):
-    """plyvel's ``Snapshot``: :class:`lsmkv.Snapshot`, of a store or of a part of it."""
+    """plyvel's ``Snapshot``: :class:`lsmkv.Snapshot`, of a store or of a part of it.
+
+    Errors and costs are those of :class:`DB`.
+
+    >>> db = DB(":memory:")
+    >>> db.put(b"user:ann", b"41")
+    >>> with db.prefixed_db(b"user:").snapshot() as before:
+    ...     db.put(b"user:ann", b"42")
+    ...     before.get(b"ann"), list(before.iterator(reverse=True)), before.sequence
+    ...     raw = before.raw_iterator()
+    ...     raw.seek_to_first()
+    ...     raw.item()
+    (b'41', [(b'ann', b'41')], 1)
+    (b'ann', b'41')
+    >>> before.close()  # once more is harmless
+    >>> before.closed
+    True
+    >>> db.close()
+    """
 
     @overload
     def get(
@@ -377,10 +427,71 @@ class Snapshot(prefixed.PrefixedSnapshot):
 def destroy_db(name: str | bytes | os.PathLike[str]) -> None:
     """Remove the store in directory ``name``, and all that is in it; no error if there is none.
 
-    Files that are not the engine's stay, and so does the directory then.  :class:`IOError` if the
-    store is in use.
+    Files that are not the engine's stay, and so does the directory then.  Raises :class:`IOError`
+    if the store is in use.  Cost: one removal a file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     DB(f"{place}/db", create_if_missing=True).close()
+    ...     destroy_db(f"{place}/db")
+    ...     os.listdir(place)
+    []
     """
     directory.destroy_db(os.fsdecode(name))
+
+
+def repair_db(
+    name: str | bytes | os.PathLike[str],
+    *,
+    paranoid_checks: object = None,
+    write_buffer_size: int | None = None,
+    max_open_files: int | None = None,
+    lru_cache_size: int | None = None,
+    block_size: int | None = None,
+    block_restart_interval: int | None = None,
+    max_file_size: int | None = None,
+    compression: str | bytes | None = "snappy",
+    bloom_filter_bits: int = 0,
+    comparator: Callable[[bytes, bytes], int] | None = None,
+    comparator_name: bytes | None = None,
+) -> None:
+    """Make the store in directory ``name`` sound again, in place: :func:`lsmkv.repair_db`.
+
+    What is replaced is kept in the subdirectory ``lost``; a store that is not damaged stays as it
+    is.  Raises :class:`Error` if there is no store, :class:`IOError` if it is in use.  Cost: reads
+    all of it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     DB(name, create_if_missing=True).close()
+    ...     repair_db(name)
+    """
+    repair.repair_db(
+        os.fsdecode(name),
+        paranoid_checks=bool(paranoid_checks),
+        write_buffer_size=write_buffer_size,
+        max_open_files=max_open_files,
+        lru_cache_size=lru_cache_size,
+        block_size=block_size,
+        block_restart_interval=block_restart_interval,
+        max_file_size=max_file_size,
+        compression=_compression(compression),
+        bloom_filter_bits=_bits(bloom_filter_bits),
+        comparator=comparator,
+        comparator_name=_comparator_name(comparator_name),
+    )
+
+
+def _bits(bits: int) -> int:
+    if not isinstance(bits, int):
+        raise TypeError(f"bloom_filter_bits must be an int, not {type(bits).__name__}")
+    return max(0, bits)
+
+
+def _comparator_name(name: bytes | None) -> bytes | None:
+    if name is not None and not isinstance(name, bytes):
+        raise TypeError(f"comparator_name must be bytes, not {type(name).__name__}")
+    return name
 
 
 def _compression(name: str | bytes | None) -> Literal["snappy"] | None:

@@ -100,7 +100,15 @@ class Counters:
 
 @dataclass(frozen=True)
 class LevelStats:
-    """One level: what it holds, and what was done to it since the store was opened."""
+    """One level: what it holds, and what was done to it since the store was opened.
+
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:") as db:
+    ...     db.put(b"k", b"v")
+    ...     db.flush()
+    ...     [level.level for level in db.stats().levels if level.files > 0]
+    [2]
+    """
 
     level: int
     files: int
@@ -123,7 +131,27 @@ class LevelStats:
 
 @dataclass(frozen=True)
 class Stats:
-    """A store's counters at one moment: ``db.stats()``."""
+    """A store's counters at one moment: ``db.stats()``.
+
+    It is plain data: reading it costs nothing more, and raises nothing.  What a thousand Gets of
+    absent keys cost, with filters:
+
+    >>> import lsmkv
+    >>> db = lsmkv.DB(":memory:", compression=None)
+    >>> for n in range(1000):
+    ...     db.put(b"key%d" % (2 * n), bytes(100))
+    >>> db.flush()
+    >>> before = db.stats()
+    >>> found = [db.get(b"key%d" % (2 * n + 1)) for n in range(1000)]
+    >>> cost = db.stats() - before
+    >>> cost.gets, cost.filters_asked, cost.filter_negatives, cost.filter_false_positives
+    (1000, 999, 990, 9)
+    >>> cost.blocks_read, cost.bytes_read, cost.block_cache_hits, cost.read_amplification
+    (8, 33481, 1, 0.009)
+    >>> round(db.stats().write_amplification, 2)
+    2.29
+    >>> db.close()
+    """
 
     levels: tuple[LevelStats, ...]
     gets: int
@@ -231,7 +259,15 @@ class Stats:
         return replace(_difference(self, before), levels=tuple(levels))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON: every field, and every property by its name."""
+        """Plain data, for JSON: every field, and every property by its name.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     plain = db.stats().to_dict()
+        >>> plain["writes"], plain["blocks_read"], plain["levels"][0]["files"]
+        (1, 0, 0)
+        """
         plain = asdict(self)
         for name in (
             "blocks_read",

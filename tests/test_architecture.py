@@ -22,7 +22,7 @@ WINGS: list[tuple[str, ...]] = [
     ("lsmkv.__main__",),
     ("lsmkv.tools",),
     ("lsmkv",),  # the public door, which tools may use as anyone does
-    ("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio"),
+    ("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio", "lsmkv.indexeddb"),
     ("lsmkv.db",),
     ("lsmkv.table",),
     ("lsmkv.options",),

@@ -126,6 +126,39 @@ def test_damage(module: ModuleType, opened: Callable[..., Any], tmp_path: Path) 
         module.DB(str(tmp_path / "db0"))
 
 
+def test_repair_db(module: ModuleType, tmp_path: Path) -> None:
+    name = tmp_path / "db"
+    db = module.DB(str(name), create_if_missing=True, comparator=None)
+    for number in range(300):
+        db.put(b"key%03d" % number, b"v" * 50)
+    db.compact_range(stop=b"z")
+    db.put(b"last", b"in the log")
+    expected = list(db)
+    db.close()
+    (name / "CURRENT").unlink()
+    with pytest.raises(module.Error):
+        module.DB(str(name))
+    options = {"write_buffer_size": 65536, "bloom_filter_bits": 10, "compression": None}
+    assert module.repair_db(os.fsencode(name), **options) is None
+    db = module.DB(str(name))
+    assert list(db) == expected
+    db.close()
+
+
+def test_repair_db_refuses(tmp_path: Path) -> None:
+    with pytest.raises(lsmkv.plyvel.Error):
+        lsmkv.plyvel.repair_db(str(tmp_path / "nothing"))
+    assert not (tmp_path / "nothing").exists()
+    with (
+        lsmkv.plyvel.DB(tmp_path / "db", create_if_missing=True),
+        pytest.raises(lsmkv.plyvel.IOError),
+    ):
+        lsmkv.plyvel.repair_db(tmp_path / "db")
+    for wrong in ({"comparator_name": "x"}, {"bloom_filter_bits": "x"}, {"foo": 1}):
+        with pytest.raises(TypeError):
+            lsmkv.plyvel.repair_db(tmp_path / "db", **wrong)  # type: ignore[arg-type]
+
+
 def test_destroy_db(module: ModuleType, opened: Callable[..., Any]) -> None:
     db = opened(module, b"ab")
     with pytest.raises(module.IOError):
@@ -1149,8 +1182,7 @@ def test_the_page_names_all_of_plyvel(real: ModuleType) -> None:
     for owner in ("DB", "PrefixedDB", "WriteBatch", "Snapshot", "Iterator", "RawIterator"):
         kind = getattr(engine, owner)
         public |= {f"{owner}.{name}" for name in dir(kind) if re.match(r"[a-z]", name)}
-    # Repairing is a program of its own, and listed in the page's text.
-    assert public - names <= {"repair_db"} - set(dir(lsmkv.plyvel))
+    assert public - names == set()
 
 
 def test_a_program_written_for_plyvel(module: ModuleType, tmp_path: Path) -> None:

@@ -1,45 +1,128 @@
-"""What a type checker makes of lsmkv: ``typing/uses_everything.py`` says what it must."""
+"""What type checkers make of lsmkv: ``typing/uses_everything.py`` says what they must."""
 
 from __future__ import annotations
 
+import ast
+import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import lsmkv
+import lsmkv.aio
+import lsmkv.mapping
+import lsmkv.plyvel
+
+ROOT = Path(__file__).parents[1]
 USES = Path(__file__).parent / "typing" / "uses_everything.py"
+PACKAGE = Path(lsmkv.__file__).parent
+CLAIM = 'db.get(b"k"), bytes | None)'
+WRONG = 'db.get(b"k"), bytes)'
+METHOD = (property, classmethod, staticmethod)
+FACES = {
+    "awaiting": "lsmkv.aio",
+    "awaiting_more": "lsmkv.aio",
+    "mapping": "lsmkv.mapping",
+    "as_plyvel": "lsmkv.plyvel",
+}
+"""The functions that are about another door than ``lsmkv`` itself."""
 
 
-def check(path: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+def check_with_mypy(path: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("mypy")
     return subprocess.run(
         [
             *(sys.executable, "-m", "mypy", "--strict", "--warn-unreachable"),
             *("--config-file", "", "--follow-imports", "silent", "--ignore-missing-imports"),
-            *("--cache-dir", str(cache), str(path)),
+            *("--cache-dir", str(scratch / "cache"), str(path)),
         ],
         capture_output=True,
         text=True,
         check=False,
-        cwd=Path(__file__).parents[1],
+        cwd=ROOT,
     )
 
 
-def test_types_are_precise(tmp_path: Path) -> None:
-    pytest.importorskip("mypy")
-    result = check(USES, tmp_path / "cache")
+def check_with_pyright(path: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("pyright")
+    project = scratch / "pyrightconfig.json"
+    settings = {
+        "include": [os.path.relpath(path, scratch)],
+        "extraPaths": [str(PACKAGE.parent)],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+        "reportUnnecessaryTypeIgnoreComment": "error",
+    }
+    project.write_text(json.dumps(settings))
+    return subprocess.run(
+        [sys.executable, "-m", "pyright", "-p", str(project), "--pythonpath", sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=scratch,
+        # No look-up of a newer release.
+        env={**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("check", "complaint"),
+    [(check_with_mypy, "[assert-type]"), (check_with_pyright, "reportAssertTypeFailure")],
+    ids=["mypy", "pyright"],
+)
+def test_types_are_precise(
+    check: Callable[[Path, Path], subprocess.CompletedProcess[str]], complaint: str, tmp_path: Path
+) -> None:
+    result = check(USES, tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
+
+    text = USES.read_text()
+    assert CLAIM in text
     wrong = tmp_path / "wrong.py"
-    wrong.write_text(
-        USES.read_text().replace('db.get(b"k"), bytes | None)', 'db.get(b"k"), bytes)')
-    )
-    result = check(wrong, tmp_path / "cache")
-    assert result.returncode == 1
-    assert "assert-type" in result.stdout
+    wrong.write_text(text.replace(CLAIM, WRONG))
+    result = check(wrong, tmp_path)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert complaint in result.stdout
+
+
+def public_names(module: ModuleType) -> Iterator[str]:
+    """The names in ``__all__``, and the public methods and properties of the module's classes."""
+    for name in module.__all__:
+        yield name
+        member = getattr(module, name)
+        is_own = module is lsmkv or getattr(member, "__module__", "") == module.__name__
+        if isinstance(member, type) and not issubclass(member, Exception) and is_own:
+            for part, value in vars(member).items():
+                if not part.startswith("_") and (callable(value) or isinstance(value, METHOD)):
+                    yield part
+
+
+def names_in(nodes: list[ast.stmt]) -> set[str]:
+    names: set[str] = set()
+    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+        if isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+    return names
+
+
+@pytest.mark.parametrize("module", [lsmkv, lsmkv.aio, lsmkv.mapping, lsmkv.plyvel])
+def test_the_file_uses_everything(module: ModuleType) -> None:
+    """By their names, and each face in the functions that are about it."""
+    about = [
+        node
+        for node in ast.parse(USES.read_text()).body
+        if FACES.get(getattr(node, "name", ""), "lsmkv") == module.__name__
+    ]
+    assert sorted(set(public_names(module)) - names_in(about)) == []
 
 
 def test_every_public_name_exists() -> None:
-    import lsmkv
-
     for name in lsmkv.__all__:
         assert hasattr(lsmkv, name)

@@ -16,7 +16,9 @@ from lsmkv.db.compaction import (
 from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.store import Store, View
+from lsmkv.db.version import total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, Error, io_error
 
 
@@ -35,8 +37,35 @@ class _RangeRequest:
         self.level = level
         self.begin = begin
         self.end = end
+        self.moved = 0
+        """Bytes of the level's tables that went down so far; part of a table, while it is read."""
         self.done = False
         self.cancelled = False
+        """Set by the one who asked, and nothing more: the thread puts the request away."""
+
+
+class Publication:
+    """Tables that an ingest has made, to become visible all at once; and what came of it.
+
+    ``withdrawn``, it never was begun and never will be.  ``committed``, the tables are visible.
+    Neither, once ``begun``: the commit is under way, or it failed, and then nobody knows what the
+    MANIFEST holds, so that the tables must stay where they are.
+    """
+
+    def __init__(self, files: list[FileMetaData], sequence: int) -> None:
+        self.files = files
+        self.sequence = sequence
+        """Of every entry in them."""
+        self.log_number = 0
+        """Of the empty log in which writes go on."""
+        self.begun = False
+        self.done = False
+        self.committed = False
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether nothing was done and nothing will be: the files are the maker's again."""
+        return self.done and not self.begun
 
 
 class _Worker:
@@ -83,9 +112,12 @@ class Background:
         self.owner: Callable[[], object] = _nobody
         """Returns what must not be finalized while work runs: the store's handle, if it lives."""
         self._requests: list[_RangeRequest] = []
+        self._publications: list[Publication] = []
         self._compacting = False
         self._untidy = False  # the last commit may have freed files that are still there
         self._outputs: set[int] = set()  # tables in the making, which no version names yet
+        self.ingested: set[int] = set()
+        """The same, of ingests: a number goes in before its file is made, by any thread."""
         self.error: BaseException | None = None
 
     # For writers and readers
@@ -128,10 +160,18 @@ class Background:
                 ticket = self.ticket()
             ticket.acquire()
 
-    def compact_level(self, level: int, begin: bytes | None, end: bytes | None) -> None:
+    def compact_level(
+        self,
+        level: int,
+        begin: bytes | None,
+        end: bytes | None,
+        advance: Callable[[int], None] | None = None,
+    ) -> None:
         """Move the range of user keys from ``level`` down by one, and wait for it.
 
-        An exception that ends the wait (Ctrl-C) cancels the work at its next step.
+        Meanwhile ``advance`` is told, in the caller's thread and without any lock, how many bytes
+        of the level's tables went down.  An exception out of it, or one that ends the wait
+        (Ctrl-C), cancels the work at its next step.
         """
         request = _RangeRequest(level, begin, end)
         store = self._store
@@ -143,16 +183,54 @@ class Background:
                 with store.lock:
                     if request.done and not self._untidy:
                         return
+                    moved = request.moved
+                    # Taken before ``advance`` is called, so that no change goes by meanwhile.
                     ticket = self.ticket()
+                if advance is not None:
+                    advance(moved)
                 ticket.acquire()
         except BaseException:
+            # One assignment, so that another Ctrl-C cannot come in between.
             request.cancelled = True
-            with store.lock:
-                if request in self._requests:
-                    self._requests.remove(request)
             raise
 
-    def ticket(self) -> threading.Lock:
+    def publish(self, publication: Publication) -> None:
+        """Make tables visible, all at once; wait for it, and for the end of the log before.
+
+        Caller holds the writers' lock, and no memtable holds anything.  After an exception the
+        outcome is not settled before :meth:`withdraw` has returned.
+        """
+        store = self._store
+        with store.lock:
+            store.open_view()
+            self._publications.append(publication)
+        while True:
+            with store.lock:
+                if publication.begun:  # it is brought to its end, whatever else ends meanwhile
+                    self.raise_error()
+                    if publication.done and not self._untidy:
+                        return
+                    ticket = store.changed.ticket()
+                else:
+                    ticket = self.ticket()
+            ticket.acquire()
+
+    def withdraw(self, publication: Publication) -> None:
+        """Take a publication back if nothing was done about it yet, else wait for its end."""
+        store = self._store
+        while not publication.done:
+            with store.lock:
+                if publication.begun:
+                    ticket = None if publication.done else store.changed.ticket()
+                else:
+                    ticket = None
+                    if publication in self._publications:
+                        self._publications.remove(publication)
+                    publication.done = True
+            if ticket is not None:
+                ticket.acquire()
+
+    def ticket(self) -> Ticket:
         """What to acquire, the lock let go, to wait for a change that background work will bring.
 
         Caller holds the lock.  Raises what ended the work, or :class:`ClosedError`, rather than let
@@ -190,6 +268,8 @@ class Background:
             return None
         if view.immutable is not None:
             return self._flush
+        if self._publications:
+            return self._publish
         if self._requests:
             return self._compact_range
         version = view.version
@@ -244,13 +324,16 @@ class Background:
         self._store.changed.notify_all()
 
     def _between(self) -> None:
-        """Called by a running compaction every few blocks: a flush cannot wait for its end."""
+        """Called by a running compaction every few blocks: writers cannot wait for its end."""
         store = self._store
         if store.closing:
             raise _Stopped
         view = store.view
         if view is not None and view.immutable is not None:
             self._flush()
+            self._tidy_up()
+        if self._publications:
+            self._publish()
             self._tidy_up()
 
     # Flush
@@ -272,14 +355,19 @@ class Background:
         edit.log_number = log_number
         edit.prev_log_number = 0
         if file is not None:
-            level = 0
-            if not self._compacting:  # its outputs, not listed yet, may overlap a deeper level
-                level = view.version.level_for_flush(
-                    file.smallest[:-8], file.largest[:-8], store.options
-                )
+            level = self._level_for(file)
             edit.add_file(level, file)
             self._count_flush(level, file, time.monotonic() - started)
         self._commit(edit, flushed=True)
+
+    def _level_for(self, file: FileMetaData) -> int:
+        """The level for a table that is newer than all others."""
+        if self._compacting:  # its outputs, not listed yet, may overlap a deeper level
+            return 0
+        store = self._store
+        return store.versions.current.level_for_flush(
+            file.smallest[:-8], file.largest[:-8], store.options
+        )
 
     def _count_flush(self, level: int, file: FileMetaData, seconds: float) -> None:
         store = self._store
@@ -287,6 +375,43 @@ class Background:
         store.counters.flush_bytes += file.size
         store.counters.compactions_into[level].add(seconds, 0, file.size)
         store.info_log.write(f"Level-{level} table #{file.number}: {file.size} bytes flushed")
+
+    # Ingest
+
+    def _publish(self) -> None:
+        """Commit the first publication."""
+        store = self._store
+        with store.lock:
+            if not self._publications:
+                return
+            publication = self._publications.pop(0)
+            publication.begun = True
+        edit = VersionEdit()
+        # The log before goes, so that a MANIFEST without this edit cannot pass for whole.
+        edit.log_number = publication.log_number
+        edit.prev_log_number = 0
+        edit.last_sequence = publication.sequence
+        try:
+            for file in publication.files:
+                edit.add_file(self._level_for(file), file)
+            self._commit(edit)
+            with store.lock:
+                store.open_view().memtable.log_number = publication.log_number
+            publication.committed = True
+        except BaseException as error:
+            with store.lock:
+                # Before the one who waits lets any writer go on.
+                self._keep_error(error)
+            raise
+        finally:
+            with store.lock:
+                publication.done = True
+                store.changed.notify_all()
+        for level, file in edit.new_files:
+            store.info_log.write(
+                f"Level-{level} table #{file.number}: {file.size} bytes ingested as write"
+                f" {publication.sequence}"
+            )
 
     # Compaction
 
@@ -304,6 +429,9 @@ class Background:
             if not self._requests:
                 return
             request = self._requests[0]
+            if request.cancelled:
+                del self._requests[0]
+                return
         picked = compaction_of_range(
             store.versions.current, request.level, request.begin, request.end, store.options
         )
@@ -319,8 +447,7 @@ class Background:
                 request.begin = proceed
             else:
                 request.done = True
-                if request in self._requests:
-                    self._requests.remove(request)
+                del self._requests[0]  # this thread alone takes requests away, from the front
                 store.changed.notify_all()
 
     def _carry_out(self, compaction: Compaction, request: _RangeRequest | None) -> None:
@@ -348,10 +475,16 @@ class Background:
             oldest_seen,
         )
 
+        moved_before = 0 if request is None else request.moved
+        moving = total_size(compaction.inputs)
+
         def between() -> None:
             self._between()
-            if request is not None and request.cancelled:
-                raise _Cancelled
+            if request is not None:
+                if request.cancelled:
+                    raise _Cancelled
+                part = moving * job.reads.bytes_read // compaction.input_size
+                self._count_moved(request, moved_before + part)
 
         self._compacting = True
         try:
@@ -373,8 +506,18 @@ class Background:
             f"Compacted {len(compaction.inputs)}@{level} + "
             f"{len(compaction.next_inputs)}@{level + 1} files => {written} bytes"
         )
+        if request is not None:
+            self._count_moved(request, moved_before + moving)
         self._commit(compaction.edit(outputs))
         self._outputs.clear()
+
+    def _count_moved(self, request: _RangeRequest, moved: int) -> None:
+        """So much has gone down: let the one who waits for the request know."""
+        if moved > request.moved:
+            store = self._store
+            with store.lock:
+                request.moved = moved
+                store.changed.notify_all()
 
     def _new_output_number(self) -> int:
         number = self._store.versions.new_file_number()
@@ -390,6 +533,8 @@ class Background:
         with store.lock:
             view = store.open_view()
             immutable = None if flushed else view.immutable
+            if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
+                store.versions.last_sequence = edit.last_sequence  # of what was ingested
             store.view = View(view.memtable, immutable, version)
             self._untidy = True
             store.changed.notify_all()
@@ -398,17 +543,19 @@ class Background:
         """Remove what the last commit freed; then those who waited for its end go on."""
         if not self._untidy:
             return
-        remove_obsolete_files(self._store, self._outputs)
+        remove_obsolete_files(self._store, self._outputs, self.ingested)
         with self._store.lock:
             self._untidy = False
             self._store.changed.notify_all()
 
 
-def remove_obsolete_files(store: Store, in_the_making: set[int]) -> None:
+def remove_obsolete_files(store: Store, *in_the_making: set[int]) -> None:
     """Remove the engine's files that nothing needs: no version that is held, and no recovery.
 
     Called after a commit, by the thread that commits.  A flush in the middle of a compaction
-    spares the tables ``in_the_making``.  A file that cannot be removed now is met again next time.
+    spares the tables ``in_the_making``, and so does any commit in the middle of an ingest.  These
+    sets are asked once the directory was listed: a number goes in before its file is made.  A file
+    that cannot be removed now is met again next time.
     """
     versions = store.versions
     if versions.failure is not None:
@@ -420,7 +567,9 @@ def remove_obsolete_files(store: Store, in_the_making: set[int]) -> None:
             continue
         number, kind = parsed
         if kind is FileType.TABLE:
-            obsolete = number not in live and number not in in_the_making
+            obsolete = number not in live and not any(
+                number in making for making in in_the_making
+            )
         elif kind is FileType.LOG:
             obsolete = number < versions.log_number and number != versions.prev_log_number
         elif kind is FileType.MANIFEST:

@@ -62,7 +62,17 @@ class BaseIterator:
         self._owner = None
 
     def hide_prefix(self, prefix: bytes, /) -> None:
-        """Show keys without this prefix, which all keys of the range have; targets lack it too."""
+        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"user:ann", b"1")
+        ...     users = db.raw_iterator(prefix=b"user:")
+        ...     users.hide_prefix(b"user:")
+        ...     users.seek(b"a")
+        ...     users.key()
+        b'ann'
+        """
         self._prefix = prefix
 
     def __enter__(self) -> Self:

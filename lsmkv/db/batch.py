@@ -103,13 +103,15 @@ class WriteBatch:
     leaving a ``with`` block.  When the block raises, a batch with ``transaction=True`` is
     discarded, and one without is written nevertheless, as plyvel does by default.
 
-    Not safe for use by several threads at once.
+    Not safe for use by several threads at once.  Keys and values of other types raise
+    ``TypeError``, those of 4 GiB and more ``ValueError``; writing raises what ``DB.write`` does.
+    Adding an operation costs a copy of its bytes in memory, writing them all one write to the log.
 
     >>> batch = WriteBatch()
     >>> batch.put(b"k", b"v")
     >>> batch.delete(b"old")
-    >>> len(batch)
-    2
+    >>> len(batch), batch.operations
+    (2, [(b'k', b'v'), (b'old', None)])
     """
 
     def __init__(
@@ -135,14 +137,28 @@ class WriteBatch:
         self.operations.append((name, None))
 
     def append(self, source: WriteBatch) -> None:
-        """Add all operations of another batch after those of this one."""
+        """Add all operations of another batch after those of this one.
+
+        >>> first, second = WriteBatch(), WriteBatch()
+        >>> second.put(b"k", b"v")
+        >>> first.append(second)
+        >>> first.operations
+        [(b'k', b'v')]
+        """
         if not isinstance(source, WriteBatch):
             raise TypeError(f"append takes a WriteBatch, not {type(source).__name__}")
         self._encoded += bytes(source._encoded)
         self.operations.extend(list(source.operations))
 
     def clear(self) -> None:
-        """Forget all operations."""
+        """Forget all operations.
+
+        >>> batch = WriteBatch()
+        >>> batch.put(b"k", b"v")
+        >>> batch.clear()
+        >>> len(batch)
+        0
+        """
         self.operations = []
         self._encoded = bytearray()
 
@@ -151,19 +167,48 @@ class WriteBatch:
         return len(self.operations)
 
     def approximate_size(self) -> int:
-        """Bytes of the record that the batch makes in the log."""
+        """Bytes of the record that the batch makes in the log.  O(1).
+
+        >>> batch = WriteBatch()
+        >>> batch.put(b"key", b"value")
+        >>> batch.approximate_size()  # 12 of the header, 1 + 1 + 3 + 1 + 5 of the put
+        23
+        """
         return HEADER_SIZE + len(self._encoded)
 
     def encode(self, sequence: int) -> bytes:
-        """The log record, its first operation numbered ``sequence``."""
+        """The log record, its first operation numbered ``sequence``.
+
+        >>> batch = WriteBatch()
+        >>> batch.put(b"k", b"v")
+        >>> batch.encode(7).hex(" ", -4)
+        '07000000 00000000 01000000 01016b01 76'
+        """
         return encode_batch(sequence, len(self.operations), bytes(self._encoded))
 
     def encoded_operations(self) -> bytes:
-        """The record without its header."""
+        """The record without its header.
+
+        >>> batch = WriteBatch()
+        >>> batch.delete(b"k")
+        >>> batch.encoded_operations()
+        b'\\x00\\x01k'
+        """
         return bytes(self._encoded)
 
     def write(self) -> None:
-        """Apply to the store that made the batch, which keeps its content and may be reused."""
+        """Apply to the store that made the batch, which keeps its content and may be reused.
+
+        Raises ``ValueError`` for a batch that no store made.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     batch = db.write_batch()
+        ...     batch.put(b"k", b"v")
+        ...     batch.write()
+        ...     list(db)
+        [(b'k', b'v')]
+        """
         if self._db is None:
             raise ValueError("this batch belongs to no store: use db.write(batch)")
         self._db.write(self, sync=self._sync)

@@ -7,14 +7,10 @@ renamed once all of it is durable: a target that exists is a whole store.
 
 from __future__ import annotations
 
-import errno
-import itertools
-import os
 from collections.abc import Callable
 from operator import itemgetter
 
 from lsmkv.db.filenames import (
-    CURRENT,
     FileType,
     log_name,
     manifest_name,
@@ -24,6 +20,7 @@ from lsmkv.db.filenames import (
     table_name,
 )
 from lsmkv.db.log import LogWriter
+from lsmkv.db.staging import build_directory, copy, link_or_copy
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import Directory, Env, RandomAccessFile
@@ -31,10 +28,6 @@ from lsmkv.stats import NUM_LEVELS
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, how much there is, and the phase."""
-
-_COPY_CHUNK = 1024 * 1024
-
-_checkpoints = itertools.count()  # two threads may make one of the same name at once
 
 
 class CheckpointSource:
@@ -95,26 +88,17 @@ def write_checkpoint(
     store: Store, env: Env, source: CheckpointSource, path: str, progress: Progress | None
 ) -> None:
     """Build the store ``path``, which must not exist, from ``source``."""
-    target = os.path.normpath(path)
-    staging = f"{target}.checkpoint-{os.getpid()}-{next(_checkpoints)}"
-    with env.open_directory(os.path.dirname(target) or ".") as parent:
-        if parent.exists(os.path.basename(target)):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        if parent.exists(os.path.basename(staging)):
-            _remove(env, staging)  # of a process of this number that died
-    try:
-        with env.open_directory(staging, create=True) as directory:
-            _link_tables(store, source, directory, progress)
-            for number, file, end in source.logs:
-                _copy(file, directory, log_name(number), end)
-            manifest = store.versions.next_file_number
-            _write_manifest(store, source, directory, manifest)
-            directory.sync()
-            set_current(directory, manifest)
-        env.rename_directory(staging, target)
-    except BaseException:
-        _remove(env, staging)
-        raise
+
+    def build(directory: Directory) -> None:
+        _link_tables(store, source, directory, progress)
+        for number, file, end in source.logs:
+            copy(file, directory, log_name(number), end)
+        manifest = store.versions.next_file_number
+        _write_manifest(store, source, directory, manifest)
+        directory.sync()
+        set_current(directory, manifest)
+
+    build_directory(env, path, "checkpoint", build)
 
 
 def _link_tables(
@@ -125,22 +109,9 @@ def _link_tables(
         name = table_name(number)
         if not store.directory.exists(name):
             name = old_table_name(number)
-        try:
-            store.directory.link(name, directory)
-        except OSError as error:
-            if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
-                raise
-            with store.directory.open(name) as file:  # another file system, or one without links
-                _copy(file, directory, name, file.size)
+        link_or_copy(store.directory, name, directory)
         if progress is not None:
             progress(done + 1, len(numbers), "tables")
-
-
-def _copy(file: RandomAccessFile, directory: Directory, name: str, end: int) -> None:
-    with directory.create(name) as target:
-        for offset in range(0, end, _COPY_CHUNK):
-            target.append(file.read(offset, min(_COPY_CHUNK, end - offset)))
-        target.sync()
 
 
 def _write_manifest(
@@ -158,15 +129,3 @@ def _write_manifest(
     with directory.create(manifest_name(number)) as target:
         LogWriter(target).add_record(edit.encode())
         target.sync()
-
-
-def _remove(env: Env, path: str) -> None:
-    """Take away a checkpoint that was not finished; what cannot be removed is left."""
-    try:
-        with env.open_directory(path) as directory:
-            for name in directory.names():
-                if parse_filename(name) is not None or name == CURRENT:
-                    directory.remove(name)
-        env.remove_directory(path)
-    except OSError:
-        pass

@@ -15,14 +15,23 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, encode_delete, encode_put
 from lsmkv.db.checkpoint import Progress, write_checkpoint
+from lsmkv.db.compact_range import compact_range
 from lsmkv.db.explain import Explanation
+from lsmkv.db.ingest import Ingestion, as_paths
 from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.keys import (
     MAX_SEQUENCE,
 )
 from lsmkv.db.opening import MEMORY, OpenStore, open_store, view_now
 from lsmkv.db.prefixed import PrefixedDB
-from lsmkv.db.properties import approximate_size, collect_stats, get_property
+from lsmkv.db.properties import (
+    TableInfo,
+    approximate_size,
+    collect_stats,
+    get_property,
+    list_tables,
+    written_keys,
+)
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.reader import Reader
 from lsmkv.db.snapshot import Snapshot
@@ -30,6 +39,7 @@ from lsmkv.db.store import Store
 from lsmkv.db.transaction import ConflictCheck, Transaction
 from lsmkv.db.verify import verify_tables
 from lsmkv.db.writer import Writer
+from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
     ClosedError,
     CorruptionError,
@@ -49,6 +59,11 @@ class DB:
     Keys and values are ``bytes`` (other bytes-like objects are copied).  Any number of threads may
     use one handle; one handle, in one process, may have a directory open.  Use it in a ``with``
     block, or close it.
+
+    Every method raises :class:`ClosedError` once the store is closed (:class:`ForkedError` in a
+    child process), and :class:`IOError` when the file system fails.  Writes raise
+    :class:`ReadOnlyError` in a store that is open for reading only, and after a failure of the
+    log, of a flush or of a compaction that failure, until the store is opened anew.
 
     >>> with DB(":memory:") as db:
     ...     db.put(b"k", b"v")
@@ -121,6 +136,11 @@ class DB:
         ``verify_checksums`` is here for plyvel's sake.  Cost: a hash of the key, a filter for each
         table whose range covers it, and as a rule at most one block.  Raises
         :class:`CorruptionError` when a block that it needs is damaged.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.get(b"k"), db.get(b"no such key"), db.get(b"no such key", b"")
+        (b'v', None, b'')
         """
         reader = self._reader
         if reader is None:
@@ -163,6 +183,14 @@ class DB:
 
         Asks memtables and filters alone.  True may be wrong: about 1 absent key in 100 passes a
         filter, a deletion in a table counts as a key, and without filters a table's range decides.
+        Costs a hash of the key, and a filter for each table whose range covers it.
+
+        >>> with DB(":memory:") as db:
+        ...     for key in (b"ant", b"cow"):
+        ...         db.put(key, b"")
+        ...     db.flush()
+        ...     db.may_contain(b"ant"), db.may_contain(b"bee"), db.stats().blocks_read
+        (True, False, 0)
         """
         return self._open_reader().may_contain(as_bytes(key, "key"))
 
@@ -187,10 +215,19 @@ class DB:
         ``start`` and ``stop`` bound the keys (``include_start=True``, ``include_stop=False``), or
         ``prefix`` does; ``reverse`` turns the direction; ``include_key`` and ``include_value`` say
         what is returned; ``fill_cache=False`` spares the block cache.  See :class:`Iterator`.
+        Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used, then a seek in each
+        table that may hold some of the range, and a block at a time.
+
+        >>> with DB(":memory:") as db:
+        ...     for key in (b"a", b"b", b"c"):
+        ...         db.put(key, key.upper())
+        ...     list(db.iterator(start=b"b")), list(db.iterator(reverse=True, include_value=False))
+        ([(b'b', b'B'), (b'c', b'C')], [b'c', b'b', b'a'])
         """
         return self._open_reader().iterator(self, arguments)
 
     def __iter__(self) -> Iterator:
+        """:meth:`iterator` over everything."""
         return self.iterator()
 
     def raw_iterator(
@@ -203,12 +240,21 @@ class DB:
         """A :class:`RawIterator` over the store as it is now, or over the keys with ``prefix``.
 
         It stands on no entry at first.  ``verify_checksums`` and ``fill_cache`` are those of
-        :meth:`get`.
+        :meth:`get`.  Errors and cost are those of :meth:`iterator`.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     raw = db.raw_iterator()
+        ...     raw.seek_to_last()
+        ...     raw.valid(), raw.item()
+        (True, (b'k', b'v'))
         """
         return self._open_reader().raw_iterator(self, prefix, fill_cache)
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
         """The part of the store whose keys begin with ``prefix``, shown and asked for without it.
+
+        O(1): nothing is read.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"user:ann", b"1")
@@ -218,7 +264,13 @@ class DB:
         return PrefixedDB(db=self, prefix=prefix)
 
     def snapshot(self) -> Snapshot:
-        """The store as it is now, to be read later."""
+        """The store as it is now, to be read later.  O(1); close it when it is done with.
+
+        >>> with DB(":memory:") as db, db.snapshot() as before:
+        ...     db.put(b"k", b"v")
+        ...     before.get(b"k"), db.get(b"k")
+        (None, b'v')
+        """
         reader = self._open_reader()
         _, sequence = reader.store.pin()
         return Snapshot(reader, sequence, self)
@@ -231,17 +283,42 @@ class DB:
         Once it returns, a killed process does not lose the write; with ``sync=True`` neither does
         a power cut.  Cost: one write to the log; with ``sync`` one wait for the disk, shared with
         the writers that wait at the same time.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"old")
+        ...     db.put(b"k", b"new", sync=True)
+        ...     db.get(b"k")
+        b'new'
         """
         operation = as_bytes(key, "key"), as_bytes(value, "value")
         self._open_writer().write([operation], encode_put(*operation), sync)
 
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
-        """Remove ``key``; no error if it is not there.  Costs what a put costs."""
+        """Remove ``key``; no error if it is not there.  Costs what a put costs.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.delete(b"k")
+        ...     b"k" in db
+        False
+        """
         name = as_bytes(key, "key")
         self._open_writer().write([(name, None)], encode_delete(name), sync)
 
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
-        """Apply all operations of ``batch``, or none.  The batch keeps its content."""
+        """Apply all operations of ``batch``, or none.  The batch keeps its content.
+
+        Cost: one write to the log, however many there are.
+
+        >>> batch = WriteBatch()
+        >>> batch.put(b"new", b"v")
+        >>> batch.delete(b"old")
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"old", b"v")
+        ...     db.write(batch)
+        ...     list(db)
+        [(b'new', b'v')]
+        """
         if not isinstance(batch, WriteBatch):
             raise TypeError(f"write takes a WriteBatch, not {type(batch).__name__}")
         writer = self._open_writer()
@@ -252,12 +329,29 @@ class DB:
         """A batch that writes to this store: ``write()``, or the end of a ``with`` block.
 
         With ``transaction`` (the default here, not in plyvel) a block that raises writes nothing.
+
+        >>> with DB(":memory:") as db:
+        ...     with db.write_batch() as batch:
+        ...         batch.put(b"a", b"1")
+        ...         batch.put(b"b", b"2")
+        ...     db.stats().log_writes
+        1
         """
         self._open_store()
         return WriteBatch(self, transaction=transaction, sync=sync)
 
     def transaction(self, *, sync: bool = False) -> Transaction:
-        """An optimistic transaction: see :class:`Transaction`."""
+        """An optimistic transaction: see :class:`Transaction`.
+
+        Its end raises :class:`~lsmkv.ConflictError` if someone else wrote a key that it touched.
+
+        >>> with DB(":memory:") as db:
+        ...     with db.transaction() as transaction:
+        ...         count = int(transaction.get(b"visits", b"0"))
+        ...         transaction.put(b"visits", b"%d" % (count + 1))
+        ...     db.get(b"visits")
+        b'1'
+        """
         snapshot = self.snapshot()
         return Transaction(
             snapshot,
@@ -268,11 +362,28 @@ class DB:
         )
 
     def sync(self) -> None:
-        """Make every write that has returned durable."""
+        """Make every write that has returned durable.  Cost: one wait for the disk.
+
+        >>> with DB(":memory:") as db:
+        ...     for n in range(3):
+        ...         db.put(b"k%d" % n, b"v")
+        ...     db.sync()
+        ...     db.stats().log_syncs
+        1
+        """
         self._open_writer().sync()
 
     def flush(self) -> None:
-        """Turn the memtable into a table, and wait for it."""
+        """Turn the memtable into a table, and wait for it.
+
+        Cost: the memtable is sorted already; its bytes are written, and synced.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.flush()
+        ...     sum(level.files for level in db.stats().levels)
+        1
+        """
         self._open_writer().rotate()
 
     # The files
@@ -291,20 +402,23 @@ class DB:
         cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
         ``progress`` is called with the number of levels done, how many there are, and what comes
         next.  Ctrl-C ends it at the next step; what is done stays done.
+
+        O(bytes of the range), in time and, for the while, in disk space.
+
+        >>> with DB(":memory:") as db:
+        ...     for value in (b"old", b"new"):
+        ...         db.put(b"k", value)
+        ...         db.flush()
+        ...     db.compact_range()
+        ...     sum(level.files for level in db.stats().levels)
+        1
         """
         begin = None if start is None else as_bytes(start, "start key")
         end = None if stop is None else as_bytes(stop, "stop key")
         self.flush()
-        # No version is held meanwhile: its files could not be removed.
-        deepest = self._open_store().open_view().version.deepest_level(begin, end)
         background = self._background
         assert background is not None
-        for level in range(deepest):
-            if progress is not None:
-                progress(level, deepest, f"level {level}")
-            background.compact_level(level, begin, end)
-        if progress is not None:
-            progress(deepest, deepest, "done")
+        compact_range(self._open_store(), background, begin, end, progress)
 
     def checkpoint(
         self, path: str | os.PathLike[str], *, progress: Progress | None = None
@@ -315,6 +429,15 @@ class DB:
         nothing; the log is copied.  All of it is durable when this returns.  Writers wait only
         while the logs are opened.  :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken;
         :class:`ReadOnlyError` for a store that is open for reading only.
+
+        >>> from lsmkv.env.memory import MemoryEnv
+        >>> env = MemoryEnv()  # on disk, leave it out
+        >>> with DB("store", create_if_missing=True, env=env) as db:
+        ...     db.put(b"k", b"v")
+        ...     db.checkpoint("store-backup")
+        >>> with DB("store-backup", env=env) as backup:
+        ...     backup.get(b"k")
+        b'v'
         """
         writer = self._open_writer()
         if self.path == MEMORY and self.options.env is None:
@@ -330,11 +453,61 @@ class DB:
         except OSError as error:
             raise_typed(error)
 
+    def ingest(
+        self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
+    ) -> None:
+        """Write the content of tables made by :class:`~lsmkv.TableWriter`, all at once.
+
+        It is one write: all entries become visible together, newer than everything written before
+        this returns, and durable.  Where several files have a key, the later one in the list
+        wins.  The files stay as they are.  They are read through the store's ``env`` (the local
+        one for ``':memory:'``).
+
+        Every block is verified, and its entries are written anew, so it costs about what a
+        compaction of that many bytes does; other writers wait only at the end, while the memtable
+        is flushed.  ``progress`` is called with the bytes read, how many there are, and the phase.
+        After an exception, Ctrl-C too, all of it is there or nothing.
+
+        Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
+        store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,
+        :class:`IOError`, and :class:`ReadOnlyError`.
+
+        >>> import lsmkv
+        >>> env = lsmkv.MemoryEnv()
+        >>> with lsmkv.TableWriter("/bulk.ldb", env=env) as table:
+        ...     table.add(b"a", b"1")
+        >>> with DB("/db", create_if_missing=True, env=env) as db:
+        ...     db.ingest(["/bulk.ldb"])
+        ...     dict(db)
+        {b'a': b'1'}
+        """
+        writer = self._open_writer()
+        background = self._background
+        assert background is not None
+        paths = as_paths(files)
+        env = self._opened.env
+        if self.path == MEMORY and self.options.env is None:
+            env = LocalEnv()  # nobody could put a file into its own
+        try:
+            Ingestion(self._open_store(), background, env, paths, progress).run(writer)
+        except OSError as error:
+            self._open_store().raise_failure(error)
+
     def refresh(self) -> None:
         """Let a store that is open for reading only show what is there now.
 
         Iterators and snapshots made before go on as they are.  A store that is open for writing
-        always shows what is there: nothing happens.
+        always shows what is there: nothing happens.  Cost: that of opening it.
+
+        >>> from lsmkv.env.memory import MemoryEnv
+        >>> env = MemoryEnv()
+        >>> writer = DB("store", create_if_missing=True, env=env)
+        >>> with writer, DB("store", read_only=True, env=env) as reader:
+        ...     writer.put(b"k", b"v")
+        ...     before = reader.get(b"k")
+        ...     reader.refresh()
+        ...     before, reader.get(b"k")
+        (None, b'v')
         """
         store = self._open_store()
         if self._writer is not None:
@@ -360,6 +533,10 @@ class DB:
 
         ``leveldb.stats``, ``leveldb.sstables``, ``leveldb.num-files-at-level<N>``,
         ``leveldb.approximate-memory-usage``.  Reads no file.
+
+        >>> with DB(":memory:") as db:
+        ...     db.get_property("leveldb.num-files-at-level0"), db.get_property(b"no such one")
+        ('0', None)
         """
         if isinstance(name, bytes):
             value = get_property(self._open_store(), name.decode("utf-8", "replace"))
@@ -369,11 +546,25 @@ class DB:
         return get_property(self._open_store(), name)
 
     def approximate_size(self, start: BytesLike, stop: BytesLike) -> int:
-        """About how many bytes the tables use for keys from ``start`` up to ``stop``."""
+        """About how many bytes the tables use for keys from ``start`` up to ``stop``.
+
+        Costs a look into an index for each table that holds one of the two ends.
+
+        >>> with DB(":memory:", compression=None) as db:
+        ...     db.put(b"k", bytes(100_000))
+        ...     db.flush()
+        ...     db.approximate_size(b"a", b"z") // 1000
+        100
+        """
         return self.approximate_sizes((start, stop))[0]
 
     def approximate_sizes(self, *ranges: tuple[BytesLike, BytesLike]) -> list[int]:
-        """:meth:`approximate_size` of several ranges.  Indexes are read, data blocks are not."""
+        """:meth:`approximate_size` of several ranges.  Indexes are read, data blocks are not.
+
+        >>> with DB(":memory:") as db:
+        ...     db.approximate_sizes((b"a", b"m"), (b"m", b"z"))
+        [0, 0]
+        """
         store = self._open_store()
         try:
             return [
@@ -383,8 +574,54 @@ class DB:
         except OSError as error:
             self._open_store().raise_failure(error)
 
+    def tables(self) -> list[TableInfo]:
+        """The store's tables as they are now: level by level, and in the order of their level.
+
+        Level 0 has the newest first; on other levels tables are disjoint and in the order of keys.
+        What was written last may be in no table yet.  Costs a listing of the directory.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"a", b"1")
+        ...     db.put(b"b", b"2")
+        ...     db.flush()
+        ...     [(table.level, table.smallest, table.largest) for table in db.tables()]
+        [(2, b'a', b'b')]
+        """
+        store = self._open_store()
+        try:
+            return list_tables(store)
+        except OSError as error:
+            store.raise_failure(error)
+
+    def written_keys(self, tables: Iterable[TableInfo] = ()) -> list[bytes]:
+        """The keys of all writes, deletions too, in the memtables and in these tables; in order.
+
+        A key that is in neither has its value in the other tables alone.  ``ValueError`` for a
+        table that the store does not hold any more.  Costs a scan of those tables, and the memory
+        of their keys.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"a", b"1")
+        ...     db.flush()
+        ...     db.delete(b"b")
+        ...     db.written_keys(), db.written_keys(db.tables())
+        ([b'b'], [b'a', b'b'])
+        """
+        store = self._open_store()
+        try:
+            return written_keys(store, frozenset(table.number for table in tables))
+        except OSError as error:
+            store.raise_failure(error)
+
     def stats(self) -> Stats:
-        """Counters since the store was opened, as data."""
+        """Counters since the store was opened, as data: see :class:`~lsmkv.Stats`.  Reads no file.
+
+        >>> with DB(":memory:") as db:
+        ...     db.get(b"k")
+        ...     stats = db.stats()
+        ...     stats.gets, stats.gets_found
+        (1, 0)
+        """
         return collect_stats(self._open_store())
 
     def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
@@ -392,6 +629,12 @@ class DB:
 
         ``progress`` is called with the bytes done, how many there are, and the phase.
         O(size of the store).
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.flush()
+        ...     db.verify()
+        []
         """
         try:
             return verify_tables(self._open_store(), progress)
@@ -399,7 +642,12 @@ class DB:
             self._open_store().raise_failure(error)
 
     def check(self) -> None:
-        """Raise the first :class:`CorruptionError` of :meth:`verify`, if there is any damage."""
+        """Raise the first :class:`CorruptionError` of :meth:`verify`, if there is any damage.
+
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.check()
+        """
         self._open_store().open_view().memtable.check()
         for error in self.verify():
             raise error
@@ -408,12 +656,24 @@ class DB:
 
     @property
     def name(self) -> str:
-        """The directory, as it was given: plyvel's name for ``path``."""
+        """The directory, as it was given: plyvel's name for ``path``.
+
+        >>> with DB(":memory:") as db:
+        ...     db.name
+        ':memory:'
+        """
         return self.path
 
     @property
     def closed(self) -> bool:
-        """Whether the store was closed."""
+        """Whether the store was closed.
+
+        >>> with DB(":memory:") as db:
+        ...     db.closed
+        False
+        >>> db.closed
+        True
+        """
         store = self._store
         return store is None or store.view is None
 
@@ -421,7 +681,14 @@ class DB:
         """Sync the log, stop background work at its next step, and give up the lock.
 
         Iterators and snapshots of the store raise :class:`ClosedError` from then on; a call that
-        another thread is in ends first, or with that error.  Closing twice is harmless.
+        another thread is in ends first, or with that error.  Closing twice is harmless.  Cost: one
+        wait for the disk; a compaction under way is given up, not waited for.
+
+        >>> db = DB(":memory:")
+        >>> db.close()
+        >>> db.get(b"k")
+        Traceback (most recent call last):
+        lsmkv.errors.ClosedError: the database is closed
         """
         with self._close_lock:
             store = self._store

@@ -10,7 +10,9 @@ from lsmkv.env.base import Directory, Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
 
-_NOT_FOUND = "no database here, and create_if_missing is false"
+NO_DATABASE = "no database here"
+_DATA = (FileType.CURRENT, FileType.MANIFEST, FileType.TABLE, FileType.LOG)
+_NOT_FOUND = f"{NO_DATABASE}, and create_if_missing is false"
 
 
 def open_database_directory(env: Env, path: str, create: bool) -> Directory:
@@ -34,6 +36,23 @@ def open_database_directory(env: Env, path: str, create: bool) -> Directory:
     return directory
 
 
+def open_remains(env: Env, path: str) -> Directory:
+    """The directory of a store that may be damaged beyond opening.
+
+    :class:`NotFoundError` where no file looks like one of a store.
+    """
+    try:
+        directory = env.open_directory(path)
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, NO_DATABASE, path) from None
+    for name in directory.names():
+        parsed = parse_filename(name)
+        if parsed is not None and parsed[1] in _DATA:
+            return directory
+    directory.close()
+    raise NotFoundError(errno.ENOENT, NO_DATABASE, path)
+
+
 def _refuse_remains(directory: Directory) -> None:
     """A directory without CURRENT but with data is a damaged store, not an empty place."""
     for name in directory.names():
@@ -54,7 +73,16 @@ def _refuse_remains(directory: Directory) -> None:
 def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
     """Remove a store: the engine's own files, and the directory if nothing else is in it.
 
-    No error if there is none.  :class:`LockedError` if someone has it open.
+    No error if there is none.  Raises :class:`LockedError` if someone has it open, and
+    :class:`IOError` as the file system does.  Cost: one removal a file.
+
+    >>> from lsmkv import DB, MemoryEnv
+    >>> env = MemoryEnv()  # on disk, leave it out
+    >>> DB("store", create_if_missing=True, env=env).close()
+    >>> destroy_db("store", env=env)
+    >>> DB("store", env=env)
+    Traceback (most recent call last):
+    lsmkv.errors.NotFoundError: [Errno 2] no database here, and create_if_missing is false: 'store'
     """
     where = os.fsdecode(path)
     env = LocalEnv() if env is None else env
@@ -95,7 +123,8 @@ def _remove_lost(env: Env, directory: Directory) -> None:
         return
     with directory.subdirectory(LOST) as lost:
         for name in lost.names():
-            if parse_filename(name) is not None:
+            # A second file of one name bears a number behind it.
+            if parse_filename(name) or parse_filename(name.rpartition(".")[0]):
                 lost.remove(name)
         empty = not lost.names()
     if empty:

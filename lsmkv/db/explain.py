@@ -95,7 +95,21 @@ class TableStep:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a Get of one key goes.  ``str()`` tells it in words, ``to_dict()`` as plain data."""
+    """How a Get of one key goes.  ``str()`` tells it in words, ``to_dict()`` as plain data.
+
+    ``DB.explain`` makes one, which is where errors and cost are; this is plain data.
+
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:") as db:
+    ...     for key in (b"ant", b"cow"):
+    ...         db.put(key, b"v")
+    ...     db.flush()
+    ...     told = db.explain(b"bee")
+    >>> told.found, told.blocks_searched, told.blocks_without_filters
+    (False, 0, 1)
+    >>> told.tables[0].verdict
+    'a filter says no: no block is read'
+    """
 
     key: bytes
     found: bool
@@ -118,11 +132,20 @@ class Explanation:
     """Their bytes as stored, as if none were cached."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; keys are escaped text, so that it can go out as JSON."""
+        """Plain data; keys are escaped text, so that it can go out as JSON.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     told = db.explain(b"k").to_dict()
+        >>> told["key"], told["chosen"]["where"]
+        ('k', 'memtable')
+        """
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
     def __str__(self) -> str:
+        """The steps in words, a line each."""
         lines = [f"get {_quote(self.key)}: {self._answer()}"]
         lines += [
             f"  {name}: {'answers' if self._is_from(name) else 'does not know the key'}"

@@ -46,6 +46,29 @@ class Iterator(BaseIterator):
     Entries are read ahead, a block or so at a time.  Close it, or use it in a ``with`` block, to
     let go of the versions that it keeps alive; forgetting it does the same.  Not safe for use by
     several threads at once.
+
+    Cost: a seek in each table that may hold some of the range; a step within what was read ahead
+    costs no IO.  Once iterator or store is closed, all that reads raises
+    :class:`~lsmkv.ClosedError`; damage raises :class:`~lsmkv.CorruptionError`.
+
+    >>> import lsmkv
+    >>> db = lsmkv.DB(":memory:")
+    >>> for key in (b"a", b"b", b"c"):
+    ...     db.put(key, b"")
+    >>> keys = db.iterator(include_value=False)
+    >>> keys.seek(b"b")
+    >>> keys.next(), keys.prev(), keys.prev()
+    (b'b', b'b', b'a')
+    >>> keys.seek_to_stop()
+    >>> keys.prev()
+    b'c'
+    >>> keys.seek_to_start()
+    >>> list(keys)
+    [b'a', b'b', b'c']
+    >>> keys.close()
+    >>> keys.closed
+    True
+    >>> db.close()
     """
 
     def __init__(
@@ -86,6 +109,7 @@ class Iterator(BaseIterator):
         self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
 
     def __iter__(self) -> Iterator:
+        """The iterator itself: what is left of it."""
         return self
 
     def __next__(self) -> Any:
@@ -117,7 +141,16 @@ class Iterator(BaseIterator):
         self._place(self._bounds.upper, at_end=True)
 
     def hide_prefix(self, prefix: bytes, /) -> None:
-        """Show keys without this prefix, which all keys of the range have; targets lack it too."""
+        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"user:ann", b"1")
+        ...     users = db.iterator(prefix=b"user:")
+        ...     users.hide_prefix(b"user:")
+        ...     list(users)
+        [(b'ann', b'1')]
+        """
         self._prefix = prefix
         self._as_it_is = self._as_it_is and not prefix
 

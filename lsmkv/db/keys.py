@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy, key_hasher
+from lsmkv.options import Options
 from lsmkv.util.comparator import Comparator, sort_key
 
 KIND_DELETION = 0
@@ -194,3 +196,13 @@ def internal_filter_policy(user_policy: FilterPolicy) -> InternalFilterPolicy:
     if hashed is not None:
         return InternalHashedFilterPolicy(hashed)
     return InternalFilterPolicy(user_policy)
+
+
+def internal_options(options: Options, comparator: InternalKeyComparator) -> Options:
+    """The options for tables, which hold internal keys."""
+    policy = options.filter_policy
+    return replace(
+        options,
+        comparator=comparator,
+        filter_policy=None if policy is None else internal_filter_policy(policy),
+    )

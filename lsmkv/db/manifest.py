@@ -52,14 +52,16 @@ class Manifest:
         for level, file in edit.new_files:
             self.levels[level][file.number] = file
 
+    @property
+    def complete(self) -> bool:
+        """Whether it has said all that a MANIFEST must say."""
+        return {"next file number", "log number", "last sequence"} <= self._seen
+
     def check(self, comparator: InternalKeyComparator) -> None:
         """Refuse another comparator, a MANIFEST that lacks a counter, and counters out of range."""
         ours = comparator.user_comparator.name
         if self.comparator is not None and self.comparator != ours:
-            raise ComparatorMismatchError(
-                f"{self.path}: the database is ordered by {self.comparator!r},"
-                f" the comparator given is {ours!r}"
-            )
+            raise ComparatorMismatchError(self.path, self.comparator, ours)
         for what in ("next file number", "log number", "last sequence"):
             if what not in self._seen:
                 raise CorruptionError(f"the MANIFEST has no {what}", self.path)

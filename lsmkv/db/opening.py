@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 from lsmkv.db.background import Background, remove_obsolete_files
 from lsmkv.db.directory import open_database_directory
 from lsmkv.db.filenames import CURRENT, LOCK
 from lsmkv.db.info_log import InfoLog
-from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy
+from lsmkv.db.keys import InternalKeyComparator, internal_options
 from lsmkv.db.read_only import open_read_only
 from lsmkv.db.reader import Reader
 from lsmkv.db.recovery import Recovery
@@ -80,7 +79,7 @@ def open_store(path: str, options: Options) -> OpenStore:
 def view_now(opened: OpenStore, options: Options, previous: Store | None) -> None:
     """Let a read-only store show what its directory holds now."""
     comparator = InternalKeyComparator(options.comparator)
-    table_options = _table_options(options, comparator)
+    table_options = internal_options(options, comparator)
     store = open_read_only(opened.directory, options, table_options, comparator, previous)
     opened.start(store, None, None)
 
@@ -90,7 +89,7 @@ def _recover(opened: OpenStore, path: str, options: Options) -> None:
     if options.error_if_exists and directory.exists(CURRENT):
         raise Error(f"{path}: the database exists, and error_if_exists is true")
     comparator = InternalKeyComparator(options.comparator)
-    table_options = _table_options(options, comparator)
+    table_options = internal_options(options, comparator)
     info_log = InfoLog(directory)
     lock = threading.Lock()
     try:
@@ -106,13 +105,3 @@ def _recover(opened: OpenStore, path: str, options: Options) -> None:
     remove_obsolete_files(store, set())
     with store.lock:
         background.schedule()
-
-
-def _table_options(options: Options, comparator: InternalKeyComparator) -> Options:
-    """The options for tables, which hold internal keys."""
-    policy = options.filter_policy
-    return replace(
-        options,
-        comparator=comparator,
-        filter_policy=None if policy is None else internal_filter_policy(policy),
-    )

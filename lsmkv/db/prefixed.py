@@ -24,7 +24,21 @@ T = TypeVar("T")
 class Iterable(Protocol):
     """What can be iterated over, under a prefix or not: a store, or a snapshot of one."""
 
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
+    # One by one, not as IteratorArguments: so a store may take more, as plyvel's takes None.
+    def iterator(
+        self,
+        *,
+        reverse: bool = False,
+        start: BytesLike | None = None,
+        stop: BytesLike | None = None,
+        include_start: bool = True,
+        include_stop: bool = False,
+        prefix: BytesLike | None = None,
+        include_key: bool = True,
+        include_value: bool = True,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> Iterator:
         """See ``DB.iterator``."""
         ...
 
@@ -124,6 +138,24 @@ class PrefixedDB(Generic[D]):
     ...     users.put(b"ann", b"1")
     ...     b"ann" in users, list(users), list(db)
     (True, [(b'ann', b'1')], [(b'user:ann', b'1')])
+
+    >>> db = DB(":memory:")
+    >>> users = db.prefixed_db(b"user:")
+    >>> with users.write_batch() as batch:
+    ...     batch.put(b"ann:age", b"41")
+    ...     batch.put(b"bob:age", b"27")
+    >>> ann = users.prefixed_db(b"ann:")
+    >>> ann.get(b"age"), ann.prefix, ann.db is db
+    (b'41', b'user:ann:', True)
+    >>> with users.snapshot() as before:
+    ...     users.delete(b"ann:age")
+    ...     before.get(b"ann:age"), list(users.iterator(include_value=False))
+    (b'41', [b'bob:age'])
+    >>> raw = users.raw_iterator()
+    >>> raw.seek(b"bob")
+    >>> raw.key()
+    b'bob:age'
+    >>> db.close()
     """
 
     @classmethod
@@ -206,6 +238,7 @@ class PrefixedDB(Generic[D]):
         return _iterate_raw(self._db, self._prefix, prefix, fill_cache)
 
     def __iter__(self) -> Iterator:
+        """:meth:`iterator` over all of this part."""
         return self.iterator()
 
     def __contains__(self, key: object) -> bool:

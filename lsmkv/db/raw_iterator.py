@@ -25,6 +25,30 @@ class RawIterator(BaseIterator):
 
     Entries are read ahead, a block or so at a time: a step within what was read costs no IO.
     Not safe for use by several threads at once.
+
+    >>> import lsmkv
+    >>> db = lsmkv.DB(":memory:")
+    >>> for key in (b"a", b"b", b"c"):
+    ...     db.put(key, key.upper())
+    >>> raw = db.raw_iterator()
+    >>> raw.seek(b"bb")
+    >>> raw.key(), raw.value(), raw.item()
+    (b'c', b'C', (b'c', b'C'))
+    >>> raw.seek_to_last()
+    >>> raw.prev()
+    >>> raw.key()
+    b'b'
+    >>> raw.seek_to_first()
+    >>> while raw.valid():
+    ...     raw.key()
+    ...     raw.next()
+    b'a'
+    b'b'
+    b'c'
+    >>> raw.close()
+    >>> raw.closed
+    True
+    >>> db.close()
     """
 
     def __init__(

@@ -8,6 +8,7 @@ the writer has committed something newer, and all is read anew.
 from __future__ import annotations
 
 import errno
+import logging
 import threading
 from dataclasses import replace
 
@@ -38,6 +39,8 @@ class ReadOnlyRecovery(Recovery):
     def read(self) -> Recovered:
         """The store's state.  :class:`_Moved` if the only log needed is missing."""
         self._read_manifest(self._directory.names())
+        # What an ingest wrote is in the MANIFEST alone: a log that goes on behind it is too new.
+        self._expected = self._versions.last_sequence + 1
         # Named only now: a log begun before this MANIFEST was read must not be overlooked.
         self._replay_logs(self._directory.names())
         return Recovered(self._versions, self._memtable)
@@ -45,12 +48,18 @@ class ReadOnlyRecovery(Recovery):
     def _when_full(self) -> None:
         pass
 
+    def _report_tail(self, message: str, torn: bool) -> None:
+        # Beside a live writer it is a write that goes on just now: nothing to warn of.
+        self._info_log.write(message, logging.INFO if torn else logging.WARNING)
+
     def _report_missing_log(self, name: str) -> None:
         if not self.log_may_be_missing:
             raise _Moved(name)
         super()._report_missing_log(name)
 
     def _set_logs_aside(self, gap: LogDamage, logs: list[str]) -> None:
+        if not self.log_may_be_missing:
+            raise _Moved(logs[0])
         self._info_log.warn(
             f"{self._directory.path}/{logs[0]}: {gap.reason} at {gap.offset}, and writes are"
             f" missing there. Only what was written before is shown; opened for writing,"

@@ -108,15 +108,15 @@ class Recovery:
         name = read_current(self._directory)
         try:
             manifest = read_manifest(self._directory, name)
+            manifest.check(self._comparator)
         except FileNotFoundError:
             raise CorruptionError(
                 f"CURRENT names {name}, which is missing", f"{self._directory.path}/{CURRENT}"
             ) from None
         except CorruptionError:
-            if _is_rocksdb(names):
+            if is_rocksdb(names):
                 raise ForeignFormatError(f"{self._directory.path} is a RocksDB database") from None
             raise
-        manifest.check(self._comparator)
         version = manifest.version(self._comparator)
         if manifest.tail is not None:
             self._judge_manifest_tail(manifest, version, names)
@@ -251,9 +251,12 @@ class Recovery:
             return
         number, tail = self._doubt
         name = log_name(number)
-        self._info_log.warn(f"{name}: ends at {tail.offset}: {tail.reason}")
+        self._report_tail(f"{name}: ends at {tail.offset}: {tail.reason}", tail.torn)
         if not tail.torn:
             self._set_aside = [name]
+
+    def _report_tail(self, message: str, torn: bool) -> None:
+        self._info_log.warn(message)
 
     def _apply(self, sequence: int, operations: list[Operation]) -> None:
         last = sequence + len(operations) - 1
@@ -316,5 +319,6 @@ class Recovery:
         self._directory.sync()
 
 
-def _is_rocksdb(names: list[str]) -> bool:
+def is_rocksdb(names: list[str]) -> bool:
+    """Whether these are the names that a RocksDB directory has."""
     return "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names)

@@ -21,7 +21,24 @@ class Snapshot:
     """A store as it was when the snapshot was taken, whatever is written after.
 
     Costs next to nothing to take; while it is held, versions that it sees are kept on disk.
-    Close it, or use it in a ``with`` block; forgetting it does the same.
+    Close it, or use it in a ``with`` block; forgetting it does the same.  Its methods have the
+    errors and costs of DB's, and raise :class:`~lsmkv.ClosedError` once it is closed.
+
+    >>> import lsmkv
+    >>> db = lsmkv.DB(":memory:")
+    >>> db.put(b"k", b"old")
+    >>> snapshot = db.snapshot()
+    >>> db.put(b"k", b"new")
+    >>> snapshot.get(b"k"), list(snapshot.iterator()), snapshot.sequence
+    (b'old', [(b'k', b'old')], 1)
+    >>> raw = snapshot.raw_iterator()
+    >>> raw.seek_to_first()
+    >>> raw.value()
+    b'old'
+    >>> snapshot.close()
+    >>> snapshot.closed
+    True
+    >>> db.close()
     """
 
     _reader: Reader | None = None
@@ -73,6 +90,7 @@ class Snapshot:
         return self._open().iterator_at(self._sequence, self._owner, arguments)
 
     def __iter__(self) -> Iterator:
+        """:meth:`iterator` over everything."""
         return self.iterator()
 
     def raw_iterator(
@@ -108,7 +126,15 @@ class Snapshot:
             reader.store.live.release(self._sequence)
 
     def release(self) -> None:
-        """LevelDB's name for :meth:`close`."""
+        """LevelDB's name for :meth:`close`.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     snapshot = db.snapshot()
+        ...     snapshot.release()
+        ...     snapshot.closed
+        True
+        """
         self.close()
 
     def __enter__(self) -> Self:

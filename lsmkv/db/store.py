@@ -14,6 +14,7 @@ from lsmkv.db.recovery import Recovered
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
+from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
 from lsmkv.options import Options
@@ -45,19 +46,19 @@ class Changed:
     def __init__(self) -> None:
         self._tickets: list[threading.Lock] = []
 
-    def ticket(self) -> threading.Lock:
-        """A lock that is released at the next change.  Caller holds the store's lock."""
-        ticket = threading.Lock()
-        ticket.acquire()
-        self._tickets.append(ticket)
-        return ticket
+    def ticket(self) -> Ticket:
+        """What is released at the next change.  Caller holds the store's lock."""
+        lock = threading.Lock()
+        lock.acquire()
+        self._tickets.append(lock)
+        return Ticket(lock)
 
     def notify_all(self) -> None:
         """The state has changed.  Caller holds the store's lock."""
         tickets = self._tickets
         self._tickets = []
-        for ticket in tickets:
-            ticket.release()
+        for lock in tickets:
+            lock.release()
 
 
 class Store:

@@ -42,7 +42,8 @@ class Transaction:
     The keys that it read or wrote are remembered.  If any of them was written by someone else
     since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes nothing: begin
     anew.  Nobody waits for anybody.  In a ``with`` block it commits at the end, and is discarded
-    when the block raises.  Ranges that were iterated over are not watched.
+    when the block raises.  Ranges that were iterated over are not watched.  Once it is over, its
+    methods raise :class:`~lsmkv.errors.ClosedError`.
 
     Not safe for use by several threads at once.
 
@@ -83,7 +84,10 @@ class Transaction:
     def get(self, key: BytesLike, default: T) -> bytes | T: ...
 
     def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
-        """The value as the transaction sees it: its own writes, else the snapshot's."""
+        """The value as the transaction sees it: its own writes, else the snapshot's.
+
+        Costs what ``DB.get`` costs, or nothing for a key that it wrote.
+        """
         name = as_bytes(key, "key")
         snapshot = self._open()
         self._touched.add(name)
@@ -96,7 +100,18 @@ class Transaction:
         self._write(as_bytes(key, "key"), as_bytes(value, "value"))
 
     def delete(self, key: BytesLike) -> None:
-        """Remove ``key`` when the transaction commits."""
+        """Remove ``key`` when the transaction commits.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     with db.transaction() as transaction:
+        ...         transaction.delete(b"k")
+        ...         transaction.get(b"k"), db.get(b"k")
+        ...     b"k" in db
+        (None, b'v')
+        False
+        """
         self._write(as_bytes(key, "key"), None)
 
     def commit(self) -> None:
@@ -104,6 +119,15 @@ class Transaction:
 
         The transaction is over either way.  Cost: a lookup of each key that it touched, under the
         writers' lock, and one write.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     transaction = db.transaction()
+        ...     transaction.put(b"k", b"mine")
+        ...     db.put(b"k", b"theirs")
+        ...     transaction.commit()
+        Traceback (most recent call last):
+        lsmkv.errors.ConflictError: b'k' was written since the transaction began
         """
         self._open()
         try:
@@ -113,7 +137,16 @@ class Transaction:
             self.rollback()
 
     def rollback(self) -> None:
-        """Forget everything.  Harmless on a transaction that is over."""
+        """Forget everything.  Harmless on a transaction that is over.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     transaction = db.transaction()
+        ...     transaction.put(b"k", b"v")
+        ...     transaction.rollback()
+        ...     b"k" in db
+        False
+        """
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None

@@ -87,7 +87,8 @@ class VersionSet:
             edit.log_number = self.log_number
         if edit.prev_log_number is None:
             edit.prev_log_number = self.prev_log_number
-        edit.last_sequence = self.last_sequence
+        # An ingest's edit is ahead: its sequence counts once the edit is durable.
+        edit.last_sequence = max(self.last_sequence, edit.last_sequence or 0)
         version = self.current.apply(edit)
         version.check()
         for level, key in edit.compact_pointers:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, get_ident
 
-from lsmkv.db.background import Background
+from lsmkv.db.background import Background, Publication
 from lsmkv.db.batch import Operation, encode_batch
 from lsmkv.db.checkpoint import CheckpointSource, hold_logs
 from lsmkv.db.filenames import log_name
@@ -71,6 +71,9 @@ class Writer:
         """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
         self._queue: deque[_Pending] = deque()
         self._unsettled: _Commit | None = None
+        self._unpublished: tuple[Publication, WriteAheadLog] | None = None
+        self.ingests: list[tuple[int, Lock]] = []
+        """Thread of each ingest under way, and a lock that is held until its end."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -138,8 +141,45 @@ class Writer:
                 self._begin_log()
         self._background.wait_for_flush()
 
+    def publish(self, make: Callable[[int], Publication]) -> None:
+        """Make tables visible, all at once, as the newest of all writes.
+
+        ``make`` is called with the last sequence when nothing else can be written any more before
+        the tables, all that was written lies in tables too, and the log is empty.  When this
+        returns the tables are visible and durable; after an exception the publication that it
+        made says what came of it.
+        """
+        store = self._store
+        with self._lock:
+            self._settle()
+            self._background.raise_error()
+            view = store.open_view()
+            while len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER:
+                self._stall(view)
+                view = store.open_view()
+            self._empty_log()
+            wal = self._new_log()
+            try:
+                publication = make(store.versions.last_sequence)
+                publication.log_number = wal.number
+                self._unpublished = publication, wal
+                self._background.publish(publication)
+            except BaseException:
+                if self._unpublished is None:
+                    self._drop_log(wal)
+                self._settle_surely()
+                raise
+            self._settle()
+
     def close(self) -> None:
-        """Sync and close the log.  ``store.closing`` is set: no writer stays for long."""
+        """Sync and close the log.  ``store.closing`` is set: no writer stays for long.
+
+        An ingest of another thread ends first; it looks up every few blocks.
+        """
+        for thread, under_way in list(self.ingests):
+            if thread != get_ident():  # else this is called by its progress
+                with under_way:
+                    pass
         with self._lock:
             try:
                 self._settle()
@@ -264,6 +304,8 @@ class Writer:
 
     def _settle(self) -> None:
         """Bring an interrupted commit to its end: forward if the log has it, else back."""
+        if self._unpublished is not None:
+            self._settle_publication(*self._unpublished)
         commit = self._unsettled
         if commit is None:
             return
@@ -272,6 +314,19 @@ class Writer:
             return
         self._wal.cut_back()
         self._unsettled = None
+
+    def _settle_publication(self, publication: Publication, wal: WriteAheadLog) -> None:
+        """Take it back unless it was begun.  Once it is committed, writes go on in ``wal``."""
+        self._background.withdraw(publication)
+        if publication.withdrawn:
+            self._drop_log(wal)
+        elif not publication.committed:
+            wal.close()  # the MANIFEST may name it
+        elif self._wal is not wal:
+            old = self._wal
+            self._wal = wal
+            old.close()
+        self._unpublished = None
 
     def _settle_surely(self) -> None:
         """:meth:`_settle`, however many signals strike meanwhile: one is raised as it is."""
@@ -350,20 +405,46 @@ class Writer:
         """
         store = self._store
         self._sync_log()
+        wal = self._new_log()
+        with store.lock:
+            view = store.open_view()
+            old = self._wal
+            self._wal = wal
+            store.view = View(store.new_memtable(wal.number), view.memtable, view.version)
+            self._background.schedule()
+        old.close()
+
+    def _new_log(self) -> WriteAheadLog:
+        """An empty log, its name durable."""
+        store = self._store
         number = store.versions.new_file_number()
         try:
             file = store.directory.create(log_name(number))
             store.directory.sync()
         except OSError as error:
             raise_typed(error)
-        wal = WriteAheadLog(file, number)
-        with store.lock:
-            view = store.open_view()
-            old = self._wal
-            self._wal = wal
-            store.view = View(store.new_memtable(number), view.memtable, view.version)
-            self._background.schedule()
-        old.close()
+        return WriteAheadLog(file, number)
+
+    def _drop_log(self, wal: WriteAheadLog) -> None:
+        """Remove an empty log after all; one that stays does no harm."""
+        wal.close()
+        try:
+            self._store.directory.remove(log_name(wal.number))
+        except OSError:
+            pass
+
+    def _empty_log(self) -> None:
+        """See that memtables and log hold nothing: all that was written lies in tables.
+
+        A sequence that is in no log may only follow then.  Recovery, which takes a gap in the
+        sequences for lost writes, asks for none before the first batch of the oldest log.
+        """
+        self._background.wait_for_flush()
+        if self._store.open_view().memtable.empty and self._wal.end == 0:
+            self._sync_log()  # fails if the log may hold what nobody was told of
+            return
+        self._begin_log()
+        self._background.wait_for_flush()
 
 
 def _user_bytes(operations: list[Operation]) -> int:

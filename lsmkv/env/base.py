@@ -154,7 +154,24 @@ class Directory(_Closeable):
 
 
 class Env(ABC):
-    """A file system.  Derive from this (or from one of its members) to bring your own."""
+    """A file system.  Derive from this (or from one of its members) to bring your own.
+
+    Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few calls of the
+    system each; the engine makes them when a store is opened, copied or destroyed.
+
+    >>> from lsmkv import DB, MemoryEnv
+    >>> class Watched(MemoryEnv):
+    ...     def open_directory(self, path, create=False):
+    ...         self.opened = path
+    ...         return super().open_directory(path, create)
+    >>> env = Watched()
+    >>> with DB("store", create_if_missing=True, env=env):
+    ...     env.opened
+    'store'
+    >>> env.open_directory("empty", create=True).close()
+    >>> env.rename_directory("empty", "old")
+    >>> env.remove_directory("old")
+    """
 
     @abstractmethod
     def open_directory(self, path: str, create: bool = False) -> Directory:

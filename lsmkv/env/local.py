@@ -304,6 +304,21 @@ class LocalEnv(Env):
 
     ``follow_symlinks`` lets files be *read* through symbolic links (nothing is ever written
     through one).  ``ofd_locks=False`` takes POSIX locks, as on systems that have no others.
+
+    Errors are ``OSError``, with ``errno`` and the whole path.  Each method costs its system calls;
+    one that makes or renames a directory waits for the disk, too.
+
+    >>> import tempfile
+    >>> env = LocalEnv()
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with env.open_directory(f"{place}/new", create=True) as directory:
+    ...         with directory.create("file") as file:
+    ...             file.append(b"content")
+    ...         directory.read_file("file", limit=100)
+    ...         directory.remove("file")
+    ...     env.rename_directory(f"{place}/new", f"{place}/old")
+    ...     env.remove_directory(f"{place}/old")
+    b'content'
     """
 
     supported = _DIRECTORY != 0 and fcntl is not None and os.open in os.supports_dir_fd

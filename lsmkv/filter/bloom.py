@@ -68,6 +68,9 @@ class BloomFilterPolicy:
     '114000414410401006'
     >>> policy.key_may_match(b"hello", bits), policy.key_may_match(b"x", bits)
     (True, False)
+
+    Cost: a hash of the key, O(its length), and at most k bits for each filter asked.  Raises
+    ``TypeError`` or ``ValueError`` for a number of bits that is none.
     """
 
     name: str = "leveldb.BuiltinBloomFilter2"
@@ -118,7 +121,11 @@ class BloomFilterPolicy:
         return bytes(array)
 
     def key_hash(self, key: bytes, /) -> int:
-        """The hash that :meth:`hash_may_match` takes."""
+        """The hash that :meth:`hash_may_match` takes.
+
+        >>> hex(BloomFilterPolicy(10).key_hash(b"hello"))
+        '0xf795964e'
+        """
         return leveldb_hash(key)
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
@@ -130,6 +137,11 @@ class BloomFilterPolicy:
 
         A filter of fewer than two bytes matches nothing, and a k above 30 matches everything: it
         is reserved for encodings yet to come.
+
+        >>> policy = BloomFilterPolicy(10)
+        >>> known = policy.key_hash(b"hello")
+        >>> [policy.hash_may_match(known, policy.create_filter([k])) for k in (b"hello", b"x")]
+        [True, False]
         """
         size: i64 = len(filter_data) - 1
         if size < 1:
@@ -151,6 +163,10 @@ class BloomFilterPolicy:
         """The bits that :meth:`hash_may_match` looks at, up to the first that is not set.
 
         Empty for a filter that is not looked into: too short, or with a k above 30.
+
+        >>> policy = BloomFilterPolicy(10)
+        >>> policy.probed_positions(policy.key_hash(b"x"), policy.create_filter([b"hello"]))
+        [12]
         """
         bits = (len(filter_data) - 1) * 8
         if bits <= 0 or filter_data[-1] > _MAX_PROBES:
@@ -168,7 +184,11 @@ class BloomFilterPolicy:
 
 
 def new_bloom_filter_policy(bits_per_key: int) -> BloomFilterPolicy:
-    """LevelDB's ``NewBloomFilterPolicy``."""
+    """LevelDB's ``NewBloomFilterPolicy``; raises and costs what :class:`BloomFilterPolicy` does.
+
+    >>> new_bloom_filter_policy(10).probes
+    6
+    """
     return BloomFilterPolicy(bits_per_key)
 
 

@@ -13,6 +13,25 @@ class FilterPolicy(Protocol):
     filters bear another name is read without them.  A policy that also offers ``key_hash`` and
     ``hash_may_match`` (see :class:`HashedFilterPolicy`) lets one Get hash its key once for all
     the tables that it asks.
+
+    Cost: ``create_filter`` is called once per 2 KiB of a table (or once a table) when it is
+    written, ``key_may_match`` once for each filter that a Get asks; a *no* saves a block.  What
+    it raises comes out of the read or, from a flush or compaction, out of all later writes, as an
+    :class:`~lsmkv.Error`.
+
+    >>> class FirstByte:
+    ...     name = "example.FirstByte"
+    ...     def create_filter(self, keys):
+    ...         return bytes(sorted({key[0] for key in keys if key}))
+    ...     def key_may_match(self, key, filter_data):
+    ...         return key == b"" or key[0] in filter_data
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:", filter_policy=FirstByte()) as db:
+    ...     for key in (b"ant", b"cow"):
+    ...         db.put(key, b"")
+    ...     db.flush()
+    ...     db.may_contain(b"ape"), db.may_contain(b"bee")
+    (True, False)
     """
 
     @property
@@ -30,7 +49,16 @@ class FilterPolicy(Protocol):
 
 
 class HashedFilterPolicy(FilterPolicy, Protocol):
-    """A filter policy whose answer depends on the key's hash alone."""
+    """A filter policy whose answer depends on the key's hash alone.
+
+    Errors and costs are those of :class:`FilterPolicy`, less a hash for each filter but the first.
+
+    >>> import lsmkv
+    >>> policy: HashedFilterPolicy = lsmkv.BloomFilterPolicy(10)
+    >>> known = policy.key_hash(b"ant")
+    >>> [policy.hash_may_match(known, policy.create_filter([key])) for key in (b"ant", b"bee")]
+    [True, False]
+    """
 
     def key_hash(self, key: bytes, /) -> int:
         """The hash, 32 bits."""

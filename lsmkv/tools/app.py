@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Annotated
 
 import typer
 
 import lsmkv
-from lsmkv.tools import commands
+from lsmkv.tools import commands, compare, exchange, maintenance, recovery
+from lsmkv.tools.dump.command import dump
 
 app = typer.Typer(
     help="A key-value store in LevelDB's files: look into one, change one, or see how filters cut"
     " its disk reads.",
-    epilog="Data goes to stdout, messages to stderr. Exit status: 0, 1 if a key is not there,"
-    " 2 on an error.",
+    epilog="Data goes to stdout, messages to stderr. Exit status: 0, 1 if a key is not there or"
+    " stores differ, 2 on an error; of verify, 3 for damage.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -25,6 +28,11 @@ def _print_version(asked: bool) -> None:
     if asked:
         print(f"lsmkv {lsmkv.__version__} ({'compiled' if lsmkv.COMPILED else 'pure Python'})")
         raise typer.Exit
+
+
+def _in_paragraphs(docstring: str | None) -> str:
+    """A docstring whose paragraphs are one line each: the help is wrapped to the terminal."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(docstring or ""))
 
 
 @app.callback()
@@ -46,6 +54,16 @@ for command in (
     commands.scan,
     commands.load,
     commands.stats,
+    dump,
     commands.demo,
+    recovery.verify,
+    recovery.repair,
+    maintenance.checkpoint,
+    maintenance.compact,
+    maintenance.destroy,
+    maintenance.approximate_sizes,
+    compare.diff,
+    exchange.export,
 ):
-    app.command()(command)
+    app.command(help=_in_paragraphs(command.__doc__))(command)
+app.command("import", help=_in_paragraphs(exchange.import_.__doc__))(exchange.import_)

@@ -12,7 +12,15 @@ import typer
 from rich.console import Console
 
 import lsmkv
-from lsmkv.tools.arguments import Create, Directory, Hex, Key, open_input, open_to_read
+from lsmkv.tools.arguments import (
+    Create,
+    Directory,
+    Hex,
+    Key,
+    open_input,
+    open_to_read,
+    open_to_write,
+)
 from lsmkv.tools.console import (
     ERROR,
     MISS,
@@ -60,7 +68,7 @@ def put(
         content = sys.stdin.buffer.read()
         if is_hex:
             content = from_hex(content.decode("ascii", "backslashreplace"))
-    with lsmkv.DB(directory, create_if_missing=create) as db:
+    with open_to_write(directory, create) as db:
         db.put(name, content, sync=True)
 
 
@@ -95,7 +103,7 @@ def get(
 def delete(directory: Directory, key: Key, is_hex: Hex = False) -> None:
     """Remove KEY, durably; no error if it is not there."""
     name = from_argument(key, is_hex)
-    with lsmkv.DB(directory) as db:
+    with open_to_write(directory) as db:
         db.delete(name, sync=True)
 
 
@@ -162,7 +170,7 @@ def load(
     line_format: LineFormat = "hex" if is_hex else "escaped" if escaped else "plain"
     loaded = Loaded()
     started = time.perf_counter()
-    with open_input(file) as lines, lsmkv.DB(directory, create_if_missing=create) as db:
+    with open_input(file) as lines, open_to_write(directory, create) as db:
         try:
             with task("Loading", None, "records") as advance:
                 load_lines(db, lines, line_format, loaded, advance)

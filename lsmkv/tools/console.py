@@ -58,12 +58,35 @@ def task(description: str, total: int | None, unit: str) -> Iterator[Callable[[i
 
     Nothing is drawn where stderr is not a terminal.  ``total`` is None where it is not known.
     """
+    with _bar(total is not None, unit) as progress:
+        number = progress.add_task(description, total=total)
+
+        def advance(done: int) -> None:
+            progress.advance(number, done)
+
+        yield advance
+
+
+@contextlib.contextmanager
+def steps(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+    """As :func:`task`, for work that tells what is done, how much there is, and the phase."""
+    with _bar(True, unit) as progress:
+        number = progress.add_task(description, total=None)
+
+        def report(done: int, total: int, phase: str) -> None:
+            progress.update(
+                number, completed=done, total=total, description=f"{description}, {phase}"
+            )
+
+        yield report
+
+
+def _bar(total_known: bool, unit: str) -> Progress:
     console = Console(stderr=True)
-    count = MofNCompleteColumn() if total is not None else TextColumn("{task.completed:,.0f}")
-    with Progress(
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        count,
+        MofNCompleteColumn() if total_known else TextColumn("{task.completed:,.0f}"),
         TextColumn(unit),
         TimeElapsedColumn(),
         console=console,
@@ -71,13 +94,7 @@ def task(description: str, total: int | None, unit: str) -> Iterator[Callable[[i
         redirect_stdout=False,
         redirect_stderr=False,
         disable=not console.is_terminal,
-    ) as progress:
-        number = progress.add_task(description, total=total)
-
-        def advance(done: int) -> None:
-            progress.advance(number, done)
-
-        yield advance
+    )
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
@@ -130,7 +147,7 @@ class _HeldWarnings(logging.Handler):
 
 def _in_words(error: Exception) -> str:
     if isinstance(error, NotFoundError):
-        return f"{error.filename}: no database here (put and load make one with --create)"
+        return f"{error.filename}: no database here (put, load and import make one with --create)"
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         return f"{where}{error.strerror}"

@@ -37,7 +37,7 @@ def load_lines(
     ``loaded`` is kept up to date, and ``advance`` is told of each batch's records: both hold when
     a line raises ``ValueError``, which names the line.
     """
-    for batch in _batches(read_records(lines, line_format, loaded)):
+    for batch in batches(read_records(lines, line_format, loaded)):
         with db.write_batch() as writer:
             for key, value in batch:
                 writer.put(key, value)
@@ -81,7 +81,7 @@ _DECODERS: dict[LineFormat, Callable[[bytes], bytes]] = {
 }
 
 
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
     """Records by the batch; what was read before an error comes before the error."""
     batch: list[Record] = []
     size = 0

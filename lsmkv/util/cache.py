@@ -30,13 +30,32 @@ class LRUCache(Generic[K, V]):
     last: *second chance*, which does nearly as well as LRU and lets a hit cost one dict lookup.
     Safe for many threads: a hit takes no lock (it is one dict operation), an insertion does.
     An entry that is larger than the whole capacity is not kept, so a capacity of 0 turns caching
-    off.  ``get``, ``put`` and ``discard`` cost O(1) amortised.
+    off.  ``get``, ``put`` and ``discard`` cost O(1) amortised.  A negative capacity raises
+    ``ValueError``.
 
     >>> cache = LRUCache[str, int](capacity=2)
     >>> for name in "abc":
     ...     cache.put(name, ord(name), charge=1)
     >>> cache.get("a") is None, cache.get("c")
     (True, 99)
+    >>> cache.discard("c")
+    >>> len(cache), cache.usage
+    (1, 1)
+    >>> cache.check()
+    >>> cache.clear()
+    >>> cache.usage
+    0
+
+    Stores may share one:
+
+    >>> import lsmkv
+    >>> blocks = LRUCache(16 << 20)
+    >>> with (
+    ...     lsmkv.DB(":memory:", block_cache=blocks) as one,
+    ...     lsmkv.DB(":memory:", block_cache=blocks) as two,
+    ... ):
+    ...     one.options.block_cache is two.options.block_cache
+    True
     """
 
     def __init__(self, capacity: int) -> None:
@@ -50,6 +69,7 @@ class LRUCache(Generic[K, V]):
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
+        """Number of entries."""
         return len(self._entries)
 
     def get(self, key: K) -> V | None:

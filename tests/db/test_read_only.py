@@ -94,14 +94,18 @@ def test_shows_tables_and_log_and_writes_nothing(path: str) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 7, 200])
-def test_a_torn_log_is_left_as_it_is(path: str, cut: int) -> None:
+def test_a_torn_log_is_left_as_it_is(
+    path: str, cut: int, caplog: pytest.LogCaptureFixture
+) -> None:
     log = only(path, ".log")
     os.truncate(log, os.path.getsize(log) - cut)
     before = traces(path)
-    with DB(path, read_only=True) as db:
+    with caplog.at_level(logging.INFO, "lsmkv"), DB(path, read_only=True) as db:
         shown = dict(db)
         use(db)
     assert traces(path) == before
+    # Beside a live writer that is what a write looks like that goes on just now.
+    assert {record.levelno for record in caplog.records} == {logging.INFO}
     with DB(path) as db:
         assert dict(db) == shown
     assert b"key0050" in shown
@@ -126,6 +130,29 @@ def test_a_gap_in_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(lsmkv.CorruptionError):
         DB(path, read_only=True, paranoid_checks=True)
     assert traces(path) == before
+
+
+def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: pathlib.Path) -> None:
+    """What was ingested is in the MANIFEST alone: nothing written after it is shown without it."""
+    with lsmkv.TableWriter(tmp_path / "bulk.ldb") as table:
+        table.add(b"b", b"ingested")
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"a", b"old")
+        db.flush()
+        before = {
+            name: (path / name).read_bytes()
+            for name in os.listdir(path)
+            if name.startswith(("MANIFEST", "CURRENT")) or name.endswith(".log")
+        }
+        db.ingest([tmp_path / "bulk.ldb"])
+        db.put(b"c", b"later")
+    with DB(path, read_only=True) as db:
+        assert dict(db) == {b"a": b"old", b"b": b"ingested", b"c": b"later"}
+    for name, content in before.items():
+        (path / name).write_bytes(content)
+    with DB(path, read_only=True) as db:
+        assert dict(db) == {b"a": b"old"}
 
 
 def test_a_log_that_is_missing_altogether(path: str, caplog: pytest.LogCaptureFixture) -> None:

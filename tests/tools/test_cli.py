@@ -85,7 +85,14 @@ def test_the_exit_status_leaves_the_process(store: Path) -> None:
         assert done.returncode == status
 
 
-@pytest.mark.parametrize("name", ["put", "get", "delete", "scan", "load", "stats", "demo"])
+NAMES = [
+    command.name or command.callback.__name__.replace("_", "-")
+    for command in app.registered_commands
+    if command.callback is not None
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_command_has_help(name: str) -> None:
     done = lsm(name, "--help")
     assert done.status == 0

@@ -1,17 +1,25 @@
-"""Uses the public names of lsmkv; checked by mypy, never run."""
+"""Uses the public names of lsmkv; checked by mypy and by pyright, never run.
+
+A line with ``type: ignore`` is a wrong use that both must notice: an ignore without an error is an
+error itself.
+"""
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, assert_type
 
 import lsmkv
-from lsmkv import DB
+import lsmkv.aio
+import lsmkv.mapping
+from lsmkv import DB, plyvel
+
+# What users supply: no base class is asked for, save for an env.
 
 
 class LastByte:
-    """A filter policy of a user's own: no base class is asked for."""
+    """A filter policy."""
 
     name = "example.LastByte"
 
@@ -22,7 +30,59 @@ class LastByte:
         return not key or key[-1] in filter
 
 
+class HashedLastByte(LastByte):
+    """A filter policy that can be asked by hash."""
+
+    def key_hash(self, key: bytes) -> int:
+        return key[-1] if key else 0
+
+    def hash_may_match(self, key_hash: int, filter: bytes) -> bool:
+        return key_hash in filter
+
+
+class NoFilter:
+    """Lacks a member."""
+
+    name = "example.NoFilter"
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return b""
+
+
+class ByLength:
+    """A comparator."""
+
+    @property
+    def name(self) -> str:
+        return "example.ByLength"
+
+    def compare(self, a: bytes, b: bytes) -> int:
+        return len(a) - len(b) or (a > b) - (a < b)
+
+    def find_shortest_separator(self, start: bytes, limit: bytes) -> bytes:
+        return start
+
+    def find_short_successor(self, key: bytes) -> bytes:
+        return key
+
+
+class Watched(lsmkv.MemoryEnv):
+    """An env, derived from one of lsmkv's."""
+
+    def remove_directory(self, path: str) -> None:
+        super().remove_directory(path)
+
+
 policy: lsmkv.FilterPolicy = LastByte()
+hashed: lsmkv.HashedFilterPolicy = HashedLastByte()
+order: lsmkv.Comparator = ByLength()
+env: lsmkv.Env = Watched()
+no_policy: lsmkv.FilterPolicy = NoFilter()  # type: ignore[assignment]
+no_order: lsmkv.Comparator = LastByte()  # type: ignore[assignment]
+
+
+def report(done: int, total: int, phase: str) -> None:
+    """A progress callback."""
 
 
 def opening(path: pathlib.Path) -> None:
@@ -32,13 +92,77 @@ def opening(path: pathlib.Path) -> None:
         assert_type(db.name, str)
         assert_type(db.closed, bool)
         assert_type(db.options, lsmkv.Options)
+        assert_type(db.options.block_size, int)
+        assert_type(db.options.filter_policy, lsmkv.FilterPolicy | None)
+        assert_type(db.options.comparator, lsmkv.Comparator)
+    db.close()
     DB(str(path), read_only=True).refresh()
+    lsmkv.open(path, "n").close()
     DB(path, compression="lzma")  # type: ignore[arg-type]
     DB(path, no_such_option=1)  # type: ignore[call-arg]
     DB(b"bytes")  # type: ignore[arg-type]
+    DB(path, progress=report, env=path)  # type: ignore[call-arg, arg-type]
     DB(path, comparator=lambda a, b: len(a) - len(b), comparator_name="by length")
-    DB(path, block_cache=lsmkv.LRUCache(1 << 20), env=lsmkv.MemoryEnv(), filter_layout="both")
-    lsmkv.destroy_db(path, env=lsmkv.LocalEnv())
+    DB(path, comparator=order, filter_policy=hashed, env=env)
+    DB(path, comparator=lsmkv.ReverseBytewiseComparator(), bloom_filter_bits=16)
+    DB(
+        path,
+        error_if_exists=True,
+        paranoid_checks=True,
+        write_buffer_size=1 << 20,
+        max_open_files=100,
+        lru_cache_size=0,
+        block_size=4096,
+        block_restart_interval=16,
+        max_file_size=1 << 20,
+        compression=None,
+        zstd_compression_level=3,
+        reuse_logs=True,
+        seek_compaction=False,
+        max_block_bytes=1 << 24,
+    )
+    cache = lsmkv.LRUCache[tuple[int, int], Any](1 << 20)
+    DB(path, block_cache=cache, env=lsmkv.MemoryEnv(), filter_layout="both")
+    assert_type(len(cache), int)
+    cache.discard((1, 2))
+    cache.clear()
+    cache.check()
+    small = lsmkv.LRUCache[str, int](2)
+    small.put("k", 1, charge=1)
+    assert_type(small.get("k"), int | None)
+
+
+def maintaining(db: DB, path: pathlib.Path) -> None:
+    with lsmkv.TableWriter(path, env=env, compression=None, filter_layout="table") as table:
+        assert_type(table, lsmkv.TableWriter)
+        table.add(b"k", bytearray(b"v"))
+        table.add("k", b"v")  # type: ignore[arg-type]
+        assert_type(table.num_entries, int)
+        assert_type(table.file_size, int)
+        assert_type(table.closed, bool)
+        table.finish()
+        table.close()
+    db.ingest([path, "other.ldb"], progress=report)
+    tables = db.tables()
+    assert_type(tables[0].level, int)
+    assert_type(tables[0].smallest, bytes)
+    assert_type(db.written_keys(tables), list[bytes])
+    plan = lsmkv.plan_repair(path, keep_stale=True, progress=report, comparator=order)
+    assert_type(plan, lsmkv.RepairPlan)
+    assert_type(plan.by_levels, bool)
+    assert_type(plan.needed, bool)
+    assert_type(plan.stale, int)
+    assert_type(plan.lost_bytes, int)
+    assert_type(plan.last_sequence, int)
+    assert_type(plan.highest_number, int)
+    assert_type(plan.to_dict(), dict[str, Any])
+    assert_type(lsmkv.repair_db(path, into=path / "sound", env=env), lsmkv.RepairPlan)
+    local = lsmkv.LocalEnv(follow_symlinks=True)
+    with local.open_directory(str(path), create=True) as directory:
+        assert_type(directory.names(), list[str])
+    local.rename_directory(str(path), "other")
+    local.remove_directory("other")
+    lsmkv.destroy_db(path, env=local)
 
 
 def reading(db: DB) -> None:
@@ -56,64 +180,111 @@ def reading(db: DB) -> None:
     assert_type(db.approximate_size(b"a", b"b"), int)
     assert_type(db.approximate_sizes((b"a", b"b"), (b"c", b"d")), list[int])
     assert_type(db.verify(), list[lsmkv.CorruptionError])
+    assert_type(db.tables(), list[lsmkv.TableInfo])
     db.check()
 
 
 def iterating(db: DB) -> None:
     with db.iterator(start=b"a", stop=b"b", include_stop=True, reverse=True) as iterator:
         assert_type(iterator, lsmkv.Iterator)
+        # A pair, a key or a value: the arguments say which, and they are no part of the type.
         assert_type(next(iterator), Any)
+        assert_type(iterator.next(), Any)
+        assert_type(iterator.prev(), Any)
         assert_type(iterator.closed, bool)
         iterator.seek(b"k")
+        iterator.seek_to_start()
+        iterator.seek_to_stop()
+        iterator.hide_prefix(b"p")
+    iterator.close()
     db.iterator(begin=b"a")  # type: ignore[call-arg]
+    db.iterator(prefix="a")  # type: ignore[arg-type]
+    keys: list[bytes] = list(db.iterator(prefix=b"a", include_value=False, fill_cache=False))
+    values: list[bytes] = list(db.iterator(include_key=False, include_start=False))
+    pairs: dict[bytes, bytes] = dict(db)
     assert_type(iter(db), lsmkv.Iterator)
     raw = db.raw_iterator(prefix=b"p")
     assert_type(raw, lsmkv.RawIterator)
     raw.seek_to_first()
+    raw.seek_to_last()
+    raw.seek(keys[0])
+    raw.next()
+    raw.prev()
     assert_type(raw.valid(), bool)
     assert_type(raw.item(), tuple[bytes, bytes])
     assert_type(raw.key(), bytes)
     assert_type(raw.value(), bytes)
+    assert_type(raw.closed, bool)
+    raw.close()
+    db.put(values[0], pairs[b"k"])
+
+
+def viewing(db: DB) -> None:
     with db.snapshot() as snapshot:
         assert_type(snapshot, lsmkv.Snapshot)
         assert_type(snapshot.get(b"k"), bytes | None)
         assert_type(snapshot.get(b"k", 0), bytes | int)
+        assert_type(b"k" in snapshot, bool)
         assert_type(snapshot.sequence, int)
-        assert_type(snapshot.iterator(), lsmkv.Iterator)
+        assert_type(snapshot.iterator(prefix=b"a"), lsmkv.Iterator)
+        assert_type(snapshot.raw_iterator(), lsmkv.RawIterator)
+        assert_type(iter(snapshot), lsmkv.Iterator)
+        assert_type(snapshot.closed, bool)
+    snapshot.close()
+    snapshot.release()
     part = db.prefixed_db(b"p")
     assert_type(part, lsmkv.PrefixedDB[DB])
     assert_type(part.get(b"k"), bytes | None)
     assert_type(part.get(b"k", 0), bytes | int)
+    assert_type(b"k" in part, bool)
     assert_type(part.db, DB)
+    assert_type(part.prefixed_db(b"q"), lsmkv.PrefixedDB[DB])
     assert_type(part.prefixed_db(b"q").prefix, bytes)
+    assert_type(part.snapshot(), lsmkv.Snapshot)
+    assert_type(part.iterator(reverse=True), lsmkv.Iterator)
+    assert_type(part.raw_iterator(), lsmkv.RawIterator)
+    assert_type(part.write_batch(), lsmkv.WriteBatch)
+    part.put(b"k", b"v")
+    part.delete(b"k", sync=True)
 
 
 def writing(db: DB, path: pathlib.Path) -> None:
     db.put(b"k", bytearray(b"v"), sync=True)
     db.put(b"k", "v")  # type: ignore[arg-type]
+    db.put(b"k", b"v", True)  # type: ignore[call-arg]
     db.delete(b"k")
     batch = lsmkv.WriteBatch()
     batch.put(b"k", b"v")
+    batch.delete(b"k")
     assert_type(len(batch), int)
+    assert_type(batch.operations, list[tuple[bytes, bytes | None]])
+    assert_type(batch.approximate_size(), int)
+    assert_type(batch.encode(1), bytes)
+    assert_type(batch.encoded_operations(), bytes)
     db.write(batch, sync=True)
     with db.write_batch(transaction=False) as bound:
         assert_type(bound, lsmkv.WriteBatch)
         bound.append(batch)
+        bound.clear()
+        bound.write()
     with db.transaction(sync=True) as transaction:
         assert_type(transaction, lsmkv.Transaction)
         assert_type(transaction.get(b"k"), bytes | None)
         assert_type(transaction.get(b"k", 1), bytes | int)
         transaction.put(b"k", b"v")
         transaction.delete(b"k")
+        transaction.commit()
+        transaction.rollback()
     db.flush()
     db.sync()
     db.compact_range(b"a", None, progress=report)
     db.checkpoint(path, progress=report)
     db.verify(progress=report)
+    db.verify(progress=print_only)  # type: ignore[arg-type]
 
 
-def report(done: int, total: int, phase: str) -> None:
-    """A progress callback."""
+def print_only(phase: str) -> None:
+    """No progress callback."""
 
 
 def looking(db: DB) -> None:
@@ -123,17 +294,43 @@ def looking(db: DB) -> None:
     assert_type(told.to_dict(), dict[str, Any])
     assert_type(told.tables[0].filters[0].positions, tuple[int, ...])
     assert_type(told.tables[0].index_key, bytes | None)
+    assert_type(told.memtables, tuple[str, ...])
+    if told.chosen is not None:
+        assert_type(told.chosen.sequence, int)
     stats = db.stats()
     assert_type(stats, lsmkv.Stats)
     assert_type(stats - stats, lsmkv.Stats)
+    assert_type(stats.gets, int)
+    assert_type(stats.blocks_read, int)
+    assert_type(stats.bytes_read, int)
+    assert_type(stats.block_cache_hits, int)
+    assert_type(stats.filters_asked, int)
+    assert_type(stats.filter_negatives, int)
+    assert_type(stats.filter_false_positives, int)
     assert_type(stats.levels, tuple[lsmkv.LevelStats, ...])
+    assert_type(stats.levels[0].files, int)
     assert_type(stats.write_amplification, float)
+    assert_type(stats.read_amplification, float)
+    assert_type(stats.to_dict(), dict[str, Any])
+    stats.gets = 0  # type: ignore[misc]
+    assert_type(lsmkv.COMPILED, bool)
+
+
+def filtering() -> None:
     bloom = lsmkv.new_bloom_filter_policy(10)
     assert_type(bloom, lsmkv.BloomFilterPolicy)
+    assert_type(bloom.name, str)
     assert_type(bloom.create_filter([b"k"]), bytes)
-    order: lsmkv.Comparator = lsmkv.BytewiseComparator()
-    assert_type(order.compare(b"a", b"b"), int)
-    assert_type(lsmkv.COMPILED, bool)
+    assert_type(bloom.key_may_match(b"k", b""), bool)
+    assert_type(bloom.hash_may_match(bloom.key_hash(b"k"), b""), bool)
+    assert_type(bloom.probed_positions(1, b""), list[int])
+    assert_type(lsmkv.BloomFilterPolicy.for_false_positive_rate(0.01), lsmkv.BloomFilterPolicy)
+    asked_by_hash: lsmkv.HashedFilterPolicy = bloom
+    assert_type(asked_by_hash.key_hash(b"k"), int)
+    bytewise: lsmkv.Comparator = lsmkv.BytewiseComparator()
+    assert_type(bytewise.compare(b"a", b"b"), int)
+    assert_type(bytewise.find_shortest_separator(b"a", b"b"), bytes)
+    assert_type(bytewise.find_short_successor(b"a"), bytes)
 
 
 def failing(db: DB) -> None:
@@ -144,5 +341,186 @@ def failing(db: DB) -> None:
     except lsmkv.CorruptionError as error:
         assert_type(error.path, str | None)
         assert_type(error.offset, int | None)
-    except lsmkv.Error:
-        pass
+        assert_type(error.reason, str)
+        assert_type(error.located("path"), lsmkv.CorruptionError)
+    except lsmkv.ComparatorMismatchError as error:
+        assert_type(error.stored, str)
+        assert_type(error.given, str)
+    except (lsmkv.ForkedError, lsmkv.ClosedError) as error:
+        assert_type(error, lsmkv.ForkedError | lsmkv.ClosedError)
+        runtime: RuntimeError = error
+        raise runtime from None
+    except (lsmkv.NotFoundError, lsmkv.IOError) as error:
+        assert_type(error.errno, int | None)
+        from_the_system: OSError = error
+        raise from_the_system from None
+    except lsmkv.Error as error:
+        assert_type(error, lsmkv.Error)
+    kinds: list[type[lsmkv.Error]] = [
+        lsmkv.ConflictError,
+        lsmkv.ForeignFormatError,
+        lsmkv.IteratorInvalidError,
+        lsmkv.ReadOnlyError,
+        lsmkv.UnsupportedCompressionError,
+    ]
+    assert kinds
+
+
+def mapping(path: pathlib.Path) -> None:
+    with lsmkv.open(path, "c", 0o640, compression="snappy") as m:
+        assert_type(m, lsmkv.mapping.KeyValueMapping)
+        m["text"] = b"bytes"
+        m[b"bytes"] = "text"
+        m[1] = b""  # type: ignore[index]
+        m["k"] = 1  # type: ignore[assignment]
+        assert_type(m["k"], bytes)
+        assert_type(m.get("k"), bytes | None)
+        assert_type(m.get("k", 0), bytes | int)
+        assert_type(m.pop("k"), bytes)
+        assert_type(m.pop("k", None), bytes | None)
+        assert_type(m.popitem(last=False), tuple[bytes, bytes])
+        assert_type(m.setdefault("k", "v"), bytes)
+        m.update({"k": "v"}, other=b"")
+        m.update([(b"k", "v")])
+        m.clear()
+        del m["k"]
+        assert_type(b"k" in m, bool)  # "k" too, but mypy --strict-equality takes it for a slip
+        assert_type(len(m), int)
+        assert_type(bool(m), bool)
+        assert_type(iter(m), Iterator[bytes])
+        assert_type(m.keys(), lsmkv.mapping.Keys)
+        assert_type(m.values(), lsmkv.mapping.Values)
+        assert_type(m.items(), lsmkv.mapping.Items)
+        assert_type(list(m.items()), list[tuple[bytes, bytes]])
+        assert_type(list(reversed(m.keys())), list[bytes])
+        assert_type(m.keys() & {b"k"}, set[bytes])
+        assert_type(m.db, DB)
+        assert_type(m.read_only, bool)
+        assert_type(m.closed, bool)
+        m.sync()
+        m.reorganize()
+        m.close()
+    lsmkv.open(path, "x")  # type: ignore[arg-type]
+
+
+async def awaiting(path: pathlib.Path) -> None:
+    async with lsmkv.aio.open_db(path, create_if_missing=True) as db:
+        assert_type(db, lsmkv.aio.DB)
+        assert_type(db.path, str)
+        assert_type(db.name, str)
+        assert_type(db.closed, bool)
+        assert_type(db.options, lsmkv.Options)
+        assert_type(await db.get(b"k"), bytes | None)
+        assert_type(await db.get(b"k", 0), bytes | int)
+        assert_type(await db.multi_get([b"k"]), list[bytes | None])
+        assert_type(await db.contains(b"k"), bool)
+        assert_type(await db.may_contain(b"k"), bool)
+        assert_type(await db.explain(b"k"), lsmkv.Explanation)
+        assert_type(await db.stats(), lsmkv.Stats)
+        assert_type(await db.get_property("leveldb.stats"), str | None)
+        assert_type(await db.get_property(b"leveldb.stats"), bytes | None)
+        assert_type(await db.approximate_size(b"a", b"b"), int)
+        assert_type(await db.approximate_sizes((b"a", b"b")), list[int])
+        assert_type(await db.verify(progress=report), list[lsmkv.CorruptionError])
+        await db.put(b"k", b"v", sync=True)
+        await db.put(b"k", 1)  # type: ignore[arg-type]
+        await db.delete(b"k")
+        await db.write(lsmkv.WriteBatch())
+        await db.sync()
+        await db.flush()
+        await db.compact_range(progress=report)
+        await db.checkpoint(path)
+        await db.ingest([path], progress=report)
+        await db.check()
+        await db.refresh()
+        await awaiting_more(db)
+    other = await lsmkv.aio.DB(path)
+    assert_type(other, lsmkv.aio.DB)
+    await other.close()
+    assert_type(await lsmkv.aio.DB(path).open(), lsmkv.aio.DB)
+
+
+async def awaiting_more(db: lsmkv.aio.DB) -> None:
+    async with db.iterator(prefix=b"p", chunk=10) as iterator:
+        assert_type(iterator, lsmkv.aio.Iterator)
+        assert_type([entry async for entry in iterator], list[Any])
+        assert_type(await iterator.next(), Any)
+        assert_type(await iterator.prev(), Any)
+        await iterator.seek(b"k")
+        await iterator.seek_to_start()
+        await iterator.seek_to_stop()
+        assert_type(iterator.closed, bool)
+    await iterator.close()
+    async for entry in db:
+        assert_type(entry, Any)
+    async with db.snapshot() as snapshot:
+        assert_type(snapshot, lsmkv.aio.Snapshot)
+        assert_type(await snapshot.get(b"k"), bytes | None)
+        assert_type(await snapshot.get(b"k", 0), bytes | int)
+        assert_type(snapshot.iterator(), lsmkv.aio.Iterator)
+        assert_type(snapshot.closed, bool)
+    assert_type(await db.snapshot(), lsmkv.aio.Snapshot)
+    await (await db.snapshot().open()).close()
+    async with db.write_batch(transaction=False) as batch:
+        assert_type(batch, lsmkv.aio.WriteBatch)
+        batch.put(b"k", b"v")
+        batch.delete(b"k")
+        batch.append(lsmkv.WriteBatch())
+        batch.append(batch)
+        assert_type(len(batch), int)
+        assert_type(batch.approximate_size(), int)
+        await batch.write()
+        batch.clear()
+    async with db.transaction() as transaction:
+        assert_type(transaction, lsmkv.aio.Transaction)
+        assert_type(await transaction.get(b"k"), bytes | None)
+        assert_type(await transaction.get(b"k", 0), bytes | int)
+        transaction.put(b"k", b"v")
+        transaction.delete(b"k")
+        await transaction.commit()
+        transaction.rollback()
+
+
+def as_plyvel(path: str) -> None:
+    db = plyvel.DB(path, create_if_missing=True, bloom_filter_bits=10, comparator=None)
+    part: plyvel.PrefixedDB[plyvel.DB] = db.prefixed_db(b"p")
+    assert_type(db.get(b"k"), bytes | None)
+    assert_type(db.get(b"k", b"", verify_checksums=None), bytes)
+    assert_type(db.get_property(b"leveldb.stats"), bytes | None)
+    db.get_property("leveldb.stats")  # type: ignore[arg-type]
+    assert_type(db.approximate_sizes((b"a", b"b"), [b"c", b"d"]), list[int])
+    db.put(b"k", b"v", sync=None)
+    db.delete(b"k")
+    with db.write_batch(transaction=True, sync=None) as batch:
+        assert_type(batch, plyvel.WriteBatch)
+    assert_type(db.iterator(reverse=None), plyvel.Iterator)
+    assert_type(db.raw_iterator(fill_cache=None), plyvel.RawIterator)
+    with db.snapshot() as snapshot:
+        assert_type(snapshot, plyvel.Snapshot)
+        assert_type(snapshot.get(b"k"), bytes | None)
+        assert_type(snapshot.get(b"k", 0), bytes | int)
+        assert_type(snapshot.iterator(prefix=b"a"), plyvel.Iterator)
+        assert_type(snapshot.raw_iterator(), plyvel.RawIterator)
+    assert_type(part.get(b"k"), bytes | None)
+    part.put(b"k", b"v")
+    part.delete(b"k")
+    assert_type(part.iterator(), plyvel.Iterator)
+    assert_type(part.raw_iterator(), plyvel.RawIterator)
+    assert_type(part.snapshot(), plyvel.Snapshot)
+    assert_type(part.write_batch(), plyvel.WriteBatch)
+    assert_type(part.db, plyvel.DB)
+    assert_type(db.name, Any)  # str, bytes or a path, as it was given
+    db.close()
+    repair: Callable[[str], None] = plyvel.repair_db
+    repair(path)
+    destroy: Callable[[str], None] = plyvel.destroy_db
+    destroy(path)
+    assert_type(plyvel.__version__, str)
+    assert_type(plyvel.__leveldb_version__, str)
+    errors: list[type[Exception]] = [
+        plyvel.Error,
+        plyvel.IOError,
+        plyvel.CorruptionError,
+        plyvel.IteratorInvalidError,
+    ]
+    assert errors

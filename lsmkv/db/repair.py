@@ -1,0 +1,463 @@
+"""Repair: a sound store out of what can be read of a damaged one.
+
+The plan (``repair_plan.py``) says what is kept; here it is carried out, into a new directory, or in
+place.  Either way the old files are neither changed nor removed before a whole store stands beside
+them: a repair may be killed anywhere, and begun again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from threading import Lock
+from typing import Unpack
+
+from lsmkv.db.directory import open_remains
+from lsmkv.db.filenames import (
+    CURRENT,
+    LOCK,
+    LOST,
+    FileType,
+    log_name,
+    manifest_name,
+    parse_filename,
+    set_current,
+    table_name,
+)
+from lsmkv.db.flush import TableOutput, write_memtable
+from lsmkv.db.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, internal_options
+from lsmkv.db.log import LogWriter
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import Cursor, KeyOrder, live_entries, merge_forward
+from lsmkv.db.repair_plan import (
+    KEEP,
+    REWRITE,
+    RepairPlan,
+    TablePlan,
+    make_plan,
+    read_entries,
+)
+from lsmkv.db.staging import build_directory, copy, link_or_copy, refuse_taken
+from lsmkv.db.survey import LogSurvey, Progress, read_batches, survey
+from lsmkv.db.version import max_bytes_for_level, total_size
+from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.env.base import Directory, Env, FileLock
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import CorruptionError, LockedError, raise_typed
+from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.stats import NUM_LEVELS
+
+
+def plan_repair(
+    path: str | os.PathLike[str],
+    *,
+    keep_stale: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[OptionArguments],
+) -> RepairPlan:
+    """What :func:`repair_db` would do with the store in ``path``, which is only read.
+
+    The store should not be open: what a writer moves meanwhile looks like damage.  Raises
+    :class:`NotFoundError`, :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
+    :class:`UnsupportedCompressionError`, and :class:`IOError`; damage is what the plan is about.
+    Cost: reads every table and log once, and what a damaged table overlaps once more.
+
+    >>> import tempfile
+    >>> from lsmkv import DB
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     DB(path, create_if_missing=True).close()
+    ...     plan_repair(path).needed
+    False
+    """
+    where = os.fsdecode(path)
+    settings = make_options(**options)
+    try:
+        with open_remains(_env(settings), where) as directory:
+            return _plan(directory, settings, keep_stale, progress)
+    except OSError as error:
+        raise_typed(error)
+
+
+def repair_db(
+    path: str | os.PathLike[str],
+    *,
+    into: str | os.PathLike[str] | None = None,
+    keep_stale: bool = False,
+    confirm: Callable[[RepairPlan], bool] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[OptionArguments],
+) -> RepairPlan:
+    """Make a sound store of what can be read of the one in ``path``; returns the plan carried out.
+
+    With ``into`` the sound store is a new directory, which must not exist, and ``path`` stays as it
+    is; sound tables are shared by hard links.  Without, the store is repaired in place: what is
+    replaced is kept in its subdirectory ``lost``, and nothing is done if nothing is damaged.
+
+    Where the MANIFEST can be read, tables stay on their levels, and no obsolete one brings deleted
+    keys back.  Entries that an unreadable block may have overwritten or deleted are set aside as
+    tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes behind a damaged part of the
+    log are kept.
+
+    ``confirm`` gets the plan before anything is written; if it returns False, nothing is.
+    Options are those of :class:`DB`; the comparator must be the store's, and the new tables get
+    the filters and compression that are asked for.  ``progress`` is called with what is done, how
+    much there is, and the phase.  Raises what :func:`plan_repair` raises, and
+    :class:`LockedError` if the store is open.  Cost: that of the plan, and writing anew the tables
+    that are damaged; without a MANIFEST, all of them.
+
+    >>> import pathlib, tempfile
+    >>> from lsmkv import DB
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     with DB(path, create_if_missing=True) as db:
+    ...         db.put(b"key", b"value")
+    ...     pathlib.Path(path, "CURRENT").unlink()
+    ...     plan = repair_db(path)
+    ...     with DB(path) as db:
+    ...         plan.needed, db.get(b"key")
+    (True, b'value')
+    """
+    where = os.fsdecode(path)
+    settings = make_options(**options)
+    env = _env(settings)
+    try:
+        if into is not None:
+            refuse_taken(env, os.fsdecode(into))  # before all that reading, not after it
+        with open_remains(env, where) as directory:
+            lock = _lock(directory, into is None)
+            try:
+                plan = _plan(directory, settings, keep_stale, progress)
+                if confirm is not None and not confirm(plan):
+                    return plan
+                if into is not None:
+                    _repair_into(env, os.fsdecode(into), directory, plan, settings, progress)
+                elif plan.needed:
+                    _Repair(directory, directory, plan, settings, progress).run()
+                return plan
+            finally:
+                if lock is not None:
+                    lock.close()
+    except OSError as error:
+        raise_typed(error)
+
+
+def _env(settings: Options) -> Env:
+    return LocalEnv() if settings.env is None else settings.env
+
+
+def _lock(directory: Directory, in_place: bool) -> FileLock | None:
+    """The store's lock; a source that is only read is not written to for its sake."""
+    if in_place:
+        return directory.lock(LOCK)
+    if not directory.exists(LOCK):
+        return None
+    try:
+        return directory.lock(LOCK)
+    except LockedError:
+        raise
+    except OSError:
+        return None  # a read-only file system, say: nobody writes there
+
+
+def _plan(
+    directory: Directory, settings: Options, keep_stale: bool, progress: Progress | None
+) -> RepairPlan:
+    comparator = InternalKeyComparator(settings.comparator)
+    options = internal_options(settings, comparator)
+    found = survey(directory, options, comparator, progress)
+    entries = sum(table.entries for table in found.tables)
+    disorder = any("order" in hole.reason for table in found.tables for hole in table.holes)
+    if entries == 0 and disorder:
+        raise CorruptionError(
+            "no table is in the order of the comparator"
+            f" {comparator.user_comparator.name!r}: give the one that the store was made with",
+            directory.path,
+        )
+    return make_plan(found, directory, options, comparator, keep_stale, progress)
+
+
+def _repair_into(
+    env: Env,
+    path: str,
+    source: Directory,
+    plan: RepairPlan,
+    settings: Options,
+    progress: Progress | None,
+) -> None:
+    def build(target: Directory) -> None:
+        _Repair(source, target, plan, settings, progress).run()
+
+    build_directory(env, path, "repair", build)
+
+
+class _Repair:
+    """Carries out a plan once: ``run``."""
+
+    def __init__(
+        self,
+        source: Directory,
+        target: Directory,
+        plan: RepairPlan,
+        settings: Options,
+        progress: Progress | None,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._in_place = source is target
+        self._plan = plan
+        self._settings = settings
+        self._progress = progress
+        self._comparator = InternalKeyComparator(settings.comparator)
+        self._options = internal_options(settings, self._comparator)
+        self._order = KeyOrder(settings.comparator)
+        self._next_number = plan.highest_number + 1
+        self._edit = VersionEdit()
+        self._made: list[str] = []  # in place: to be taken away again after a failure
+        self._kept: set[str] = set()
+
+    def run(self) -> None:
+        """Write the new store; it counts from the moment that its CURRENT is there."""
+        lost = self._open_lost()
+        try:
+            if self._plan.by_levels:
+                self._place_tables(lost)
+                self._replay_logs(self._plan.logs)
+            else:
+                self._merge_tables(lost)
+            if lost is not None:
+                lost.sync()
+            manifest = self._write_manifest()
+            if self._in_place:
+                assert lost is not None
+                self._keep_old_files(lost)
+        except BaseException:
+            for name in self._made:
+                _remove_if_there(self._target, name)
+            raise
+        finally:
+            if lost is not None:
+                lost.close()
+        self._target.sync()
+        set_current(self._target, manifest)
+        if self._in_place:
+            self._remove_old_files()
+
+    def _open_lost(self) -> Directory | None:
+        if self._in_place or self._plan.stale > 0:
+            return self._target.subdirectory(LOST, create=True)
+        return None
+
+    def _new_number(self) -> int:
+        number = self._next_number
+        self._next_number += 1
+        return number
+
+    def _new_table(self) -> TableOutput:
+        number = self._new_number()
+        self._made.append(table_name(number))
+        return TableOutput(self._target, number, self._options)
+
+    # Tables
+
+    def _place_tables(self, lost: Directory | None) -> None:
+        """Tables stay on their levels; those of level 0 are written in the order of their age."""
+        used = self._used_tables()
+        for done, plan in enumerate(used):
+            survey = plan.survey
+            if plan.action == KEEP:
+                self._kept.add(survey.name)
+                if not self._in_place:
+                    link_or_copy(self._source, survey.name, self._target)
+                file = FileMetaData(
+                    survey.number, survey.size, survey.smallest, survey.largest
+                )
+                self._edit.add_file(survey.level, file)
+            elif plan.action == REWRITE:
+                output = _Output(self)
+                for entries in self._kept_entries(plan, lost):
+                    output.add(entries, False)
+                for file in output.finish():
+                    self._edit.add_file(survey.level, file)
+            self._tell(done + 1, len(used), "writing tables")
+        state = self._plan.survey.manifest
+        if state is not None:
+            for level, key in sorted(state.state.compact_pointers.items()):
+                self._edit.compact_pointers.append((level, key))
+
+    def _merge_tables(self, lost: Directory | None) -> None:
+        """One sorted run of everything, on the first level that has room for it."""
+        used = self._used_tables()
+        total = sum(plan.survey.size for plan in used)
+        cursors: list[Cursor] = [self._kept_entries(plan, lost) for plan in used]
+        memtable = MemTable(self._settings.comparator, Lock())
+        for log in self._plan.logs:
+            for found in read_batches(self._source, LogSurvey(log.name, log.number, 0, True)):
+                memtable.add(found.sequence, found.operations, -1)
+        cursors.append(memtable.scan(None))
+        output = _Output(self)
+        for entries in merge_forward(cursors, self._order):
+            output.add(live_entries(entries, MAX_SEQUENCE, self._order, _drop), True)
+            self._tell(min(output.size, total), total, "merging tables")
+        files = output.finish()
+        level = 1
+        while level < NUM_LEVELS - 1 and total_size(files) > max_bytes_for_level(level):
+            level += 1
+        for file in files:
+            self._edit.add_file(level, file)
+
+    def _used_tables(self) -> list[TablePlan]:
+        """The oldest first."""
+        used = [plan for plan in self._plan.tables if plan.action in (KEEP, REWRITE)]
+        return sorted(used, key=lambda plan: plan.survey.number)
+
+    def _kept_entries(self, plan: TablePlan, lost: Directory | None) -> Iterator[list[Entry]]:
+        """What is kept of a table; what is stale goes into a table of ``lost``."""
+        aside: TableOutput | None = None
+        for kept, stale in read_entries(plan, self._source, self._options):
+            for user_key, rank, value in stale:
+                if aside is None:
+                    assert lost is not None
+                    aside = TableOutput(lost, self._new_number(), self._options)
+                aside.add(user_key, rank, value)
+            yield kept
+        if aside is not None:
+            aside.finish()
+
+    # Logs
+
+    def _replay_logs(self, logs: list[LogSurvey]) -> None:
+        """What the logs hold becomes tables of level 0, newer than all others."""
+        memtable = MemTable(self._settings.comparator, Lock())
+        for log in logs:
+            for found in read_batches(self._source, LogSurvey(log.name, log.number, 0, True)):
+                memtable.add(found.sequence, found.operations, -1)
+                if memtable.usage > self._settings.write_buffer_size:
+                    self._flush(memtable)
+                    memtable = MemTable(self._settings.comparator, Lock())
+        self._flush(memtable)
+
+    def _flush(self, memtable: MemTable) -> None:
+        number = self._new_number()
+        self._made.append(table_name(number))
+        file = write_memtable(
+            memtable, self._target, number, self._options, self._order, MAX_SEQUENCE
+        )
+        if file is not None:
+            self._edit.add_file(0, file)
+
+    # MANIFEST
+
+    def _write_manifest(self) -> int:
+        """A log with nothing in it, and the MANIFEST; returns its number."""
+        edit = self._edit
+        log = self._new_number()
+        manifest = self._new_number()
+        edit.comparator = self._settings.comparator.name
+        edit.log_number = log
+        edit.prev_log_number = 0
+        edit.next_file_number = self._next_number
+        edit.last_sequence = self._plan.last_sequence
+        self._made += [log_name(log), manifest_name(manifest)]
+        with self._target.create(log_name(log)) as file:
+            file.sync()
+        with self._target.create(manifest_name(manifest)) as file:
+            LogWriter(file).add_record(edit.encode())
+            file.sync()
+        return manifest
+
+    # In place
+
+    def _old_files(self) -> list[str]:
+        """The engine's files that are not part of the new store."""
+        new = {*self._made, *self._kept}
+        old: list[str] = []
+        for name in sorted(self._source.names()):
+            parsed = parse_filename(name)
+            if parsed is None or parsed[1] in (FileType.LOCK, FileType.INFO_LOG):
+                continue
+            if name not in new:
+                old.append(name)
+        return old
+
+    def _keep_old_files(self, lost: Directory) -> None:
+        """Before anything is replaced, every old file is in ``lost`` too."""
+        for name in self._old_files():
+            if not lost.exists(name):
+                link_or_copy(self._source, name, lost)
+            elif lost.size(name) != self._source.size(name):
+                self._keep_another(name, lost)
+        lost.sync()
+
+    def _keep_another(self, name: str, lost: Directory) -> None:
+        """``lost`` has a file of this name, from an earlier repair: this one gets a number."""
+        number = 1
+        while lost.exists(f"{name}.{number}"):
+            number += 1
+        with self._source.open(name) as file:
+            copy(file, lost, f"{name}.{number}", file.size)
+
+    def _remove_old_files(self) -> None:
+        """What stays although it should go is removed at the next open."""
+        for name in self._old_files():
+            if name != CURRENT:
+                _remove_if_there(self._target, name)
+        self._target.sync()
+
+    def _tell(self, done: int, total: int, phase: str) -> None:
+        if self._progress is not None:
+            self._progress(done, total, phase)
+
+
+class _Output:
+    """A sorted run of tables in the making: ``add* finish``."""
+
+    def __init__(self, repair: _Repair) -> None:
+        self._repair = repair
+        self._order = repair._order
+        self._limit = repair._settings.max_file_size
+        self._table: TableOutput | None = None
+        self._files: list[FileMetaData] = []
+        self._written = 0
+        self._last: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._written + (0 if self._table is None else self._table.size)
+
+    def add(self, entries: list[Entry], split: bool) -> None:
+        """Append entries; with ``split`` a full table ends where a user key does."""
+        for user_key, rank, value in entries:
+            if (
+                split
+                and self._table is not None
+                and self._table.size >= self._limit
+                and (self._last is None or self._order.compare(self._last, user_key) != 0)
+            ):
+                self._end_table()
+            if self._table is None:
+                self._table = self._repair._new_table()
+            self._table.add(user_key, rank, value)
+            self._last = user_key
+
+    def finish(self) -> list[FileMetaData]:
+        """The finished tables, durable but for their names."""
+        self._end_table()
+        return self._files
+
+    def _end_table(self) -> None:
+        if self._table is not None:
+            file = self._table.finish()
+            self._written += file.size
+            self._files.append(file)
+            self._table = None
+
+
+def _remove_if_there(directory: Directory, name: str) -> None:
+    try:
+        directory.remove(name)
+    except OSError:
+        pass
+
+
+def _drop(_user_key: bytes) -> bool:
+    return True

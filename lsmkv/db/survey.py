@@ -1,0 +1,529 @@
+"""What is in a store's directory, and in what state: every file, without opening the store.
+
+Nothing is written and nothing is trusted.  ``lsmkv verify`` prints a survey, and a repair is
+planned from one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Unpack
+
+from lsmkv.db.batch import Operation, decode_batch
+from lsmkv.db.directory import open_remains
+from lsmkv.db.filenames import (
+    CURRENT,
+    FileType,
+    parse_filename,
+    read_current,
+    table_name,
+)
+from lsmkv.db.keys import (
+    MAX_SEQUENCE,
+    InternalKeyComparator,
+    internal_options,
+    sequence_of,
+    to_entries,
+    unpack,
+)
+from lsmkv.db.log import LogReader
+from lsmkv.db.manifest import Manifest
+from lsmkv.db.recovery import is_rocksdb
+from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.env.base import Directory
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import (
+    ComparatorMismatchError,
+    CorruptionError,
+    ForeignFormatError,
+    UnsupportedCompressionError,
+    raise_typed,
+)
+from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.stats import NUM_LEVELS
+from lsmkv.table.salvage import Hole, Problem, Salvage
+
+Progress = Callable[[int, int, str], None]
+
+SOUND = 0
+"""All is as it must be."""
+REMARKABLE = 1
+"""Nothing is lost, but there is something to know: a torn tail, files that nobody needs."""
+DAMAGED = 2
+"""Acknowledged writes are lost, or cannot be read."""
+
+
+class FileSurvey:
+    """One file."""
+
+    def __init__(self, name: str, size: int, needed: bool) -> None:
+        self.name = name
+        self.size = size
+        """Bytes; -1 for a file that is missing."""
+        self.needed = needed
+        """Whether the store's content depends on it, as far as the MANIFEST tells."""
+        self.problems: list[Problem] = []
+        """Damage, in the order of the file."""
+        self.remarks: list[str] = []
+        """What is odd, and harmless."""
+
+    @property
+    def severity(self) -> int:
+        """:data:`SOUND`, :data:`REMARKABLE` or :data:`DAMAGED`."""
+        if self.problems and self.needed:
+            return DAMAGED
+        return REMARKABLE if self.problems or self.remarks or not self.needed else SOUND
+
+    def note(self, offset: int, size: int, reason: str) -> None:
+        """Damage."""
+        self.problems.append(Problem(offset, size, reason))
+
+
+class TableSurvey(FileSurvey):
+    """A table: what of it can be read."""
+
+    def __init__(self, name: str, number: int, size: int, level: int) -> None:
+        super().__init__(name, size, level >= 0)
+        self.number = number
+        self.level = level
+        """-1 if no version names it."""
+        self.stated: FileMetaData | None = None
+        """What the MANIFEST says of it."""
+        self.holes: list[Hole] = []
+        self.blocks = 0
+        """Data blocks that can be read."""
+        self.entries = 0
+        self.deletions = 0
+        self.smallest = b""
+        self.largest = b""
+        self.last_sequence = 0
+        self.metadata_intact = True
+        """Whether footer, index and filters are what they must be."""
+
+    @property
+    def intact(self) -> bool:
+        """Whether the file can be used as it is."""
+        return not self.problems
+
+
+class LogSurvey(FileSurvey):
+    """A write-ahead log."""
+
+    def __init__(self, name: str, number: int, size: int, needed: bool) -> None:
+        super().__init__(name, size, needed)
+        self.number = number
+        self.batches = 0
+        self.operations = 0
+        self.first_sequence = 0
+        self.last_sequence = 0
+
+
+class ManifestSurvey(FileSurvey):
+    """A MANIFEST; ``state`` is what its good records add up to."""
+
+    def __init__(self, name: str, number: int, size: int, needed: bool, state: Manifest) -> None:
+        super().__init__(name, size, needed)
+        self.number = number
+        self.records = 0
+        self.state = state
+        self.whole = False
+        """Whether ``state`` can be relied on: no record is bad, but for a torn last one."""
+
+
+class Survey:
+    """A directory and all its files."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.current = FileSurvey(CURRENT, -1, True)
+        self.manifests: list[ManifestSurvey] = []
+        self.manifest: ManifestSurvey | None = None
+        """The one to go by: that of CURRENT, or the newest whole one."""
+        self.tables: list[TableSurvey] = []
+        self.logs: list[LogSurvey] = []
+        self.others: list[FileSurvey] = []
+        self.dead: set[int] = set()
+        """Tables of which some MANIFEST says that they are no part of the store any more."""
+
+    @property
+    def levels_known(self) -> bool:
+        """Whether a MANIFEST can be relied on for which tables count, and on which levels."""
+        return self.manifest is not None and self.manifest.whole
+
+    @property
+    def files(self) -> list[FileSurvey]:
+        """All of them, in the order in which a recovery would look at them."""
+        return [self.current, *self.manifests, *self.logs, *self.tables, *self.others]
+
+    @property
+    def severity(self) -> int:
+        """That of the worst file."""
+        return max(file.severity for file in self.files)
+
+
+class FoundBatch(NamedTuple):
+    """A batch in a log, and what lies between it and the one before it."""
+
+    sequence: int
+    operations: list[Operation]
+    offset: int
+    damage: Problem | None
+
+
+def check_internal_keys(keys: list[bytes]) -> None:
+    """Raise :class:`CorruptionError` unless all are internal keys."""
+    to_entries(keys, keys)
+
+
+def survey_db(
+    path: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    **options: Unpack[OptionArguments],
+) -> Survey:
+    """:func:`survey` of the store in ``path``, which need not be one that can be opened.
+
+    The store should not be open: what a writer moves meanwhile looks like damage.  Raises
+    :class:`NotFoundError` and :class:`IOError` too.
+    """
+    settings = make_options(**options)
+    comparator = InternalKeyComparator(settings.comparator)
+    env = LocalEnv() if settings.env is None else settings.env
+    try:
+        with open_remains(env, os.fsdecode(path)) as directory:
+            return survey(directory, internal_options(settings, comparator), comparator, progress)
+    except OSError as error:
+        raise_typed(error)
+
+
+def survey(
+    directory: Directory,
+    options: Options,
+    comparator: InternalKeyComparator,
+    progress: Progress | None = None,
+) -> Survey:
+    """Look at every file of the store in ``directory``.
+
+    ``options`` with the internal comparator and filter policy.  ``progress`` is called with bytes
+    done and in all.  O(size of the store).  Raises :class:`ComparatorMismatchError`,
+    :class:`ForeignFormatError`, :class:`UnsupportedCompressionError` and ``OSError``; damage is
+    not raised but noted.
+    """
+    return _Surveyor(directory, options, comparator, progress).run()
+
+
+class _Surveyor:
+    def __init__(
+        self,
+        directory: Directory,
+        options: Options,
+        comparator: InternalKeyComparator,
+        progress: Progress | None,
+    ) -> None:
+        self._directory = directory
+        self._options = options
+        self._comparator = comparator
+        self._progress = progress
+        self._done = 0
+        self._total = 0
+        self._survey = Survey(directory.path)
+
+    def run(self) -> Survey:
+        names = sorted(self._directory.names())
+        parsed = {name: parse_filename(name) for name in names}
+        for name, kind in parsed.items():
+            if kind is not None and kind[1] in (FileType.TABLE, FileType.LOG):
+                self._total += self._directory.size(name)
+        self._look_at_current()
+        for name, kind in parsed.items():
+            if kind is not None and kind[1] is FileType.MANIFEST:
+                self._look_at_manifest(name, kind[0])
+        self._choose_manifest(names)
+        for name, kind in sorted(parsed.items(), key=lambda item: item[1][0] if item[1] else 0):
+            if kind is not None and kind[1] is FileType.TABLE:
+                self._look_at_table(name, kind[0])
+            elif kind is not None and kind[1] is FileType.LOG:
+                self._look_at_log(name, kind[0])
+            elif kind is not None and kind[1] is FileType.TEMPORARY:
+                leftover = FileSurvey(name, self._directory.size(name), False)
+                leftover.remarks.append("left over: a CURRENT that was never finished")
+                self._survey.others.append(leftover)
+        self._miss_tables()
+        self._judge_logs()
+        self._survey.tables.sort(key=lambda table: (table.level, table.number))
+        return self._survey
+
+    # CURRENT and MANIFEST
+
+    def _look_at_current(self) -> None:
+        current = self._survey.current
+        try:
+            current.size = self._directory.size(CURRENT)
+            read_current(self._directory)
+        except FileNotFoundError:
+            current.note(0, 0, "missing")
+        except CorruptionError as error:
+            current.note(0, current.size, error.reason)
+
+    def _look_at_manifest(self, name: str, number: int) -> None:
+        state = Manifest(f"{self._directory.path}/{name}")
+        manifest = ManifestSurvey(name, number, self._directory.size(name), False, state)
+        self._survey.manifests.append(manifest)
+        first_bad = -1
+        with self._directory.open(name) as file:
+            reader = LogReader(file)
+            for record in reader:
+                if record.damage is not None:
+                    first_bad = record.damage.offset if first_bad < 0 else first_bad
+                    manifest.note(record.damage.offset, 0, record.damage.reason)
+                try:
+                    edit = VersionEdit.decode(record.payload)
+                except CorruptionError as error:
+                    first_bad = record.offset if first_bad < 0 else first_bad
+                    manifest.note(record.offset, record.end - record.offset, error.reason)
+                    continue
+                manifest.records += 1
+                state.apply(edit)
+                self._note_dead(edit)
+        manifest.whole = manifest.records > 0 and first_bad < 0
+        tail = reader.tail
+        if tail is not None:
+            manifest.remarks.append(f"ends at {tail.offset}: {tail.reason}")
+            state.tail = tail
+
+    def _note_dead(self, edit: VersionEdit) -> None:
+        """A table that an edit takes out, and does not put in on another level, never returns."""
+        added = {file.number for _, file in edit.new_files}
+        self._survey.dead |= {number for _, number in edit.deleted_files} - added
+
+    def _choose_manifest(self, names: list[str]) -> None:
+        found = self._survey
+        chosen: ManifestSurvey | None = None
+        if not found.current.problems:
+            wanted = read_current(self._directory)
+            chosen = next((one for one in found.manifests if one.name == wanted), None)
+            if chosen is None:
+                found.current.note(0, found.current.size, f"names {wanted}, which is missing")
+        if chosen is None:
+            # Every MANIFEST begins with all that counts: the newest one that is whole will do.
+            whole = [one for one in found.manifests if one.whole and one.state.complete]
+            chosen = whole[-1] if whole else None
+        if chosen is None:
+            if found.manifests and is_rocksdb(names):
+                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            return
+        chosen.needed = True
+        ours = self._comparator.user_comparator.name
+        state = chosen.state
+        if state.comparator is not None and state.comparator != ours:
+            raise ComparatorMismatchError(state.path, state.comparator, ours)
+        if not state.complete:
+            if is_rocksdb(names):
+                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            chosen.whole = False
+            chosen.note(0, chosen.size, "it lacks what every MANIFEST begins with")
+        else:
+            try:
+                state.check(self._comparator)
+                state.version(self._comparator)
+            except CorruptionError as error:
+                chosen.whole = False
+                chosen.note(0, chosen.size, error.reason)
+            self._compare_with_tables(chosen, names)
+        found.manifest = chosen
+
+    def _compare_with_tables(self, manifest: ManifestSurvey, names: list[str]) -> None:
+        """A MANIFEST cut short names tables that a lost record took out, and that are gone.
+
+        One whose tables are missing is believed all the same, but not if its end is bad, or if
+        there are tables of which it knows nothing.
+        """
+        present = {parsed[0] for name in names if (parsed := _table_number(name))}
+        named = {number for level in manifest.state.levels for number in level}
+        unknown = present - named - self._survey.dead
+        if named - present and (manifest.state.tail is not None or unknown):
+            manifest.whole = False
+            manifest.note(manifest.size, 0, "records are missing at its end")
+
+    # Tables
+
+    def _look_at_table(self, name: str, number: int) -> None:
+        size = self._directory.size(name)
+        stated = self._stated(number)
+        table = TableSurvey(name, number, size, -1 if stated is None else stated[0])
+        self._survey.tables.append(table)
+        if stated is not None:
+            table.stated = stated[1]
+            if size != stated[1].size:
+                reason = f"{size} bytes, where the MANIFEST says {stated[1].size}"
+                table.note(min(size, stated[1].size), 0, reason)
+        elif number in self._survey.dead or self._survey.levels_known:
+            table.remarks.append("left over: no version names it")
+        else:
+            table.needed = True
+        with self._directory.open(name) as file:
+            try:
+                self._read_table(table, Salvage(self._options, file, check_internal_keys))
+            except UnsupportedCompressionError as error:
+                message = f"{self._directory.path}/{name}: {error}"
+                raise UnsupportedCompressionError(message) from None
+        self._advance(size, name)
+
+    def _read_table(self, table: TableSurvey, salvage: Salvage) -> None:
+        table.problems += salvage.problems
+        table.metadata_intact = not salvage.problems
+        for piece in salvage.pieces():
+            if isinstance(piece, Hole):
+                table.holes.append(piece)
+                continue
+            table.blocks += 1
+            table.entries += len(piece.keys)
+            for _, rank, _ in to_entries(piece.keys, piece.values):
+                table.deletions += 1 - (rank & 1)
+                table.last_sequence = max(table.last_sequence, sequence_of(rank))
+            table.smallest = table.smallest or piece.keys[0]
+            table.largest = piece.keys[-1]
+        stated = table.stated
+        if stated is not None:
+            self._bound_last_hole(table, stated)
+        table.problems += table.holes
+        if not table.intact:
+            return
+        if table.entries == 0:
+            table.note(0, table.size, "no entries")
+        elif stated is not None and (table.smallest, table.largest) != (
+            stated.smallest,
+            stated.largest,
+        ):
+            table.note(0, 0, "its keys are not those that the MANIFEST states")
+
+    def _bound_last_hole(self, table: TableSurvey, stated: FileMetaData) -> None:
+        """A hole at the end, found without an index, holds nothing beyond the table's last key."""
+        if not table.holes or table.holes[-1].upper is not None:
+            return
+        last = table.holes[-1]
+        compare = self._comparator.compare
+        if last.lower is not None and compare(last.lower, stated.largest) >= 0:
+            table.holes.pop()  # behind the data: an index or a filter
+        else:
+            last.upper = stated.largest
+
+    def _stated(self, number: int) -> tuple[int, FileMetaData] | None:
+        manifest = self._survey.manifest
+        if manifest is None:
+            return None
+        for level in range(NUM_LEVELS):
+            file = manifest.state.levels[level].get(number)
+            if file is not None:
+                return level, file
+        return None
+
+    def _miss_tables(self) -> None:
+        """Note the tables that the MANIFEST names and that are not there."""
+        manifest = self._survey.manifest
+        if manifest is None or not manifest.whole:
+            return
+        present = {table.number for table in self._survey.tables}
+        for level in range(NUM_LEVELS):
+            for number, file in manifest.state.levels[level].items():
+                if number not in present:
+                    table = TableSurvey(table_name(number), number, -1, level)
+                    table.stated = file
+                    table.metadata_intact = False
+                    table.holes.append(
+                        Hole(0, file.size, "missing", file.smallest, file.largest, [])
+                    )
+                    table.note(0, file.size, "missing")
+                    self._survey.tables.append(table)
+
+    # Logs
+
+    def _look_at_log(self, name: str, number: int) -> None:
+        needed = True
+        manifest = self._survey.manifest
+        if manifest is not None:
+            state = manifest.state
+            needed = number >= state.log_number or number == state.prev_log_number
+        log = LogSurvey(name, number, self._directory.size(name), needed)
+        self._survey.logs.append(log)
+        if not needed:
+            log.remarks.append("left over: its writes are in tables")
+        for found in read_batches(self._directory, log):
+            log.batches += 1
+            log.operations += len(found.operations)
+            if log.batches == 1:
+                log.first_sequence = found.sequence
+            log.last_sequence = max(
+                log.last_sequence, found.sequence + len(found.operations) - 1
+            )
+        self._advance(log.size, name)
+
+    def _judge_logs(self) -> None:
+        """Tell holes that lost something from those that did not, by the running sequence."""
+        expected: int | None = None
+        for log in self._survey.logs:
+            if not log.needed or log.batches == 0:
+                continue
+            if expected is not None and log.first_sequence > expected:
+                lost = f"writes {expected} to {log.first_sequence - 1} are missing"
+                log.problems.insert(0, Problem(0, 0, lost))
+            expected = log.last_sequence + 1
+
+    def _advance(self, size: int, name: str) -> None:
+        self._done += size
+        if self._progress is not None:
+            self._progress(self._done, self._total, name)
+
+
+def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
+    """The batches of a log that can be read, those behind damage included.
+
+    What is wrong is noted in ``log``: as a remark where the sequence goes on behind it, so that
+    only an unfinished write was there, or where it is the torn end; as a problem elsewhere.
+    """
+    expected: int | None = None
+    doubt: Problem | None = None
+    with directory.open(log.name) as file:
+        reader = LogReader(file)
+        for record in reader:
+            if record.damage is not None and doubt is None:
+                size = record.offset - record.damage.offset
+                doubt = Problem(record.damage.offset, size, record.damage.reason)
+            try:
+                sequence, operations = decode_batch(record.payload)
+                if sequence + len(operations) - 1 > MAX_SEQUENCE:
+                    raise CorruptionError(f"a batch of write {sequence}")
+            except CorruptionError as error:
+                if doubt is None:
+                    doubt = Problem(record.offset, record.end - record.offset, error.reason)
+                continue
+            if doubt is not None and sequence == expected:
+                log.remarks.append(f"{doubt.reason} at {doubt.offset}: a write cut short")
+                doubt = None
+            if doubt is not None:
+                if expected is not None and sequence > expected:
+                    doubt.reason += f"; writes {expected} to {sequence - 1} are missing"
+                log.problems.append(doubt)
+            yield FoundBatch(sequence, operations, record.offset, doubt)
+            doubt = None
+            expected = sequence + len(operations)
+        tail = reader.tail
+        if doubt is not None:
+            log.problems.append(doubt)
+        elif tail is not None and tail.torn:
+            log.remarks.append(f"ends at {tail.offset}: {tail.reason}")
+        elif tail is not None:
+            log.note(tail.offset, log.size - tail.offset, tail.reason)
+
+
+def _table_number(name: str) -> tuple[int, FileType] | None:
+    parsed = parse_filename(name)
+    return parsed if parsed is not None and parsed[1] is FileType.TABLE else None
+
+
+def user_range(hole: Hole) -> tuple[bytes | None, bytes | None]:
+    """The user keys between which a hole's lie, both included."""
+    lower = None if hole.lower is None else unpack(hole.lower)[0]
+    upper = None if hole.upper is None else unpack(hole.upper)[0]
+    return lower, upper

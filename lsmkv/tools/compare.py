@@ -1,0 +1,165 @@
+"""``lsmkv diff``: the command, and how two files are told to be the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from typing import Annotated, Any
+
+import typer
+
+import lsmkv
+from lsmkv.db.properties import TableInfo
+from lsmkv.tools.arguments import Hex, open_to_read
+from lsmkv.tools.console import MISS, guarded, say, task, write_line
+from lsmkv.tools.diff import Difference, Plan, differences, make_plan
+from lsmkv.tools.formats import json_field
+from lsmkv.tools.text import count, shown, size
+
+_CHUNK = 256 * 1024
+
+ONLY_A, ONLY_B, CHANGED = "only_a", "only_b", "changed"
+_SIGNS = {ONLY_A: "-", ONLY_B: "+", CHANGED: "!"}
+
+
+@guarded
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A store's directory.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one's.")],
+    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop after so many differences.")
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing: the exit status tells.")
+    ] = False,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Say on stderr what was found, and what it took.")
+    ] = False,
+    is_hex: Hex = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object for each difference, and a summary.")
+    ] = False,
+) -> None:
+    """Print how the contents of two stores differ; exit with 0 if they do not, with 1 if they do.
+
+    '- KEY VALUE' is in A alone, '+ KEY VALUE' in B alone, '! KEY OLD NEW' is in both: tabs between,
+    keys and values escaped as 'scan' prints them. Tables that both stores hold, byte for byte, are
+    read only where other tables or the log lie across them.
+
+    JSON: a line each, {"change", "key", "a", "b"}, with names as 'export' has them, where "change"
+    is "only_a", "only_b" or "changed"; then {"summary": {...}}, which counts the differences (all
+    of them only if "complete"), the tables and bytes in both stores, in how many they are
+    identical and unread, and what was read.
+    """
+    most = 1 if quiet else limit
+    found = dict.fromkeys(_SIGNS, 0)
+    with open_to_read(a) as ours, open_to_read(b) as theirs:
+        with task("Comparing tables", None, "bytes") as advance:
+            files = _Files(a, b, advance)
+            plan = make_plan(ours, theirs, files.same)
+        with (
+            task("Comparing", None, "keys") as advance,
+            closing(differences(ours, theirs, plan, advance)) as rest,
+        ):
+            for difference in rest:
+                found[_change(difference)] += 1
+                if not quiet:
+                    _print(difference, keys_only, is_hex, as_json)
+                if sum(found.values()) == most:
+                    break
+        total = sum(found.values())
+        summary = _summary(plan, found, total != most, files.bytes_compared, [ours, theirs])
+    if as_json and not quiet:
+        write_line(json.dumps({"summary": {"a": a, "b": b} | summary}))
+    if stats:
+        _say_summary(summary)
+    sys.stdout.flush()
+    if total > 0:
+        raise typer.Exit(MISS)
+
+
+class _Files:
+    """Tells whether two tables are one file, or have the same bytes."""
+
+    def __init__(self, a: str, b: str, advance: Callable[[int], None]) -> None:
+        self._a = a
+        self._b = b
+        self._advance = advance
+        self.bytes_compared = 0
+        """Read from each of the two stores for want of a hard link."""
+
+    def same(self, a: TableInfo, b: TableInfo) -> bool:
+        """False as well if a writer has just removed one of them: what is unsure is read."""
+        try:
+            return self._same(os.path.join(self._a, a.name), os.path.join(self._b, b.name))
+        except FileNotFoundError:
+            return False
+
+    def _same(self, a: str, b: str) -> bool:
+        ours, theirs = os.stat(a), os.stat(b)
+        if not stat.S_ISREG(ours.st_mode) or not stat.S_ISREG(theirs.st_mode):
+            return False
+        if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
+            return True
+        if ours.st_size != theirs.st_size:
+            return False
+        with open(a, "rb") as left, open(b, "rb") as right:
+            while True:
+                chunk = left.read(_CHUNK)
+                if chunk != right.read(_CHUNK):
+                    return False
+                if not chunk:
+                    return True
+                self.bytes_compared += len(chunk)
+                self._advance(len(chunk))
+
+
+def _change(difference: Difference) -> str:
+    if difference.b is None:
+        return ONLY_A
+    return ONLY_B if difference.a is None else CHANGED
+
+
+def _print(difference: Difference, keys_only: bool, is_hex: bool, as_json: bool) -> None:
+    change = _change(difference)
+    values = [("a", difference.a), ("b", difference.b)]
+    present = [(name, value) for name, value in values if value is not None and not keys_only]
+    if as_json:
+        fields = {"change": change} | json_field("key", difference.key, is_hex)
+        for name, value in present:
+            fields |= json_field(name, value, is_hex)
+        write_line(json.dumps(fields))
+        return
+    texts = [shown(data, is_hex) for data in (difference.key, *(value for _, value in present))]
+    write_line(f"{_SIGNS[change]} " + "\t".join(texts))
+
+
+def _summary(
+    plan: Plan, found: dict[str, int], complete: bool, compared: int, stores: list[lsmkv.DB]
+) -> dict[str, Any]:
+    figures = [db.stats() for db in stores]
+    return {
+        **found,
+        "complete": complete,
+        **plan.extent.to_dict(),
+        "bytes_compared": compared,
+        "blocks_read": sum(one.blocks_read for one in figures),
+        "bytes_read": sum(one.bytes_read for one in figures),
+    }
+
+
+def _say_summary(summary: dict[str, Any]) -> None:
+    say(
+        f"only in A {summary[ONLY_A]:,}, only in B {summary[ONLY_B]:,},"
+        f" changed {summary[CHANGED]:,}{'' if summary['complete'] else ', and maybe more'}"
+    )
+    say(
+        f"{count(summary['tables_identical'], 'table')} in both;"
+        f" {size(summary['bytes_skipped'])} of {size(summary['bytes'])} skipped,"
+        f" {count(summary['blocks_read'], 'data block')} read ({size(summary['bytes_read'])})"
+    )

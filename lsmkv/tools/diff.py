@@ -1,0 +1,236 @@
+"""How the contents of two stores differ, found by reading as little as that takes.
+
+What a store says of a key is decided by all versions of the key: those in its memtables, and those
+in each table whose range covers it.  A table that both stores hold, byte for byte, gives both the
+same versions.  So a key can differ only if it is in a memtable or in a table that is *not* shared,
+of either store; a shared table alone does not settle its range, for newer or older versions may lie
+in others.  Levels do not matter: the newest sequence wins wherever it lies.
+
+Hence the plan.  Where a table that is not shared is *dense*, its whole range is read in both
+stores, side by side.  Where it is *sparse*, a small one across the range of many shared ones (a
+flush of a few scattered writes, say), its keys are listed and looked up one by one, and so are
+those of the memtables.  All else is equal unread.  (Damage in a shared table is not noticed.)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from lsmkv.db.db import DB
+from lsmkv.db.merge import KeyOrder
+from lsmkv.db.properties import TableInfo
+from lsmkv.errors import ComparatorMismatchError
+
+Same = Callable[[TableInfo, TableInfo], bool]
+"""Whether a table of A and one of B, alike by size and range, are the same bytes."""
+KeyOf = Callable[[bytes], Any]
+
+_SPARSE = 32
+"""A lookup costs about as much as this many entries of a scan, both stores taken together."""
+_BATCH = 100
+_REPORT_EVERY = 1000
+
+
+class Difference(NamedTuple):
+    """A key with two values; None where the store does not have the key."""
+
+    key: bytes
+    a: bytes | None
+    b: bytes | None
+
+
+class Range(NamedTuple):
+    """Keys from ``first`` to ``last``, both included."""
+
+    first: bytes
+    last: bytes
+
+
+@dataclass
+class Extent:
+    """How much there is in two stores, and how much of it need not be read."""
+
+    tables: int
+    """In both stores together."""
+    bytes: int
+    tables_identical: int
+    """Tables of A that B holds too."""
+    bytes_identical: int
+    bytes_skipped: int
+    """Of the tables of both stores, those that no range touches."""
+
+    def to_dict(self) -> dict[str, int]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+@dataclass
+class Plan:
+    """What has to be looked at."""
+
+    ranges: list[Range]
+    """To be read in both stores; disjoint, and in order."""
+    keys: list[bytes]
+    """To be looked up in both stores unless a range covers them; in order."""
+    extent: Extent
+
+
+def make_plan(a: DB, b: DB, same: Same) -> Plan:
+    """What has to be looked at to compare two stores, both open for reading only.
+
+    :class:`ComparatorMismatchError` if they are in different orders.
+    """
+    for db in (a, b):
+        if not db.options.read_only:
+            raise ValueError(f"{db.path}: open it for reading only, so that it stays as it is")
+    ours, theirs = a.options.comparator.name, b.options.comparator.name
+    if ours != theirs:
+        raise ComparatorMismatchError(b.path, theirs, ours)
+    of = KeyOrder(a.options.comparator).of
+    tables_a, tables_b = a.tables(), b.tables()
+    shared, rest_a, rest_b = _match(tables_a, tables_b, same)
+    weights = _Weights(shared, of)
+    sparse_a, dense_a = weights.split(rest_a)
+    sparse_b, dense_b = weights.split(rest_b)
+    ranges = _joined(dense_a + dense_b, of)
+    keys = set(a.written_keys(sparse_a)) | set(b.written_keys(sparse_b))
+    extent = Extent(
+        tables=len(tables_a) + len(tables_b),
+        bytes=sum(table.size for table in tables_a + tables_b),
+        tables_identical=len(shared),
+        bytes_identical=sum(table.size for table in shared),
+        bytes_skipped=sum(2 * table.size for table in shared if not _touches(table, ranges, of)),
+    )
+    return Plan(ranges, sorted(keys, key=of), extent)
+
+
+def differences(
+    a: DB, b: DB, plan: Plan, advance: Callable[[int], None]
+) -> Generator[Difference, None, None]:
+    """The differences, in the order of their keys; ``advance`` is told of the keys compared.
+
+    Keys that the comparator calls equal are one key, shown as A spells it.
+    """
+    of = KeyOrder(a.options.comparator).of
+    ranges = deque(plan.ranges)
+    keys: list[bytes] = []
+    for key in plan.keys:
+        place = of(key)
+        while ranges and of(ranges[0].last) < place:
+            yield from _compare_keys(a, b, keys, advance)
+            keys = []
+            yield from _compare_range(a, b, ranges.popleft(), advance)
+        if ranges and of(ranges[0].first) <= place:
+            continue
+        if keys and of(keys[-1]) == place:
+            continue
+        if len(keys) == _BATCH:
+            yield from _compare_keys(a, b, keys, advance)
+            keys = []
+        keys.append(key)
+    yield from _compare_keys(a, b, keys, advance)
+    for rest in ranges:
+        yield from _compare_range(a, b, rest, advance)
+
+
+def _compare_keys(
+    a: DB, b: DB, keys: list[bytes], advance: Callable[[int], None]
+) -> Generator[Difference, None, None]:
+    for key, ours, theirs in zip(keys, a.multi_get(keys), b.multi_get(keys), strict=True):
+        if ours != theirs:
+            yield Difference(key, ours, theirs)
+    advance(len(keys))
+
+
+def _compare_range(
+    a: DB, b: DB, keys: Range, advance: Callable[[int], None]
+) -> Generator[Difference, None, None]:
+    compare = a.options.comparator.compare
+    unreported = 0
+    with (
+        a.iterator(start=keys.first, stop=keys.last, include_stop=True, fill_cache=False) as ours,
+        b.iterator(start=keys.first, stop=keys.last, include_stop=True, fill_cache=False) as theirs,
+    ):
+        left, right = next(ours, None), next(theirs, None)
+        while left is not None or right is not None:
+            if left is None or (right is not None and compare(left[0], right[0]) > 0):
+                assert right is not None
+                yield Difference(right[0], None, right[1])
+                right = next(theirs, None)
+            elif right is None or compare(left[0], right[0]) < 0:
+                yield Difference(left[0], left[1], None)
+                left = next(ours, None)
+            else:
+                if left[1] != right[1]:
+                    yield Difference(left[0], left[1], right[1])
+                left, right = next(ours, None), next(theirs, None)
+            unreported += 1
+            if unreported == _REPORT_EVERY:
+                advance(unreported)
+                unreported = 0
+    advance(unreported)
+
+
+def _match(
+    tables_a: list[TableInfo], tables_b: list[TableInfo], same: Same
+) -> tuple[list[TableInfo], list[TableInfo], list[TableInfo]]:
+    """Tables of A that B has too, those that A alone has, and those that B alone has."""
+    alike: defaultdict[tuple[int, bytes, bytes], list[TableInfo]] = defaultdict(list)
+    for table in tables_b:
+        alike[table.size, table.smallest, table.largest].append(table)
+    shared: list[TableInfo] = []
+    rest_a: list[TableInfo] = []
+    for table in tables_a:
+        candidates = alike[table.size, table.smallest, table.largest]
+        twin = next((other for other in candidates if same(table, other)), None)
+        if twin is None:
+            rest_a.append(table)
+        else:
+            candidates.remove(twin)
+            shared.append(table)
+    return shared, rest_a, [table for rest in alike.values() for table in rest]
+
+
+class _Weights:
+    """How many bytes of shared tables lie under a range."""
+
+    def __init__(self, shared: list[TableInfo], of: KeyOf) -> None:
+        self._of = of
+        by_first = sorted(shared, key=lambda table: of(table.smallest))
+        by_last = sorted(shared, key=lambda table: of(table.largest))
+        self._firsts = [of(table.smallest) for table in by_first]
+        self._lasts = [of(table.largest) for table in by_last]
+        self._begun = [0, *accumulate(table.size for table in by_first)]
+        self._ended = [0, *accumulate(table.size for table in by_last)]
+
+    def split(self, tables: list[TableInfo]) -> tuple[list[TableInfo], list[TableInfo]]:
+        """Those that are sparse, and those that are dense."""
+        sparse: list[TableInfo] = []
+        dense: list[TableInfo] = []
+        for table in tables:
+            # Whatever has begun by the end of the range and has not ended before it.
+            begun = self._begun[bisect_right(self._firsts, self._of(table.largest))]
+            ended = self._ended[bisect_left(self._lasts, self._of(table.smallest))]
+            (sparse if begun - ended > _SPARSE * table.size else dense).append(table)
+        return sparse, dense
+
+
+def _joined(tables: Iterable[TableInfo], of: KeyOf) -> list[Range]:
+    """The ranges of these tables, those that overlap made one; in order."""
+    ranges: list[Range] = []
+    for table in sorted(tables, key=lambda table: of(table.smallest)):
+        if not ranges or of(ranges[-1].last) < of(table.smallest):
+            ranges.append(Range(table.smallest, table.largest))
+        elif of(ranges[-1].last) < of(table.largest):
+            ranges[-1] = Range(ranges[-1].first, table.largest)
+    return ranges
+
+
+def _touches(table: TableInfo, ranges: list[Range], of: KeyOf) -> bool:
+    at = bisect_left(ranges, of(table.smallest), key=lambda keys: of(keys.last))
+    return at < len(ranges) and not of(table.largest) < of(ranges[at].first)

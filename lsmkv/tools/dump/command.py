@@ -1,0 +1,71 @@
+"""``lsmkv dump``: the command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from lsmkv.tools.arguments import Hex
+from lsmkv.tools.console import ERROR, guarded, say, write_line
+from lsmkv.tools.dump.jsonlines import JsonForm
+from lsmkv.tools.dump.records import Fault, FaultKind
+from lsmkv.tools.dump.sources import Wanted, dump_path
+from lsmkv.tools.dump.text import TextForm
+from lsmkv.tools.text import count
+
+_NOUNS: dict[FaultKind, str] = {
+    "damage": "damaged place",
+    "torn": "torn write",
+    "codec": "unknown-codec block",
+    "unreadable": "unreadable file",
+}
+
+
+@guarded
+def dump(
+    path: Annotated[
+        str, typer.Argument(metavar="FILE|DIR", help="A file of a store, or its directory.")
+    ],
+    annotate: Annotated[
+        bool, typer.Option("--annotate", help="The file's bytes, each with what it is.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON lines: an object for each record.")
+    ] = False,
+    is_hex: Hex = False,
+    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="At most so many batches, edits, entries or annotated pieces of each file.",
+        ),
+    ] = None,
+) -> None:
+    r"""Print what stands in a log, a MANIFEST, a table or CURRENT, or in all files of a store.
+
+    Keys and values are escaped as 'scan' does it (\xNN, \t, \n, \r, \\), in JSON too, or are in
+    hexadecimal. Damage is marked where it is, and reading goes on behind it; the exit status is 2
+    then. Nothing is written, and no lock is taken.
+    """
+    if annotate and keys_only:
+        raise ValueError("give --annotate or --keys-only, not both")
+    form: JsonForm | TextForm = JsonForm(is_hex, keys_only)
+    if not as_json:
+        form = TextForm(is_hex, keys_only, headings=os.path.isdir(path))
+    faults: Counter[FaultKind] = Counter()
+    for record in dump_path(path, Wanted(annotate, is_hex, limit)):
+        if isinstance(record, Fault):
+            faults[record.kind] += 1
+        for line in form.lines(record):
+            write_line(line)
+    if faults:
+        sys.stdout.flush()
+        told = [count(number, _NOUNS[kind]) for kind, number in faults.items()]
+        say(f"{path}: {', '.join(told)}")
+        raise typer.Exit(ERROR)

@@ -1,0 +1,166 @@
+"""Records as JSON: one object each, on a line of its own.
+
+``file`` and ``record`` (what it is) come first.  Keys, values and other bytes of the user's are
+strings: escaped as in the text form, which ``lsmkv.tools.text.unescape`` takes back, or in
+hexadecimal if asked.  The bytes of filters and of annotated pieces are hexadecimal always.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, assert_never
+
+from lsmkv.db.version_edit import VersionEdit
+from lsmkv.table.format import BlockHandle
+from lsmkv.tools.dump.blocks import is_bloom, kind_word, ones, split_key
+from lsmkv.tools.dump.records import (
+    Batch,
+    Block,
+    Current,
+    Edit,
+    Entry,
+    Fault,
+    Filter,
+    Footer,
+    Handle,
+    Heading,
+    InternalKey,
+    Operation,
+    Piece,
+    Record,
+)
+from lsmkv.tools.text import escape, printable, shown
+
+Fields = dict[str, Any]
+
+
+class JsonForm:
+    """How records become objects."""
+
+    def __init__(self, is_hex: bool, keys_only: bool) -> None:
+        self._is_hex = is_hex
+        self._keys_only = keys_only
+        self._file = ""
+
+    def lines(self, record: Record) -> list[str]:
+        """The one line of a record."""
+        if isinstance(record, Heading):
+            self._file = printable(record.name)
+        name = type(record).__name__.lower()
+        fields = {"file": self._file, "record": name} | self._fields(record)
+        return [json.dumps(fields, ensure_ascii=False)]
+
+    def _fields(self, record: Record) -> Fields:
+        match record:
+            case Entry():
+                return (
+                    {"block": record.block, "offset": record.offset, "restart": record.restart}
+                    | self._key(record.key)
+                    | self._value(record.value)
+                )
+            case Operation():
+                fields: Fields = {"offset": record.offset, "sequence": record.sequence}
+                fields["kind"] = "del" if record.value is None else "put"
+                fields["key"] = self._shown(record.key)
+                return fields | self._value(record.value)
+            case Piece():
+                fields = {} if record.block < 0 else {"block": record.block}
+                fields |= {"offset": record.offset, "size": len(record.data)}
+                return fields | {"bytes": record.data.hex(), "meaning": record.meaning}
+            case Edit():
+                return {"offset": record.offset, "end": record.end} | self._edit(record.edit)
+            case Handle():
+                key = record.key
+                return (
+                    {"block": record.block, "offset": record.offset, "restart": record.restart}
+                    | ({"key": self._shown(key)} if isinstance(key, bytes) else self._key(key))
+                    | {"handle": _handle(record.handle)}
+                )
+            case Block():
+                return {
+                    "kind": record.kind,
+                    "name": escape(record.name),
+                    "offset": record.handle.offset,
+                    "size": record.handle.size,
+                    "compression": record.codec,
+                    "plain_size": record.plain_size,
+                    "restarts": record.restarts,
+                }
+            case Filter():
+                return _filter(record)
+            case Footer():
+                return {
+                    "offset": record.offset,
+                    "metaindex": _handle(record.metaindex_handle),
+                    "index": _handle(record.index_handle),
+                }
+            case Heading():
+                return {"kind": record.kind, "size": record.size}
+            case Fault():
+                return record._asdict() | {"reason": printable(record.reason)}
+            case Batch() | Current():
+                return record._asdict()
+            case _:
+                assert_never(record)
+
+    def _key(self, key: InternalKey) -> Fields:
+        return {
+            "key": self._shown(key.user_key),
+            "sequence": key.sequence,
+            "kind": None if key.kind is None else kind_word(key.kind),
+        }
+
+    def _value(self, value: bytes | None) -> Fields:
+        return {} if value is None or self._keys_only else {"value": self._shown(value)}
+
+    def _edit(self, edit: VersionEdit) -> Fields:
+        fields: Fields = {}
+        if edit.comparator is not None:
+            fields["comparator"] = escape(edit.comparator.encode())
+        numbers = {
+            "log_number": edit.log_number,
+            "prev_log_number": edit.prev_log_number,
+            "next_file_number": edit.next_file_number,
+            "last_sequence": edit.last_sequence,
+        }
+        fields |= {name: value for name, value in numbers.items() if value is not None}
+        fields["compact_pointers"] = [
+            {"level": level} | self._key(split_key(key)) for level, key in edit.compact_pointers
+        ]
+        fields["deleted_files"] = [
+            {"level": level, "number": number} for level, number in sorted(edit.deleted_files)
+        ]
+        fields["new_files"] = [
+            {
+                "level": level,
+                "number": file.number,
+                "size": file.size,
+                "smallest": self._key(split_key(file.smallest)),
+                "largest": self._key(split_key(file.largest)),
+            }
+            for level, file in edit.new_files
+        ]
+        return fields
+
+    def _shown(self, data: bytes) -> str:
+        return shown(data, self._is_hex)
+
+
+def _handle(handle: BlockHandle) -> Fields:
+    return {"offset": handle.offset, "size": handle.size}
+
+
+def _filter(record: Filter) -> Fields:
+    fields: Fields = {
+        "block": record.block,
+        "offset": record.offset,
+        "number": record.number,
+        "first": record.first,
+        "last": record.last,
+        "policy": escape(record.policy),
+    }
+    if is_bloom(record.policy) and len(record.data) >= 2:
+        fields["bits"] = 8 * (len(record.data) - 1)
+        fields["set"] = ones(record.data)
+        fields["probes"] = record.data[-1]
+    return fields | {"bytes": record.data.hex()}

@@ -1,0 +1,160 @@
+"""Reading a table into records.
+
+Everything in a table is found from its footer: without that, or without the index, the entries
+cannot be told from any other bytes, and reading ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.table.filter_block import BLOCK_FILTER_PREFIX, TABLE_FILTER_PREFIX
+from lsmkv.table.format import FOOTER_SIZE, BlockHandle
+from lsmkv.table.format import Footer as TableFooter
+from lsmkv.tools.dump.blocks import (
+    LoadedBlock,
+    entry_handle,
+    filter_spans,
+    load_block,
+    restart_points,
+    spans_and_faults,
+    split_key,
+)
+from lsmkv.tools.dump.records import (
+    Block,
+    BlockKind,
+    Entry,
+    Fault,
+    Filter,
+    Footer,
+    Handle,
+)
+
+ROCKSDB_MAGIC = bytes.fromhex("f7cff485b741e288")
+
+TableRecord = Block | Entry | Handle | Filter | Footer | Fault
+
+
+def read_table(file: RandomAccessFile) -> Iterator[TableRecord]:
+    """The blocks of a table and what is in them, in the order of the file.
+
+    Holds the index and one block at a time.  :class:`ForeignFormatError` for RocksDB's tables.
+    """
+    offset = file.size - FOOTER_SIZE
+    try:
+        footer = read_footer(file)
+    except CorruptionError as error:
+        yield Fault("damage", max(offset, 0), f"{error.reason}; nothing can be found without it")
+        return
+    index = read_handles(file, footer.index, "index")
+    metaindex = read_handles(file, footer.metaindex, "metaindex")
+    for record in index:
+        if isinstance(record, Handle):
+            yield from _read_data(file, record.handle)
+    for record in metaindex:
+        if isinstance(record, Handle) and isinstance(record.key, bytes):
+            yield from _read_meta(file, record.handle, record.key)
+    yield from metaindex
+    yield from index
+    yield Footer(offset, footer.metaindex, footer.index)
+
+
+def read_footer(file: RandomAccessFile) -> TableFooter:
+    """The footer; ``CorruptionError``, or ``ForeignFormatError`` if it is RocksDB's."""
+    data = file.read(max(0, file.size - FOOTER_SIZE), FOOTER_SIZE)
+    if data.endswith(ROCKSDB_MAGIC):
+        raise ForeignFormatError(f"{file.path} is a RocksDB table")
+    if len(data) < FOOTER_SIZE:
+        raise CorruptionError(f"{len(data)} bytes, too few for a table's footer", file.path, 0)
+    return TableFooter.decode(data)
+
+
+Handles = list[Block | Handle | Fault]
+
+
+def read_handles(file: RandomAccessFile, handle: BlockHandle, kind: BlockKind) -> Handles:
+    """The index or the metaindex, whole."""
+    block = load_block(file, handle)
+    if isinstance(block, Fault):
+        return [block._replace(reason=f"{block.reason}; it is the {kind}")]
+    heading = _heading(block, kind, b"")
+    restarts = set(heading.restarts or ())
+    records: Handles = [heading]
+    for span in spans_and_faults(block, kind):
+        if isinstance(span, Fault):
+            records.append(span)
+            continue
+        target = entry_handle(block.plain, span)
+        if target is not None:
+            key = span.key if kind == "metaindex" else split_key(span.key)
+            restart = span.offset in restarts
+            records.append(Handle(handle.offset, span.offset, restart, key, target))
+    return records
+
+
+def _read_data(file: RandomAccessFile, handle: BlockHandle) -> Iterator[TableRecord]:
+    block = load_block(file, handle)
+    if isinstance(block, Fault):
+        yield block
+        return
+    heading = _heading(block, "data", b"")
+    yield heading
+    restarts = set(heading.restarts or ())
+    for span in spans_and_faults(block, "data"):
+        if isinstance(span, Fault):
+            yield span
+            continue
+        value = block.plain[span.value_at : span.end]
+        key = split_key(span.key)
+        yield Entry(handle.offset, span.offset, span.offset in restarts, key, value)
+
+
+def _read_meta(file: RandomAccessFile, handle: BlockHandle, name: bytes) -> Iterator[TableRecord]:
+    block = load_block(file, handle)
+    kind, policy = meta_kind(name)
+    if isinstance(block, Fault):
+        yield block
+        return
+    yield _heading(block, kind, name)
+    if kind != "meta":
+        yield from _filters(block, kind, policy)
+
+
+def _filters(block: LoadedBlock, kind: BlockKind, policy: bytes) -> Iterator[Filter | Fault]:
+    at = block.handle.offset
+    if kind == "full filter":
+        yield Filter(at, 0, 0, None, None, policy, block.plain)
+        return
+    try:
+        spans = filter_spans(block.plain)
+    except CorruptionError as error:
+        yield Fault("damage", at, f"{error.reason}, at byte {error.offset} of the block")
+        return
+    for index, (start, end) in enumerate(spans.bounds):
+        first = index << spans.base_lg
+        last = (index + 1 << spans.base_lg) - 1
+        yield Filter(at, start, index, first, last, policy, block.plain[start:end])
+
+
+def _heading(block: LoadedBlock, kind: BlockKind, name: bytes) -> Block:
+    restarts: list[int] | None = None
+    if kind in ("data", "index", "metaindex"):
+        try:
+            restarts = restart_points(block.plain)[1]
+        except CorruptionError:
+            restarts = []  # told with the entries, of which there are none then
+    return Block(kind, block.handle, name, block.codec, len(block.plain), restarts)
+
+
+def meta_kind(name: bytes) -> tuple[BlockKind, bytes]:
+    """What a name in the metaindex stands for, and the policy in it."""
+    kinds: list[tuple[bytes, BlockKind]] = [
+        (BLOCK_FILTER_PREFIX, "filter"),
+        (TABLE_FILTER_PREFIX, "full filter"),
+    ]
+    for prefix, kind in kinds:
+        if name.startswith(prefix):
+            return kind, name[len(prefix) :]
+    return "meta", b""

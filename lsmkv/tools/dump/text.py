@@ -1,0 +1,177 @@
+"""Records as lines of text.
+
+Where LevelDB's own ``leveldbutil dump`` has a line, it is that line, but for the way in which bytes
+are escaped.  What LevelDB does not show begins with ``===`` (a file), ``---`` (a block), two spaces
+(what is in it, other than entries) or ``!!!`` (a fault).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from lsmkv.db.version_edit import VersionEdit
+from lsmkv.table.format import BlockHandle
+from lsmkv.tools.dump.blocks import is_bloom, kind_word, ones, split_key
+from lsmkv.tools.dump.records import (
+    Batch,
+    Block,
+    Current,
+    Edit,
+    Entry,
+    Fault,
+    Filter,
+    Footer,
+    Handle,
+    Heading,
+    InternalKey,
+    Operation,
+    Piece,
+    Record,
+)
+from lsmkv.tools.text import escape, printable, shown
+
+_ROW = 8
+"""Bytes in a line, of an annotated piece or of a filter."""
+
+
+class TextForm:
+    """How records are printed: one line or a few each."""
+
+    def __init__(self, is_hex: bool, keys_only: bool, headings: bool) -> None:
+        """``headings`` is whether files are told apart by a line each."""
+        self._is_hex = is_hex
+        self._headings = headings
+        self._keys_only = keys_only
+        self._width = 1  # of the offsets in the file that was begun last
+
+    def lines(self, record: Record) -> Iterator[str]:
+        """The lines of a record."""
+        match record:
+            case Entry():
+                yield self._entry(record)
+            case Operation():
+                yield self._operation(record)
+            case Piece():
+                yield from self._piece(record)
+            case Batch():
+                yield f"--- offset {record.offset}; sequence {record.sequence}"
+            case Edit():
+                yield f"--- offset {record.offset}; VersionEdit {{"
+                yield from self._edit(record.edit)
+                yield "}"
+            case Handle():
+                yield f"  {self._handle_key(record.key)} => {_at(record.handle)}"
+            case Block():
+                yield self._block(record)
+            case Filter():
+                yield from self._filter(record)
+            case Footer():
+                yield (
+                    f"--- offset {record.offset}; footer;"
+                    f" metaindex at {_at(record.metaindex_handle)};"
+                    f" index at {_at(record.index_handle)}"
+                )
+            case Current():
+                yield f"--- offset 0; {printable(record.manifest)}"
+            case Heading():
+                self._width = len(str(record.size))
+                if self._headings:
+                    yield f"=== {printable(record.name)}: {record.kind}, {record.size:,} bytes"
+            case Fault():
+                where = "" if record.offset is None else f"offset {record.offset}; "
+                yield f"!!! {where}{record.kind}: {printable(record.reason)}"
+            case _:
+                assert_never(record)
+
+    def _operation(self, record: Operation) -> str:
+        key = self._quoted(record.key)
+        if record.value is None:
+            return f"  del {key}"
+        return f"  put {key}" if self._keys_only else f"  put {key} {self._quoted(record.value)}"
+
+    def _entry(self, record: Entry) -> str:
+        value = "" if self._keys_only else f" => {self._quoted(record.value)}"
+        key = record.key
+        if key.sequence is None:
+            return f"badkey {self._quoted(key.user_key)}{value}"
+        return f"{self._quoted(key.user_key)} @ {key.sequence} : {kind_word(key.kind)}{value}"
+
+    def _edit(self, edit: VersionEdit) -> Iterator[str]:
+        if edit.comparator is not None:
+            yield f"  Comparator: {escape(edit.comparator.encode())}"
+        for name, number in (
+            ("LogNumber", edit.log_number),
+            ("PrevLogNumber", edit.prev_log_number),
+            ("NextFile", edit.next_file_number),
+            ("LastSeq", edit.last_sequence),
+        ):
+            if number is not None:
+                yield f"  {name}: {number}"
+        for level, key in edit.compact_pointers:
+            yield f"  CompactPointer: {level} {self._bound(key)}"
+        for level, number in sorted(edit.deleted_files):
+            yield f"  DeleteFile: {level} {number}"
+        for level, file in edit.new_files:
+            yield (
+                f"  AddFile: {level} {file.number} {file.size}"
+                f" {self._bound(file.smallest)} .. {self._bound(file.largest)}"
+            )
+
+    def _bound(self, key: bytes) -> str:
+        """An internal key in a MANIFEST, where LevelDB shows its kind as a number."""
+        parts = split_key(key)
+        return f"{self._quoted(parts.user_key)} @ {parts.sequence} : {parts.kind}"
+
+    def _block(self, record: Block) -> str:
+        name = f" '{escape(record.name)}'" if record.name else ""
+        line = f"--- offset {record.handle.offset}; {record.kind} block{name}"
+        line += f"; size {record.handle.size}, {record.codec}"
+        if record.plain_size != record.handle.size:
+            line += f" from {record.plain_size}"
+        if record.restarts is not None:
+            line += f"; restart points: {' '.join(map(str, record.restarts))}"
+        return line
+
+    def _handle_key(self, key: InternalKey | bytes) -> str:
+        if isinstance(key, bytes):
+            return self._quoted(key)
+        if key.sequence is None:
+            return f"badkey {self._quoted(key.user_key)}"
+        return f"{self._quoted(key.user_key)} @ {key.sequence} : {kind_word(key.kind)}"
+
+    def _filter(self, record: Filter) -> Iterator[str]:
+        covers = f", blocks at {record.first} to {record.last}"
+        start = f"  filter {record.number}{covers if record.first is not None else ''}"
+        if not record.data:
+            yield f"{start}: empty"
+            return
+        if not is_bloom(record.policy) or len(record.data) < 2:
+            yield f"{start}: {record.data.hex()}"
+            return
+        bits = 8 * (len(record.data) - 1)
+        yield f"{start}: {bits} bits, {ones(record.data)} set, {record.data[-1]} probes"
+        for at in range(0, len(record.data) - 1, _ROW):
+            row = record.data[at : min(at + _ROW, len(record.data) - 1)]
+            yield f"    {8 * at:>{len(str(bits))}}  {' '.join(map(_bits, row))}"
+
+    def _piece(self, record: Piece) -> Iterator[str]:
+        indent = "" if record.block < 0 else "    "
+        meaning = record.meaning
+        for at in range(0, len(record.data), _ROW):
+            row = record.data[at : at + _ROW].hex(" ")
+            line = f"{indent}{record.offset + at:>{self._width}}  {row:<{3 * _ROW - 1}}  {meaning}"
+            yield line.rstrip()
+            meaning = ""
+
+    def _quoted(self, data: bytes) -> str:
+        return f"'{shown(data, self._is_hex)}'"
+
+
+def _at(handle: BlockHandle) -> str:
+    return f"offset {handle.offset}, size {handle.size}"
+
+
+def _bits(byte: int) -> str:
+    """A byte's bits, the first of them (the lowest) first."""
+    return f"{byte:08b}"[::-1]

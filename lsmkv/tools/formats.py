@@ -1,0 +1,236 @@
+r"""What ``export`` writes and ``import`` reads: JSON lines, and a raw format.
+
+**JSON lines.**  An object a line, ``{"key": "ant", "value": "six legs"}``, all in ASCII.  A key or
+value that is valid UTF-8 is a string.  Other bytes have their name end in ``_base64`` (or in
+``_hex``, where that was asked for): ``{"key_base64": "/w==", "value": ""}``.  So every bytes object
+has a form, and none has to be guessed.  Other fields are refused; blank lines are left out.
+
+**Raw.**  For speed, and for being sure: damage and truncation are noticed.  Integers are varints
+and fixed32s as everywhere in LevelDB (little-endian)::
+
+    file    := header frame* end
+    header  := "lsmkv-raw 1\n"
+    frame   := fixed32 CRC-32C of the rest, varint32 length of the records > 0, record+
+    record  := varint32 length of the key, key, varint32 length of the value, value
+    end     := fixed32 CRC-32C of the rest, varint32 0, varint64 number of all records
+
+A record lies in one frame, and a frame is checked before its first record is taken.  Nothing
+follows the end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+from lsmkv.errors import CorruptionError
+from lsmkv.util.checksum import crc32c
+from lsmkv.util.coding import (
+    decode_fixed32,
+    decode_string,
+    decode_varint32,
+    decode_varint64,
+    encode_fixed32,
+    encode_string,
+    encode_varint,
+)
+
+Record = tuple[bytes, bytes]
+"""Key and value."""
+
+RAW_HEADER = b"lsmkv-raw 1\n"
+
+_FRAME_BYTES = 64 * 1024
+_CHUNK = 1024 * 1024
+
+# JSON lines
+
+
+def json_field(name: str, data: bytes, is_hex: bool = False) -> dict[str, str]:
+    r"""The field that stands for some bytes.
+
+    >>> json_field("key", b"ant"), json_field("key", b"\xff"), json_field("key", b"\xff", True)
+    ({'key': 'ant'}, {'key_base64': '/w=='}, {'key_hex': 'ff'})
+    """
+    if is_hex:
+        return {f"{name}_hex": data.hex()}
+    try:
+        return {name: data.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
+
+
+def json_line(key: bytes, value: bytes, is_hex: bool = False) -> bytes:
+    r"""A record as a line.
+
+    >>> json_line("caf\u00e9".encode(), b"\xff")
+    b'{"key": "caf\\u00e9", "value_base64": "/w=="}\n'
+    """
+    fields = json_field("key", key, is_hex) | json_field("value", value, is_hex)
+    return json.dumps(fields).encode("ascii") + b"\n"
+
+
+def parse_json_line(line: bytes) -> Record:
+    """The record of a line; ``ValueError`` says what is wrong with it."""
+    try:
+        fields = json.loads(line, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: byte {error.start + 1}") from None
+    except RecursionError:
+        raise ValueError("not a record: it is nested too deep") from None
+    if not isinstance(fields, dict):
+        raise ValueError("not a JSON object")
+    record = _take_field(fields, "key"), _take_field(fields, "value")
+    if fields:
+        raise ValueError(f"not a field of a record: {next(iter(fields))!r}")
+    return record
+
+
+def read_json_lines(lines: Iterable[bytes]) -> Iterator[Record]:
+    """The records of these lines; ``ValueError`` names the line by its number."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                record = parse_json_line(line)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from None
+            yield record
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a field is there twice")
+    return fields
+
+
+def _take_field(fields: dict[str, object], name: str) -> bytes:
+    forms = [form for form in (name, f"{name}_base64", f"{name}_hex") if form in fields]
+    if len(forms) != 1:
+        found = "is missing" if not forms else "is there in several forms"
+        raise ValueError(f"the {name} {found}")
+    (form,) = forms
+    text = fields.pop(form)
+    if not isinstance(text, str):
+        raise ValueError(f"{form} is not a string")
+    if form == name:
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(f"{form} is not Unicode text: half of a surrogate pair") from None
+    try:
+        if form.endswith("_hex"):
+            return binascii.unhexlify(text)
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        kind = "hexadecimal" if form.endswith("_hex") else "base64"
+        raise ValueError(f"{form} is not {kind}") from None
+
+
+# Raw
+
+
+def write_raw(records: Iterable[Record]) -> Iterator[bytes]:
+    """The raw format of these records, piece by piece."""
+    yield RAW_HEADER
+    number = 0
+    frame = bytearray()
+    for key, value in records:
+        number += 1
+        frame += encode_string(key)
+        frame += encode_string(value)
+        if len(frame) >= _FRAME_BYTES:
+            yield _checked(encode_varint(len(frame)) + frame)
+            frame.clear()
+    if frame:
+        yield _checked(encode_varint(len(frame)) + frame)
+    yield _checked(encode_varint(0) + encode_varint(number))
+
+
+def read_raw(file: BinaryIO) -> Iterator[Record]:
+    """The records of a file in the raw format, whose header was read already.
+
+    ``ValueError`` says what is wrong, and at which byte; a frame that is damaged gives no record.
+    """
+    offset = len(RAW_HEADER)
+    number = 0
+    while True:
+        try:
+            crc, size, head = _read_frame_head(file)
+            if size == 0:
+                _check_end(file, crc, head, number)
+                return
+            payload = _read_exactly(file, size)
+            _check_crc(crc, head + payload)
+            records = _split(payload)
+        except CorruptionError as error:
+            raise ValueError(
+                f"{error.reason}, in the frame at byte {offset}, after record {number}"
+            ) from None
+        yield from records
+        number += len(records)
+        offset += 4 + len(head) + size
+
+
+def _checked(content: bytes) -> bytes:
+    return encode_fixed32(crc32c(content)) + content
+
+
+def _check_crc(crc: int, content: bytes) -> None:
+    if crc32c(content) != crc:
+        raise CorruptionError("the checksum does not fit")
+
+
+def _read_frame_head(file: BinaryIO) -> tuple[int, int, bytes]:
+    """Checksum, length of the records, and the bytes that state that length."""
+    crc = decode_fixed32(_read_exactly(file, 4), 0)
+    head = _read_varint(file, 5)
+    return crc, decode_varint32(head, 0)[0], head
+
+
+def _check_end(file: BinaryIO, crc: int, head: bytes, number: int) -> None:
+    content = _read_varint(file, 10)
+    _check_crc(crc, head + content)
+    stated, _ = decode_varint64(content, 0)
+    if stated != number:
+        raise CorruptionError(f"the file should have {stated:,} records, and has {number:,}")
+    if file.read(1):
+        raise CorruptionError("something follows the end")
+
+
+def _split(payload: bytes) -> list[Record]:
+    records: list[Record] = []
+    at = 0
+    while at < len(payload):
+        key, at = decode_string(payload, at)
+        value, at = decode_string(payload, at)
+        records.append((key, value))
+    return records
+
+
+def _read_varint(file: BinaryIO, most: int) -> bytes:
+    """The bytes of a varint, ``most`` of them at the most."""
+    found = b""
+    while len(found) < most:
+        found += _read_exactly(file, 1)
+        if found[-1] < 128:
+            break
+    return found
+
+
+def _read_exactly(file: BinaryIO, size: int) -> bytes:
+    """So many bytes, in pieces: a length that is a lie costs no memory."""
+    pieces: list[bytes] = []
+    left = size
+    while left > 0:
+        piece = file.read(min(left, _CHUNK))
+        if not piece:
+            raise CorruptionError("the file ends before its end marker")
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,226 @@
+"""The commands that treat a store as a whole: checkpoint, compact, destroy, approximate-sizes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+import lsmkv
+from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.merge import KeyOrder
+from lsmkv.db.recovery import is_rocksdb
+from lsmkv.tools.arguments import Directory, Hex, open_to_read, open_to_write
+from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, steps, write_line
+from lsmkv.tools.formats import json_field
+from lsmkv.tools.text import count, from_argument, printable, shown, size
+
+AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
+
+
+@guarded
+def checkpoint(
+    directory: Directory,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The directory to be made.")],
+    as_json: AsJson = False,
+) -> None:
+    """Make a second store, NEW, that holds what DIR holds now.
+
+    Tables are shared by hard links, so it takes next to no time and space; on another file system
+    they are copied. NEW must not exist, and is there whole or not at all. DIR is opened for
+    writing, which takes its lock and brings its log into tables.
+
+    JSON: "path", "checkpoint", "tables", "tables_linked", "bytes" (of the tables).
+    """
+    if os.path.lexists(new):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+    with open_to_write(directory) as db, steps("Checkpoint", "tables") as report:
+        before = _tables_on_disk(directory)
+        db.checkpoint(new, progress=report)
+        # Of both moments: meanwhile, a compaction may have made tables and removed others.
+        inodes = {*before.values(), *_tables_on_disk(directory).values()}
+    made = _tables_on_disk(new)
+    linked = sum(inode in inodes for inode in made.values())
+    total = sum(os.stat(os.path.join(new, name)).st_size for name in made)
+    if as_json:
+        figures = {"tables": len(made), "tables_linked": linked, "bytes": total}
+        write_line(json.dumps({"path": directory, "checkpoint": new} | figures))
+        return
+    how = "linked" if linked == len(made) else f"{linked:,} linked, {len(made) - linked:,} copied"
+    write_line(f"{printable(new)}: {count(len(made), 'table')}, {size(total)}, {how}")
+
+
+@guarded
+def compact(
+    directory: Directory,
+    start: Annotated[
+        str | None, typer.Option(metavar="KEY", help="From this key on, itself included.")
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Up to this key, itself included.")
+    ] = None,
+    is_hex: Hex = False,
+    as_json: AsJson = False,
+) -> None:
+    """Merge each level into the next: deleted and overwritten data goes, and reads get cheaper.
+
+    All of the store, or a range of its keys. Ctrl-C ends it at its next step; what is done stays
+    done. The deepest level is not rewritten by itself, as in LevelDB.
+
+    JSON: "path", "before" and "after" (each {"tables", "bytes"}), "seconds".
+    """
+    begin = None if start is None else from_argument(start, is_hex)
+    end = None if stop is None else from_argument(stop, is_hex)
+    with open_to_write(directory) as db:
+        before = _extent(db)
+        started = time.perf_counter()
+        try:
+            with steps("Compacting", "bytes") as report:
+                db.compact_range(begin, end, progress=report)
+        except KeyboardInterrupt:
+            say("cancelled: what is compacted stays so, the rest is as it was")
+            raise typer.Exit(INTERRUPTED) from None
+        seconds = time.perf_counter() - started
+        after = _extent(db)
+    if as_json:
+        figures = {"before": before, "after": after, "seconds": round(seconds, 3)}
+        write_line(json.dumps({"path": directory} | figures))
+        return
+    for moment, extent in (("before", before), ("after", after)):
+        write_line(f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}")
+
+
+@guarded
+def destroy(
+    directory: Directory,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a store for good: its own files, and the directory if that is empty then.
+
+    Files that are not the store's are left. Asks first; where there is no terminal, --yes is
+    needed. Exit status 1 if the answer is no.
+
+    JSON: "path", "removed" and "left" (names), "bytes" (removed), "directory_removed".
+    """
+    before = _files(directory)
+    _require_database(directory, before)
+    if not yes and not _confirmed(directory, before):
+        say("nothing was removed")
+        raise typer.Exit(MISS)
+    lsmkv.destroy_db(directory)
+    gone = not os.path.lexists(directory)
+    left = {} if gone else _files(directory)
+    removed = sorted(before.keys() - left.keys())
+    freed = sum(before[name] for name in removed)
+    if as_json:
+        names = {"removed": removed, "left": sorted(left)}
+        figures = names | {"bytes": freed, "directory_removed": gone}
+        write_line(json.dumps({"path": directory} | figures))
+        return
+    write_line(f"removed {count(len(removed), 'file')}, {size(freed)}")
+    for name in sorted(left):
+        write_line(f"left {printable(name)}")
+
+
+@guarded
+def approximate_sizes(
+    directory: Directory,
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[START STOP]...", help="Ranges of keys; STOP is not included."),
+    ] = None,
+    is_hex: Hex = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print about how many bytes of tables ranges of keys take: BYTES, a tab, START, a tab, STOP.
+
+    Without a range, the bytes of all tables, with the first and the last key in them. Indexes are
+    read, data is not; what is in the log alone is not counted.
+
+    JSON: "path", "bytes" (of all tables), "ranges": [{"bytes", "start", "stop"}], with names as
+    'export' has them.
+    """
+    given = [from_argument(key, is_hex) for key in keys or []]
+    if len(given) % 2:
+        raise ValueError(f"ranges are pairs of keys, START and STOP, and {len(given)} are given")
+    ranges = list(zip(given[::2], given[1::2], strict=True))
+    with open_to_read(directory) as db:
+        sizes = db.approximate_sizes(*ranges)
+        tables = db.tables()
+        of = KeyOrder(db.options.comparator).of
+    total = sum(table.size for table in tables)
+    if not ranges and tables:
+        first = min((table.smallest for table in tables), key=of)
+        ranges, sizes = [(first, max((table.largest for table in tables), key=of))], [total]
+    if as_json:
+        entries = [
+            {"bytes": number, **json_field("start", start, is_hex)}
+            | json_field("stop", stop, is_hex)
+            for number, (start, stop) in zip(sizes, ranges, strict=True)
+        ]
+        write_line(json.dumps({"path": directory, "bytes": total, "ranges": entries}))
+        return
+    for number, (start, stop) in zip(sizes, ranges, strict=True):
+        write_line(f"{number}\t{shown(start, is_hex)}\t{shown(stop, is_hex)}")
+
+
+def _extent(db: lsmkv.DB) -> dict[str, int]:
+    levels = db.stats().levels
+    return {
+        "tables": sum(level.files for level in levels),
+        "bytes": sum(level.bytes for level in levels),
+    }
+
+
+def _tables_on_disk(directory: str) -> dict[str, tuple[int, int]]:
+    """Device and inode of each table."""
+    found: dict[str, tuple[int, int]] = {}
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            parsed = parse_filename(entry.name)
+            if parsed is not None and parsed[1] is FileType.TABLE:
+                status = os.lstat(entry.path)
+                found[entry.name] = status.st_dev, status.st_ino
+    return found
+
+
+def _files(directory: str) -> dict[str, int]:
+    """The bytes of every file, by its path in the directory; directories are not counted."""
+    found: dict[str, int] = {}
+    os.listdir(directory)  # which raises where os.walk would say nothing
+    for place, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(place, name)
+            found[os.path.relpath(path, directory)] = os.lstat(path).st_size
+    return found
+
+
+def _require_database(directory: str, files: dict[str, int]) -> None:
+    """Refuse what is not a store, or not one of LevelDB's.  A damaged one may go."""
+    for name in files:
+        parsed = parse_filename(name)
+        # Logs prove nothing, nor does a CURRENT: anyone may have files of these names.
+        if parsed is not None and (parsed[1] is FileType.MANIFEST or name.endswith(".ldb")):
+            break
+    else:
+        raise lsmkv.Error(f"{directory}: no database here")
+    if is_rocksdb(list(files)):
+        try:
+            open_to_read(directory).close()
+        except lsmkv.Error:
+            raise lsmkv.ForeignFormatError(f"{directory} is a RocksDB database") from None
+
+
+def _confirmed(directory: str, files: dict[str, int]) -> bool:
+    if not sys.stdin.isatty():
+        raise ValueError("this removes the database: give --yes")
+    what = f"{count(len(files), 'file')}, {size(sum(files.values()))}"
+    question = f"Destroy the database in {printable(directory)} ({what})? [y/N] "
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,238 @@
+"""The commands for stores that may be damaged: verify and repair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+import lsmkv
+from lsmkv.db.repair_plan import LEAVE_OUT
+from lsmkv.db.survey import (
+    DAMAGED,
+    REMARKABLE,
+    SOUND,
+    FileSurvey,
+    LogSurvey,
+    ManifestSurvey,
+    Survey,
+    TableSurvey,
+    survey_db,
+    user_range,
+)
+from lsmkv.table.salvage import Hole, Problem
+from lsmkv.tools.arguments import Directory, in_its_order
+from lsmkv.tools.console import guarded, steps, write_line
+from lsmkv.tools.text import count, escape, printable, size
+
+REMARKS = 1
+DAMAGE = 3
+"""Exit statuses of ``verify`` beside 0, and 2 for what could not be checked."""
+
+_WORDS = {SOUND: "ok", REMARKABLE: "remark", DAMAGED: "DAMAGED"}
+_STATUS = {SOUND: 0, REMARKABLE: REMARKS, DAMAGED: DAMAGE}
+
+
+@guarded
+def verify(
+    directory: Directory,
+    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Only files that are not in order.")
+    ] = False,
+) -> None:
+    """Read every byte that DIR's data depends on, and say what is wrong where.
+
+    Every block of every table, every record of every log and MANIFEST: checksums, order, and what
+    the MANIFEST states. Nothing is written and no lock is taken; DIR should not be open elsewhere.
+
+    Exit status: 0 all is sound; 1 nothing is lost, but there are remarks (a write cut short by a
+    crash, files left over); 3 data is damaged or missing; 2 it could not be checked.
+
+    JSON: "path", "verdict", "files": each "name", "bytes", "verdict", "level", "blocks",
+    "entries", "problems" ("offset", "bytes", "reason", "after", "to": the keys lost), "remarks".
+    """
+    with steps("Verifying", "bytes") as report:
+        found = in_its_order(survey_db, directory, progress=report)
+    if as_json:
+        write_line(json.dumps(_as_data(found), indent=2))
+    else:
+        for line in _as_text(found, quiet):
+            write_line(line)
+    raise typer.Exit(_STATUS[found.severity])
+
+
+@guarded
+def repair(
+    directory: Directory,
+    into: Annotated[
+        str | None,
+        typer.Option("--into", metavar="NEW", help="Make the sound store here; DIR stays."),
+    ] = None,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Repair DIR itself; old files go to its lost/.")
+    ] = False,
+    plan_only: Annotated[
+        bool, typer.Option("--plan", help="Only say what would be kept and what is lost.")
+    ] = False,
+    keep_stale: Annotated[
+        bool,
+        typer.Option(
+            "--keep-stale",
+            help="Keep entries that an unreadable block may have overwritten or deleted.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
+) -> None:
+    """Make a sound store of what can be read of DIR; the plan is printed first.
+
+    Where the MANIFEST can be read, tables stay on their levels, and no obsolete one brings deleted
+    keys back. What a lost block may have overwritten or deleted is set aside in lost/, for it may
+    be out of date.
+
+    JSON: "path", "needed", "manifest", "by_levels", "tables" ("file", "level", "action", "reason",
+    "entries", "stale", "lost"), "logs", "problems", "lost_bytes", "stale", "repaired" (where).
+    """
+    if plan_only:
+        with steps("Looking", "") as report:
+            plan = in_its_order(
+                lsmkv.plan_repair, directory, keep_stale=keep_stale, progress=report
+            )
+        _write_plan(plan, None, as_json)
+        return
+    if (into is None) == (not in_place):
+        raise ValueError("give --into NEW, or --in-place, or --plan")
+
+    def show(plan: lsmkv.RepairPlan) -> bool:
+        if not as_json:
+            _write_plan(plan, None, False)
+        return True
+
+    with steps("Repairing", "") as report:
+        plan = in_its_order(
+            lsmkv.repair_db,
+            directory,
+            into=into,
+            keep_stale=keep_stale,
+            confirm=show,
+            progress=report,
+        )
+    target = directory if into is None else into
+    if as_json:
+        _write_plan(plan, target, True)
+    elif plan.needed or into is not None:
+        write_line(f"repaired: {printable(target)}")
+
+
+def _write_plan(plan: lsmkv.RepairPlan, repaired: str | None, as_json: bool) -> None:
+    if as_json:
+        write_line(json.dumps(plan.to_dict() | {"repaired": repaired}, indent=2))
+        return
+    for line in _plan_text(plan):
+        write_line(printable(line))
+
+
+# Words
+
+
+def _as_text(found: Survey, quiet: bool) -> Iterator[str]:
+    width = max(len(file.name) for file in found.files)
+    for file in found.files:
+        if quiet and file.severity == SOUND:
+            continue
+        yield f"{file.name:<{width}}  {_WORDS[file.severity]:<7}  {_in_words(file)}".rstrip()
+        for problem in file.problems:
+            yield f"    {_problem_text(problem)}"
+        for remark in file.remarks:
+            yield f"    {printable(remark)}"
+    damaged = sum(file.severity == DAMAGED for file in found.files)
+    if damaged:
+        yield f"{count(damaged, 'file')} damaged; see 'lsmkv repair --plan'"
+    elif not quiet:
+        yield "no damage" if found.severity == REMARKABLE else "all is sound"
+
+
+def _in_words(file: FileSurvey) -> str:
+    if file.size < 0:
+        return ""
+    if isinstance(file, TableSurvey):
+        level = f"level {file.level}, " if file.level >= 0 else ""
+        blocks = count(file.blocks, "block")
+        if file.holes:
+            blocks = f"{file.blocks:,} of {count(file.blocks + len(file.holes), 'block')}"
+        return f"{level}{blocks}, {_entries(file.entries)}, {size(file.size)}"
+    if isinstance(file, LogSurvey):
+        return f"{count(file.operations, 'write')} in {_batches(file.batches)}, {size(file.size)}"
+    if isinstance(file, ManifestSurvey):
+        return f"{count(file.records, 'record')}, {size(file.size)}"
+    return ""
+
+
+def _entries(number: int) -> str:
+    return f"{number:,} {'entry' if number == 1 else 'entries'}"
+
+
+def _batches(number: int) -> str:
+    return f"{number:,} {'batch' if number == 1 else 'batches'}"
+
+
+def _problem_text(problem: Problem) -> str:
+    text = f"at {problem.offset}: {printable(problem.reason)}"
+    if isinstance(problem, Hole):
+        lower, upper = user_range(problem)
+        first = "the first key" if lower is None else f"'{escape(lower)}'"
+        last = "the last key" if upper is None else f"'{escape(upper)}'"
+        text += f"; {size(problem.size)}, keys from {first} to {last}"
+    return text
+
+
+def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
+    yield from str(plan).split("\n")
+    used = [table for table in plan.tables if table.action != LEAVE_OUT]
+    kept = sum(table.survey.entries - table.stale for table in used)
+    yield f"kept: {_entries(kept)} of {count(len(used), 'table')}"
+    yield f"lost: {size(plan.lost_bytes)} of data blocks; set aside: {_entries(plan.stale)}"
+
+
+def _as_data(found: Survey) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "verdict": _WORDS[found.severity].lower(),
+        "files": [_file_data(file) for file in found.files],
+    }
+
+
+def _file_data(file: FileSurvey) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": file.name,
+        "bytes": max(file.size, 0),
+        "verdict": _WORDS[file.severity].lower(),
+    }
+    if isinstance(file, TableSurvey):
+        data |= {
+            "level": file.level if file.level >= 0 else None,
+            "blocks": file.blocks,
+            "entries": file.entries,
+        }
+    elif isinstance(file, LogSurvey):
+        data |= {"batches": file.batches, "entries": file.operations}
+    elif isinstance(file, ManifestSurvey):
+        data["records"] = file.records
+    data["problems"] = [_problem_data(problem) for problem in file.problems]
+    data["remarks"] = file.remarks
+    return data
+
+
+def _problem_data(problem: Problem) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "offset": problem.offset,
+        "bytes": problem.size,
+        "reason": problem.reason,
+    }
+    if isinstance(problem, Hole):
+        lower, upper = user_range(problem)
+        data["after"] = None if lower is None else escape(lower)
+        data["to"] = None if upper is None else escape(upper)
+    return data

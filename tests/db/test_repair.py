@@ -1,0 +1,611 @@
+"""Repair: stores damaged in many ways, and what comes out of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv import DB, plan_repair, repair_db
+from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.log import LogWriter
+from lsmkv.env.local import LocalEnv
+from lsmkv.table.format import FOOTER_SIZE, Footer
+
+State = dict[bytes, bytes]
+
+OPTIONS: dict[str, Any] = {
+    "write_buffer_size": 24_000,
+    "max_file_size": 12_000,
+    "block_size": 1024,
+    "compression": None,
+    "seek_compaction": False,
+}
+
+
+def key_of(number: int) -> bytes:
+    return b"key%05d" % (number * 7919 % 100_000)
+
+
+class History:
+    """A store with several levels, overwrites, deletions, and writes in its log; and its model."""
+
+    def __init__(self, path: Path, seed: int = 1, count: int = 6000, **options: Any) -> None:
+        self.path = path
+        self.options = OPTIONS | options
+        self.now: State = {}
+        self.ever: dict[bytes, set[bytes]] = {}
+        """Every value that a key ever had."""
+        rng = random.Random(seed)
+        with DB(path, create_if_missing=True, **self.options) as db:
+            for number in range(count):
+                self.write(db, rng, number, count // 3)
+                if number == count // 2:
+                    db.compact_range()
+                    db.compact_range()
+            db.flush()
+            for number in range(300):
+                self.write(db, rng, number, count // 3)
+
+    def write(self, db: DB, rng: random.Random, number: int, keys: int) -> None:
+        key = key_of(rng.randrange(keys))
+        if rng.random() < 0.25:
+            db.delete(key)
+            self.now.pop(key, None)
+            return
+        value = b"%d:" % number + rng.randbytes(rng.randrange(60))
+        db.put(key, value)
+        self.now[key] = value
+        self.ever.setdefault(key, set()).add(value)
+
+    def content(self, path: Path) -> State:
+        with DB(path, **self.options) as db:
+            db.check()
+            return dict(db)
+
+    def compare(self, path: Path) -> set[bytes]:
+        """The keys that are lost in a repaired store, of which nothing else is wrong."""
+        found = self.content(path)
+        wrong = {key: value for key, value in found.items() if self.now.get(key) != value}
+        assert not wrong, f"{len(wrong)} stale or revived keys, {list(wrong)[:3]}"
+        return set(self.now) - set(found)
+
+    def tables(self) -> list[Path]:
+        return sorted(self.path.glob("*.ldb"))
+
+    def manifest(self) -> Path:
+        return self.path / (self.path / "CURRENT").read_text().strip()
+
+    def log(self) -> Path:
+        return max(self.path.glob("*.log"))
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> History:
+    history = History(tmp_path_factory.mktemp("pristine") / "db")
+    with DB(history.path, read_only=True, **history.options) as db:
+        levels = [level.level for level in db.stats().levels if level.files > 0]
+    assert len(levels) >= 2
+    assert history.log().stat().st_size > 0
+    return history
+
+
+@pytest.fixture
+def history(pristine: History, tmp_path: Path) -> History:
+    copy = History.__new__(History)
+    copy.__dict__.update(pristine.__dict__)
+    copy.path = tmp_path / "db"
+    shutil.copytree(pristine.path, copy.path)
+    return copy
+
+
+def flip(path: Path, offset: int, mask: int = 0xFF) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= mask
+    path.write_bytes(data)
+
+
+def snapshot(path: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in path.rglob("*")
+        if file.is_file() and file.name != "LOCK"
+    }
+
+
+def levels_of(path: Path, **options: Any) -> list[list[tuple[bytes, bytes]]]:
+    """The ranges of the tables of each level, levels that are empty left out."""
+    with DB(path, read_only=True, **options) as db:
+        version = db._store.view.version  # type: ignore[union-attr]
+        return [[(file.smallest, file.largest) for file in level] for level in version.levels]
+
+
+# Ten ways of damage, and more.  Each says how much may be lost, in keys.
+
+
+def flip_data(history: History) -> int:
+    for table in history.tables()[::3]:
+        flip(table, 200)
+    return 25 * len(history.tables()[::3])
+
+
+def flip_filter(history: History) -> int:
+    for table in history.tables():
+        flip(table, metaindex_of(table) - 20)
+    return 0
+
+
+def flip_index(history: History) -> int:
+    for table in history.tables():
+        data = table.read_bytes()
+        flip(table, Footer.decode(data[-FOOTER_SIZE:]).index.offset + 3)
+    return 0
+
+
+def flip_footer(history: History) -> int:
+    for table in history.tables():
+        flip(table, table.stat().st_size - 1)
+    return 0
+
+
+def flip_index_and_data(history: History) -> int:
+    table = history.tables()[1]
+    flip(table, table.stat().st_size - 1)
+    flip(table, 1500)
+    return 60
+
+
+def cut_table(history: History) -> int:
+    table = history.tables()[0]
+    os.truncate(table, table.stat().st_size // 2)
+    return 400
+
+
+def zero_page(history: History) -> int:
+    table = history.tables()[2]
+    data = bytearray(table.read_bytes())
+    data[2048:4096] = bytes(2048)
+    table.write_bytes(data)
+    return 120
+
+
+def lose_table(history: History) -> int:
+    history.tables()[-1].unlink()
+    return 2500
+
+
+def empty_table(history: History) -> int:
+    os.truncate(history.tables()[-1], 0)
+    return 2500
+
+
+def lose_current(history: History) -> int:
+    (history.path / "CURRENT").unlink()
+    return 0
+
+
+def spoil_current(history: History) -> int:
+    (history.path / "CURRENT").write_bytes(b"MANIFEST-999999\n")
+    return 0
+
+
+def lose_manifest(history: History) -> int:
+    history.manifest().unlink()
+    return 0
+
+
+def flip_manifest(history: History) -> int:
+    manifest = history.manifest()
+    flip(manifest, manifest.stat().st_size // 2)
+    return 0
+
+
+def cut_manifest(history: History) -> int:
+    manifest = history.manifest()
+    os.truncate(manifest, manifest.stat().st_size // 2)
+    return 0
+
+
+def flip_log(history: History) -> int:
+    flip(history.log(), 5000)
+    return 40
+
+
+def cut_log(history: History) -> int:
+    os.truncate(history.log(), history.log().stat().st_size - 3)
+    return 1
+
+
+def lose_log(history: History) -> int:
+    history.log().unlink()
+    return 300
+
+
+WAYS: list[Callable[[History], int]] = [
+    flip_data,
+    flip_filter,
+    flip_index,
+    flip_footer,
+    flip_index_and_data,
+    cut_table,
+    zero_page,
+    lose_table,
+    empty_table,
+    lose_current,
+    spoil_current,
+    lose_manifest,
+    flip_manifest,
+    cut_manifest,
+]
+# A lost write cannot be told from one that never was: keys show what they held before.
+LOG_WAYS: list[Callable[[History], int]] = [flip_log, cut_log, lose_log]
+
+
+def metaindex_of(table: Path) -> int:
+    return Footer.decode(table.read_bytes()[-FOOTER_SIZE:]).metaindex.offset
+
+
+@pytest.mark.parametrize("in_place", [False, True], ids=["into", "in place"])
+@pytest.mark.parametrize("damage", WAYS, ids=lambda way: way.__name__)
+def test_damage(
+    history: History, damage: Callable[[History], int], in_place: bool, tmp_path: Path
+) -> None:
+    allowed = damage(history)
+    before = snapshot(history.path)
+    target = history.path if in_place else tmp_path / "new"
+    planned = plan_repair(history.path, **history.options)
+    assert snapshot(history.path) == before  # a plan only reads
+    assert planned.needed
+    json.dumps(planned.to_dict())
+    plan = repair_db(history.path, into=None if in_place else target, **history.options)
+    assert str(plan) == str(planned)
+    lost = history.compare(target)
+    assert len(lost) <= allowed
+    if in_place:
+        kept = snapshot(history.path / "lost")
+        now = snapshot(history.path)
+        for name, content in before.items():
+            if parse_filename(name) and not name.startswith("LOG"):
+                assert content in (kept.get(name), now.get(name)), f"{name} is gone"
+    else:
+        assert snapshot(history.path) == before  # the source is as it was
+    assert not plan_repair(target, **history.options).needed  # nothing more to do
+    with DB(target, **history.options) as db:  # and the store is good for use
+        for number in range(2000):
+            db.put(key_of(number), b"new")
+        db.compact_range()
+        db.check()
+        assert set(dict(db)) >= {key_of(number) for number in range(2000)}
+
+
+@pytest.mark.parametrize("in_place", [False, True], ids=["into", "in place"])
+@pytest.mark.parametrize("damage", LOG_WAYS, ids=lambda way: way.__name__)
+def test_damage_of_a_log(
+    history: History, damage: Callable[[History], int], in_place: bool, tmp_path: Path
+) -> None:
+    allowed = damage(history)
+    target = history.path if in_place else tmp_path / "new"
+    repair_db(history.path, into=None if in_place else target, **history.options)
+    found = history.content(target)
+    differing = {
+        key for key in set(found) | set(history.now) if found.get(key) != history.now.get(key)
+    }
+    assert len(differing) <= allowed
+    for key, value in found.items():
+        assert value in history.ever[key]
+
+
+def test_a_healthy_store_comes_out_as_it_was(history: History, tmp_path: Path) -> None:
+    plan = repair_db(history.path, into=tmp_path / "new", **history.options)
+    assert not plan.needed
+    for file in history.tables():
+        copy = tmp_path / "new" / file.name
+        assert copy.stat().st_ino == file.stat().st_ino  # shared, not copied
+    assert history.compare(tmp_path / "new") == set()
+    repaired = levels_of(tmp_path / "new", **history.options)
+    with DB(history.path, **history.options) as db:
+        db.check()  # its log becomes a table, as it does in the repaired one
+    assert levels_of(history.path, **history.options)[1:] == repaired[1:]
+
+
+def test_in_place_nothing_happens_to_a_healthy_store(history: History) -> None:
+    before = snapshot(history.path)
+    assert not repair_db(history.path, **history.options).needed
+    assert snapshot(history.path) == before
+
+
+@pytest.mark.parametrize("manifest", ["whole", "gone"])
+def test_dead_tables_bring_nothing_back(tmp_path: Path, manifest: str) -> None:
+    """The table of a deleted key is still there, held by a reader when the process died."""
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"dead", b"x")
+        db.put(b"alive", b"x")
+        db.flush()
+        (old,) = path.glob("*.ldb")
+        saved = old.read_bytes()
+        db.delete(b"dead")
+        db.compact_range()
+        db.put(b"new", b"x")
+        db.flush()
+        assert not old.exists()
+    old.write_bytes(saved)
+    if manifest == "gone":
+        (path / "CURRENT").unlink()
+        (name,) = path.glob("MANIFEST-*")
+        data = name.read_bytes()
+        # Damage in the middle: what the rest says of dead tables still counts.
+        name.write_bytes(data[:10] + b"\xff" + data[11:])
+    else:
+        (path / "CURRENT").unlink()
+    plan = repair_db(path, into=tmp_path / "new")
+    assert plan.by_levels == (manifest == "whole")
+    with DB(tmp_path / "new") as db:
+        assert dict(db) == {b"alive": b"x", b"new": b"x"}
+
+
+def test_a_lost_block_takes_older_versions_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
+    with DB(path, create_if_missing=True, **options) as db:
+        for number in range(2000):
+            db.put(b"key%05d" % number, b"old")
+        db.compact_range()
+        db.compact_range()
+        for number in range(500, 700, 2):
+            db.put(b"key%05d" % number, b"new")
+        db.delete(b"key00600")
+        db.flush()
+    upper = max(path.glob("*.ldb"))
+    flip(upper, 700)  # its second block
+    plan = plan_repair(path, **options)
+    (hole,) = next(table for table in plan.tables if table.survey.holes).survey.holes
+    assert hole.has_filter
+    assert plan.stale > 0
+    repair_db(path, into=tmp_path / "new", **options)
+    with DB(tmp_path / "new", **options) as db:
+        content = dict(db)
+        db.check()
+    overwritten = {b"key%05d" % number for number in range(500, 700, 2)}
+    for key, value in content.items():
+        assert value == (b"new" if key in overwritten else b"old")
+    assert b"key00600" not in content
+    lost = {b"key%05d" % number for number in range(2000)} - set(content) - {b"key00600"}
+    assert lost & overwritten  # the block held some
+    # The filter spares nearly all that the block spans but did not hold.
+    assert len(lost - overwritten) <= 5
+    assert len(list((tmp_path / "new" / "lost").glob("*.ldb"))) >= 1
+
+    repair_db(path, into=tmp_path / "kept", keep_stale=True, **options)
+    with DB(tmp_path / "kept", **options) as db:
+        assert set(content) < set(dict(db))
+    assert not (tmp_path / "kept" / "lost").exists()
+
+
+def test_newer_tables_are_not_touched_by_a_hole(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
+    with DB(path, create_if_missing=True, **options) as db:
+        for number in range(500):
+            db.put(b"key%05d" % number, b"old")
+        db.compact_range()
+        db.compact_range()
+        for number in range(500):
+            db.put(b"key%05d" % number, b"new")
+        db.flush()
+    flip(min(path.glob("*.ldb")), 700)  # of the older table
+    plan = repair_db(path, into=tmp_path / "new", **options)
+    assert plan.stale == 0
+    with DB(tmp_path / "new", **options) as db:
+        assert dict(db) == {b"key%05d" % number: b"new" for number in range(500)}
+
+
+def test_level_0_keeps_its_order(tmp_path: Path) -> None:
+    """A rewritten table gets a new number, and must not become the newest by that."""
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True, compression=None) as db:
+        for turn in range(3):
+            for number in range(50):
+                db.put(b"key%03d" % number, b"%d" % turn)
+            db.put(b"only%d" % turn, b"x")
+            db.flush()
+    tables = sorted(path.glob("*.ldb"))
+    flip(tables[-2], metaindex_of(tables[-2]) - 5)  # a filter: all data is still there
+    assert repair_db(path).needed
+    with DB(path) as db:
+        db.check()
+        assert db.get(b"key001") == b"2"
+        assert len(dict(db)) == 53
+
+
+def test_batches_behind_a_hole_in_the_log_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        for number in range(100):
+            db.put(b"key%03d" % number, b"v" * 50)
+    (log,) = path.glob("*.log")
+    flip(log, 1000)
+    plan = plan_repair(path)
+    assert "writes 13 to 13 are missing" in str(plan)
+    repair_db(path, into=tmp_path / "new")
+    with DB(tmp_path / "new") as db:
+        assert len(dict(db)) == 99
+
+
+def test_other_comparators(tmp_path: Path) -> None:
+    def compare(a: bytes, b: bytes) -> int:
+        return (a.lower() > b.lower()) - (a.lower() < b.lower())
+
+    options: dict[str, Any] = {"comparator": compare, "comparator_name": "fold"}
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True, **options) as db:
+        for letter in b"bDaC":
+            db.put(bytes([letter]), b"1")
+        db.put(b"B", b"2")
+        db.flush()
+    with pytest.raises(lsmkv.ComparatorMismatchError) as mismatch:
+        plan_repair(path)
+    assert "fold" in str(mismatch.value)
+    next(path.glob("MANIFEST-*")).unlink()
+    (path / "CURRENT").unlink()
+    with pytest.raises(lsmkv.CorruptionError, match="comparator"):
+        repair_db(path, into=tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+    repair_db(path, into=tmp_path / "new", **options)
+    with DB(tmp_path / "new", **options) as db:
+        assert [value for _, value in db] == [b"1", b"2", b"1", b"1"]
+
+
+def test_refusals(history: History, tmp_path: Path) -> None:
+    with pytest.raises(lsmkv.NotFoundError):
+        repair_db(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "notes.txt").write_text("mine")
+    with pytest.raises(lsmkv.NotFoundError):
+        repair_db(tmp_path / "empty")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(lsmkv.IOError) as taken:
+        repair_db(history.path, into=tmp_path / "taken", **history.options)
+    assert isinstance(taken.value, OSError)
+    with DB(history.path, **history.options):
+        for into in (None, tmp_path / "new"):
+            with pytest.raises(lsmkv.LockedError):
+                repair_db(history.path, into=into, **history.options)
+    with pytest.raises(TypeError):
+        repair_db(history.path, bloom_filter_bits="10")  # type: ignore[arg-type]
+
+
+def test_progress_and_interruption(history: History, tmp_path: Path) -> None:
+    flip_footer(history)
+    before = snapshot(history.path)
+    seen: list[tuple[int, int, str]] = []
+    repair_db(
+        history.path,
+        into=tmp_path / "new",
+        progress=lambda *step: seen.append(step),
+        **history.options,
+    )
+    assert all(0 <= done <= total for done, total, _ in seen)
+    assert len({phase for _, _, phase in seen}) > 1
+    for stop_at in range(0, len(seen), 5):
+        left = stop_at
+
+        def interrupt(done: int, total: int, phase: str) -> None:
+            nonlocal left
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+
+        for into in (tmp_path / "other", None):
+            left = stop_at
+            with pytest.raises(KeyboardInterrupt):
+                repair_db(history.path, into=into, progress=interrupt, **history.options)
+            assert not (tmp_path / "other").exists()
+            now = snapshot(history.path)
+            assert {name: now.get(name) for name in before} == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["db", "new"]
+    repair_db(history.path, **history.options)
+    assert history.compare(history.path) == set()
+
+
+def test_again_and_again_in_place(history: History) -> None:
+    """Each repair keeps what it replaces, under another name where there is one of that already."""
+    for _ in range(3):
+        name = history.manifest().name
+        flip(history.manifest(), 20)
+        repair_db(history.path, **history.options)
+        assert history.compare(history.path) == set()
+        assert (history.path / "lost" / name).exists()
+    (history.path / "CURRENT").write_bytes(b"MANIFEST-999999\n")
+    repair_db(history.path, **history.options)
+    names = {file.name for file in (history.path / "lost").iterdir()}
+    assert {"CURRENT"} <= names
+    lsmkv.destroy_db(history.path)
+    assert not history.path.exists()
+
+
+def test_leveldb_reads_a_repaired_store(history: History, tmp_path: Path) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    flip_manifest(history)
+    flip_footer(history)
+    repair_db(history.path, into=tmp_path / "new", **history.options)
+    db = plyvel.DB(str(tmp_path / "new"), paranoid_checks=True)
+    assert dict(db.iterator(verify_checksums=True)) == history.now
+    db.compact_range()
+    assert dict(db.iterator(verify_checksums=True)) == history.now
+    db.close()
+
+
+def test_a_store_of_leveldb(tmp_path: Path) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    path = tmp_path / "db"
+    rng = random.Random(3)
+    model: State = {}
+    db = plyvel.DB(str(path), create_if_missing=True, write_buffer_size=65536)
+    for number in range(8000):
+        key = key_of(rng.randrange(2000))
+        if rng.random() < 0.3:
+            db.delete(key)
+            model.pop(key, None)
+        else:
+            model[key] = b"%d" % number + rng.randbytes(40)
+            db.put(key, model[key])
+    db.close()
+    repair_db(path, into=tmp_path / "healthy")
+    with DB(tmp_path / "healthy") as mine:
+        assert dict(mine) == model
+    for name in path.glob("MANIFEST-*"):
+        name.unlink()
+    for table in path.glob("*.ldb"):
+        os.truncate(table, table.stat().st_size - 10)
+    repair_db(path)
+    with DB(path) as mine:
+        assert dict(mine) == model
+        mine.check()
+
+
+def test_tables_of_old_names(history: History, tmp_path: Path) -> None:
+    for table in history.tables():
+        table.rename(table.with_suffix(".sst"))
+    (history.path / "CURRENT").unlink()
+    repair_db(history.path, into=tmp_path / "new", **history.options)
+    assert history.compare(tmp_path / "new") == set()
+
+
+def test_a_log_written_by_hand(tmp_path: Path) -> None:
+    """Sequences may have gaps, as LevelDB leaves them after a write of its own that failed."""
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True):
+        pass
+    (log,) = path.glob("*.log")
+    with LocalEnv().open_directory(str(path)) as directory:
+        directory.remove(log.name)
+        with directory.create(log.name) as file:
+            writer = LogWriter(file)
+            for sequence in (10, 11, 20):
+                batch = lsmkv.WriteBatch()
+                batch.put(b"%d" % sequence, b"v")
+                writer.add_record(batch.encode(sequence))
+    assert not plan_repair(path).needed
+    repair_db(path, into=tmp_path / "new")
+    with DB(tmp_path / "new") as db:
+        assert dict(db) == {b"10": b"v", b"11": b"v", b"20": b"v"}
+        assert db._store.versions.last_sequence == 20  # type: ignore[union-attr]
+
+
+def test_numbers_are_not_used_again(history: History, tmp_path: Path) -> None:
+    flip_footer(history)
+    repair_db(history.path, into=tmp_path / "new", **history.options)
+    highest = max(parse_filename(name)[0] for name in os.listdir(history.path) if parse_filename(name))  # type: ignore[index]  # noqa: E501
+    manifest = (tmp_path / "new" / "CURRENT").read_text().strip()
+    parsed = parse_filename(manifest)
+    assert parsed is not None
+    assert parsed[0] > highest
+    assert parsed[1] is FileType.MANIFEST

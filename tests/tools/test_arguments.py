@@ -1,0 +1,79 @@
+"""Opening what a command names: the store's own order is followed where lsmkv brings it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.indexeddb import IndexedDBComparator
+from lsmkv.tools.app import app
+from lsmkv.tools.arguments import KNOWN_ORDERS, open_to_read
+
+ONE = bytes.fromhex("0001010103000000000000f03f")
+MINUS_ONE = bytes.fromhex("0001010103000000000000f0bf")
+
+
+def lsm(*arguments: str | Path) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def indexeddb(tmp_path: Path) -> Path:
+    path = tmp_path / "indexeddb"
+    with lsmkv.DB(path, create_if_missing=True, comparator=IndexedDBComparator()) as db:
+        db.put(ONE, b"1")
+        db.flush()
+        db.put(MINUS_ONE, b"-1")
+    return path
+
+
+def test_the_orders_that_lsmkv_brings() -> None:
+    assert set(KNOWN_ORDERS) == {"idb_cmp1", "leveldb.ReverseBytewiseComparator"}
+    assert all(order.name == name for name, order in KNOWN_ORDERS.items())
+
+
+def test_commands_read_chromiums_order(indexeddb: Path) -> None:
+    before = sorted(os.listdir(indexeddb))
+    assert lsm("scan", "--hex", "--keys-only", indexeddb) == (
+        0,
+        f"{MINUS_ONE.hex()}\n{ONE.hex()}\n",
+        "",
+    )
+    assert lsm("get", "--hex", indexeddb, ONE.hex()) == (0, b"1".hex() + "\n", "")
+    assert lsm("get", "--hex", indexeddb, "00")[0] == 1
+    status, out, _ = lsm("stats", indexeddb)
+    assert status == 0
+    assert out.splitlines()[-1].split()[:2] == ["all", "1"]
+    assert sorted(os.listdir(indexeddb)) == before
+
+
+def test_commands_read_the_reverse_order(tmp_path: Path) -> None:
+    order = lsmkv.ReverseBytewiseComparator()
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True, comparator=order) as db:
+        db.put(b"a", b"1")
+        db.put(b"b", b"2")
+    assert lsm("scan", tmp_path / "db") == (0, "b\t2\na\t1\n", "")
+
+
+def test_an_order_that_lsmkv_does_not_bring_is_named(tmp_path: Path) -> None:
+    with lsmkv.DB(
+        tmp_path / "db",
+        create_if_missing=True,
+        comparator=lambda a, b: (a > b) - (a < b),
+        comparator_name="someone.else",
+    ):
+        pass
+    with pytest.raises(lsmkv.ComparatorMismatchError) as caught:
+        open_to_read(str(tmp_path / "db"))
+    assert caught.value.stored == "someone.else"
+    status, out, err = lsm("scan", tmp_path / "db")
+    assert (status, out) == (2, "")
+    assert "someone.else" in err
+    assert "leveldb.BytewiseComparator" in err

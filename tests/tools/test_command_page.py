@@ -1,0 +1,86 @@
+"""docs/command.md: its examples are run one after the other, and print what they say they do."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from lsmkv.tools.app import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "command.md"
+BLOCK = re.compile(r"(?ms)^```console\n(.*?)^```$")
+TIMES = re.compile(r"\d+\.\d s\b|(?<=\"seconds\": )[\d.]+")
+NAMES = {
+    command.name or (command.callback and command.callback.__name__.replace("_", "-"))
+    for command in app.registered_commands
+}
+
+
+def examples(text: str) -> list[tuple[str, str]]:
+    """Each command of the page, and what it is said to print."""
+    found: list[tuple[str, str]] = []
+    for block in BLOCK.findall(text):
+        for line in block.splitlines(keepends=True):
+            if line.startswith("$ "):
+                found.append((line[2:].rstrip("\n"), ""))
+            else:
+                found[-1] = (found[-1][0], found[-1][1] + line)
+    return found
+
+
+def run(page: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """The examples that print something else: command, expected, got."""
+    check = doctest.OutputChecker().check_output
+    wrong: list[tuple[str, str, str]] = []
+    status = 0
+    for command, expected in page:
+        if command == "echo $?":
+            out, err = f"{status}\n", ""
+        else:
+            out, err, status = run_pipe(command)
+        expected = TIMES.sub("T", expected)
+        out, err = TIMES.sub("T", out), TIMES.sub("T", err)
+        # A terminal shows the two streams in either order: stdout is buffered.
+        if not any(check(expected, one, doctest.ELLIPSIS) for one in (out + err, err + out)):
+            wrong.append((command, expected, out + err))
+    return wrong
+
+
+def run_pipe(line: str) -> tuple[str, str, int]:
+    """Commands joined by pipes: what the last one prints to either stream, and its status.
+
+    What an earlier one says on stderr is left out.
+    """
+    data, err, status = b"", "", 0
+    for command in line.split(" | "):
+        name, *arguments = shlex.split(command)
+        assert name == "lsmkv", line
+        done = CliRunner().invoke(app, arguments, input=data)
+        assert done.exception is None or isinstance(done.exception, SystemExit), line
+        data, err, status = done.stdout_bytes, done.stderr, done.exit_code
+    return data.decode(), err, status
+
+
+def test_the_page_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = examples(PAGE.read_text(encoding="utf-8"))
+    assert len(page) > 25
+    assert run(page) == []
+
+
+def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = "```console\n$ lsmkv put --create zoo ant legs\n$ lsmkv get zoo ant\nwings\n```\n"
+    assert run(examples(page)) == [("lsmkv get zoo ant", "wings\n", "legs\n")]
+
+
+def test_every_command_is_on_the_page() -> None:
+    headings = re.findall(r"(?m)^## (.*)$", PAGE.read_text(encoding="utf-8"))
+    shown = {name for heading in headings for name in heading.split(", ")}
+    assert shown <= NAMES
+    assert NAMES - shown <= {"dump", "verify", "repair"}

@@ -1,0 +1,396 @@
+"""What differs between two stores, against two dicts; and what is read to find it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.tools.app import app
+from lsmkv.tools.compare import _Files
+from lsmkv.tools.diff import Difference, Plan, differences, make_plan
+
+TINY: dict[str, Any] = {
+    "write_buffer_size": 2048,
+    "max_file_size": 2048,
+    "block_size": 256,
+    "compression": None,
+}
+KEYS = [b"%03d" % number for number in range(300)]
+
+
+def lsm(*arguments: str | Path) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def fill(db: lsmkv.DB, keys: list[bytes], text: bytes) -> None:
+    for key in keys:
+        db.put(key, text * 10)
+
+
+def scattered(path: Path, text: bytes = b"value") -> None:
+    """A store of many tables: ranges that do not overlap, a level or two below the first."""
+    with lsmkv.DB(path, create_if_missing=True, **TINY) as db:
+        fill(db, KEYS, text)
+        db.compact_range()
+
+
+def plan_of(a: lsmkv.DB, b: lsmkv.DB) -> Plan:
+    return make_plan(a, b, _Files(a.path, b.path, lambda _: None).same)
+
+
+def expected_differences(a: dict[bytes, bytes], b: dict[bytes, bytes]) -> list[Difference]:
+    return [
+        Difference(key, a.get(key), b.get(key))
+        for key in sorted(a.keys() | b.keys())
+        if a.get(key) != b.get(key)
+    ]
+
+
+def compare(a: Path, b: Path) -> tuple[list[Difference], Plan, int]:
+    """The differences, judged by two dicts; the plan; and the data blocks read."""
+    with lsmkv.DB(a, read_only=True) as ours, lsmkv.DB(b, read_only=True) as theirs:
+        counted: list[int] = []
+        plan = plan_of(ours, theirs)
+        found = list(differences(ours, theirs, plan, counted.append))
+        blocks = ours.stats().blocks_read + theirs.stats().blocks_read
+        assert found == expected_differences(dict(ours), dict(theirs))
+        assert sum(counted) >= len(found)
+    return found, plan, blocks
+
+
+# Against dicts
+
+
+def some_operations(db: lsmkv.DB, choose: random.Random) -> None:
+    """Writes here and there, and what moves them into tables and down the levels."""
+    first = choose.randrange(len(KEYS))
+    near = KEYS[first : first + choose.choice([1, 20, 300])]
+    for _ in range(choose.choice([0, 1, 3, 60])):
+        key = choose.choice(near)
+        if choose.random() < 0.3:
+            db.delete(key)
+        else:
+            db.put(key, b"%d" % choose.randrange(4) * choose.randrange(60))
+    what = choose.randrange(6)
+    if what == 0:
+        db.flush()
+    elif what == 1:
+        db.compact_range(*sorted(choose.sample(KEYS, 2)))
+    elif what == 2:
+        db.compact_range()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_stores(tmp_path: Path, seed: int) -> None:
+    choose = random.Random(seed)
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    with lsmkv.DB(a, create_if_missing=True, **TINY) as db:
+        fill(db, KEYS, b"base")
+        for _ in range(4):
+            some_operations(db, choose)
+        if choose.random() < 0.5:
+            db.compact_range()
+        db.checkpoint(b)
+    if choose.random() < 0.5:
+        shutil.copytree(b, c)  # the same bytes in other files
+        b = c
+    for path in (a, b):
+        for _ in range(choose.randrange(3)):
+            with lsmkv.DB(path, **TINY) as db:
+                for _ in range(choose.randrange(4)):
+                    some_operations(db, choose)
+    compare(a, b)
+    compare(b, a)
+
+
+def test_the_random_stores_are_of_all_kinds(tmp_path: Path) -> None:
+    """Ranges, keys by themselves, and tables left unread: the seeds above meet them together."""
+    scattered(tmp_path / "a")
+    with lsmkv.DB(tmp_path / "a") as db:
+        db.checkpoint(tmp_path / "b")
+    with lsmkv.DB(tmp_path / "b", **TINY) as db:
+        fill(db, KEYS[100:110], b"other")  # dense: as large as the table below it
+        db.flush()
+        db.put(KEYS[2], b"sparse")  # one small table over all others
+        db.put(KEYS[-2], b"sparse")
+        db.flush()
+        db.delete(KEYS[50])
+    found, plan, blocks = compare(tmp_path / "a", tmp_path / "b")
+    assert [difference.key for difference in found] == [
+        KEYS[2],
+        KEYS[50],
+        *KEYS[100:110],
+        KEYS[-2],
+    ]
+    assert [(keys.first, keys.last) for keys in plan.ranges] == [(KEYS[100], KEYS[109])]
+    assert plan.keys == [KEYS[2], KEYS[50], KEYS[-2]]
+    assert 0 < plan.extent.bytes_skipped < 2 * plan.extent.bytes_identical
+    assert blocks < 30
+    turned, plan, _ = compare(tmp_path / "b", tmp_path / "a")
+    assert turned == [Difference(key, b, a) for key, a, b in found]
+    assert plan.keys == [KEYS[2], KEYS[50], KEYS[-2]]
+
+
+# What is not read
+
+
+def test_a_checkpoint_is_compared_unread(tmp_path: Path) -> None:
+    scattered(tmp_path / "a")
+    with lsmkv.DB(tmp_path / "a", **TINY) as db:
+        db.put(b"in the log", b"of both")
+        db.checkpoint(tmp_path / "b")
+    # Not reopened for writing: that would bring the log into a table.
+    with lsmkv.DB(tmp_path / "b", read_only=True) as db:
+        assert db.written_keys() == [b"in the log"]
+        tables = len(db.tables())
+    assert tables > 5
+    found, plan, blocks = compare(tmp_path / "b", tmp_path / "b")
+    assert (found, blocks) == ([], 0)
+    found, plan, blocks = compare(tmp_path / "a", tmp_path / "b")
+    assert (found, blocks) == ([], 0)
+    assert plan.extent.tables == 2 * tables
+    assert plan.extent.tables_identical == tables
+    assert plan.extent.bytes_skipped == plan.extent.bytes == 2 * plan.extent.bytes_identical > 0
+
+
+def test_a_shared_table_alone_does_not_settle_its_range(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    with lsmkv.DB(a, create_if_missing=True) as db:
+        db.put(b"k", b"old")
+        db.put(b"m", b"same")
+        db.flush()
+        db.checkpoint(b)
+    with lsmkv.DB(b) as db:
+        db.put(b"k", b"new")
+    assert compare(a, b)[0] == [Difference(b"k", b"old", b"new")]  # in a log
+    with lsmkv.DB(b) as db:
+        db.flush()
+    assert compare(a, b)[0] == [Difference(b"k", b"old", b"new")]  # in a table above
+    with lsmkv.DB(b) as db:
+        db.delete(b"k")
+        db.flush()
+    assert compare(b, a)[0] == [Difference(b"k", None, b"old")]
+
+
+def test_an_older_version_below_a_shared_table(tmp_path: Path) -> None:
+    """A deletion that both hold may cover something in one of them, and uncover nothing."""
+    a, b = tmp_path / "a", tmp_path / "b"
+    with lsmkv.DB(a, create_if_missing=True) as db:
+        db.put(b"k", b"1")
+        db.compact_range()
+        db.put(b"k", b"2")
+        db.flush()
+        db.checkpoint(b)
+        db.compact_range()  # rewrites what is below, and what was shared
+    assert compare(a, b)[0] == []
+
+
+def test_the_same_content_in_other_tables(tmp_path: Path) -> None:
+    scattered(tmp_path / "a")
+    with lsmkv.DB(tmp_path / "b", create_if_missing=True) as db:
+        fill(db, KEYS, b"value")
+    found, plan, _ = compare(tmp_path / "a", tmp_path / "b")
+    assert found == []
+    assert plan.extent.bytes_skipped == 0
+
+
+def test_tables_that_look_alike_are_compared(tmp_path: Path) -> None:
+    """Size and range are the same, a value is not."""
+    for name, value in (("a", b"1"), ("b", b"2")):
+        with lsmkv.DB(tmp_path / name, create_if_missing=True) as db:
+            for key, content in ((b"a", b"x"), (b"b", value), (b"c", b"x")):
+                db.put(key, content)
+            db.flush()
+    tables = []
+    for name in "ab":
+        with lsmkv.DB(tmp_path / name, read_only=True) as db:
+            (table,) = db.tables()
+            tables.append((table.size, table.smallest, table.largest))
+    assert tables[0] == tables[1]
+    assert compare(tmp_path / "a", tmp_path / "b")[0] == [Difference(b"b", b"1", b"2")]
+
+
+def test_beside_a_writer_that_removes_tables(tmp_path: Path) -> None:
+    scattered(tmp_path / "a")
+    with lsmkv.DB(tmp_path / "a", **TINY) as writer:
+        writer.checkpoint(tmp_path / "b")
+        with (
+            lsmkv.DB(tmp_path / "a", read_only=True) as a,
+            lsmkv.DB(tmp_path / "b", read_only=True) as b,
+        ):
+            fill(writer, KEYS, b"new")
+            writer.compact_range()
+            plan = plan_of(a, b)  # the files of A are gone; its view holds them
+            assert plan.extent.tables_identical == 0
+            assert list(differences(a, b, plan, lambda _: None)) == []
+
+
+def test_empty_stores(tmp_path: Path) -> None:
+    for name in "ab":
+        lsmkv.DB(tmp_path / name, create_if_missing=True).close()
+    assert compare(tmp_path / "a", tmp_path / "b")[0] == []
+    with lsmkv.DB(tmp_path / "b") as db:
+        db.put(b"", b"")
+    assert compare(tmp_path / "a", tmp_path / "b")[0] == [Difference(b"", None, b"")]
+
+
+# Orders
+
+
+def by_folded_case(a: bytes, b: bytes) -> int:
+    return (a.lower() > b.lower()) - (a.lower() < b.lower())
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        (  # what is spelled otherwise is another key
+            {"comparator": lsmkv.ReverseBytewiseComparator()},
+            [b"key299", b"kEY001", b"Key013", b"Key012", b"Key011", b"Key010", b"KEY001"],
+        ),
+        (  # it is not
+            {"comparator": by_folded_case, "comparator_name": "folded"},
+            [b"key001", b"key010", b"key011", b"key012", b"key013", b"key299"],
+        ),
+    ],
+)
+def test_in_other_orders(tmp_path: Path, order: dict[str, Any], expected: list[bytes]) -> None:
+    with lsmkv.DB(tmp_path / "a", create_if_missing=True, **TINY, **order) as db:
+        fill(db, [b"Key" + key for key in KEYS], b"value")
+        db.compact_range()
+        db.checkpoint(tmp_path / "b")
+        db.put(b"kEY001", b"first")
+    with lsmkv.DB(tmp_path / "b", **TINY, **order) as db:
+        fill(db, [b"Key" + key for key in KEYS[10:14]], b"more")
+        db.flush()
+        db.put(b"key299", b"last")
+        db.put(b"KEY001", b"second")
+    with (
+        lsmkv.DB(tmp_path / "a", read_only=True, **order) as a,
+        lsmkv.DB(tmp_path / "b", read_only=True, **order) as b,
+    ):
+        plan = plan_of(a, b)
+        found = [one.key for one in differences(a, b, plan, lambda _: None)]
+    if order.get("comparator_name") == "folded":
+        found = [key.lower() for key in found]  # A's spelling is shown or B's
+    assert found == expected
+    assert plan.extent.bytes_skipped > 0
+
+
+def test_different_orders_are_refused(tmp_path: Path) -> None:
+    lsmkv.DB(tmp_path / "a", create_if_missing=True).close()
+    lsmkv.DB(
+        tmp_path / "b", create_if_missing=True, comparator=lsmkv.ReverseBytewiseComparator()
+    ).close()
+    status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b")
+    assert (status, out) == (2, "")
+    assert "leveldb.BytewiseComparator" in err
+    assert "leveldb.ReverseBytewiseComparator" in err
+
+
+def test_a_store_that_may_change_is_refused(tmp_path: Path) -> None:
+    with (
+        lsmkv.DB(tmp_path / "a", create_if_missing=True) as a,
+        pytest.raises(ValueError, match="for reading only"),
+    ):
+        plan_of(a, a)
+
+
+# The command
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Path, Path]:
+    contents: list[dict[bytes, bytes]] = [
+        {b"gone\n": b"1", b"kept": b"same", b"turned": b"\xff"},
+        {b"kept": b"same", b"new": "café".encode(), b"turned": b"2"},
+    ]
+    for name, content in zip("ab", contents, strict=True):
+        with lsmkv.DB(tmp_path / name, create_if_missing=True) as db:
+            for key, value in content.items():
+                db.put(key, value)
+    return tmp_path / "a", tmp_path / "b"
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        ([], ["- gone\\n\t1", "+ new\tcafé", "! turned\t\\xff\t2"]),
+        (["--keys-only"], ["- gone\\n", "+ new", "! turned"]),
+        (["--limit", "2"], ["- gone\\n\t1", "+ new\tcafé"]),
+        (["--hex", "--keys-only"], ["- 676f6e650a", "+ 6e6577", "! 7475726e6564"]),
+        (["-q"], []),
+        (["--quiet", "--json"], []),
+    ],
+)
+def test_what_is_printed(two: tuple[Path, Path], options: list[str], lines: list[str]) -> None:
+    assert lsm("diff", *two, *options) == (1, "".join(f"{line}\n" for line in lines), "")
+
+
+def test_the_same_content_is_status_0(two: tuple[Path, Path]) -> None:
+    a, _ = two
+    for options in ([], ["-q"], ["--limit", "1"]):
+        assert lsm("diff", a, a, *options) == (0, "", "")
+
+
+def test_json(two: tuple[Path, Path]) -> None:
+    status, out, err = lsm("diff", *two, "--json")
+    *records, last = [json.loads(line) for line in out.splitlines()]
+    assert (status, err) == (1, "")
+    assert records == [
+        {"change": "only_a", "key": "gone\n", "a": "1"},
+        {"change": "only_b", "key": "new", "b": "café"},
+        {"change": "changed", "key": "turned", "a_base64": "/w==", "b": "2"},
+    ]
+    summary = last["summary"]
+    assert (summary["a"], summary["b"]) == tuple(map(str, two))
+    assert (summary["only_a"], summary["only_b"], summary["changed"]) == (1, 1, 1)
+    assert summary["complete"] is True
+    assert out.isascii()
+    _, out, _ = lsm("diff", *two, "--json", "--limit", "1")
+    assert json.loads(out.splitlines()[-1])["summary"]["complete"] is False
+
+
+def test_stats_of_a_checkpoint(tmp_path: Path) -> None:
+    scattered(tmp_path / "a")
+    with lsmkv.DB(tmp_path / "a") as db:
+        db.checkpoint(tmp_path / "b")
+    status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b", "--stats", "--json")
+    assert status == 0
+    summary = json.loads(out)["summary"]
+    assert summary["blocks_read"] == summary["bytes_read"] == summary["bytes_compared"] == 0
+    assert summary["bytes_skipped"] == summary["bytes"] > 0
+    assert "only in A 0, only in B 0, changed 0" in err
+    assert ", 0 data blocks read (0 B)" in err
+    # Copies have to be looked at, but need not be decoded.
+    shutil.copytree(tmp_path / "b", tmp_path / "c")
+    _, out, _ = lsm("diff", tmp_path / "a", tmp_path / "c", "--json")
+    summary = json.loads(out)["summary"]
+    assert summary["blocks_read"] == 0
+    assert summary["bytes_compared"] == summary["bytes_identical"] == summary["bytes"] // 2
+
+
+def test_neither_store_is_written_to(two: tuple[Path, Path]) -> None:
+    before = [(name, os.stat(path / name).st_mtime_ns) for path in two for name in os.listdir(path)]
+    lsm("diff", *two)
+    after = [(name, os.stat(path / name).st_mtime_ns) for path in two for name in os.listdir(path)]
+    assert before == after
+
+
+def test_where_there_is_no_store(two: tuple[Path, Path], tmp_path: Path) -> None:
+    for arguments in ((two[0], tmp_path / "none"), (tmp_path / "none", two[0])):
+        status, out, err = lsm("diff", *arguments)
+        assert (status, out) == (2, "")
+        assert "none: no database here" in err
+    assert not (tmp_path / "none").exists()

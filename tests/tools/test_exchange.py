@@ -1,0 +1,351 @@
+"""``lsmkv export`` and ``import`` as a user meets them: streams, status, and what is on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.tools import exchange
+from lsmkv.tools.app import app
+from lsmkv.tools.formats import json_line, write_raw
+
+Records = list[tuple[bytes, bytes]]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1]), "COLUMNS": "80"}
+
+CONTENT: Records = [
+    (b"", b""),
+    (b"\x00", bytes(range(256))),
+    (b"a", b"line\nline\r\n"),
+    ("ключ".encode(), "значение".encode()),
+    (b"\xff", b"\xff" * 10_000),
+]
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: bytes
+    err: str
+
+
+def lsm(*arguments: str | Path, stdin: bytes = b"") -> Done:
+    done = CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Done(done.exit_code, done.stdout_bytes, done.stderr)
+
+
+def fails(done: Done, *words: str) -> None:
+    assert (done.status, done.out) == (2, b"")
+    assert done.err.startswith("lsmkv: ")
+    for word in words:
+        assert word in done.err.splitlines()[-1]
+
+
+def make(path: Path, content: Records) -> Path:
+    with lsmkv.DB(path, create_if_missing=True) as db:
+        for key, value in content:
+            db.put(key, value)
+    return path
+
+
+def records(path: Path) -> Records:
+    with lsmkv.DB(path, read_only=True) as db:
+        return list(db)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return make(tmp_path / "store", CONTENT)
+
+
+# There and back
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "raw"], ["--hex"]])
+def test_there_and_back(store: Path, tmp_path: Path, options: list[str]) -> None:
+    through_a_pipe = lsm("export", store, *options)
+    assert through_a_pipe.status == 0
+    assert through_a_pipe.err.startswith("lsmkv: 5 records exported in ")
+    file = tmp_path / "file"
+    done = lsm("export", store, "-o", file, *options)
+    assert (done.status, done.out) == (0, b"")
+    assert file.read_bytes() == through_a_pipe.out
+    for name, source, stdin in (("b", file, b""), ("c", "-", through_a_pipe.out)):
+        done = lsm("import", tmp_path / name, source, "--create", stdin=stdin)
+        assert (done.status, done.out) == (0, b"")
+        assert done.err.startswith("lsmkv: 5 records imported in ")
+        assert records(tmp_path / name) == CONTENT
+
+
+def test_exports_lines_that_anyone_can_read(store: Path) -> None:
+    lines = lsm("export", store).out.splitlines()
+    assert json.loads(lines[2]) == {"key": "a", "value": "line\nline\r\n"}
+    assert json.loads(lines[3]) == {"key": "ключ", "value": "значение"}
+    assert json.loads(lines[4]).keys() == {"key_base64", "value_base64"}
+    assert lsm("export", store, "--hex").out.splitlines()[2].startswith(b'{"key_hex": "61"')
+
+
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        (["--start", "a"], CONTENT[2:]),
+        (["--start", "00", "--stop", "ff", "--hex"], CONTENT[1:4]),
+        (["--prefix", "к"], CONTENT[3:4]),
+        (["--prefix", "nothing"], []),
+    ],
+)
+def test_a_range(store: Path, options: list[str], keys: Records) -> None:
+    is_hex = "--hex" in options
+    expected = b"".join(json_line(key, value, is_hex) for key, value in keys)
+    assert lsm("export", store, *options).out == expected
+    raw = lsm("export", store, "--format", "raw", *options).out
+    assert raw == b"".join(write_raw(keys))
+    fails(lsm("export", store, "--prefix", "a", "--stop", "b"), "--prefix", "--stop")
+
+
+def test_json_figures(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    figures = json.loads(lsm("export", store, "-o", file, "--json", "--format", "raw").out)
+    assert figures == {
+        "path": str(store),
+        "file": str(file),
+        "format": "raw",
+        "records": 5,
+        "bytes": file.stat().st_size,
+    }
+    fails(lsm("export", store, "--json"), "--json", "--output")
+    figures = json.loads(lsm("import", tmp_path / "new", file, "--create", "--json").out)
+    assert figures == {
+        "path": str(tmp_path / "new"),
+        "file": str(file),
+        "format": "raw",
+        "records": 5,
+        "skipped": 0,
+    }
+
+
+def test_an_export_is_of_one_moment_and_writes_nothing(store: Path) -> None:
+    with lsmkv.DB(store) as writer:
+        writer.put(b"in the log", b"")
+        before = sorted(os.listdir(store))
+        out = lsm("export", store).out
+        assert b'"in the log"' in out
+        assert sorted(os.listdir(store)) == before
+
+
+def test_a_store_in_another_order(tmp_path: Path) -> None:
+    order = lsmkv.ReverseBytewiseComparator()
+    with lsmkv.DB(tmp_path / "a", create_if_missing=True, comparator=order) as db:
+        db.put(b"a", b"1")
+        db.put(b"b", b"2")
+    out = lsm("export", tmp_path / "a").out
+    assert [json.loads(line)["key"] for line in out.splitlines()] == ["b", "a"]
+    assert lsm("import", tmp_path / "a", "-", stdin=json_line(b"c", b"3")).status == 0
+    with lsmkv.DB(tmp_path / "a", comparator=order) as db:
+        assert [key for key, _ in db] == [b"c", b"b", b"a"]
+
+
+# The file of an export
+
+
+def test_a_file_is_not_replaced_unasked(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"precious")
+    fails(lsm("export", store, "-o", file), str(file), "--force")
+    assert file.read_bytes() == b"precious"
+    assert lsm("export", store, "-o", file, "--force").status == 0
+    assert file.read_bytes() == lsm("export", store).out
+    assert sorted(os.listdir(tmp_path)) == ["file", "store"]
+
+
+def test_a_link_is_followed(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "file").write_bytes(b"")
+    assert lsm("export", store, "-o", tmp_path / "link", "--force").status == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == lsm("export", store).out
+
+
+def test_only_regular_files_are_replaced(store: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("fifo", "store"):
+        fails(lsm("export", store, "-o", tmp_path / name, "--force"), "not a regular file")
+    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
+    fails(lsm("export", store, "-o", tmp_path / "no" / "file"), f"{tmp_path / 'no'}: No such file")
+
+
+def test_a_failed_export_leaves_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with lsmkv.DB(store, create_if_missing=True, compression=None) as db:
+        for number in range(1000):
+            db.put(b"%04d" % number, bytes(100))
+        db.flush()
+    (table,) = store.glob("*.ldb")
+    content = bytearray(table.read_bytes())
+    content[50_000] ^= 1
+    table.write_bytes(content)
+    (tmp_path / "file").write_bytes(b"precious")
+    fails(lsm("export", store, "-o", tmp_path / "file", "--force"), table.name)
+    assert sorted(os.listdir(tmp_path)) == ["file", "store"]
+    assert (tmp_path / "file").read_bytes() == b"precious"
+
+
+def test_an_interrupted_export_leaves_nothing(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        yield b"a beginning"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(exchange, "write_raw", interrupted)
+    done = lsm("export", store, "-o", tmp_path / "file", "--format", "raw")
+    assert (done.status, done.err) == (130, "lsmkv: interrupted\n")
+    assert os.listdir(tmp_path) == ["store"]
+
+
+def test_raw_is_not_for_terminals(store: Path) -> None:
+    terminal, end = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "lsmkv", "export", store, "--format", "raw"],
+        stdout=end,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as done:
+        _, err = done.communicate()
+    os.close(end)
+    os.close(terminal)
+    assert done.returncode == 2
+    assert b"not for a terminal" in err
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    make(tmp_path / "db", [(b"%05d" % number, bytes(100)) for number in range(5000)])
+    with subprocess.Popen(
+        [sys.executable, "-m", "lsmkv", "export", tmp_path / "db"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        assert done.stdout.readline().startswith(b'{"key": "00000"')
+        done.stdout.close()
+        assert done.stderr.read() == b""
+    assert done.returncode == 128 + signal.SIGPIPE
+
+
+def test_progress_is_told_in_bytes_of_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
+        for number in range(20_000):
+            db.put(b"%05d" % number, b"%d" % number)
+        db.flush()
+    seen: list[Any] = []
+
+    class Told:
+        def __init__(self, description: str, total: int | None, unit: str) -> None:
+            seen.append(total)
+
+        def __enter__(self) -> Any:
+            return seen.append
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(exchange, "task", Told)
+    assert lsm("export", tmp_path / "db").status == 0
+    total, *steps = seen
+    assert len(steps) == 4
+    assert all(step > 0 for step in steps)
+    assert sum(steps) == total
+
+
+# Import
+
+
+def test_what_is_bad_is_named_and_what_was_before_it_is_there(store: Path) -> None:
+    lines = b"".join(json_line(b"%04d" % number, b"new") for number in range(1500))
+    done = lsm("import", store, "-", stdin=lines + b'\n{"key": "x"}\n' + json_line(b"y", b""))
+    assert done.status == 2
+    told, error = done.err.splitlines()
+    assert told.startswith("lsmkv: 1,500 records imported in ")
+    assert error == "lsmkv: line 1502: the value is missing"
+    found = dict(records(store))
+    assert found[b"1499"] == b"new"
+    assert not found.keys() & {b"x", b"y"}
+
+
+def test_a_truncated_raw_file_is_noticed(store: Path) -> None:
+    content = b"".join(write_raw([(b"%04d" % number, bytes(1000)) for number in range(100)]))
+    done = lsm("import", store, "-", stdin=content[:-1])
+    assert done.status == 2
+    told, error = done.err.splitlines()
+    assert told.startswith("lsmkv: 100 records imported in ")
+    assert "ends before its end marker" in error
+    assert "after record 100" in error
+
+
+def test_nothing_is_made_for_a_file_that_is_bad_from_the_start(tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    fails(lsm("import", new, "-", "--create", stdin=b"nonsense"), "line 1: not JSON")
+    fails(lsm("import", new, "-", "--create", stdin=b"lsmkv-raw 1\n\x00"), "at byte 12")
+    fails(lsm("import", new, "-", "--create", stdin=b"lsmkv-raw 2\n"), "line 1: not JSON")
+    fails(lsm("import", new, tmp_path / "none", "--create"), "none: No such file")
+    assert not new.exists()
+    fails(lsm("import", new, "-", stdin=b""), "no database here", "--create")
+    assert not new.exists()
+
+
+def test_the_format_may_be_demanded(store: Path) -> None:
+    raw, lines = b"".join(write_raw(CONTENT)), json_line(b"k", b"v")
+    for content, right, wrong in ((raw, "raw", "json"), (lines, "json", "raw")):
+        assert lsm("import", store, "-", "--format", right, stdin=content).status == 0
+        fails(lsm("import", store, "-", "--format", wrong, stdin=content), "format")
+    fails(lsm("import", store, "-", "--format", "raw", stdin=b""), "lsmkv-raw 1")
+    assert lsm("import", store, "-", stdin=b"").err.startswith("lsmkv: 0 records imported")
+
+
+def test_conflicts(tmp_path: Path) -> None:
+    new = [(b"a", b"new"), (b"b", b"new"), (b"b", b"newer"), (b"c", b"new"), (b"d", b"new")]
+    content = b"".join(json_line(*record) for record in new)
+    expected = {
+        "overwrite": ({b"a": b"new", b"b": b"newer", b"c": b"new", b"d": b"new"}, 0, "5 records"),
+        "skip": ({b"a": b"new", b"b": b"new", b"c": b"old", b"d": b"new"}, 0, "3 records"),
+        "error": ({b"a": b"new", b"b": b"new", b"c": b"old"}, 2, "2 records"),
+    }
+    for policy, (found, status, told) in expected.items():
+        path = make(tmp_path / policy, [(b"c", b"old")])
+        done = lsm("import", path, "-", "--on-conflict", policy, stdin=content)
+        assert done.status == status
+        assert done.err.startswith(f"lsmkv: {told} imported in ")
+        assert dict(records(path)) == found
+        if policy == "skip":
+            assert ", 2 skipped" in done.err
+    assert done.err.splitlines()[-1] == "lsmkv: record 3: the key b is there already"
+
+
+def test_a_skip_counts_over_many_batches(tmp_path: Path) -> None:
+    path = make(tmp_path / "db", [(b"%04d" % number, b"old") for number in range(0, 3000, 2)])
+    lines = b"".join(json_line(b"%04d" % number, b"new") for number in range(3000))
+    done = lsm("import", path, "-", "--on-conflict", "skip", "--json", stdin=lines)
+    figures = json.loads(done.out)
+    assert (figures["records"], figures["skipped"]) == (1500, 1500)
+    assert {value for key, value in records(path) if int(key) % 2 == 0} == {b"old"}
+
+
+def test_a_store_in_use(store: Path) -> None:
+    with lsmkv.DB(store):
+        fails(lsm("import", store, "-", stdin=b""), "in use")

@@ -1,0 +1,397 @@
+"""checkpoint, compact, destroy and approximate-sizes, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.tools import maintenance
+from lsmkv.tools.app import app
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1]), "COLUMNS": "80"}
+TINY: dict[str, Any] = {"write_buffer_size": 4096, "max_file_size": 4096, "compression": None}
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+def lsm(*arguments: str | Path) -> Done:
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Done(done.exit_code, done.stdout, done.stderr)
+
+
+def fails(done: Done, *words: str) -> None:
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("lsmkv: ")
+    assert done.err.count("\n") == 1
+    for word in words:
+        assert word in done.err
+
+
+def content(path: Path) -> dict[bytes, bytes]:
+    with lsmkv.DB(path, read_only=True) as db:
+        return dict(db)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store whose tables lie on several levels, with much that is overwritten."""
+    path = tmp_path / "store"
+    with lsmkv.DB(path, create_if_missing=True, **TINY) as db:
+        for turn in range(5):
+            for number in range(200):
+                db.put(b"%03d" % number, b"%d" % turn * 50)
+    return path
+
+
+# checkpoint
+
+
+def test_checkpoint(store: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    done = lsm("checkpoint", store, new)
+    tables = len(list(new.glob("*.ldb")))
+    assert tables > 1
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith(f"{new}: {tables} tables, ")
+    assert done.out.endswith(" KiB, linked\n")
+    assert content(new) == content(store)
+    assert lsm("diff", store, new, "-q").status == 0
+    with lsmkv.DB(new) as db:
+        db.put(b"new", b"")
+    assert b"new" not in content(store)
+
+
+def test_checkpoint_as_json(store: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    figures = json.loads(lsm("checkpoint", store, new, "--json").out)
+    tables = list(new.glob("*.ldb"))
+    assert figures == {
+        "path": str(store),
+        "checkpoint": str(new),
+        "tables": len(tables),
+        "tables_linked": len(tables),
+        "bytes": sum(table.stat().st_size for table in tables),
+    }
+
+
+def test_tables_that_cannot_be_linked_are_copied_and_told(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Copied(lsmkv.DB):
+        """Makes a checkpoint as on a file system where one link is one too many."""
+
+        def checkpoint(self, path: Any, *, progress: Any = None) -> None:
+            super().checkpoint(path, progress=progress)
+            table = next(Path(path).glob("*.ldb"))
+            table_bytes = table.read_bytes()
+            table.unlink()
+            table.write_bytes(table_bytes)
+
+    monkeypatch.setattr(maintenance, "open_to_write", Copied)
+    done = lsm("checkpoint", store, tmp_path / "other")
+    linked = len(list((tmp_path / "other").glob("*.ldb"))) - 1
+    assert f"{linked} linked, 1 copied" in done.out
+
+
+def test_checkpoint_refuses_what_is_there(store: Path, tmp_path: Path) -> None:
+    before = sorted(os.listdir(store))
+    for new in (store, tmp_path / "file", tmp_path / "link"):
+        if new.name == "file":
+            new.write_bytes(b"precious")
+        elif new.name == "link":
+            new.symlink_to("nowhere")
+        fails(lsm("checkpoint", store, new), f"{new}: File exists")
+    assert (tmp_path / "file").read_bytes() == b"precious"
+    assert sorted(os.listdir(store)) == before  # it was not even opened
+    fails(lsm("checkpoint", store, tmp_path / "no" / "new"), "No such file or directory")
+
+
+# compact
+
+
+def test_compact(store: Path) -> None:
+    before = content(store)
+    done = lsm("compact", store)
+    assert (done.status, done.err) == (0, "")
+    first, second = done.out.splitlines()
+    assert first.startswith("before: ")
+    assert second.startswith("after: ")
+    assert content(store) == before
+    with lsmkv.DB(store, read_only=True) as db:
+        assert sum(level.files > 0 for level in db.stats().levels) == 1
+
+
+def test_compact_as_json(store: Path) -> None:
+    figures = json.loads(lsm("compact", store, "--json").out)
+    assert figures["path"] == str(store)
+    assert figures["before"]["bytes"] > figures["after"]["bytes"] > 0
+    with lsmkv.DB(store, read_only=True) as db:
+        tables = db.tables()
+    after = {"tables": len(tables), "bytes": sum(table.size for table in tables)}
+    assert figures["after"] == after
+    assert figures["seconds"] >= 0
+
+
+@pytest.mark.parametrize("options", [["--start", "050"], ["--start", "303530", "--hex"]])
+def test_compact_a_range(store: Path, options: list[str]) -> None:
+    with lsmkv.DB(store, **TINY) as db:
+        db.compact_range()
+        deepest = max(table.level for table in db.tables())
+        for number in (1, 50, 199):
+            db.put(b"%03d" % number, b"new")
+            db.flush()
+        moved = {table.smallest for table in db.tables() if table.level < deepest}
+        assert moved == {b"001", b"050", b"199"}
+    stop = ["--stop", "303530" if "--hex" in options else "050"]
+    assert lsm("compact", store, *options, *stop).status == 0
+    with lsmkv.DB(store, read_only=True) as db:
+        left = {table.smallest for table in db.tables() if table.level < deepest}
+    assert b"050" not in left
+    assert b"199" in left
+
+
+def test_progress_of_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int, str]] = []
+
+    @contextmanager
+    def listening(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+        yield lambda *step: seen.append(step)
+
+    monkeypatch.setattr(maintenance, "steps", listening)
+    assert lsm("compact", store).status == 0
+    assert seen
+    assert all(done <= total for done, total, _ in seen)
+    assert seen[-1][0] == seen[-1][1]
+
+
+def test_ctrl_c_cancels_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def interrupting(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+        yield lambda *_: signal.raise_signal(signal.SIGINT)
+
+    before = content(store)
+    monkeypatch.setattr(maintenance, "steps", interrupting)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        done = lsm("compact", store)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert (done.status, done.out) == (130, "")
+    assert done.err == "lsmkv: cancelled: what is compacted stays so, the rest is as it was\n"
+    assert content(store) == before
+
+
+def test_the_bar_is_for_terminals(store: Path) -> None:
+    terminal, end = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "lsmkv", "compact", store],
+        stdout=subprocess.PIPE,
+        stderr=end,
+        env=ENVIRONMENT,
+    ) as compact:
+        out, _ = compact.communicate()
+    os.close(end)
+    shown = os.read(terminal, 100_000)
+    os.close(terminal)
+    assert compact.returncode == 0
+    assert out.startswith(b"before: ")
+    assert b"Compacting" in shown
+
+
+# destroy
+
+
+def test_destroy(store: Path) -> None:
+    files = {path.name: path.stat().st_size for path in store.iterdir()}
+    figures = json.loads(lsm("destroy", store, "--yes", "--json").out)
+    assert figures["removed"] == sorted(files)
+    assert figures == {
+        "path": str(store),
+        "removed": sorted(files),
+        "left": [],
+        "bytes": sum(files.values()),
+        "directory_removed": True,
+    }
+    assert not store.exists()
+
+
+def test_foreign_files_are_left_and_told(store: Path) -> None:
+    (store / "notes\n.txt").write_bytes(b"precious")
+    (store / "lost").mkdir()
+    (store / "lost" / "000003.log").write_bytes(b"set aside")
+    (store / "lost" / "mine").write_bytes(b"precious")
+    files = sum(len(names) for _, _, names in os.walk(store))
+    done = lsm("destroy", store, "--yes")
+    assert (done.status, done.err) == (0, "")
+    first, *rest = done.out.splitlines()
+    assert first.startswith(f"removed {files - 2} files, ")
+    assert rest == ["left lost/mine", "left notes\\n.txt"]
+    assert sorted(os.listdir(store)) == ["lost", "notes\n.txt"]
+    assert os.listdir(store / "lost") == ["mine"]
+
+
+def test_destroy_needs_yes_where_nobody_can_be_asked(store: Path) -> None:
+    before = sorted(os.listdir(store))
+    fails(lsm("destroy", store), "--yes")
+    assert sorted(os.listdir(store)) == before
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 1), (b"\n", 1)])
+def test_destroy_asks_on_a_terminal(store: Path, answer: bytes, status: int) -> None:
+    terminal, end = os.openpty()
+    os.write(terminal, answer)
+    with subprocess.Popen(
+        [sys.executable, "-m", "lsmkv", "destroy", store],
+        stdin=end,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as destroy:
+        out, err = destroy.communicate()
+    os.close(end)
+    os.close(terminal)
+    assert destroy.returncode == status
+    assert f"Destroy the database in {store}".encode() in err
+    assert store.exists() == (status != 0)
+    assert out.startswith(b"removed " if status == 0 else b"")
+    assert (b"nothing was removed" in err) == (status != 0)
+
+
+def test_destroy_refuses_what_is_no_database(tmp_path: Path) -> None:
+    for name, files in (
+        ("empty", []),
+        ("logs", ["1.log", "000002.log", "LOG", "LOCK", "CURRENT"]),
+        ("notes", ["notes.txt"]),
+    ):
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_bytes(b"precious")
+        fails(lsm("destroy", tmp_path / name, "--yes"), f"{tmp_path / name}: no database here")
+        assert sorted(os.listdir(tmp_path / name)) == sorted(files)
+    fails(lsm("destroy", tmp_path / "none", "--yes"), "none: No such file or directory")
+    fails(lsm("destroy", tmp_path / "notes" / "notes.txt", "--yes"), "Not a directory")
+
+
+def test_destroy_refuses_another_engine_s_database(store: Path) -> None:
+    (manifest,) = store.glob("MANIFEST-*")
+    content = manifest.read_bytes()
+    manifest.write_bytes(b"of another engine")
+    (store / "IDENTITY").write_bytes(b"")
+    before = sorted(os.listdir(store))
+    fails(lsm("destroy", store, "--yes"), "RocksDB")
+    assert sorted(os.listdir(store)) == before
+    manifest.write_bytes(content)  # a name proves nothing where the rest is LevelDB's
+    assert lsm("destroy", store, "--yes").out.splitlines()[1:] == ["left IDENTITY"]
+
+
+def test_destroy_takes_a_damaged_store(store: Path) -> None:
+    (store / "CURRENT").unlink()
+    assert lsm("destroy", store, "--yes").status == 0
+    assert not store.exists()
+
+
+def test_destroy_refuses_a_store_in_use(store: Path) -> None:
+    with lsmkv.DB(store) as db:
+        fails(lsm("destroy", store, "--yes"), "in use")
+        assert db.get(b"000") is not None
+    assert len(content(store)) == 200
+
+
+# approximate-sizes
+
+
+def test_approximate_sizes(store: Path) -> None:
+    with lsmkv.DB(store, **TINY) as db:
+        db.compact_range()
+    with lsmkv.DB(store, read_only=True) as db:
+        sizes = db.approximate_sizes((b"000", b"100"), (b"100", b"\xff"))
+        total = sum(table.size for table in db.tables())
+    assert all(size > 0 for size in sizes)
+    before = sorted(os.listdir(store))
+    done = lsm("approximate-sizes", store, "000", "100", "100", os.fsdecode(b"\xff"))
+    assert done == Done(0, f"{sizes[0]}\t000\t100\n{sizes[1]}\t100\t\\xff\n", "")
+    done = lsm("approximate-sizes", store, "303030", "313030", "--hex")
+    assert done == Done(0, f"{sizes[0]}\t303030\t313030\n", "")
+    assert lsm("approximate-sizes", store) == Done(0, f"{total}\t000\t199\n", "")
+    done = lsm("approximate-sizes", store, "000", os.fsdecode(b"\xff"), "--json")
+    assert json.loads(done.out) == {
+        "path": str(store),
+        "bytes": total,
+        "ranges": [{"bytes": sum(sizes), "start": "000", "stop_base64": "/w=="}],
+    }
+    assert sorted(os.listdir(store)) == before
+
+
+def test_approximate_sizes_takes_pairs(store: Path) -> None:
+    fails(lsm("approximate-sizes", store, "a", "b", "c"), "pairs", "3")
+
+
+def test_approximate_sizes_of_an_empty_store(tmp_path: Path) -> None:
+    lsmkv.DB(tmp_path / "db", create_if_missing=True).close()
+    assert lsm("approximate-sizes", tmp_path / "db") == Done(0, "", "")
+    done = lsm("approximate-sizes", tmp_path / "db", "--json")
+    assert json.loads(done.out)["ranges"] == []
+
+
+# All of them
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["checkpoint", "compact", "destroy", "approximate-sizes", "diff", "export", "import"],
+)
+def test_every_command_has_help(command: str) -> None:
+    done = lsm(command, "--help")
+    assert done.status == 0
+    assert command in done.out
+    assert "JSON" in done.out
+    assert f" {command} " in lsm("--help").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["checkpoint", "DIR", "NEW"], ["compact", "DIR"], ["approximate-sizes", "DIR"]],
+)
+def test_nothing_creates_a_store_by_accident(command: list[str], tmp_path: Path) -> None:
+    command = [str(tmp_path / word) if word.isupper() else word for word in command]
+    fails(lsm(*command), "DIR: no database here")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["approximate-sizes", "diff", "export"])
+def test_a_full_disk_behind_stdout(store: Path, tmp_path: Path, command: str) -> None:
+    other = tmp_path / "other"
+    lsmkv.DB(other, create_if_missing=True).close()
+    arguments = [command, store, *([other] if command == "diff" else [])]
+    with (
+        open("/dev/full", "wb") as full,
+        subprocess.Popen(
+            [sys.executable, "-m", "lsmkv", *map(str, arguments)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+        ) as done,
+    ):
+        _, err = done.communicate()
+    assert done.returncode == 2
+    assert err.splitlines()[-1] == b"lsmkv: No space left on device"
