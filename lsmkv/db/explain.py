@@ -130,6 +130,9 @@ class Explanation:
     """Data blocks that it would look into if there were no filters."""
     bytes_without_filters: int
     """Their bytes as stored, as if none were cached."""
+    at_hand: bool
+    """Whether the value is kept at hand, since the key is asked for often: a Get returns it then
+    without asking the tables, which are told here all the same."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are escaped text, so that it can go out as JSON.
@@ -153,6 +156,8 @@ class Explanation:
         ]
         for table in self.tables:
             lines += _describe(table)
+        if self.at_hand:
+            lines.append("  kept at hand: as long as these tables stay, a Get asks none of them")
         for version in self.shadowed:
             lines.append(f"  hidden: {_describe_version(version)}")
         lines.append(
@@ -194,6 +199,7 @@ class Explainer:
         self._look_into("memtable", view.memtable, key)
         if view.immutable is not None:
             self._look_into("immutable memtable", view.immutable, key)
+        at_hand = not self._versions and key in view.version.rows
         hasher = self._store.hasher
         key_hash = -1 if hasher is None else hasher.key_hash(key)
         for level, file in view.version.candidates(pack(key, MAX_SEQUENCE, KIND_VALUE)):
@@ -211,6 +217,7 @@ class Explainer:
             bytes_read=self._bytes_read,
             blocks_without_filters=self._blocks_without,
             bytes_without_filters=self._bytes_without,
+            at_hand=at_hand,
         )
 
     def _look_into(self, name: str, memtable: MemTable, key: bytes) -> None:

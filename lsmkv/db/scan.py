@@ -103,6 +103,7 @@ class Scan:
                     yield found[: self.count_before(found, upper)]
                     return
                 yield found
+                # Also passes over older versions of that key in the next block.
                 start = Position(found[-1][0], after=True)
             if plain:
                 return

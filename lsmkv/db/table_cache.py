@@ -133,25 +133,21 @@ class TableCache:
     ) -> Iterator[list[Pair] | None]:
         """The pairs of a level as they are seen at ``sequence``, from about ``start`` on.
 
-        Some below ``start`` may come first.  Ends with None where a block holds more than plain
+        Some below ``start`` may come first, and a block may begin with an older version of the key
+        that the one before it ended with.  Ends with None where a block holds more than plain
         values, one of each key.  Only for the bytewise order, and one file of level 0.
         """
         files = version.levels[level]
         first = 0
         if start is not None and level > 0:
             first = version.file_at(level, _edge(start))
-        last = b""
-        any_yet = False
         for at in range(first, len(files)):
             edge = _edge(start) if at == first and start is not None else None
             table = self.find(files[at])
             for pairs in table.untagged(edge, sequence, counters, fill_cache):
-                if not pairs or (any_yet and pairs[0][0] == last):
-                    yield None
+                yield pairs if pairs else None
+                if not pairs:
                     return
-                yield pairs
-                last = pairs[-1][0]
-                any_yet = True
 
     def level_pairs_back(
         self,

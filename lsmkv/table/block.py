@@ -280,8 +280,8 @@ class Block:
 
         Only if that is all there is to it: the first of the eight bytes is 1 in every key, the
         other seven, a little-endian number, are at most ``newest`` (below 2^56), and what remains
-        of the keys differs.  Else None.  A block that is damaged gives None too, or what
-        :meth:`entries` gives.
+        of the keys differs.  Else None; for a damaged block, too, where it does not raise
+        :class:`CorruptionError`.
         """
         data = self._data
         end = self._end
@@ -300,8 +300,6 @@ class Block:
             tag = at + unshared - 8
             if unshared < 8 or tag + 8 + size > end or shared > len(head) or data[tag] != 1:
                 return None  # among others: a key that shares a part of its tag
-            if unshared == 8 and shared == len(head) and pairs:
-                return None  # another version of the same
             high: i64 = data[tag + 5] | data[tag + 6] << 8 | data[tag + 7] << 16
             low: i64 = (
                 data[tag + 1]
@@ -311,10 +309,13 @@ class Block:
             )
             if (high << 32 | low) > limit:
                 return None
+            last = head
             if shared > 0:
                 head = head[:shared] + data[at:tag]
             else:
                 head = data[at:tag]
+            if head == last and pairs:
+                return None  # another version of the same
             at = tag + 8 + size
             pairs.append((head, data[tag + 8 : at]))
         return pairs if at == end else None

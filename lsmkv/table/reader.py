@@ -228,8 +228,7 @@ class Table:
         """
         number = 0 if start is None else self._find_block(start)
         while number < len(self._handles):
-            _, block = self._find(number, counters, fill_cache)
-            pairs = block.untagged(newest)
+            pairs = self._untagged(number, newest, counters, fill_cache)
             yield pairs
             if pairs is None:
                 return
@@ -243,8 +242,7 @@ class Table:
         if before is not None:
             number = min(number, self._find_block(before))
         while number >= 0:
-            _, block = self._find(number, counters, fill_cache)
-            pairs = block.untagged(newest)
+            pairs = self._untagged(number, newest, counters, fill_cache)
             if pairs and number > 0 and self._index_keys[number - 1][:-8] == pairs[0][0]:
                 pairs = None  # the block before may hold a newer version of its first key
             yield pairs
@@ -486,6 +484,15 @@ class Table:
     def _entries(self, number: int, counters: ReadCounters, fill_cache: bool) -> Entries:
         _, block = self._find(number, counters, fill_cache)
         return self._decode(block, number)
+
+    def _untagged(
+        self, number: int, newest: int, counters: ReadCounters, fill_cache: bool
+    ) -> list[tuple[bytes, bytes]] | None:
+        _, block = self._find(number, counters, fill_cache)
+        try:
+            return block.untagged(newest)
+        except CorruptionError as error:
+            raise self._damaged(error, number) from None
 
     def _decode(self, block: Block, number: int) -> Entries:
         try:

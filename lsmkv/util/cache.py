@@ -116,6 +116,10 @@ class LRUCache(Generic[K, V]):
             charged = sum(entry.charge for entry in self._entries.values())
             assert charged == self.usage, f"usage {self.usage}, charges {charged}"
             assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
+            queued = len(self._queue)
+            assert queued <= 2 * len(self._entries) + _STALE + 1, f"{queued} wait in the queue"
+            waiting = {key for key, entry in self._queue if self._entries.get(key) is entry}
+            assert len(waiting) == len(self._entries), "an entry that would never be evicted"
 
     def _remove(self, key: K) -> None:
         """Caller holds the lock."""

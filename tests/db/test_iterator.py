@@ -418,6 +418,7 @@ moves_ = st.lists(
     start=bounds_,
     stop=bounds_,
     flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    compacted=st.booleans(),
     moves=moves_,
 )
 def test_against_the_model(
@@ -426,6 +427,7 @@ def test_against_the_model(
     start: bytes | None,
     stop: bytes | None,
     flags: tuple[bool, bool, bool],
+    compacted: bool,
     moves: list[tuple[Any, ...]],
 ) -> None:
     entries = {key: b"v" + key for key in sorted(content)}
@@ -439,11 +441,75 @@ def test_against_the_model(
     }
     with DB(":memory:", create_if_missing=True, **TINY) as db:
         scatter(db, entries, set(gone - content))
+        if compacted:
+            db.compact_range()  # into one sorted run, which is scanned straight
         iterator = db.iterator(**arguments)
         model = ModelIterator(entries, **arguments)
         for name, *rest in moves:
             assert step(iterator, name, *rest) == step(model, name, *rest), (name, rest)
         iterator.close()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("size", [3, 100], ids=["many to a block", "one to a block"])
+@pytest.mark.parametrize(
+    "unusual", ["nothing", "a deletion", "versions", "a newer table", "in the memtable"]
+)
+def test_one_sorted_run_with_something_in_it(reverse: bool, unusual: str, size: int) -> None:
+    """A run of plain values is scanned straight, up to where it holds more than that."""
+    options: dict[str, Any] = {"block_size": 64, "compression": None, "seek_compaction": False}
+    expected = {b"key%03d" % number: b"old".ljust(size) for number in range(200)}
+    at_first = dict(expected)
+    with DB(":memory:", **options) as db:
+        for key, value in expected.items():
+            db.put(key, value)
+        held = db.snapshot()
+        if unusual == "a deletion":
+            db.delete(b"key100")
+            del expected[b"key100"]
+        elif unusual == "versions":
+            for number in range(90, 110):  # over the ends of several blocks
+                expected[b"key%03d" % number] = b"new".ljust(size)
+                db.put(b"key%03d" % number, expected[b"key%03d" % number])
+        db.flush()
+        db.compact_range()
+        assert sum(level.files > 0 for level in db.stats().levels) == 1
+        before = db.snapshot()
+        now = dict(expected)
+        if unusual in ("a newer table", "in the memtable"):
+            db.put(b"key100", b"newest")
+            now[b"key100"] = b"newest"
+        if unusual == "a newer table":
+            db.flush()
+        for source, content in ((before, expected), (held, at_first), (db, now)):
+            rows = sorted(content.items(), reverse=reverse)
+            assert list(source.iterator(reverse=reverse)) == rows
+            for start, stop in ((b"key050", b"key150"), (b"key0995", b"key1005"), (b"a", b"b")):
+                inside = [row for row in rows if start <= row[0] < stop]
+                assert list(source.iterator(start=start, stop=stop, reverse=reverse)) == inside
+            with source.iterator(reverse=reverse) as there_and_back:
+                walked = [next(there_and_back) for _ in rows]
+                assert [there_and_back.prev() for _ in rows] == walked[::-1]
+        before.close()
+        held.close()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_one_sorted_run_in_an_order_that_calls_different_bytes_equal(reverse: bool) -> None:
+    def fold(a: bytes, b: bytes) -> int:
+        return (a.lower() > b.lower()) - (a.lower() < b.lower())
+
+    with DB(":memory:", comparator=fold, comparator_name="fold", block_size=64) as db:
+        for letter in (b"a", b"b", b"c"):
+            db.put(letter, b"old" * 50)
+        held = db.snapshot()
+        db.put(b"B", b"new")
+        db.flush()
+        db.compact_range()
+        assert [key for key, _ in db.iterator(reverse=reverse)] == (
+            [b"c", b"B", b"a"] if reverse else [b"a", b"B", b"c"]
+        )
+        held.close()
 
 
 @settings(deadline=None, max_examples=120, suppress_health_check=list(HealthCheck))

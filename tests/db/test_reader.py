@@ -152,3 +152,88 @@ def test_in() -> None:
     db.close()
     with pytest.raises(lsmkv.ClosedError):
         b"k" in db  # noqa: B015
+
+
+# Values kept at hand
+
+
+def hot(db: DB, key: bytes, times: int = 40) -> None:
+    for _ in range(times):
+        db.get(key)
+
+
+def test_a_key_that_is_asked_for_often_is_kept_at_hand() -> None:
+    with DB(":memory:") as db:
+        db.put(b"k", b"v")
+        db.flush()
+        hot(db, b"k")
+        before = db.stats()
+        hot(db, b"k")
+        did = db.stats() - before
+        assert (did.gets, did.gets_found, did.gets_from_rows) == (40, 40, 40)
+        assert did.filters_asked == did.block_cache_hits == did.blocks_read == 0
+        assert db.explain(b"k").at_hand
+        assert "kept at hand" in str(db.explain(b"k"))
+        assert not db.explain(b"other").at_hand
+        hot(db, b"absent")  # only what is there
+        assert (db.stats() - before).gets_from_rows == 40
+
+
+@pytest.mark.parametrize("change", ["overwrite", "delete", "flushed", "compacted"])
+def test_what_is_at_hand_is_never_stale(change: str) -> None:
+    with DB(":memory:") as db:
+        db.put(b"k", b"old")
+        db.flush()
+        hot(db, b"k")
+        old = db.snapshot()
+        assert db.explain(b"k").at_hand
+        if change == "delete":
+            db.delete(b"k")
+        else:
+            db.put(b"k", b"new")
+        if change == "flushed":
+            db.flush()
+        elif change == "compacted":
+            db.compact_range()
+        expected = None if change == "delete" else b"new"
+        for _ in range(50):
+            assert db.get(b"k") == expected
+            assert old.get(b"k") == b"old"
+        old.close()
+
+
+def test_a_snapshot_is_not_answered_from_what_is_at_hand() -> None:
+    """What is at hand is the newest value in the tables, which a snapshot may not see."""
+    with DB(":memory:") as db:
+        db.put(b"k", b"old")
+        old = db.snapshot()
+        db.put(b"k", b"new")
+        db.flush()
+        hot(db, b"k")
+        assert db.explain(b"k").at_hand
+        assert old.get(b"k") == b"old"
+        hot(db, b"k")
+        old.close()
+
+
+def test_without_a_cache_nothing_is_kept() -> None:
+    with DB(":memory:", lru_cache_size=0) as db:
+        db.put(b"k", b"v")
+        db.flush()
+        hot(db, b"k")
+        assert db.stats().gets_from_rows == 0
+
+
+def test_what_is_at_hand_is_bounded() -> None:
+    with DB(":memory:", lru_cache_size=1 << 20) as db:
+        for number in range(2000):
+            db.put(b"key%04d" % number, b"v" * 100)
+        db.put(b"large", b"v" * 200_000)
+        db.flush()
+        for number in range(2000):
+            hot(db, b"key%04d" % number, 12)
+        hot(db, b"large")
+        version = db._store.view.version  # type: ignore[union-attr]
+        held = sum(len(key) + len(value) for key, value in version.rows.items())
+        assert 0 < held < version.rows_bytes <= (1 << 20) // 8
+        assert b"large" not in version.rows

@@ -152,6 +152,104 @@ def test_reset_begins_anew() -> None:
 # Reading against a sorted list
 
 
+kinds = st.just(1) | st.sampled_from([1, 1, 1, 0])
+
+
+def less_eight(key: bytes) -> bytes:
+    return key[:-8]
+
+
+def tagged(key: bytes, number: int, kind: int = 1) -> bytes:
+    return key + (number << 8 | kind).to_bytes(8, "little")
+
+
+def newest_first(a: bytes, b: bytes) -> int:
+    """The order of keys with a tag: by the rest, then the larger number first."""
+    x = a[:-8], -int.from_bytes(a[-8:], "little")
+    y = b[:-8], -int.from_bytes(b[-8:], "little")
+    return (x > y) - (x < y)
+
+
+@given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
+def test_find_does_what_seek_does(
+    entries: dict[bytes, bytes], interval: int, others: list[bytes]
+) -> None:
+    """Again and again, until the block is decoded, and after that."""
+    rows = sorted(entries.items())
+    block = Block(build(rows, interval))
+    targets = [*entries, *others, *(key + b"\0" for key in entries)]
+    for turn in range(6):
+        for target in targets:
+            expected = block.seek(target, compare)
+            first = turn % 2 == 0  # a key is the first of its own kind
+            assert block.find(target, target, first, compare, None, 0) == expected
+            assert block.find(target, target, first, compare, None, -1) == expected
+
+
+@given(
+    st.lists(st.tuples(keys, st.integers(1, 9)), max_size=40, unique=True),
+    st.integers(1, 20),
+    st.lists(st.tuples(keys, st.integers(1, 9)), max_size=8),
+)
+def test_find_among_versions(
+    versions: list[tuple[bytes, int]], interval: int, others: list[tuple[bytes, int]]
+) -> None:
+    ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
+    rows = [(tagged(key, number), b"%d" % number) for key, number in ordered]
+    for tail in (8, -1):
+        block = Block(build(rows, interval))
+        for _ in range(3):
+            for key, number in [*versions, *others]:
+                target = tagged(key, number)
+                expected = next((row for row in rows if newest_first(row[0], target) >= 0), None)
+                found = block.find(target, key, False, newest_first, less_eight, tail)
+                assert found == expected
+                newest = tagged(key, 10)
+                expected = next((row for row in rows if row[0][:-8] >= key), None)
+                assert block.find(newest, key, True, newest_first, less_eight, tail) == expected
+
+
+@given(
+    st.lists(
+        st.tuples(keys | st.sampled_from([b"", b"k", b"kk"]), st.integers(1, 9), kinds),
+        max_size=30,
+    ),
+    st.integers(1, 20),
+    st.integers(0, 10),
+)
+def test_untagged(
+    versions: list[tuple[bytes, int, int]], interval: int, newest: int
+) -> None:
+    by_key = {(key, number): kind for key, number, kind in versions}
+    ordered = sorted(by_key, key=lambda version: (version[0], -version[1]))
+    rows = [(tagged(*version, by_key[version]), b"v" * version[1]) for version in ordered]
+    pairs = Block(build(rows, interval)).untagged(newest)
+    plain = all(number <= newest and by_key[key, number] == 1 for key, number in ordered)
+    if plain and len({key for key, _ in ordered}) == len(ordered):
+        # None is allowed where a key shares a part of its tag with the one before it.
+        assert pairs in (None, [(key, b"v" * number) for key, number in ordered])
+        if interval == 1:
+            assert pairs is not None
+    else:
+        assert pairs is None
+
+
+@pytest.mark.parametrize("interval", [1, 2])
+def test_untagged_takes_no_two_versions(interval: int) -> None:
+    for key in (b"", b"k"):
+        rows = [(tagged(key, 3), b"new"), (tagged(key, 2), b"old")]
+        assert Block(build(rows, interval)).untagged(9) is None
+    rows = [(tagged(b"", 2), b""), (tagged(b"k", 2), b"")]
+    assert Block(build(rows, interval)).untagged(9) == [(b"", b""), (b"k", b"")]
+
+
+def test_untagged_at_the_largest_number() -> None:
+    for number in (1, 2**32, 2**55, 2**56 - 1):
+        block = Block(build([(tagged(b"k", number), b"v")]))
+        assert block.untagged(number) == [(b"k", b"v")]
+        assert block.untagged(number - 1) is None
+
+
 @given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
 def test_seek_and_entries(entries: dict[bytes, bytes], interval: int, others: list[bytes]) -> None:
     rows = sorted(entries.items())
@@ -211,6 +309,22 @@ def use(data: bytes) -> None:
                 block.seek(target, compare)
         except CorruptionError:
             pass
+    for tail, coarse in ((0, None), (8, less_eight), (-1, less_eight)):
+        block = Block(data)
+        for target in (b"", b"apple", b"apple\1\0\0\0\0\0\0\0", b"b", b"zz") * 2:
+            order = target if coarse is None else coarse(target)
+            try:
+                block.find(target, order, False, compare, coarse, tail)
+                block.find(target, order, True, compare, coarse, tail)
+            except CorruptionError:
+                pass
+    try:
+        pairs = block.untagged(5)
+    except CorruptionError:
+        pairs = None
+    if pairs is not None:
+        found, values = block.entries()
+        assert [(key[:-8], value) for key, value in zip(found, values, strict=True)] == pairs
     try:
         assert all(0 <= offset <= len(data) for offset in block.restart_points())
     except CorruptionError:
