@@ -400,8 +400,9 @@ class DB:
         The memtable is flushed, then each level is merged into the next, down to the deepest one
         that holds any of the range: deleted and overwritten data above it goes, and reads get
         cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
-        ``progress`` is called with the number of levels done, how many there are, and what comes
-        next.  Ctrl-C ends it at the next step; what is done stays done.
+        ``progress`` is called in this thread while it works: bytes read, bytes to read (estimated
+        at the start) and the level; at last with ``(total, total, "done")``.  An exception out of
+        it, or Ctrl-C, ends it at the next step; what is done stays done.
 
         O(bytes of the range), in time and, for the while, in disk space.
 

@@ -11,7 +11,7 @@ from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator, internal_options
 from lsmkv.db.read_only import open_read_only
 from lsmkv.db.reader import Reader
-from lsmkv.db.recovery import Recovery
+from lsmkv.db.recovery import Recovery, refuse_rocksdb
 from lsmkv.db.store import Store
 from lsmkv.db.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
@@ -90,6 +90,7 @@ def _recover(opened: OpenStore, path: str, options: Options) -> None:
         raise Error(f"{path}: the database exists, and error_if_exists is true")
     comparator = InternalKeyComparator(options.comparator)
     table_options = internal_options(options, comparator)
+    refuse_rocksdb(directory)
     info_log = InfoLog(directory)
     lock = threading.Lock()
     try:

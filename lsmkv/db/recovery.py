@@ -319,6 +319,22 @@ class Recovery:
         self._directory.sync()
 
 
+def refuse_rocksdb(directory: Directory) -> None:
+    """Raise :class:`ForeignFormatError` for a database of RocksDB's.
+
+    Called before anything in the directory is touched: recovery would say the same, but only when
+    the other engine's LOG had been put away.
+    """
+    if is_rocksdb(directory.names()) and directory.exists(CURRENT):
+        name = read_current(directory)
+        try:
+            read_manifest(directory, name)
+        except FileNotFoundError:
+            pass  # recovery names what is missing
+        except CorruptionError:
+            raise ForeignFormatError(f"{directory.path} is a RocksDB database") from None
+
+
 def is_rocksdb(names: list[str]) -> bool:
     """Whether these are the names that a RocksDB directory has."""
     return "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names)

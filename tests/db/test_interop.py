@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -164,40 +165,158 @@ def test_leveldb_reads_all_filter_layouts(path: pathlib.Path, layout: Any) -> No
         check(db, applied({}, changes))
 
 
-def test_taking_turns(path: pathlib.Path) -> None:
-    """The engines open one directory in turn, write and compact, and a dict is the judge."""
-    rng = random.Random(4)
-    state: State = {}
-    DB(path, create_if_missing=True).close()
-    for turn in range(24):
-        changes = changes_of(100 + turn, rng.randrange(400), keys=150, value_size=300)
-        compression = rng.choice(["snappy", None])
-        bits = rng.choice([0, 10])
-        batched = rng.random() < 0.3
-        compact = rng.random() < 0.3
-        if turn % 2:
-            with open_leveldb(
-                path, compression=compression, bloom_filter_bits=bits, write_buffer_size=65536
-            ) as db:
-                check(db, state, absent=10)
-                write(db, changes, batched)
-                if compact:
-                    db.compact_range()
+class Turns:
+    """Two engines take turns on one directory; whoever has it open does anything in any order.
+
+    A dict is the judge of every answer, and each snapshot has one of its own.
+    """
+
+    KEYS = (b"", b"\0", b"\xff", b"\xff\xff", *(b"key%05d" % n for n in range(150)))
+    OPERATIONS = (
+        ("put", 40), ("delete", 20), ("batch", 6), ("get", 20), ("scan", 6), ("scan_range", 6),
+        ("take_snapshot", 3), ("read_snapshot", 3), ("compact", 2), ("reopen", 1),
+    )  # fmt: skip
+
+    def __init__(self, path: pathlib.Path, seed: int) -> None:
+        self.path = path
+        self.rng = random.Random(seed)
+        self.state: State = {}
+        self.snapshots: list[tuple[Any, State]] = []
+        self.seen: Counter[tuple[str, str]] = Counter()
+        self.engine = ""
+        self.db: Any = None
+
+    def run(self, turns: int, operations: int) -> None:
+        names, weights = zip(*self.OPERATIONS, strict=True)
+        for turn in range(turns):
+            self.engine = ("lsmkv", "leveldb")[turn % 2]
+            self.open()
+            try:
+                check(self.db, self.state, absent=10)
+                for name in self.rng.choices(names, weights, k=operations):
+                    self.seen[self.engine, name] += 1
+                    getattr(self, name)()
+                check(self.db, self.state, absent=10)
+                if self.engine == "lsmkv":
+                    self.db.check()
+            finally:
+                self.close()
+
+    def open(self) -> None:
+        rng = self.rng
+        options: dict[str, Any] = {
+            "compression": rng.choice(["snappy", None]),
+            "bloom_filter_bits": rng.choice([0, 10]),
+            "block_size": rng.choice([1024, 4096]),
+            "paranoid_checks": True,
+            "create_if_missing": True,
+        }
+        if self.engine == "leveldb":
+            self.db = plyvel.DB(str(self.path), write_buffer_size=65536, **options)
         else:
-            with DB(
-                path, compression=compression, bloom_filter_bits=bits, paranoid_checks=True,
-                write_buffer_size=rng.choice([5000, 65536]),
-                max_file_size=rng.choice([5000, 1 << 20]),
-                reuse_logs=rng.random() < 0.5, filter_layout=rng.choice(["block", "both"]),
-            ) as db:  # fmt: skip
-                check(db, state, absent=10)
-                write(db, changes, batched)
-                if compact:
-                    db.compact_range()
-                db.check()
-        state = applied(state, changes)
-    with DB(path) as db:
-        check(db, state)
+            self.db = DB(
+                self.path, write_buffer_size=rng.choice([5000, 65536]),
+                max_file_size=rng.choice([5000, 1 << 20]), reuse_logs=rng.random() < 0.5,
+                filter_layout=rng.choice(["block", "both"]), **options,
+            )  # fmt: skip
+
+    def close(self) -> None:
+        for snapshot, _ in self.snapshots:
+            snapshot.close()
+        self.snapshots = []
+        self.db.close()
+
+    def key(self) -> bytes:
+        return self.rng.choice(self.KEYS)
+
+    def value(self) -> bytes:
+        size = self.rng.choice([0, 10, 300, 3000])
+        return self.rng.randbytes(size) if self.rng.random() < 0.7 else b"x" * size
+
+    def reopen(self) -> None:
+        self.close()
+        self.open()
+
+    def put(self) -> None:
+        key, value = self.key(), self.value()
+        self.db.put(key, value, sync=self.rng.random() < 0.02)
+        self.state[key] = value
+
+    def delete(self) -> None:
+        key = self.key()
+        self.db.delete(key)
+        self.state.pop(key, None)
+
+    def batch(self) -> None:
+        """Several operations on few keys: the last of each counts."""
+        keys = [self.key() for _ in range(3)]
+        batch = self.db.write_batch()
+        for _ in range(self.rng.randrange(12)):
+            key = self.rng.choice(keys)
+            if self.rng.random() < 0.3:
+                batch.delete(key)
+                self.state.pop(key, None)
+            else:
+                value = self.value()
+                batch.put(key, value)
+                self.state[key] = value
+        batch.write()
+
+    def get(self) -> None:
+        key = self.key() + self.rng.choice([b"", b"", b"x"])
+        assert self.db.get(key) == self.state.get(key)
+
+    def scan(self) -> None:
+        reverse = self.rng.random() < 0.5
+        expected = sorted(self.state.items(), reverse=reverse)
+        assert list(self.db.iterator(reverse=reverse)) == expected
+
+    def scan_range(self) -> None:
+        """Both ways, over bounds that are keys of the store or not; then back and forth."""
+        start, stop = sorted([self.key(), self.key() + b"!"])
+        expected = [entry for entry in sorted(self.state.items()) if start <= entry[0] < stop]
+        assert list(self.db.iterator(start=start, stop=stop)) == expected
+        if [key for key, _ in expected] != [start]:  # where plyvel finds nothing
+            backward = list(self.db.iterator(start=start, stop=stop, reverse=True))
+            assert backward == expected[::-1]
+        iterator = self.db.iterator(start=start, stop=stop, include_value=False)
+        keys = [key for key, _ in expected[:3]]
+        assert [next(iterator) for _ in keys] == keys
+        assert [iterator.prev() for _ in keys] == keys[::-1]
+        iterator.close()
+
+    def take_snapshot(self) -> None:
+        if len(self.snapshots) < 4:
+            self.snapshots.append((self.db.snapshot(), dict(self.state)))
+
+    def read_snapshot(self) -> None:
+        if not self.snapshots:
+            return
+        snapshot, state = self.snapshots[self.rng.randrange(len(self.snapshots))]
+        entries = sorted(state.items())
+        assert list(snapshot.iterator()) == entries
+        assert list(snapshot.iterator(reverse=True)) == entries[::-1]
+        for key in self.KEYS[::5]:
+            assert snapshot.get(key) == state.get(key)
+        if self.rng.random() < 0.5:
+            snapshot.close()
+            self.snapshots.remove((snapshot, state))
+
+    def compact(self) -> None:
+        start, stop = sorted([self.key(), self.key()])
+        if self.rng.random() < 0.5:
+            start, stop = b"", b"\xff" * 3
+        self.db.compact_range(start=start, stop=stop)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_taking_turns(path: pathlib.Path, seed: int) -> None:
+    turns = Turns(path, seed)
+    turns.run(12, 150)
+    names = {name for name, _ in Turns.OPERATIONS}
+    assert {name for engine, name in turns.seen if engine == "lsmkv"} == names
+    assert {name for engine, name in turns.seen if engine == "leveldb"} == names
+    assert len(turns.state) > 50
 
 
 @pytest.mark.parametrize("bits", [0, 10])
