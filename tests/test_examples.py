@@ -17,6 +17,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 ARGUMENTS = {
     "count_reads.py": ["10", "3000", "300"],
+    "damaged_store.py": ["6000"],
     "interop.py": ["3000"],
 }
 """Smaller than their defaults, to save time."""
@@ -52,6 +53,20 @@ def test_the_first_program_finds_what_it_left(tmp_path: Path) -> None:
     assert "owl: b'hoots at night'\ndodo: None\n" in first
     assert "carp now: None - before: b'lives long'\n" in first
     assert "runs before this one: 1\n" in run("first_program.py", tmp_path)
+
+
+def test_a_damaged_store_comes_back_without_wrong_answers(tmp_path: Path) -> None:
+    _, _, *lines = run("damaged_store.py", tmp_path).splitlines()
+    assert len(lines) == 10
+    for line in lines:
+        damaged, _, lost, wrong = (int(x.replace(",", "")) for x in line.split()[-4:])
+        assert damaged > 0
+        if "log" in line:
+            assert wrong <= 20  # what the damaged batches had changed
+        else:
+            assert wrong == 0
+        if "footer" in line or "CURRENT" in line or "MANIFEST" in line:
+            assert lost == 0
 
 
 def test_the_filter_experiment_shows_what_filters_save(tmp_path: Path) -> None:

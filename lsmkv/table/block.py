@@ -180,6 +180,8 @@ class Block:
             shared, unshared, _, at = self._header(self._restart(middle))
             if shared != 0:
                 raise CorruptionError("a restart point whose key is not whole", None, at)
+            if unshared < tail:
+                raise CorruptionError("a key shorter than its tag", None, at)
             if data[at : at + unshared - tail] < order:
                 low = middle
             else:
@@ -201,6 +203,8 @@ class Block:
             else:
                 key = data[at : at + unshared]
             at += unshared
+            if len(key) < tail:
+                raise CorruptionError("a key shorter than its tag", None, at)
             here = key[: len(key) - tail] if tail > 0 else key
             if here >= order and (first or here != order or compare(key, target) >= 0):
                 return key, data[at : at + size]

@@ -193,7 +193,12 @@ def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
     used = [table for table in plan.tables if table.action != LEAVE_OUT]
     kept = sum(table.survey.entries - table.stale for table in used)
     yield f"kept: {_entries(kept)} of {count(len(used), 'table')}"
-    yield f"lost: {size(plan.lost_bytes)} of data blocks; set aside: {_entries(plan.stale)}"
+    yield f"lost: {size(plan.lost_bytes)} of data blocks"
+    if plan.stale:
+        yield (
+            f"set aside: {_entries(plan.stale)} in lost/, of which some are out of date"
+            " (--keep-stale keeps them)"
+        )
 
 
 def _as_data(found: Survey) -> dict[str, Any]:

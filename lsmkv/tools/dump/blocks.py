@@ -180,7 +180,7 @@ def kind_word(kind: int | None) -> str:
 
 def is_bloom(policy: bytes) -> bool:
     """Whether filters under this policy's name are bits and a number of probes."""
-    return policy == BloomFilterPolicy.name.encode()
+    return policy == BloomFilterPolicy().name.encode()
 
 
 def ones(data: bytes) -> int:
