@@ -38,7 +38,7 @@ from lsmkv.db.repair_plan import (
     read_entries,
 )
 from lsmkv.db.staging import build_directory, copy, link_or_copy, refuse_taken
-from lsmkv.db.survey import LogSurvey, Progress, read_batches, survey
+from lsmkv.db.survey import FoundBatch, LogSurvey, Progress, read_batches, survey
 from lsmkv.db.version import max_bytes_for_level, total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Directory, Env, FileLock
@@ -46,6 +46,10 @@ from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, LockedError, raise_typed
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.stats import NUM_LEVELS
+from lsmkv.table.salvage import OUT_OF_ORDER
+
+_COMPARE_CHUNK = 1024 * 1024
+_MAX_FILE_NUMBER = (1 << 63) - 1
 
 
 def plan_repair(
@@ -164,11 +168,14 @@ def _plan(
     comparator = InternalKeyComparator(settings.comparator)
     options = internal_options(settings, comparator)
     found = survey(directory, options, comparator, progress)
-    entries = sum(table.entries for table in found.tables)
-    disorder = any("order" in hole.reason for table in found.tables for hole in table.holes)
-    if entries == 0 and disorder:
+    blocks = sum(table.blocks for table in found.tables)
+    disorder = [
+        hole for table in found.tables for hole in table.holes if hole.reason == OUT_OF_ORDER
+    ]
+    known = found.manifest is not None and found.manifest.state.comparator is not None
+    if not known and len(disorder) > blocks:
         raise CorruptionError(
-            "no table is in the order of the comparator"
+            "the tables are not in the order of the comparator"
             f" {comparator.user_comparator.name!r}: give the one that the store was made with",
             directory.path,
         )
@@ -213,33 +220,70 @@ class _Repair:
         self._edit = VersionEdit()
         self._made: list[str] = []  # in place: to be taken away again after a failure
         self._kept: set[str] = set()
+        self._workshop = target  # where tables are made: in place, in ``lost``
+        self._tables: list[str] = []
+        self._aside: list[str] = []
 
     def run(self) -> None:
         """Write the new store; it counts from the moment that its CURRENT is there."""
         lost = self._open_lost()
         try:
-            if self._plan.by_levels:
-                self._place_tables(lost)
-                self._replay_logs(self._plan.logs)
-            else:
-                self._merge_tables(lost)
-            if lost is not None:
-                lost.sync()
-            manifest = self._write_manifest()
             if self._in_place:
                 assert lost is not None
-                self._keep_old_files(lost)
+                self._workshop = lost
+            if lost is not None:
+                self._number_above(lost)
+            manifest = self._build(lost)
         except BaseException:
             for name in self._made:
                 _remove_if_there(self._target, name)
+            for name in self._aside:
+                if lost is not None:
+                    _remove_if_there(lost, name)
             raise
         finally:
             if lost is not None:
+                if self._in_place:
+                    for name in self._tables:
+                        _remove_if_there(lost, name)
                 lost.close()
-        self._target.sync()
         set_current(self._target, manifest)
         if self._in_place:
             self._remove_old_files()
+
+    def _build(self, lost: Directory | None) -> int:
+        """Tables are made where nobody looks for any: one that is not finished, or that no MANIFEST
+        names, would be taken for damage or for data if the repair were killed now."""
+        if self._plan.by_levels:
+            self._place_tables(lost)
+            self._replay_logs(self._plan.logs)
+            manifest = self._write_manifest()
+            self._target.sync()
+            self._show_tables()
+        else:
+            self._merge_tables(lost)
+            self._show_tables()
+            manifest = self._write_manifest()
+        if lost is not None:
+            lost.sync()
+        if self._in_place:
+            assert lost is not None
+            self._keep_old_files(lost)
+        self._target.sync()
+        return manifest
+
+    def _show_tables(self) -> None:
+        if self._workshop is not self._target:
+            for name in self._tables:
+                self._made.append(name)
+                link_or_copy(self._workshop, name, self._target)
+
+    def _number_above(self, lost: Directory) -> None:
+        """Use no number of a file that an earlier repair left in ``lost``."""
+        for name in lost.names():
+            parsed = parse_filename(name)
+            if parsed is not None:
+                self._next_number = max(self._next_number, parsed[0] + 1)
 
     def _open_lost(self) -> Directory | None:
         if self._in_place or self._plan.stale > 0:
@@ -248,13 +292,15 @@ class _Repair:
 
     def _new_number(self) -> int:
         number = self._next_number
+        if number > _MAX_FILE_NUMBER:
+            raise CorruptionError("the numbers of its files are used up", self._source.path)
         self._next_number += 1
         return number
 
     def _new_table(self) -> TableOutput:
         number = self._new_number()
-        self._made.append(table_name(number))
-        return TableOutput(self._target, number, self._options)
+        self._tables.append(table_name(number))
+        return TableOutput(self._workshop, number, self._options)
 
     # Tables
 
@@ -287,10 +333,10 @@ class _Repair:
         """One sorted run of everything, on the first level that has room for it."""
         used = self._used_tables()
         total = sum(plan.survey.size for plan in used)
-        cursors: list[Cursor] = [self._kept_entries(plan, lost) for plan in used]
+        cursors: list[Cursor] = [self._chain(run, lost) for run in self._runs(used)]
         memtable = MemTable(self._settings.comparator, Lock())
         for log in self._plan.logs:
-            for found in read_batches(self._source, LogSurvey(log.name, log.number, 0, True)):
+            for found in self._batches(log):
                 memtable.add(found.sequence, found.operations, -1)
         cursors.append(memtable.scan(None))
         output = _Output(self)
@@ -304,6 +350,25 @@ class _Repair:
         for file in files:
             self._edit.add_file(level, file)
 
+    def _runs(self, tables: list[TablePlan]) -> list[list[TablePlan]]:
+        """Rows of tables that lie one behind the other, as few as can be: each holds one file open.
+        """
+        order = self._order
+        runs: list[list[TablePlan]] = []
+        for table in sorted(tables, key=lambda plan: order.of(plan.survey.smallest[:-8])):
+            first = table.survey.smallest[:-8]
+            for run in runs:
+                if order.compare(run[-1].survey.largest[:-8], first) < 0:
+                    run.append(table)
+                    break
+            else:
+                runs.append([table])
+        return runs
+
+    def _chain(self, run: list[TablePlan], lost: Directory | None) -> Iterator[list[Entry]]:
+        for plan in run:
+            yield from self._kept_entries(plan, lost)
+
     def _used_tables(self) -> list[TablePlan]:
         """The oldest first."""
         used = [plan for plan in self._plan.tables if plan.action in (KEEP, REWRITE)]
@@ -316,7 +381,9 @@ class _Repair:
             for user_key, rank, value in stale:
                 if aside is None:
                     assert lost is not None
-                    aside = TableOutput(lost, self._new_number(), self._options)
+                    number = self._new_number()
+                    self._aside.append(table_name(number))
+                    aside = TableOutput(lost, number, self._options)
                 aside.add(user_key, rank, value)
             yield kept
         if aside is not None:
@@ -328,20 +395,28 @@ class _Repair:
         """What the logs hold becomes tables of level 0, newer than all others."""
         memtable = MemTable(self._settings.comparator, Lock())
         for log in logs:
-            for found in read_batches(self._source, LogSurvey(log.name, log.number, 0, True)):
+            for found in self._batches(log):
                 memtable.add(found.sequence, found.operations, -1)
                 if memtable.usage > self._settings.write_buffer_size:
                     self._flush(memtable)
                     memtable = MemTable(self._settings.comparator, Lock())
         self._flush(memtable)
 
+    def _batches(self, log: LogSurvey) -> Iterator[FoundBatch]:
+        # What is wrong with the log was noted when it was surveyed: these notes go nowhere.
+        return read_batches(
+            self._source, LogSurvey(log.name, log.number, log.size, log.needed)
+        )
+
     def _flush(self, memtable: MemTable) -> None:
         number = self._new_number()
-        self._made.append(table_name(number))
+        self._tables.append(table_name(number))
         file = write_memtable(
-            memtable, self._target, number, self._options, self._order, MAX_SEQUENCE
+            memtable, self._workshop, number, self._options, self._order, MAX_SEQUENCE
         )
-        if file is not None:
+        if file is None:
+            self._tables.pop()
+        else:
             self._edit.add_file(0, file)
 
     # MANIFEST
@@ -383,7 +458,7 @@ class _Repair:
         for name in self._old_files():
             if not lost.exists(name):
                 link_or_copy(self._source, name, lost)
-            elif lost.size(name) != self._source.size(name):
+            elif not _same(self._source, lost, name):
                 self._keep_another(name, lost)
         lost.sync()
 
@@ -450,6 +525,17 @@ class _Output:
             self._written += file.size
             self._files.append(file)
             self._table = None
+
+
+def _same(one: Directory, other: Directory, name: str) -> bool:
+    """Whether two directories have the same file of this name."""
+    with one.open(name) as mine, other.open(name) as theirs:
+        if mine.size != theirs.size:
+            return False
+        for offset in range(0, mine.size, _COMPARE_CHUNK):
+            if mine.read(offset, _COMPARE_CHUNK) != theirs.read(offset, _COMPARE_CHUNK):
+                return False
+    return True
 
 
 def _remove_if_there(directory: Directory, name: str) -> None:

@@ -9,6 +9,7 @@ A block that cannot be read takes more with it than itself.  It may have held a 
 key, or its deletion, and the older version, which is sound, must not be served in its place.  Such
 *stale* entries are set aside: those within the block's bounds that are older than its table, and
 that the block's filter lets pass.  With an intact filter that is little more than what was lost.
+Without a MANIFEST no table is known to be older than another, and all others count as older.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from lsmkv.db.filenames import parse_filename
-from lsmkv.db.keys import Entry, InternalKeyComparator, pack_entry, sequence_of, to_entries
+from lsmkv.db.keys import Entry, InternalKeyComparator, pack_entry, to_entries
 from lsmkv.db.survey import (
     DAMAGED,
     LogSurvey,
@@ -83,10 +84,11 @@ class StaleTest:
         return shadow.lower is None or self._compare(shadow.lower, user_key) <= 0
 
     def _shadows(self, shadow: _Shadow, user_key: bytes, rank: int) -> bool:
-        if shadow.newest >= 0 and sequence_of(rank) > shadow.newest:
-            return False
         key = pack_entry(user_key, rank)
-        if shadow.behind is not None and self._compare_internal(key, shadow.behind) <= 0:
+        after = shadow.hole.lower
+        if after is not None and self._compare_internal(key, after) <= 0:
+            return False
+        if shadow.behind is not None and self._compare_internal(key, shadow.behind) < 0:
             return False
         return shadow.hole.may_hold(key)
 
@@ -99,16 +101,14 @@ class _Shadow:
         hole: Hole,
         lower: bytes | None,
         upper: bytes | None,
-        newest: int = -1,
         behind: bytes | None = None,
     ) -> None:
         self.hole = hole
         self.lower = lower
         self.upper = upper
-        self.newest = newest
-        """Entries after this sequence are newer than the hole; -1 where age goes by the level."""
         self.behind = behind
-        """Only entries behind this internal key are older than the hole."""
+        """Only this entry (all that is known of a hole without an index is that it ends before an
+        entry), and those behind it, are older than the hole."""
 
 
 class TablePlan:
@@ -193,7 +193,7 @@ class RepairPlan:
         """The highest that is known of."""
         found = [table.survey.last_sequence for table in self.tables]
         found += [log.last_sequence for log in self.logs]
-        if self.survey.manifest is not None:
+        if self.survey.manifest is not None and self.survey.manifest.whole:
             found.append(self.survey.manifest.state.last_sequence)
         return max(found, default=0)
 
@@ -206,7 +206,7 @@ class RepairPlan:
         for file in self.survey.others:
             parsed = parse_filename(file.name)
             numbers.append(0 if parsed is None else parsed[0])
-        if self.survey.manifest is not None:
+        if self.survey.manifest is not None and self.survey.manifest.whole:
             numbers.append(self.survey.manifest.state.next_file_number - 1)
         return max(numbers, default=1)
 
@@ -392,13 +392,12 @@ def _shadows_on(
         older = table.level > other.level or (
             table.level == other.level == 0 and table.number < other.number
         )
-        newest = -1
         if not older:
             return _boundary_shadows(table, other, comparator) if table is other else []
-    else:
-        if table is other:
-            return _boundary_shadows(table, other, comparator)
-        newest = other.last_sequence
+    elif table is other:
+        return _boundary_shadows(table, other, comparator)
+    # Without levels nothing tells how new a lost entry was: not even its neighbours do, for a
+    # compaction brings old and new together.
     shadows: list[_Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in other.holes:
@@ -407,7 +406,7 @@ def _shadows_on(
             upper is not None and compare(upper, table.smallest[:-8]) < 0
         ) or (lower is not None and compare(table.largest[:-8], lower) < 0):
             continue
-        shadows.append(_Shadow(hole, lower, upper, newest))
+        shadows.append(_Shadow(hole, lower, upper))
     return shadows
 
 
@@ -426,5 +425,5 @@ def _boundary_shadows(
             and compare(table.smallest[:-8], upper) <= 0
             and compare(upper, table.largest[:-8]) <= 0
         ):
-            shadows.append(_Shadow(hole, upper, upper, -1, hole.upper))
+            shadows.append(_Shadow(hole, upper, upper, hole.upper))
     return shadows

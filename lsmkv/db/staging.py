@@ -48,15 +48,21 @@ def build_directory(env: Env, path: str, purpose: str, build: Callable[[Director
 def link_or_copy(source: Directory, name: str, target: Directory) -> None:
     """Let a file that is never changed appear in ``target`` too.
 
-    By a hard link; where none can be made (another file system, say) by a durable copy.
+    By a hard link; where none can be made (another file system, say) by a durable copy, which
+    appears whole or not at all.
     """
     try:
         source.link(name, target)
     except OSError as error:
         if error.errno not in _CANNOT_LINK:
             raise
+        parsed = parse_filename(name)
+        temporary = f"{0 if parsed is None else parsed[0]:06d}.dbtmp"
+        if target.exists(temporary):
+            target.remove(temporary)  # of a process that died
         with source.open(name) as file:
-            copy(file, target, name, file.size)
+            copy(file, target, temporary, file.size)
+        target.rename(temporary, name)
 
 
 def copy(file: RandomAccessFile, target: Directory, name: str, end: int) -> None:

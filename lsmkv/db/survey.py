@@ -7,7 +7,7 @@ planned from one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple, Unpack
 
 from lsmkv.db.batch import Operation, decode_batch
@@ -15,6 +15,8 @@ from lsmkv.db.directory import open_remains
 from lsmkv.db.filenames import (
     CURRENT,
     FileType,
+    log_name,
+    old_table_name,
     parse_filename,
     read_current,
     table_name,
@@ -37,7 +39,6 @@ from lsmkv.errors import (
     ComparatorMismatchError,
     CorruptionError,
     ForeignFormatError,
-    UnsupportedCompressionError,
     raise_typed,
 )
 from lsmkv.options import OptionArguments, Options, make_options
@@ -239,20 +240,29 @@ class _Surveyor:
         for name, kind in parsed.items():
             if kind is not None and kind[1] is FileType.MANIFEST:
                 self._look_at_manifest(name, kind[0])
+        self._survey.manifests.sort(key=lambda manifest: manifest.number)
         self._choose_manifest(names)
         for name, kind in sorted(parsed.items(), key=lambda item: item[1][0] if item[1] else 0):
-            if kind is not None and kind[1] is FileType.TABLE:
+            if kind is None:
+                continue
+            if kind[1] is FileType.TEMPORARY:
+                self._put_aside(name, "left over: a CURRENT that was never finished")
+            elif kind[1] is FileType.TABLE and name == _table_of(kind[0], parsed):
                 self._look_at_table(name, kind[0])
-            elif kind is not None and kind[1] is FileType.LOG:
+            elif kind[1] is FileType.LOG and name == log_name(kind[0]):
                 self._look_at_log(name, kind[0])
-            elif kind is not None and kind[1] is FileType.TEMPORARY:
-                leftover = FileSurvey(name, self._directory.size(name), False)
-                leftover.remarks.append("left over: a CURRENT that was never finished")
-                self._survey.others.append(leftover)
+            elif kind[1] in (FileType.TABLE, FileType.LOG):
+                self._put_aside(name, "no store reads a file of this name here")
         self._miss_tables()
+        self._miss_log()
         self._judge_logs()
         self._survey.tables.sort(key=lambda table: (table.level, table.number))
         return self._survey
+
+    def _put_aside(self, name: str, remark: str) -> None:
+        leftover = FileSurvey(name, self._directory.size(name), False)
+        leftover.remarks.append(remark)
+        self._survey.others.append(leftover)
 
     # CURRENT and MANIFEST
 
@@ -305,10 +315,12 @@ class _Surveyor:
             chosen = next((one for one in found.manifests if one.name == wanted), None)
             if chosen is None:
                 found.current.note(0, found.current.size, f"names {wanted}, which is missing")
-        if chosen is None:
-            # Every MANIFEST begins with all that counts: the newest one that is whole will do.
-            whole = [one for one in found.manifests if one.whole and one.state.complete]
-            chosen = whole[-1] if whole else None
+        if chosen is None or self._missing(chosen, names):
+            other = self._best_other(chosen, names)
+            if chosen is not None and other is not None:
+                reason = f"names {chosen.name}, whose tables are missing; {other.name} is whole"
+                found.current.note(0, found.current.size, reason)
+            chosen = other or chosen
         if chosen is None:
             if found.manifests and is_rocksdb(names):
                 raise ForeignFormatError(f"{found.path} is a RocksDB database")
@@ -332,17 +344,40 @@ class _Surveyor:
                 chosen.note(0, chosen.size, error.reason)
             self._compare_with_tables(chosen, names)
         found.manifest = chosen
+        for other in found.manifests:
+            if other is not chosen:
+                other.remarks.append("left over: not the one that counts")
+
+    def _best_other(
+        self, chosen: ManifestSurvey | None, names: list[str]
+    ) -> ManifestSurvey | None:
+        """The newest whole MANIFEST (each begins with all that counts), rather one whose tables
+        are all there; in place of ``chosen``, a newer one whose tables are all there."""
+        whole = [one for one in self._survey.manifests if one.whole and one.state.complete]
+        fitting = [one for one in whole if not self._missing(one, names)]
+        if chosen is not None:
+            fitting = [one for one in fitting if one.number > chosen.number]
+            return fitting[-1] if fitting else None
+        best = fitting or whole
+        return best[-1] if best else None
+
+    def _missing(self, manifest: ManifestSurvey, names: list[str]) -> set[int]:
+        return _tables_named(manifest) - _tables_present(names)
 
     def _compare_with_tables(self, manifest: ManifestSurvey, names: list[str]) -> None:
-        """A MANIFEST cut short names tables that a lost record took out, and that are gone.
+        """A MANIFEST cut short names tables, or a log, that a lost record took out, and that are
+        gone.
 
-        One whose tables are missing is believed all the same, but not if its end is bad, or if
+        One of which something is missing is believed all the same, but not if its end is bad, or if
         there are tables of which it knows nothing.
         """
-        present = {parsed[0] for name in names if (parsed := _table_number(name))}
-        named = {number for level in manifest.state.levels for number in level}
-        unknown = present - named - self._survey.dead
-        if named - present and (manifest.state.tail is not None or unknown):
+        unknown = _tables_present(names) - _tables_named(manifest) - self._survey.dead
+        for other in self._survey.manifests:
+            if other.whole and other.number > manifest.number:
+                unknown -= _tables_named(other)  # of a repair that was not finished
+        log = manifest.state.log_number
+        missing = self._missing(manifest, names) or (log > 0 and log_name(log) not in names)
+        if missing and (manifest.state.tail is not None or unknown):
             manifest.whole = False
             manifest.note(manifest.size, 0, "records are missing at its end")
 
@@ -351,6 +386,8 @@ class _Surveyor:
     def _look_at_table(self, name: str, number: int) -> None:
         size = self._directory.size(name)
         stated = self._stated(number)
+        if number in self._survey.dead and not self._survey.levels_known:
+            stated = None
         table = TableSurvey(name, number, size, -1 if stated is None else stated[0])
         self._survey.tables.append(table)
         if stated is not None:
@@ -363,11 +400,7 @@ class _Surveyor:
         else:
             table.needed = True
         with self._directory.open(name) as file:
-            try:
-                self._read_table(table, Salvage(self._options, file, check_internal_keys))
-            except UnsupportedCompressionError as error:
-                message = f"{self._directory.path}/{name}: {error}"
-                raise UnsupportedCompressionError(message) from None
+            self._read_table(table, Salvage(self._options, file, check_internal_keys))
         self._advance(size, name)
 
     def _read_table(self, table: TableSurvey, salvage: Salvage) -> None:
@@ -459,6 +492,17 @@ class _Surveyor:
             )
         self._advance(log.size, name)
 
+    def _miss_log(self) -> None:
+        """Note the log that the MANIFEST says was being written, if it is not there."""
+        manifest = self._survey.manifest
+        if manifest is None or not manifest.whole or manifest.state.log_number == 0:
+            return
+        number = manifest.state.log_number
+        if all(log.number != number for log in self._survey.logs):
+            log = LogSurvey(log_name(number), number, -1, True)
+            log.note(0, 0, "missing")
+            self._survey.logs.insert(0, log)
+
     def _judge_logs(self) -> None:
         """Tell holes that lost something from those that did not, by the running sequence."""
         expected: int | None = None
@@ -517,9 +561,28 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
             log.note(tail.offset, log.size - tail.offset, tail.reason)
 
 
-def _table_number(name: str) -> tuple[int, FileType] | None:
-    parsed = parse_filename(name)
-    return parsed if parsed is not None and parsed[1] is FileType.TABLE else None
+def _table_of(number: int, names: Container[str]) -> str:
+    """The name under which a store finds the table."""
+    name = old_table_name(number)
+    return name if table_name(number) not in names and name in names else table_name(number)
+
+
+def _tables_present(names: list[str]) -> set[int]:
+    numbers: set[int] = set()
+    known = set(names)
+    for name in names:
+        parsed = parse_filename(name)
+        if (
+            parsed is not None
+            and parsed[1] is FileType.TABLE
+            and name == _table_of(parsed[0], known)
+        ):
+            numbers.add(parsed[0])
+    return numbers
+
+
+def _tables_named(manifest: ManifestSurvey) -> set[int]:
+    return {number for level in manifest.state.levels for number in level}
 
 
 def user_range(hole: Hole) -> tuple[bytes | None, bytes | None]:

@@ -294,7 +294,7 @@ class Salvage:
         try:
             return _read(self._file, at, length).ljust(length, b"\0")
         except CorruptionError:
-            if length <= _SECTOR:
+            if at % _SECTOR + length <= _SECTOR:
                 return bytes(length)
         step = _SECTOR - at % _SECTOR
         parts = [self._window(at, step)]

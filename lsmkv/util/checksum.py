@@ -108,6 +108,9 @@ class SealFinder:
     The left side needs the start alone and the right side the end alone, so that all starts are
     tried at once: each end looks its own up.  A pair turns up by chance once in 2^32.
 
+    No block ends in five zeros, of which the last would be its type: before that stand what makes
+    a compressed stream end, or how many restart points there are (one at least).
+
     Cost: 0.25 us a byte in pure Python, and 3 us for each start and each byte that may be a type.
     """
 
@@ -117,6 +120,7 @@ class SealFinder:
         self._running = 0
         self._scale = _ONE  # A^-n, as the polynomial to multiply by
         self._starts: dict[int, int] = {}
+        self._zeros = 0  # how many bytes of zero were the last ones
 
     def feed(self, data: bytes, length: int, starts: list[int]) -> list[tuple[int, int]]:
         """Go on through ``data[:length]``; a block may begin at each of ``starts`` in it, rising.
@@ -130,6 +134,7 @@ class SealFinder:
         table = _TABLE
         inverse = _INVERSE
         known = self._starts
+        zeros = self._zeros
         coming = 0
         if len(known) + len(starts) > _MOST_STARTS:
             known.clear()  # only made-up files have so many; memory is worth more
@@ -140,13 +145,15 @@ class SealFinder:
             byte = data[at]
             running = table[(running ^ byte) & 0xFF] ^ running >> 8
             scale = (scale << 8 & 0xFFFFFFFF) ^ inverse[scale >> 24]
-            if byte <= 4 and byte in _CODECS:
+            zeros = 0 if byte else zeros + 1
+            if byte <= 4 and zeros < 5 and byte in _CODECS:
                 wanted = running ^ unmask(_stored(data, at + 1)) ^ 0xFFFFFFFF
                 start = known.get(_multiply(wanted, scale), -1)
                 if start >= 0:
                     found.append((start, self._position + at + 1))
         self._running = running
         self._scale = scale
+        self._zeros = zeros
         self._position += length
         return found
 

@@ -1,0 +1,362 @@
+"""verify and repair, as a user meets them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.indexeddb import IndexedDBComparator
+from lsmkv.tools import recovery
+from lsmkv.tools.app import app
+
+SMALL: dict[str, Any] = {"block_size": 512, "compression": None, "seek_compaction": False}
+
+
+@dataclass(frozen=True)
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+def lsm(*arguments: str | Path) -> Done:
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Done(done.exit_code, done.stdout, done.stderr)
+
+
+def fails(done: Done, *words: str) -> None:
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("lsmkv: ")
+    assert done.err.count("\n") == 1
+    for word in words:
+        assert word in done.err
+
+
+def content(path: Path, **options: Any) -> dict[bytes, bytes]:
+    with lsmkv.DB(path, read_only=True, **options) as db:
+        return dict(db)
+
+
+def hashes(path: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in path.rglob("*")
+        if file.is_file()
+    }
+
+
+def flip(path: Path, offset: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """One table of several blocks, and two writes in the log."""
+    path = tmp_path / "store"
+    with lsmkv.DB(path, create_if_missing=True, **SMALL) as db:
+        for number in range(200):
+            db.put(b"\x1b[31m%03d" % number, b"v" * 20)
+        db.flush()
+        db.put(b"x", b"1")
+        db.put(b"y", b"2")
+    return path
+
+
+@pytest.fixture
+def damaged(store: Path) -> Path:
+    flip(next(store.glob("*.ldb")), 700)
+    return store
+
+
+# verify
+
+
+def test_verify_a_sound_store(store: Path) -> None:
+    before = hashes(store)
+    done = lsm("verify", store)
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[-1] == "all is sound"
+    assert lines[0] == "CURRENT          ok"
+    (table,) = [line for line in lines if ".ldb" in line]
+    assert "level 2" in table or "level 0" in table
+    assert "blocks, 200 entries, " in table
+    assert any("2 writes in 2 batches" in line for line in lines)
+    assert lsm("verify", store, "-q") == Done(0, "", "")
+    assert hashes(store) == before
+
+
+def test_verify_remarks(store: Path) -> None:
+    (log,) = store.glob("*.log")
+    os.truncate(log, log.stat().st_size - 1)
+    done = lsm("verify", store)
+    assert done.status == 1
+    assert done.out.splitlines()[-1] == "no damage"
+    (line,) = [line for line in done.out.splitlines() if log.name in line]
+    assert "remark" in line
+    quiet = lsm("verify", store, "--quiet")
+    assert quiet.status == 1
+    assert quiet.out.startswith(log.name)
+    assert json.loads(lsm("verify", store, "--json").out)["verdict"] == "remark"
+
+
+def test_verify_damage(damaged: Path) -> None:
+    before = hashes(damaged)
+    done = lsm("verify", damaged)
+    assert (done.status, done.err) == (3, "")
+    assert "\x1b" not in done.out
+    assert "DAMAGED" in done.out
+    assert "at 5" in done.out
+    assert "block checksum mismatch" in done.out
+    assert "keys from '\\x1b[31m0" in done.out
+    assert done.out.splitlines()[-1] == "1 file damaged; see 'lsmkv repair --plan'"
+    figures = json.loads(lsm("verify", damaged, "--json").out)
+    assert (figures["path"], figures["verdict"]) == (str(damaged), "damaged")
+    (bad,) = [file for file in figures["files"] if file["verdict"] == "damaged"]
+    (problem,) = bad["problems"]
+    assert set(problem) == {"offset", "bytes", "reason", "after", "to"}
+    assert problem["after"].startswith("\\x1b[31m0")
+    assert 0 < bad["entries"] < 200
+    assert hashes(damaged) == before
+
+
+def test_verify_a_missing_file(store: Path) -> None:
+    next(store.glob("*.ldb")).unlink()
+    done = lsm("verify", store)
+    assert done.status == 3
+    assert "missing" in done.out
+
+
+@pytest.mark.parametrize("command", [["verify"], ["repair", "--plan"], ["repair", "--in-place"]])
+def test_no_store(tmp_path: Path, command: list[str]) -> None:
+    name, *options = command
+    fails(lsm(name, tmp_path / "none", *options), "none", "no database here")
+    (tmp_path / "empty").mkdir()
+    fails(lsm(name, tmp_path / "empty", *options), "no database here")
+    assert list((tmp_path / "empty").iterdir()) == []
+    (tmp_path / "file").write_text("precious")
+    fails(lsm(name, tmp_path / "file", *options), "file")
+
+
+@pytest.mark.parametrize("command", [["verify"], ["repair", "--plan"], ["repair", "--in-place"]])
+def test_a_foreign_format(tmp_path: Path, command: list[str]) -> None:
+    path = tmp_path / "rocks"
+    path.mkdir()
+    (path / "CURRENT").write_text("MANIFEST-000004\n")
+    (path / "MANIFEST-000004").write_bytes(b"not for us" * 9)
+    (path / "IDENTITY").write_text("x")
+    (path / "OPTIONS-000007").write_text("x")
+    (path / "000009.sst").write_bytes(b"rocks" * 99)
+    before = hashes(path)
+    name, *options = command
+    fails(lsm(name, path, *options), "RocksDB")
+    assert {file: sum_ for file, sum_ in hashes(path).items() if file != "LOCK"} == before
+
+
+def test_another_comparator(tmp_path: Path) -> None:
+    def compare(a: bytes, b: bytes) -> int:
+        return (a > b) - (a < b)
+
+    path = tmp_path / "store"
+    with lsmkv.DB(path, create_if_missing=True, comparator=compare, comparator_name=b"mine") as db:
+        db.put(b"k", b"v")
+    fails(lsm("verify", path), "mine")
+    fails(lsm("repair", path, "--plan"), "mine")
+
+
+# repair
+
+
+def test_the_plan(damaged: Path) -> None:
+    before = hashes(damaged)
+    done = lsm("repair", damaged, "--plan")
+    assert (done.status, done.err) == (0, "")
+    assert "\x1b" not in done.out
+    assert "rewrite: 1 of " in done.out
+    lines = done.out.splitlines()
+    assert lines[-2].startswith("kept: 1")
+    assert lines[-1].startswith("lost: ")
+    figures = json.loads(lsm("repair", damaged, "--plan", "--json").out)
+    assert figures["needed"] is True
+    assert figures["repaired"] is None
+    assert figures["lost_bytes"] > 400
+    assert hashes(damaged) == before
+
+
+def test_repair_into(damaged: Path, tmp_path: Path) -> None:
+    before = hashes(damaged)
+    new = tmp_path / "new"
+    done = lsm("repair", damaged, "--into", new)
+    assert (done.status, done.err) == (0, "")
+    assert "\x1b" not in done.out
+    assert done.out.splitlines()[-1] == f"repaired: {new}"
+    found = content(new)
+    assert 150 < len(found) < 202
+    assert {b"x", b"y"} < set(found)
+    assert lsm("verify", new).status == 0
+    assert {name: sum_ for name, sum_ in hashes(damaged).items() if name != "LOCK"} == {
+        name: sum_ for name, sum_ in before.items() if name != "LOCK"
+    }
+
+
+def test_repair_in_place(damaged: Path) -> None:
+    name = next(damaged.glob("*.ldb")).name
+    spoiled = (damaged / name).read_bytes()
+    done = lsm("repair", damaged, "--in-place")
+    assert done.status == 0
+    assert done.out.splitlines()[-1] == f"repaired: {damaged}"
+    assert (damaged / "lost" / name).read_bytes() == spoiled
+    assert lsm("verify", damaged).status == 0
+    before = hashes(damaged)
+    again = lsm("repair", damaged, "--in-place")
+    assert again.status == 0
+    assert again.out.splitlines()[0] == "nothing is damaged"
+    assert "repaired" not in again.out
+    assert {name: sum_ for name, sum_ in hashes(damaged).items() if name != "LOCK"} == {
+        name: sum_ for name, sum_ in before.items() if name != "LOCK"
+    }
+
+
+def test_repair_as_json(damaged: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    figures = json.loads(lsm("repair", damaged, "--into", new, "--json").out)
+    assert figures["repaired"] == str(new)
+    assert figures["by_levels"] is True
+    assert {table["action"] for table in figures["tables"]} == {"rewrite"}
+
+
+def test_one_way_has_to_be_chosen(damaged: Path, tmp_path: Path) -> None:
+    before = hashes(damaged)
+    fails(lsm("repair", damaged), "--into NEW", "--in-place", "--plan")
+    fails(lsm("repair", damaged, "--in-place", "--into", tmp_path / "new"), "--into NEW")
+    assert hashes(damaged) == before
+
+
+@pytest.mark.parametrize("kind", ["directory", "file", "dangling link", "itself"])
+def test_a_target_that_exists(damaged: Path, tmp_path: Path, kind: str) -> None:
+    new = tmp_path / "new"
+    if kind == "directory":
+        new.mkdir()
+    elif kind == "file":
+        new.write_text("precious")
+    elif kind == "dangling link":
+        new.symlink_to(tmp_path / "nowhere")
+    else:
+        new = damaged
+    before = sorted(os.listdir(tmp_path))
+    # Refused before anything is read, so before a plan is shown.
+    fails(lsm("repair", damaged, "--into", new), f"{new}: File exists")
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_target_without_a_parent(damaged: Path, tmp_path: Path) -> None:
+    fails(lsm("repair", damaged, "--into", tmp_path / "no" / "new"), "no")
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_store_in_use(damaged: Path, tmp_path: Path) -> None:
+    with lsmkv.DB(damaged):
+        fails(lsm("repair", damaged, "--in-place"))
+        fails(lsm("repair", damaged, "--into", tmp_path / "new"))
+        assert lsm("verify", damaged).status == 3
+    assert not (tmp_path / "new").exists()
+
+
+def test_stale_entries(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with lsmkv.DB(path, create_if_missing=True, **SMALL) as db:
+        for value in (b"old", b"new"):
+            for number in range(100):
+                db.put(b"%03d" % number, value)
+            db.flush()
+            if value == b"old":
+                db.compact_range()
+    flip(max(path.glob("*.ldb")), 700)
+    plan = json.loads(lsm("repair", path, "--plan", "--json").out)
+    assert plan["stale"] > 5
+    assert json.loads(lsm("repair", path, "--plan", "--keep-stale", "--json").out)["stale"] == 0
+    lsm("repair", path, "--into", tmp_path / "new")
+    lsm("repair", path, "--into", tmp_path / "kept", "--keep-stale")
+    assert set(content(tmp_path / "new").values()) == {b"new"}
+    assert len(content(tmp_path / "kept")) == 100
+
+
+# The order that a store is kept in
+
+
+def test_indexeddb(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    order = IndexedDBComparator()
+    start = b"\0\1\1\1\3" + bytes(6)  # then the two highest bytes of a double
+    numbers = [start + bytes([16 * (n % 16), 0x40 + n // 16]) for n in range(200)]
+    with lsmkv.DB(path, create_if_missing=True, comparator=order, **SMALL) as db:
+        for key in numbers:
+            db.put(key, b"record")
+        db.flush()
+    assert lsm("verify", path).status == 0
+    table = next(path.glob("*.ldb"))
+    flip(table, 700)
+    done = lsm("verify", path)
+    assert (done.status, done.err) == (3, "")
+    done = lsm("repair", path, "--into", tmp_path / "new")
+    assert (done.status, done.err) == (0, "")
+    found = content(tmp_path / "new", comparator=order)
+    assert 100 < len(found) < 200
+    assert lsm("repair", path, "--in-place").status == 0
+    assert content(path, comparator=order) == found
+
+
+def test_the_wrong_order_loses_nothing(tmp_path: Path) -> None:
+    """Without its MANIFEST a store of many blocks in another order is refused, not taken apart."""
+    path = tmp_path / "store"
+    reverse = lsmkv.ReverseBytewiseComparator()
+    with lsmkv.DB(path, create_if_missing=True, comparator=reverse, **SMALL) as db:
+        for number in range(300):
+            db.put(b"%04d" % number, b"v" * 30)
+        db.flush()
+    next(path.glob("MANIFEST-*")).unlink()
+    before = hashes(path)
+    fails(lsm("repair", path, "--into", tmp_path / "new"), "comparator")
+    fails(lsm("repair", path, "--in-place"), "comparator")
+    assert {name: sum_ for name, sum_ in hashes(path).items() if name != "LOCK"} == {
+        name: sum_ for name, sum_ in before.items() if name != "LOCK"
+    }
+    lsmkv.repair_db(path, comparator=reverse)
+    assert len(content(path, comparator=reverse)) == 300
+
+
+# Ctrl-C
+
+
+@pytest.mark.parametrize("command", [["verify"], ["repair", "--plan"], ["repair", "--in-place"]])
+def test_ctrl_c(damaged: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    @contextmanager
+    def interrupting(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
+        yield lambda *_: signal.raise_signal(signal.SIGINT)
+
+    before = hashes(damaged)
+    monkeypatch.setattr(recovery, "steps", interrupting)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        done = lsm(command[0], damaged, *command[1:])
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert (done.status, done.out, done.err) == (130, "", "lsmkv: interrupted\n")
+    assert {name: sum_ for name, sum_ in hashes(damaged).items() if name != "LOCK"} == {
+        name: sum_ for name, sum_ in before.items() if name != "LOCK"
+    }
