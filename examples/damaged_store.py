@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lsmkv
-from lsmkv.db.survey import DAMAGED, survey_db
+from lsmkv.db.findings import DAMAGED
+from lsmkv.db.survey import survey_db
 
 Content = dict[bytes, bytes]
 

@@ -178,7 +178,7 @@ class Recovery:
         numbers: list[int] = []
         for name in names:
             parsed = parse_filename(name)
-            if parsed is None or parsed[1] is not FileType.LOG:
+            if parsed is None or parsed[1] is not FileType.LOG or name != log_name(parsed[0]):
                 continue
             if parsed[0] >= versions.log_number or parsed[0] == versions.prev_log_number:
                 numbers.append(parsed[0])

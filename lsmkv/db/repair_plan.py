@@ -14,20 +14,14 @@ Without a MANIFEST no table is known to be older than another, and all others co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from lsmkv.db.filenames import parse_filename
-from lsmkv.db.keys import Entry, InternalKeyComparator, pack_entry, to_entries
-from lsmkv.db.survey import (
-    DAMAGED,
-    LogSurvey,
-    Progress,
-    Survey,
-    TableSurvey,
-    check_internal_keys,
-    user_range,
-)
+from lsmkv.db.findings import DAMAGED, LogSurvey, Survey, TableSurvey, user_range
+from lsmkv.db.keys import Entry, InternalKeyComparator, to_entries
+from lsmkv.db.stale import StaleTest, shadows_on
+from lsmkv.db.survey import Progress, check_internal_keys
 from lsmkv.db.version import escape
 from lsmkv.env.base import Directory
 from lsmkv.options import Options
@@ -39,76 +33,6 @@ REWRITE = "rewrite"
 """What can be read of it goes into a new table."""
 LEAVE_OUT = "leave out"
 """Nothing of it is used."""
-
-
-class StaleTest:
-    """Which entries of one table may be stale.  Asked in the order of the table."""
-
-    def __init__(self, comparator: InternalKeyComparator) -> None:
-        self._compare = comparator.user_comparator.compare
-        self._compare_internal = comparator.compare
-        self._runs: list[list[_Shadow]] = []
-        self._at: list[int] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._runs)
-
-    def add(self, shadows: list[_Shadow]) -> None:
-        """The holes of one other table, in their order."""
-        if shadows:
-            self._runs.append(shadows)
-            self._at.append(0)
-
-    def restart(self) -> None:
-        """The table is gone through anew."""
-        self._at = [0] * len(self._runs)
-
-    def is_stale(self, user_key: bytes, rank: int) -> bool:
-        """Whether a lost block may have held a newer version of the key."""
-        for number, run in enumerate(self._runs):
-            at = self._at[number]
-            while at < len(run) and self._is_below(run[at], user_key):
-                at += 1
-            self._at[number] = at
-            # Neighbouring holes share a bound, so that a key may lie in two of them.
-            while at < len(run) and self._covers(run[at], user_key):
-                if self._shadows(run[at], user_key, rank):
-                    return True
-                at += 1
-        return False
-
-    def _is_below(self, shadow: _Shadow, user_key: bytes) -> bool:
-        return shadow.upper is not None and self._compare(shadow.upper, user_key) < 0
-
-    def _covers(self, shadow: _Shadow, user_key: bytes) -> bool:
-        return shadow.lower is None or self._compare(shadow.lower, user_key) <= 0
-
-    def _shadows(self, shadow: _Shadow, user_key: bytes, rank: int) -> bool:
-        key = pack_entry(user_key, rank)
-        after = shadow.hole.lower
-        if after is not None and self._compare_internal(key, after) <= 0:
-            return False
-        if shadow.behind is not None and self._compare_internal(key, shadow.behind) < 0:
-            return False
-        return shadow.hole.may_hold(key)
-
-
-class _Shadow:
-    """What a hole says of the entries of another table, or of its own."""
-
-    def __init__(
-        self,
-        hole: Hole,
-        lower: bytes | None,
-        upper: bytes | None,
-        behind: bytes | None = None,
-    ) -> None:
-        self.hole = hole
-        self.lower = lower
-        self.upper = upper
-        self.behind = behind
-        """Only this entry (all that is known of a hole without an index is that it ends before an
-        entry), and those behind it, are older than the hole."""
 
 
 class TablePlan:
@@ -308,7 +232,7 @@ def make_plan(
         if table.needed and not keep_stale:
             for other in survey.tables:
                 if other.needed and other.holes:
-                    test.add(_shadows_on(table, other, plan.by_levels, comparator))
+                    test.add(shadows_on(table, other, plan.by_levels, comparator))
         plan.tables.append(TablePlan(table, *_action(table), test))
     suspects = [one for one in plan.tables if one.stale_test and one.survey.entries > 0]
     for done, suspect in enumerate(suspects):
@@ -380,50 +304,3 @@ def _merge_all(tables: list[TablePlan]) -> None:
         if table.action == KEEP:
             table.action = REWRITE
             table.reason = "all sound; merged with the others"
-
-
-def _shadows_on(
-    table: TableSurvey, other: TableSurvey, by_levels: bool, comparator: InternalKeyComparator
-) -> list[_Shadow]:
-    """What the holes of ``other`` say of the entries of ``table``."""
-    if by_levels:
-        if table.level > 0 and table.level == other.level:
-            return _boundary_shadows(table, other, comparator)
-        older = table.level > other.level or (
-            table.level == other.level == 0 and table.number < other.number
-        )
-        if not older:
-            return _boundary_shadows(table, other, comparator) if table is other else []
-    elif table is other:
-        return _boundary_shadows(table, other, comparator)
-    # Without levels nothing tells how new a lost entry was: not even its neighbours do, for a
-    # compaction brings old and new together.
-    shadows: list[_Shadow] = []
-    compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
-    for hole in other.holes:
-        lower, upper = user_range(hole)
-        if table.entries == 0 or (
-            upper is not None and compare(upper, table.smallest[:-8]) < 0
-        ) or (lower is not None and compare(table.largest[:-8], lower) < 0):
-            continue
-        shadows.append(_Shadow(hole, lower, upper))
-    return shadows
-
-
-def _boundary_shadows(
-    table: TableSurvey, other: TableSurvey, comparator: InternalKeyComparator
-) -> list[_Shadow]:
-    """Versions of one user key may go on behind a hole, in its own table or in the next one."""
-    shadows: list[_Shadow] = []
-    compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
-    for hole in other.holes:
-        _, upper = user_range(hole)
-        if (
-            hole.upper is not None
-            and upper is not None
-            and table.entries > 0
-            and compare(table.smallest[:-8], upper) <= 0
-            and compare(upper, table.largest[:-8]) <= 0
-        ):
-            shadows.append(_Shadow(hole, upper, upper, hole.upper))
-    return shadows

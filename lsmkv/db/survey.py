@@ -7,10 +7,9 @@ planned from one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterator
-from typing import NamedTuple, Unpack
+from collections.abc import Callable, Container
+from typing import Unpack
 
-from lsmkv.db.batch import Operation, decode_batch
 from lsmkv.db.directory import open_remains
 from lsmkv.db.filenames import (
     CURRENT,
@@ -21,15 +20,15 @@ from lsmkv.db.filenames import (
     read_current,
     table_name,
 )
+from lsmkv.db.findings import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
 from lsmkv.db.keys import (
-    MAX_SEQUENCE,
     InternalKeyComparator,
     internal_options,
     sequence_of,
     to_entries,
-    unpack,
 )
 from lsmkv.db.log import LogReader
+from lsmkv.db.log_survey import read_batches
 from lsmkv.db.manifest import Manifest
 from lsmkv.db.recovery import is_rocksdb
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
@@ -46,131 +45,6 @@ from lsmkv.stats import NUM_LEVELS
 from lsmkv.table.salvage import Hole, Problem, Salvage
 
 Progress = Callable[[int, int, str], None]
-
-SOUND = 0
-"""All is as it must be."""
-REMARKABLE = 1
-"""Nothing is lost, but there is something to know: a torn tail, files that nobody needs."""
-DAMAGED = 2
-"""Acknowledged writes are lost, or cannot be read."""
-
-
-class FileSurvey:
-    """One file."""
-
-    def __init__(self, name: str, size: int, needed: bool) -> None:
-        self.name = name
-        self.size = size
-        """Bytes; -1 for a file that is missing."""
-        self.needed = needed
-        """Whether the store's content depends on it, as far as the MANIFEST tells."""
-        self.problems: list[Problem] = []
-        """Damage, in the order of the file."""
-        self.remarks: list[str] = []
-        """What is odd, and harmless."""
-
-    @property
-    def severity(self) -> int:
-        """:data:`SOUND`, :data:`REMARKABLE` or :data:`DAMAGED`."""
-        if self.problems and self.needed:
-            return DAMAGED
-        return REMARKABLE if self.problems or self.remarks or not self.needed else SOUND
-
-    def note(self, offset: int, size: int, reason: str) -> None:
-        """Damage."""
-        self.problems.append(Problem(offset, size, reason))
-
-
-class TableSurvey(FileSurvey):
-    """A table: what of it can be read."""
-
-    def __init__(self, name: str, number: int, size: int, level: int) -> None:
-        super().__init__(name, size, level >= 0)
-        self.number = number
-        self.level = level
-        """-1 if no version names it."""
-        self.stated: FileMetaData | None = None
-        """What the MANIFEST says of it."""
-        self.holes: list[Hole] = []
-        self.blocks = 0
-        """Data blocks that can be read."""
-        self.entries = 0
-        self.deletions = 0
-        self.smallest = b""
-        self.largest = b""
-        self.last_sequence = 0
-        self.metadata_intact = True
-        """Whether footer, index and filters are what they must be."""
-
-    @property
-    def intact(self) -> bool:
-        """Whether the file can be used as it is."""
-        return not self.problems
-
-
-class LogSurvey(FileSurvey):
-    """A write-ahead log."""
-
-    def __init__(self, name: str, number: int, size: int, needed: bool) -> None:
-        super().__init__(name, size, needed)
-        self.number = number
-        self.batches = 0
-        self.operations = 0
-        self.first_sequence = 0
-        self.last_sequence = 0
-
-
-class ManifestSurvey(FileSurvey):
-    """A MANIFEST; ``state`` is what its good records add up to."""
-
-    def __init__(self, name: str, number: int, size: int, needed: bool, state: Manifest) -> None:
-        super().__init__(name, size, needed)
-        self.number = number
-        self.records = 0
-        self.state = state
-        self.whole = False
-        """Whether ``state`` can be relied on: no record is bad, but for a torn last one."""
-
-
-class Survey:
-    """A directory and all its files."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.current = FileSurvey(CURRENT, -1, True)
-        self.manifests: list[ManifestSurvey] = []
-        self.manifest: ManifestSurvey | None = None
-        """The one to go by: that of CURRENT, or the newest whole one."""
-        self.tables: list[TableSurvey] = []
-        self.logs: list[LogSurvey] = []
-        self.others: list[FileSurvey] = []
-        self.dead: set[int] = set()
-        """Tables of which some MANIFEST says that they are no part of the store any more."""
-
-    @property
-    def levels_known(self) -> bool:
-        """Whether a MANIFEST can be relied on for which tables count, and on which levels."""
-        return self.manifest is not None and self.manifest.whole
-
-    @property
-    def files(self) -> list[FileSurvey]:
-        """All of them, in the order in which a recovery would look at them."""
-        return [self.current, *self.manifests, *self.logs, *self.tables, *self.others]
-
-    @property
-    def severity(self) -> int:
-        """That of the worst file."""
-        return max(file.severity for file in self.files)
-
-
-class FoundBatch(NamedTuple):
-    """A batch in a log, and what lies between it and the one before it."""
-
-    sequence: int
-    operations: list[Operation]
-    offset: int
-    damage: Problem | None
-
 
 def check_internal_keys(keys: list[bytes]) -> None:
     """Raise :class:`CorruptionError` unless all are internal keys."""
@@ -520,47 +394,6 @@ class _Surveyor:
             self._progress(self._done, self._total, name)
 
 
-def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
-    """The batches of a log that can be read, those behind damage included.
-
-    What is wrong is noted in ``log``: as a remark where the sequence goes on behind it, so that
-    only an unfinished write was there, or where it is the torn end; as a problem elsewhere.
-    """
-    expected: int | None = None
-    doubt: Problem | None = None
-    with directory.open(log.name) as file:
-        reader = LogReader(file)
-        for record in reader:
-            if record.damage is not None and doubt is None:
-                size = record.offset - record.damage.offset
-                doubt = Problem(record.damage.offset, size, record.damage.reason)
-            try:
-                sequence, operations = decode_batch(record.payload)
-                if sequence + len(operations) - 1 > MAX_SEQUENCE:
-                    raise CorruptionError(f"a batch of write {sequence}")
-            except CorruptionError as error:
-                if doubt is None:
-                    doubt = Problem(record.offset, record.end - record.offset, error.reason)
-                continue
-            if doubt is not None and sequence == expected:
-                log.remarks.append(f"{doubt.reason} at {doubt.offset}: a write cut short")
-                doubt = None
-            if doubt is not None:
-                if expected is not None and sequence > expected:
-                    doubt.reason += f"; writes {expected} to {sequence - 1} are missing"
-                log.problems.append(doubt)
-            yield FoundBatch(sequence, operations, record.offset, doubt)
-            doubt = None
-            expected = sequence + len(operations)
-        tail = reader.tail
-        if doubt is not None:
-            log.problems.append(doubt)
-        elif tail is not None and tail.torn:
-            log.remarks.append(f"ends at {tail.offset}: {tail.reason}")
-        elif tail is not None:
-            log.note(tail.offset, log.size - tail.offset, tail.reason)
-
-
 def _table_of(number: int, names: Container[str]) -> str:
     """The name under which a store finds the table."""
     name = old_table_name(number)
@@ -583,10 +416,3 @@ def _tables_present(names: list[str]) -> set[int]:
 
 def _tables_named(manifest: ManifestSurvey) -> set[int]:
     return {number for level in manifest.state.levels for number in level}
-
-
-def user_range(hole: Hole) -> tuple[bytes | None, bytes | None]:
-    """The user keys between which a hole's lie, both included."""
-    lower = None if hole.lower is None else unpack(hole.lower)[0]
-    upper = None if hole.upper is None else unpack(hole.upper)[0]
-    return lower, upper

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import lsmkv
-from lsmkv.db.repair_plan import LEAVE_OUT
-from lsmkv.db.survey import (
+from lsmkv.db.findings import (
     DAMAGED,
     REMARKABLE,
     SOUND,
@@ -19,9 +18,10 @@ from lsmkv.db.survey import (
     ManifestSurvey,
     Survey,
     TableSurvey,
-    survey_db,
     user_range,
 )
+from lsmkv.db.repair_plan import LEAVE_OUT
+from lsmkv.db.survey import survey_db
 from lsmkv.table.salvage import Hole, Problem
 from lsmkv.tools.arguments import Directory, in_its_order
 from lsmkv.tools.console import guarded, steps, write_line

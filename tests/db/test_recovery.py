@@ -1045,6 +1045,16 @@ FOREIGN = [
 ]  # fmt: skip
 
 
+def test_a_log_of_a_number_written_otherwise_is_not_the_stores(tmp_path: pathlib.Path) -> None:
+    with DB(tmp_path / "db", create_if_missing=True) as db:
+        db.put(b"k", b"v")
+    (tmp_path / "db" / "8.log").write_bytes(b"not what the engine writes")
+    with DB(tmp_path / "db", read_only=True) as db:
+        assert dict(db) == {b"k": b"v"}
+    with DB(tmp_path / "db") as db:
+        assert dict(db) == {b"k": b"v"}
+
+
 def test_foreign_files_are_never_touched(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "db"
     DB(path, create_if_missing=True).close()

@@ -17,9 +17,10 @@ import pytest
 import lsmkv
 from lsmkv import DB
 from lsmkv.db.filenames import FileType, manifest_name, parse_filename, table_name
+from lsmkv.db.findings import DAMAGED, REMARKABLE, SOUND, Survey
 from lsmkv.db.keys import pack
 from lsmkv.db.log import LogWriter
-from lsmkv.db.survey import DAMAGED, REMARKABLE, SOUND, Survey, survey_db
+from lsmkv.db.survey import survey_db
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.local import LocalEnv
 
