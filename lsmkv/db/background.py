@@ -13,8 +13,8 @@ from lsmkv.db.compaction import (
     compaction_of_range,
     pick_compaction,
 )
-from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.db.flush import write_memtable
+from lsmkv.db.obsolete import InTheMaking, remove_obsolete_files
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
@@ -113,11 +113,12 @@ class Background:
         """Returns what must not be finalized while work runs: the store's handle, if it lives."""
         self._requests: list[_RangeRequest] = []
         self._publications: list[Publication] = []
-        self._compacting = False
+        self._compaction: Compaction | None = None  # that is being carried out
         self._untidy = False  # the last commit may have freed files that are still there
-        self._outputs: set[int] = set()  # tables in the making, which no version names yet
-        self.ingested: set[int] = set()
-        """The same, of ingests: a number goes in before its file is made, by any thread."""
+        self.in_the_making = InTheMaking()
+        """Tables that are to stay, though no version names them yet."""
+        self.reserved: set[int] = set()
+        """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
 
     # For writers and readers
@@ -362,12 +363,14 @@ class Background:
 
     def _level_for(self, file: FileMetaData) -> int:
         """The level for a table that is newer than all others."""
-        if self._compacting:  # its outputs, not listed yet, may overlap a deeper level
-            return 0
         store = self._store
-        return store.versions.current.level_for_flush(
-            file.smallest[:-8], file.largest[:-8], store.options
-        )
+        smallest, largest = file.smallest[:-8], file.largest[:-8]
+        level = store.versions.current.level_for_flush(smallest, largest, store.options)
+        compaction = self._compaction
+        if compaction is not None and compaction.spans(smallest, largest):
+            # Its outputs, not listed yet, may cover a gap that none of its inputs does.
+            level = min(level, compaction.level)
+        return level
 
     def _count_flush(self, level: int, file: FileMetaData, seconds: float) -> None:
         store = self._store
@@ -486,14 +489,14 @@ class Background:
                 part = moving * job.reads.bytes_read // compaction.input_size
                 self._count_moved(request, moved_before + part)
 
-        self._compacting = True
+        self._compaction = compaction
         try:
             outputs = job.run(between)
         except BaseException:
-            self._outputs.clear()
+            self.in_the_making.outputs.clear()
             raise
         finally:
-            self._compacting = False
+            self._compaction = None
         written = sum(file.size for file in outputs)
         counters = store.counters
         counters.compactions += 1
@@ -509,7 +512,7 @@ class Background:
         if request is not None:
             self._count_moved(request, moved_before + moving)
         self._commit(compaction.edit(outputs))
-        self._outputs.clear()
+        self.in_the_making.outputs.clear()
 
     def _count_moved(self, request: _RangeRequest, moved: int) -> None:
         """So much has gone down: let the one who waits for the request know."""
@@ -521,7 +524,7 @@ class Background:
 
     def _new_output_number(self) -> int:
         number = self._store.versions.new_file_number()
-        self._outputs.add(number)
+        self.in_the_making.outputs.add(number)
         return number
 
     # Commit
@@ -543,45 +546,7 @@ class Background:
         """Remove what the last commit freed; then those who waited for its end go on."""
         if not self._untidy:
             return
-        remove_obsolete_files(self._store, self._outputs, self.ingested)
+        remove_obsolete_files(self._store, self.in_the_making)
         with self._store.lock:
             self._untidy = False
             self._store.changed.notify_all()
-
-
-def remove_obsolete_files(store: Store, *in_the_making: set[int]) -> None:
-    """Remove the engine's files that nothing needs: no version that is held, and no recovery.
-
-    Called after a commit, by the thread that commits.  A flush in the middle of a compaction
-    spares the tables ``in_the_making``, and so does any commit in the middle of an ingest.  These
-    sets are asked once the directory was listed: a number goes in before its file is made.  A file
-    that cannot be removed now is met again next time.
-    """
-    versions = store.versions
-    if versions.failure is not None:
-        return
-    live = versions.live_numbers()
-    for name in store.directory.names():
-        parsed = parse_filename(name)
-        if parsed is None:
-            continue
-        number, kind = parsed
-        if kind is FileType.TABLE:
-            obsolete = number not in live and not any(
-                number in making for making in in_the_making
-            )
-        elif kind is FileType.LOG:
-            obsolete = number < versions.log_number and number != versions.prev_log_number
-        elif kind is FileType.MANIFEST:
-            obsolete = number < versions.manifest_number
-        else:
-            obsolete = kind is FileType.TEMPORARY
-        if not obsolete:
-            continue
-        if kind is FileType.TABLE:
-            store.tables.evict(number)
-        store.info_log.write(f"Delete {name}")
-        try:
-            store.directory.remove(name)
-        except OSError as error:
-            store.info_log.write(f"Could not delete {name}: {error}")

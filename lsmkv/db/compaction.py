@@ -47,6 +47,14 @@ class Compaction:
         """Bytes of all files that are merged."""
         return total_size(self.inputs) + total_size(self.next_inputs)
 
+    def spans(self, begin: bytes, end: bytes) -> bool:
+        """Whether its outputs may come to lie over the user keys [begin, end]."""
+        compare = self.version.comparator.user_comparator.compare
+        files = self.inputs + self.next_inputs
+        return any(compare(file.smallest[:-8], end) <= 0 for file in files) and any(
+            compare(begin, file.largest[:-8]) <= 0 for file in files
+        )
+
     def is_trivial_move(self, options: Options) -> bool:
         """Whether one file can change its level as it is.
 

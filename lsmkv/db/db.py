@@ -691,31 +691,15 @@ class DB:
         Traceback (most recent call last):
         lsmkv.errors.ClosedError: the database is closed
         """
-        with self._close_lock:
-            store = self._store
-            if store is None or store.view is None:
-                return
-            if os.getpid() != self._pid:
-                self._abandon(store)
-                return
-            with store.lock:
-                store.closing = True
-                store.changed.notify_all()
+        if self._writer is None or not self._writer.is_ingesting():
+            with self._close_lock:
+                self._close()
+        # Else it is an ingest's progress that calls, for whose end another closer waits.
+        elif self._close_lock.acquire(blocking=False):
             try:
-                if self._background is not None:
-                    self._background.stop()
-                if self._writer is not None:
-                    self._writer.close()
-            except OSError as error:
-                raise_typed(error)
+                self._close()
             finally:
-                for view in (*self._superseded, store):
-                    view.view = None
-                    view.tables.clear()
-                self._superseded = []
-                store.versions.close()
-                store.info_log.close()
-                self._opened.release()
+                self._close_lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -789,6 +773,33 @@ class DB:
         if self._writer is None:
             raise ReadOnlyError(f"{self.path} is open for reading only")
         return self._writer
+
+    def _close(self) -> None:
+        """See :meth:`close`.  Caller holds the lock that closers take."""
+        store = self._store
+        if store is None or store.view is None:
+            return
+        if os.getpid() != self._pid:
+            self._abandon(store)
+            return
+        with store.lock:
+            store.closing = True
+            store.changed.notify_all()
+        try:
+            if self._background is not None:
+                self._background.stop()
+            if self._writer is not None:
+                self._writer.close()
+        except OSError as error:
+            raise_typed(error)
+        finally:
+            for view in (*self._superseded, store):
+                view.view = None
+                view.tables.clear()
+            self._superseded = []
+            store.versions.close()
+            store.info_log.close()
+            self._opened.release()
 
     def _abandon(self, store: Store) -> None:
         """In a forked child: let go of the parent's store, and write nothing.

@@ -92,7 +92,8 @@ class Ingestion:
         self._tables: list[Table] = []  # open ones
         self._sequence = 0
         self._files: list[FileMetaData] = []
-        self._numbers: list[int] = []  # ever used: whatever bears one is ours to remove
+        self._numbers: set[int] = set()  # ever used: whatever bears one is ours to remove
+        background.in_the_making.lease(self._numbers)
         self._output: TableOutput | None = None
         self._output_begin = b""  # its first user key
         self._split_at = 0
@@ -103,11 +104,13 @@ class Ingestion:
         under_way = Lock()
         place = (get_ident(), under_way)
         with under_way:
-            writer.ingests.append(place)
             try:
+                writer.ingests.append(place)
                 self._run(writer)
             finally:
-                writer.ingests.remove(place)
+                self._background.reserved.discard(self._sequence)
+                if place in writer.ingests:
+                    writer.ingests.remove(place)
 
     def _run(self, writer: Writer) -> None:
         self._refuse_if_closing()
@@ -118,15 +121,27 @@ class Ingestion:
         # Now rather than at the end: it shows where level 0 will overlap.
         writer.rotate()
         try:
-            last = self._store.versions.last_sequence
-            ahead = self._total if last + self._total < MAX_SEQUENCE else 1
-            self._write(last + ahead, self._progress)
+            self._reserve()
+            self._write(self._progress)
             self._tell(self._progress, self._total, "publishing")
             writer.publish(self._number)
         except BaseException:
             self._clean_up()
             raise
-        self._forget_numbers()
+
+    def _reserve(self) -> None:
+        """Take a sequence from the future, behind those of the ingests that are under way.
+
+        Ingests of one size end in the order in which they began, as a rule; one that has to be
+        made once more, since another one was faster, would hold writers up.
+        """
+        store = self._store
+        reserved = self._background.reserved
+        with store.lock:
+            last = store.versions.last_sequence
+            sequence = last + self._total * (1 + len(reserved))
+            self._sequence = sequence if sequence < MAX_SEQUENCE else last + 1
+            reserved.add(self._sequence)
 
     # The files
 
@@ -216,13 +231,12 @@ class Ingestion:
 
     # The tables
 
-    def _write(self, sequence: int, progress: Progress | None) -> None:
-        """Write tables of all sources, every entry of this sequence."""
-        if sequence >= MAX_SEQUENCE:
+    def _write(self, progress: Progress | None) -> None:
+        """Write tables of all sources, every entry of the sequence that was taken."""
+        if self._sequence >= MAX_SEQUENCE:
             raise Error("the store has used up its 2^56 sequence numbers")
-        self._sequence = sequence
         self._reads = ReadCounters()
-        rank = rank_of(sequence, KIND_VALUE)
+        rank = rank_of(self._sequence, KIND_VALUE)
         hidden = oldest_rank_hidden(len(self._paths))  # nothing: that is the latest place
         store = self._store
         told = -1
@@ -270,8 +284,7 @@ class Ingestion:
 
     def _new_number(self) -> int:
         number = self._store.versions.new_file_number()
-        self._numbers.append(number)
-        self._background.ingested.add(number)
+        self._numbers.add(number)
         return number
 
     # Publishing
@@ -283,7 +296,9 @@ class Ingestion:
         """
         if self._sequence <= last_sequence:
             self._remove_tables()
-            self._write(last_sequence + 1, None)
+            self._background.reserved.discard(self._sequence)
+            self._sequence = last_sequence + 1
+            self._write(None)
         directory = self._store.directory
         files: list[FileMetaData] = []
         for file in self._files:
@@ -299,14 +314,15 @@ class Ingestion:
     def _clean_up(self) -> None:
         """After an exception: remove the tables, if they are certain never to be named.
 
-        What is not removed now is removed at the next open, unless the MANIFEST names it.
+        What is not removed now is removed after the next commit, or at the next open, unless the
+        MANIFEST names it.
         """
         publication = self._publication
+        if publication is not None:
+            # It has been, unless the exception struck before anyone else knew of it.
+            self._background.withdraw(publication)
         if publication is None or publication.withdrawn:
             self._remove_tables()
-            self._forget_numbers()
-        elif publication.committed:
-            self._forget_numbers()
 
     def _remove_tables(self) -> None:
         if self._output is not None:
@@ -316,16 +332,17 @@ class Ingestion:
             remove_table(self._store.directory, number)
         self._files = []
 
-    def _forget_numbers(self) -> None:
-        self._background.ingested.difference_update(self._numbers)
-
     def _refuse_if_closing(self) -> None:
+        self._store.open_view()
         if self._store.closing:
             raise ClosedError("the database is closed")
 
     def _tell(self, progress: Progress | None, done: int, phase: str) -> None:
         if progress is not None:
             progress(done, self._total, phase)
+            # It may have closed the store; or this may be a forked child by now, which must not
+            # write to files that it shares with its parent.
+            self._refuse_if_closing()
 
 
 def _user_key(key: bytes, path: str) -> bytes:

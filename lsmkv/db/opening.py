@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 
-from lsmkv.db.background import Background, remove_obsolete_files
+from lsmkv.db.background import Background
 from lsmkv.db.directory import open_database_directory
 from lsmkv.db.filenames import CURRENT, LOCK
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator, internal_options
+from lsmkv.db.obsolete import remove_obsolete_files
 from lsmkv.db.read_only import open_read_only
 from lsmkv.db.reader import Reader
 from lsmkv.db.recovery import Recovery, refuse_rocksdb

@@ -295,6 +295,8 @@ class _Surveyor:
         if stated is not None:
             self._bound_last_hole(table, stated)
         table.problems += table.holes
+        if salvage.denied > 0:
+            table.note(0, 0, f"a filter denies keys that are there: {salvage.denied}")
         if not table.intact:
             return
         if table.entries == 0:

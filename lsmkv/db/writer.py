@@ -171,6 +171,10 @@ class Writer:
                 raise
             self._settle()
 
+    def is_ingesting(self) -> bool:
+        """Whether this thread is in an ingest: in its ``progress``, then."""
+        return any(thread == get_ident() for thread, _ in list(self.ingests))
+
     def close(self) -> None:
         """Sync and close the log.  ``store.closing`` is set: no writer stays for long.
 

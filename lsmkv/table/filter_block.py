@@ -107,6 +107,19 @@ class FilterReader:
         return self._policy.key_may_match(key, filter_data)
 
 
+def count_denied(filters: list[FilterReader], block_offset: int, keys: list[bytes]) -> int:
+    """How many keys of a block its filters say are not there: 0, or lookups miss them.
+
+    O(keys): a hash and a look at some bits of each filter, for every key.
+    """
+    denied = 0
+    for reader in filters:
+        for key in keys:
+            if not reader.may_match(block_offset, key, -1):
+                denied += 1
+    return denied
+
+
 class FilterBlockReader(FilterReader):
     """Per-block filters, found by the block's start offset."""
 

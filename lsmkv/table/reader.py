@@ -18,6 +18,7 @@ from lsmkv.table.filter_block import (
     FilterBlockReader,
     FilterReader,
     TableFilterReader,
+    count_denied,
 )
 from lsmkv.table.format import (
     BLOCK_TRAILER_SIZE,
@@ -311,8 +312,8 @@ class Table:
     def check(self) -> tuple[bytes, bytes]:
         """Read every block and assert the invariants; first and last key.  O(size of the file).
 
-        Keys rise strictly, and each index key lies at or after the last key of its block and
-        before the first key of the next.  Raises :class:`CorruptionError`.
+        Keys rise strictly, each index key lies at or after the last key of its block and before the
+        first key of the next, and filters admit every key.  Raises :class:`CorruptionError`.
         """
         counters = ReadCounters()
         first = b""
@@ -333,6 +334,8 @@ class Table:
                 first = keys[0]
             if last is not None and self._compare(last, self._index_keys[number]) > 0:
                 raise CorruptionError("a block runs past its index key", self.path, offset)
+            if count_denied(self._filters, offset, keys) > 0:
+                raise CorruptionError("a filter denies a key of its block", self.path, offset)
         return first, last or b""
 
     # Opening

@@ -22,6 +22,7 @@ from lsmkv.table.filter_block import (
     FilterBlockReader,
     FilterReader,
     TableFilterReader,
+    count_denied,
 )
 from lsmkv.table.format import (
     BLOCK_TRAILER_SIZE,
@@ -122,6 +123,8 @@ class Salvage:
         self._check_keys = check_keys
         self._compare = options.comparator.compare
         self.problems: list[Problem] = []
+        self.denied = 0
+        """Keys, of the blocks gone through so far, that lookups miss: a filter denies them."""
         self.has_index = False
         self._index_keys: list[bytes] = []
         self._handles: list[BlockHandle] = []
@@ -134,9 +137,10 @@ class Salvage:
 
     def pieces(self) -> Iterator[Found | Hole]:
         """The data blocks in the order of their keys, good or not.  O(size of the file)."""
-        if self.has_index:
-            return self._by_index()
-        return self._by_search()
+        for piece in self._by_index() if self.has_index else self._by_search():
+            if isinstance(piece, Found):
+                self.denied += count_denied(self._filters, piece.offset, piece.keys)
+            yield piece
 
     # Metadata
 

@@ -17,6 +17,7 @@ T = TypeVar("T")
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The store's directory.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key, as text in UTF-8.")]
 Hex = Annotated[bool, typer.Option("--hex", help="Keys and values in hexadecimal.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON, with keys as 'export' has them.")]
 Create = Annotated[bool, typer.Option("--create", help="Make the store if there is none.")]
 
 KNOWN_ORDERS: dict[str, lsmkv.Comparator] = {

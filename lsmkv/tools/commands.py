@@ -16,6 +16,7 @@ from lsmkv.tools.arguments import (
     Create,
     Directory,
     Hex,
+    Json,
     Key,
     open_input,
     open_to_read,
@@ -35,6 +36,7 @@ from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
 from lsmkv.tools.demo.report import Report
 from lsmkv.tools.demo.run import Plan, run_demo
+from lsmkv.tools.formats import json_field, json_line
 from lsmkv.tools.load import LineFormat, Loaded, load_lines
 from lsmkv.tools.text import count, from_argument, from_hex, printable, shown, size
 
@@ -59,8 +61,12 @@ def put(
     ],
     create: Create = False,
     is_hex: Hex = False,
+    as_json: Json = False,
 ) -> None:
-    """Set KEY to VALUE, durably."""
+    """Set KEY to VALUE, durably.
+
+    JSON: "path", "key", "bytes" (of the value).
+    """
     name = from_argument(key, is_hex)
     if value != "-":
         content = from_argument(value, is_hex)
@@ -70,6 +76,9 @@ def put(
             content = from_hex(content.decode("ascii", "backslashreplace"))
     with open_to_write(directory, create) as db:
         db.put(name, content, sync=True)
+    if as_json:
+        fields = {"path": directory} | json_field("key", name, is_hex) | {"bytes": len(content)}
+        write_line(json.dumps(fields))
 
 
 @guarded
@@ -80,14 +89,26 @@ def get(
         bool, typer.Option("--raw", help="The value's bytes and nothing else, even to a terminal.")
     ] = False,
     is_hex: Hex = False,
+    as_json: Json = False,
 ) -> None:
     """Print the value of KEY and a newline; exit with 1 if there is none.
 
     The value's bytes go out as they are, but a terminal gets control characters escaped.
+
+    JSON: "key", "value"; a value of null where there is none.
     """
+    if raw and as_json:
+        raise ValueError("give --raw or --json, not both")
     name = from_argument(key, is_hex)
     with open_to_read(directory) as db:
         value = db.get(name)
+    if as_json:
+        nothing = json_field("key", name, is_hex) | {"value": None}
+        line = json.dumps(nothing).encode() + b"\n"
+        write(line if value is None else json_line(name, value, is_hex))
+        if value is None:
+            raise typer.Exit(MISS)
+        return
     if value is None:
         say(f"{shown(name, is_hex)}: no such key")
         raise typer.Exit(MISS)
@@ -100,11 +121,18 @@ def get(
 
 
 @guarded
-def delete(directory: Directory, key: Key, is_hex: Hex = False) -> None:
-    """Remove KEY, durably; no error if it is not there."""
+def delete(
+    directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = False
+) -> None:
+    """Remove KEY, durably; no error if it is not there.
+
+    JSON: "path", "key".
+    """
     name = from_argument(key, is_hex)
     with open_to_write(directory) as db:
         db.delete(name, sync=True)
+    if as_json:
+        write_line(json.dumps({"path": directory} | json_field("key", name, is_hex)))
 
 
 @guarded
@@ -125,11 +153,14 @@ def scan(
     ] = None,
     keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
     is_hex: Hex = False,
+    as_json: Json = False,
 ) -> None:
     r"""Print records in the order of their keys: KEY, a tab, VALUE.
 
     What is not printable UTF-8 is escaped (\xNN, \t, \n, \r, \\), so a record is one line, and
     'load --escaped' takes it back.
+
+    JSON: an object a line, "key" and "value".
     """
     if prefix is not None and (start is not None or stop is not None):
         raise ValueError("give --prefix, or --start and --stop, not both")
@@ -146,8 +177,14 @@ def scan(
     ):
         while left > 0 and (record := next(records, None)) is not None:
             key, value = record
-            line = shown(key, is_hex)
-            write_line(line if keys_only else f"{line}\t{shown(value, is_hex)}")
+            if as_json and keys_only:
+                write_line(json.dumps(json_field("key", key, is_hex)))
+            elif as_json:
+                write(json_line(key, value, is_hex))
+            elif keys_only:
+                write_line(shown(key, is_hex))
+            else:
+                write_line(f"{shown(key, is_hex)}\t{shown(value, is_hex)}")
             left -= 1
 
 
@@ -160,10 +197,13 @@ def load(
         bool, typer.Option("--escaped", help="Lines are escaped as 'scan' prints them.")
     ] = False,
     is_hex: Hex = False,
+    as_json: Json = False,
 ) -> None:
     """Put every line of FILE: a key, a tab and a value; or a key alone, with an empty value.
 
     The end of a line, LF or CRLF, is not part of it. Blank lines are left out.
+
+    JSON: "path", "records", "blank_lines", "seconds".
     """
     if escaped and is_hex:
         raise ValueError("give --escaped or --hex, not both")
@@ -182,6 +222,9 @@ def load(
                 f"{count(loaded.records, 'record')} loaded in {seconds:.1f} s"
                 + (f", {blank} left out" if loaded.blank_lines else "")
             )
+    if as_json:
+        figures = {"records": loaded.records, "blank_lines": loaded.blank_lines}
+        write_line(json.dumps({"path": directory} | figures | {"seconds": round(seconds, 3)}))
 
 
 @guarded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -150,3 +151,38 @@ def test_closed_meanwhile(path: str) -> None:
         db.verify()
     with pytest.raises(lsmkv.ClosedError):
         db.check()
+
+
+class Liar:
+    """Bears the Bloom filter's name, and makes filters that hold nothing."""
+
+    name = "leveldb.BuiltinBloomFilter2"
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return bytes(8) + b"\x06"
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("layout", ["block", "table"])
+def test_a_filter_that_denies_what_is_there(tmp_path: pathlib.Path, layout: Any) -> None:
+    """Every checksum is right, and every lookup misses."""
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True, filter_policy=Liar(), filter_layout=layout) as db:
+        for number in range(200):
+            db.put(b"key%03d" % number, b"v")
+        db.flush()
+        db.check()
+    with DB(path) as db:
+        assert db.get(b"key001") is None
+        (error,) = db.verify()
+        assert "denies" in error.reason
+    plan = lsmkv.plan_repair(path)
+    assert plan.needed
+    assert "denies keys that are there: 200" in str(plan.to_dict())
+    lsmkv.repair_db(path, into=tmp_path / "new")
+    with DB(tmp_path / "new") as db:
+        assert db.get(b"key001") == b"v"
+        assert db.verify() == []
+        assert len(dict(db)) == 200

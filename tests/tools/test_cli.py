@@ -92,6 +92,33 @@ NAMES = [
 ]
 
 
+def test_every_command_can_speak_json(tmp_path: Path) -> None:
+    for name in NAMES:
+        assert "--json" in lsm(name, "--help").out.decode(), name
+    where = tmp_path / "db"
+
+    def said(*arguments: str | Path, status: int = 0, stdin: bytes = b"") -> list[Any]:
+        done = lsm(*arguments, "--json", stdin=stdin)
+        assert done.status == status
+        return [json.loads(line) for line in done.out.splitlines()]
+
+    path = str(where)
+    put = said("put", where, "k", "v\u00e9", "--create")
+    assert put == [{"path": path, "key": "k", "bytes": 3}]
+    assert said("put", where, "ff", "00", "--hex") == [{"path": path, "key_hex": "ff", "bytes": 1}]
+    assert said("get", where, "k") == [{"key": "k", "value": "v\u00e9"}]
+    assert said("get", where, "none", status=1) == [{"key": "none", "value": None}]
+    assert said("scan", where) == [
+        {"key": "k", "value": "v\u00e9"},
+        {"key_base64": "/w==", "value": "\0"},
+    ]
+    assert said("scan", where, "--keys-only", "--hex") == [{"key_hex": "6b"}, {"key_hex": "ff"}]
+    (loaded,) = said("load", where, "-", stdin=b"a\tb\n\nc\n")
+    assert (loaded["records"], loaded["blank_lines"]) == (2, 1)
+    assert said("delete", where, "k") == [{"path": path, "key": "k"}]
+    fails(lsm("get", where, "k", "--raw", "--json"), "not both")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_has_help(name: str) -> None:
     done = lsm(name, "--help")
