@@ -268,11 +268,11 @@ def test_damage(
     json.dumps(planned.to_dict())
     plan = repair_db(history.path, into=None if in_place else target, **history.options)
     assert str(plan) == str(planned)
+    now = snapshot(history.path)  # opening it may start a compaction
     lost = history.compare(target)
     assert len(lost) <= allowed
     if in_place:
         kept = snapshot(history.path / "lost")
-        now = snapshot(history.path)
         for name, content in before.items():
             if parse_filename(name) and not name.startswith("LOG"):
                 assert content in (kept.get(name), now.get(name)), f"{name} is gone"
@@ -563,6 +563,9 @@ def test_a_store_of_leveldb(tmp_path: Path) -> None:
     repair_db(path, into=tmp_path / "healthy")
     with DB(tmp_path / "healthy") as mine:
         assert dict(mine) == model
+    # LevelDB leaves a table half done when it is closed in a compaction: without a MANIFEST, and
+    # without their footers, nothing tells such a one from others.
+    DB(path, seek_compaction=False).close()
     for name in path.glob("MANIFEST-*"):
         name.unlink()
     for table in path.glob("*.ldb"):
