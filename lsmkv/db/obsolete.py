@@ -1,4 +1,4 @@
-"""Which files nothing needs any more; and which are in the making, though nothing needs them yet."""
+"""Which files nothing needs any more, and which are in the making though nothing needs them yet."""
 
 from __future__ import annotations
 

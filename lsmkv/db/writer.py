@@ -173,7 +173,10 @@ class Writer:
 
     def is_ingesting(self) -> bool:
         """Whether this thread is in an ingest: in its ``progress``, then."""
-        return any(thread == get_ident() for thread, _ in list(self.ingests))
+        own = get_ident()
+        return any(
+            thread == own and under_way.locked() for thread, under_way in list(self.ingests)
+        )
 
     def close(self) -> None:
         """Sync and close the log.  ``store.closing`` is set: no writer stays for long.

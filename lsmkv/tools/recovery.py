@@ -192,8 +192,10 @@ def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
     yield from str(plan).split("\n")
     used = [table for table in plan.tables if table.action != LEAVE_OUT]
     kept = sum(table.survey.entries - table.stale for table in used)
-    yield f"kept: {_entries(kept)} of {count(len(used), 'table')}"
-    yield f"lost: {size(plan.lost_bytes)} of data blocks"
+    writes = sum(log.operations for log in plan.logs)
+    yield f"kept: {_entries(kept)} of {count(len(used), 'table')}, {count(writes, 'write')} of logs"
+    if plan.needed:
+        yield f"lost: {size(plan.lost_bytes)} of data blocks"
     if plan.stale:
         yield (
             f"set aside: {_entries(plan.stale)} in lost/, of which some are out of date"

@@ -465,3 +465,52 @@ def test_closing_from_the_callback(env: PacedEnv) -> None:
         db.compact_range(progress=lambda *step: db.close())
     with DB("/db", env=env, **OPTIONS) as db:
         assert_whole(db, content)
+
+
+# Beside others
+
+
+def test_ingests_out_of_the_callback(env: PacedEnv) -> None:
+    """What they bring lies above the merge that is going on, wherever its outputs come to lie."""
+    taken: list[int] = []
+    with DB("/db", env=env, **OPTIONS) as db:
+        content = three_levels(db)
+
+        def progress(_done: int, _total: int, phase: str) -> None:
+            n = len(taken)
+            if n < 12:
+                taken.append(n)
+                part = {b"%05d" % at: b"%d %s" % (n, phase.encode()) for at in range(n, 3000, 97)}
+                with lsmkv.TableWriter(f"/{n}", env=env) as table:
+                    for key in sorted(part):
+                        table.add(key, part[key])
+                db.ingest([f"/{n}"])
+                content.update(part)
+                assert dict(db) == content
+
+        with db.snapshot() as snapshot:
+            before = dict(content)
+            db.compact_range(progress=progress)
+            assert dict(snapshot) == before
+        assert len(taken) > 4
+        assert_whole(db, content)
+
+
+def test_giving_up_leaves_no_file(env: PacedEnv) -> None:
+    with DB("/db", env=env, **OPTIONS) as db:
+        content = three_levels(db)
+
+        def stop(done: int, _total: int, _phase: str) -> None:
+            if done > 0:
+                raise LookupError
+
+        for _ in range(3):
+            try:
+                db.compact_range(progress=stop)
+            except LookupError:
+                pass
+            db._background.wait_until_idle()
+            with env.open_directory("/db") as directory:
+                tables = [name for name in directory.names() if name.endswith(".ldb")]
+            assert len(tables) == sum(tables_at(db))
+        assert_whole(db, content)

@@ -113,6 +113,10 @@ class HookedDirectory(MemoryDirectory):
         self._env.before("rename", old)
         super().rename(old, new)
 
+    def remove(self, name: str) -> None:
+        self._env.before("remove", name)
+        super().remove(name)
+
 
 class HookedEnv(MemoryEnv):
     """A file system in memory; ``before`` is called with a call and what it is about."""
@@ -432,7 +436,7 @@ def test_level_0_that_is_full_is_waited_for() -> None:
         assert dict(db) == parts[-1]
 
 
-def test_in_the_middle_of_a_compaction_they_go_to_level_0() -> None:
+def test_in_the_middle_of_a_compaction_they_stay_above_it() -> None:
     """It is not waited for, and its outputs, which nobody knows of yet, stay below.
 
     They may cover a gap that none of the inputs does.
@@ -469,10 +473,10 @@ def test_in_the_middle_of_a_compaction_they_go_to_level_0() -> None:
         during = levels(db)
         env.before = ignore
         compaction.join()
-        assert during[:4] == [1, 2, 2, 0]  # the compaction had not ended
+        assert during[:4] == [0, 3, 2, 0]  # the compaction, of level 1, had not ended
         expected.update(some(5000, 5010))
         assert dict(db) == expected
-        assert levels(db)[:4] == [1, 0, 1, 0]
+        assert levels(db)[:4] == [0, 1, 1, 0]
         db.compact_range()
         assert dict(db) == expected
         db.check()
@@ -1259,3 +1263,191 @@ def test_leveldb_goes_on(tmp_path: pathlib.Path) -> None:
     with DB(directory, paranoid_checks=True) as ours:
         assert dict(ours) == expected
         ours.check()
+
+
+# Beside each other, beside compactions, beside forks
+
+
+def test_two_that_are_closed_by_their_callbacks() -> None:
+    """Each would wait for the other's end."""
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    db = opened(env)
+    both = threading.Barrier(2)
+    errors: list[BaseException] = []
+
+    def progress(_done: int, _total: int, what: str) -> None:
+        if what == "tables":
+            both.wait(30)
+            db.close()
+
+    def ingest() -> None:
+        try:
+            db.ingest([path], progress=progress)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=ingest, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert [type(error) for error in errors] == [lsmkv.ClosedError] * 2
+    assert db.closed
+    assert reopened(env) == {}
+    assert names_of(env, FileType.TABLE) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("late", [False, True])
+def test_a_child_forked_by_its_callback_writes_nothing(tmp_path: pathlib.Path, late: bool) -> None:
+    """It shares the table in the making with its parent: what it wrote would be in there too."""
+    entries = large(0, 10 if late else 20_000)  # one block is read last of all, too
+    write_table(None, tmp_path / "new.ldb", entries)
+    program = textwrap.dedent(
+        """
+        import os, sys
+        import lsmkv
+        db = lsmkv.DB(sys.argv[1] + "/db", create_if_missing=True, max_file_size=1 << 28)
+        children = []
+        late = int(sys.argv[2])
+        def progress(done, total, what):
+            if what == "tables" and (late or not children):
+                children.append(os.fork())
+                if children[-1]:
+                    assert os.waitpid(children[-1], 0)[1] == 0
+        try:
+            db.ingest([sys.argv[1] + "/new.ldb"], progress=progress)
+            assert children and all(children)
+        except lsmkv.ForkedError:
+            assert children[-1] == 0
+            os._exit(0)
+        assert len(dict(db)) == (10 if late else 20_000)
+        """
+    )
+    arguments = [sys.executable, "-W", "ignore", "-c", program, str(tmp_path), str(int(late))]
+    subprocess.run(arguments, check=True)
+    with DB(tmp_path / "db", paranoid_checks=True) as db:
+        db.check()
+        assert dict(db) == entries
+
+
+def test_a_compaction_elsewhere_is_no_reason_for_level_0() -> None:
+    """Each table there is one more for every Get to ask, and a dozen of them stop all writers."""
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", {b"z" + key: value for key, value in large(0, 200).items()})
+    with opened(env, max_file_size=2048, block_size=256, write_buffer_size=4096) as db:
+        for _ in range(2):
+            fill(db, large(0, 100))
+            db.flush()
+        compacting, published = threading.Event(), threading.Event()
+        main = threading.get_ident()
+
+        def before(call: str, about: str) -> None:
+            if threading.get_ident() != main and call == "append" and about.endswith(".ldb"):
+                compacting.set()
+                published.wait(0.05)
+
+        def progress(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                env.before = before
+                compaction.start()
+                assert compacting.wait(30)
+
+        compaction = threading.Thread(target=db.compact_range)
+        db.ingest([path], progress=progress)
+        published.set()
+        env.before = ignore
+        after = levels(db)
+        compaction.join()
+        assert after[0] <= 2
+        assert sum(after[1:]) >= 12
+        db.check()
+        assert len(dict(db)) == 300
+
+
+def test_of_one_size_and_at_once_none_is_made_twice() -> None:
+    """The first to begin is the first to end, and takes its sequence from before the second's."""
+    env = HookedEnv()
+    paths = [
+        write_table(env, f"/{n}", some(0, 40, b"%d" % n), compression=None) for n in range(2)
+    ]
+    with env.open_directory("/") as directory:
+        assert directory.size("0") == directory.size("1")
+    with opened(env) as db:
+        begun, may_end = threading.Event(), threading.Event()
+        created: list[str] = []
+
+        def wait(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                begun.set()
+                may_end.wait(30)
+
+        def before(call: str, about: str) -> None:
+            if call == "create" and about.endswith(".ldb"):
+                created.append(about)
+
+        second = threading.Thread(target=lambda: db.ingest([paths[1]], progress=wait))
+
+        def begin_the_second(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                second.start()
+                assert begun.wait(30)
+
+        env.before = before
+        db.ingest([paths[0]], progress=begin_the_second)
+        assert dict(db) == some(0, 40, b"0")
+        may_end.set()
+        second.join()
+        env.before = ignore
+        assert dict(db) == some(0, 40, b"1")
+        assert len(created) == 2
+
+
+def test_what_a_second_ctrl_c_leaves_is_removed_soon() -> None:
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", large(0, 100))
+    with opened(env, max_file_size=2048) as db:
+
+        def before(call: str, about: str) -> None:
+            if call == "remove" and about.endswith(".ldb"):
+                raise Interrupted
+
+        def progress(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                env.before = before
+                raise Interrupted
+
+        with pytest.raises(Interrupted):
+            db.ingest([path], progress=progress)
+        env.before = ignore
+        assert len(names_of(env, FileType.TABLE)) > 3
+        db.put(b"a", b"1")
+        db.flush()
+        assert len(names_of(env, FileType.TABLE)) == tables_named(db) == 1
+        db.ingest([path])
+        assert dict(db) == {**large(0, 100), b"a": b"1"}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors cannot be counted")
+def test_no_descriptor_is_left_open(tmp_path: pathlib.Path) -> None:
+    good = write_table(None, tmp_path / "good.ldb", large(0, 400))
+    data = pathlib.Path(good).read_bytes()
+    flipped = tmp_path / "flipped.ldb"
+    flipped.write_bytes(data[:30_000] + bytes([data[30_000] ^ 1]) + data[30_001:])
+    with DB(tmp_path / "db", create_if_missing=True, max_file_size=4096) as db:
+
+        def give_up(_done: int, _total: int, _what: str) -> None:
+            raise ZeroDivisionError
+
+        before = sorted(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            with pytest.raises(lsmkv.CorruptionError):
+                db.ingest([good, flipped])
+            with pytest.raises(ZeroDivisionError):
+                db.ingest([good], progress=give_up)
+            with pytest.raises(lsmkv.IOError):
+                db.ingest([good, tmp_path / "missing"])
+        assert sorted(os.listdir("/proc/self/fd")) == before
+        assert [name for name in os.listdir(tmp_path / "db") if name.endswith(".ldb")] == []
+        assert len([name for name in os.listdir(tmp_path / "db") if name.endswith(".log")]) == 1
