@@ -492,7 +492,7 @@ def test_ingests_out_of_the_callback(env: PacedEnv) -> None:
             before = dict(content)
             db.compact_range(progress=progress)
             assert dict(snapshot) == before
-        assert len(taken) > 4
+        assert len(taken) >= 3
         assert_whole(db, content)
 
 
