@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 from collections.abc import Iterator
 
@@ -22,6 +23,19 @@ def _real_stderr(pytestconfig: pytest.Config) -> Iterator[int]:
             fd = os.dup(2)
     yield fd
     os.close(fd)
+
+
+@pytest.fixture
+def signals_are_heard() -> Iterator[None]:
+    """Nobody is called back by the garbage collector.
+
+    What a signal's handler raises in such a call is swallowed by the interpreter; hypothesis, once
+    imported, has itself called at every collection.
+    """
+    callbacks = list(gc.callbacks)
+    gc.callbacks.clear()
+    yield
+    gc.callbacks.extend(callbacks)
 
 
 @pytest.fixture(autouse=True)

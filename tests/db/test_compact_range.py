@@ -411,6 +411,7 @@ def strike(_number: int, frame: FrameType | None) -> None:
         frame = frame.f_back
 
 
+@pytest.mark.usefixtures("signals_are_heard")
 def test_a_storm_of_signals() -> None:
     """One after the other, so fast that several meet one compaction."""
     rng = random.Random(3)

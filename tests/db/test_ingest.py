@@ -901,6 +901,7 @@ class Interrupted(BaseException):
     """Raised by the signal handler, as KeyboardInterrupt is."""
 
 
+@pytest.mark.usefixtures("signals_are_heard")
 def test_ctrl_c_at_any_moment() -> None:
     env = MemoryEnv()
     turns = 120

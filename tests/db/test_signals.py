@@ -6,6 +6,8 @@ import random
 import signal
 from types import FrameType
 
+import pytest
+
 from lsmkv import DB
 from lsmkv.env.memory import MemoryEnv
 
@@ -17,11 +19,8 @@ class Interrupted(BaseException):
 
 
 class Alarm:
-    """Raises :class:`Interrupted` in the main thread after short, varying times while armed.
-
-    And again a second later: what a signal raises while the garbage collector calls back (the test
-    tools measure it) is swallowed by the interpreter.
-    """
+    """Raises :class:`Interrupted` in the main thread after short, varying times while armed; and
+    again a second later, should the interpreter have swallowed the first one."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -65,6 +64,7 @@ def writes(db: DB, model: dict[bytes, set[bytes]], rng: random.Random, alarm: Al
         model.setdefault(key, {b"none"}).add(value)  # written or not: both are right
 
 
+@pytest.mark.usefixtures("signals_are_heard")
 def test_nothing_acknowledged_is_lost() -> None:
     env = MemoryEnv()
     rng = random.Random(7)
