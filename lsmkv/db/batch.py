@@ -10,7 +10,7 @@ Its bytes *are* the record in the write-ahead log (source: LevelDB, ``db/write_b
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
@@ -23,7 +23,10 @@ from lsmkv.util.coding import (
     encode_varint,
 )
 
-HEADER_SIZE = 12
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+HEADER_SIZE: Final = 12
 
 Operation = tuple[bytes, bytes | None]
 """A key with its new value, or with None to delete it."""
@@ -43,23 +46,44 @@ def as_bytes(value: object, what: str) -> bytes:
     raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}")
 
 
-def encode_put(key: bytes, value: bytes) -> bytes:
-    """A put's bytes in a batch; ``ValueError`` for a length that does not fit 32 bits."""
-    if len(key) > MAX_UINT32 or len(value) > MAX_UINT32:
+_PUT_HEAD: Final = [b"\x01" + encode_varint(size) for size in range(128)]
+_DELETE_HEAD: Final = [b"\x00" + encode_varint(size) for size in range(128)]
+_SIZE: Final = [encode_varint(size) for size in range(128)]
+
+
+def encode_operations(operations: list[Operation]) -> bytes:
+    """The operations' bytes in a batch; ``ValueError`` for a length that does not fit 32 bits.
+
+    O(their bytes): they are put together once, at the end.
+    """
+    parts: list[bytes] = []
+    for key, value in operations:
+        size: i64 = len(key)
+        if value is None:
+            parts.append(_DELETE_HEAD[size] if size < 128 else b"\x00" + _long_size(size))
+            parts.append(key)
+        else:
+            parts.append(_PUT_HEAD[size] if size < 128 else b"\x01" + _long_size(size))
+            parts.append(key)
+            size = len(value)
+            parts.append(_SIZE[size] if size < 128 else _long_size(size))
+            parts.append(value)
+    return b"".join(parts)
+
+
+def _long_size(size: int) -> bytes:
+    _refuse_if_huge(size)
+    return encode_varint(size)
+
+
+def _refuse_if_huge(size: int) -> None:
+    if size > MAX_UINT32:
         raise ValueError("keys and values are shorter than 4 GiB each")
-    return b"\x01" + encode_varint(len(key)) + key + encode_varint(len(value)) + value
-
-
-def encode_delete(key: bytes) -> bytes:
-    """A deletion's bytes in a batch; ``ValueError`` for a length that does not fit 32 bits."""
-    if len(key) > MAX_UINT32:
-        raise ValueError("keys are shorter than 4 GiB")
-    return b"\x00" + encode_varint(len(key)) + key
 
 
 def encode_batch(sequence: int, count: int, operations: bytes) -> bytes:
     """The whole record."""
-    return sequence.to_bytes(8, "little") + count.to_bytes(4, "little") + operations
+    return b"".join((sequence.to_bytes(8, "little"), count.to_bytes(4, "little"), operations))
 
 
 def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
@@ -105,7 +129,7 @@ class WriteBatch:
 
     Not safe for use by several threads at once.  Keys and values of other types raise
     ``TypeError``, those of 4 GiB and more ``ValueError``; writing raises what ``DB.write`` does.
-    Adding an operation costs a copy of its bytes in memory, writing them all one write to the log.
+    Adding an operation costs O(1) and keeps key and value, writing them all one write to the log.
 
     >>> batch = WriteBatch()
     >>> batch.put(b"k", b"v")
@@ -122,18 +146,23 @@ class WriteBatch:
         self._sync = sync
         self.operations: list[Operation] = []
         """What was asked, in order.  Read it; change it through the methods alone."""
-        self._encoded = bytearray()
+        self._measured = 0
+        """So many operations have been measured;"""
+        self._size = HEADER_SIZE
+        """together, and with the header, they take this many bytes."""
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` to ``value``."""
-        operation = as_bytes(key, "key"), as_bytes(value, "value")
-        self._encoded += encode_put(*operation)
-        self.operations.append(operation)
+        name = key if isinstance(key, bytes) else as_bytes(key, "key")
+        content = value if isinstance(value, bytes) else as_bytes(value, "value")
+        _refuse_if_huge(len(name))
+        _refuse_if_huge(len(content))
+        self.operations.append((name, content))
 
     def delete(self, key: BytesLike) -> None:
         """Remove ``key``; no error if it is not there."""
         name = as_bytes(key, "key")
-        self._encoded += encode_delete(name)
+        _refuse_if_huge(len(name))
         self.operations.append((name, None))
 
     def append(self, source: WriteBatch) -> None:
@@ -147,7 +176,6 @@ class WriteBatch:
         """
         if not isinstance(source, WriteBatch):
             raise TypeError(f"append takes a WriteBatch, not {type(source).__name__}")
-        self._encoded += bytes(source._encoded)
         self.operations.extend(list(source.operations))
 
     def clear(self) -> None:
@@ -160,21 +188,25 @@ class WriteBatch:
         0
         """
         self.operations = []
-        self._encoded = bytearray()
+        self._measured = 0
+        self._size = HEADER_SIZE
 
     def __len__(self) -> int:
         """Number of operations."""
         return len(self.operations)
 
     def approximate_size(self) -> int:
-        """Bytes of the record that the batch makes in the log.  O(1).
+        """Bytes of the record that the batch makes in the log.  O(what came since it was asked).
 
         >>> batch = WriteBatch()
         >>> batch.put(b"key", b"value")
         >>> batch.approximate_size()  # 12 of the header, 1 + 1 + 3 + 1 + 5 of the put
         23
         """
-        return HEADER_SIZE + len(self._encoded)
+        added = self.operations[self._measured :]
+        self._measured += len(added)
+        self._size += len(encode_operations(added))
+        return self._size
 
     def encode(self, sequence: int) -> bytes:
         """The log record, its first operation numbered ``sequence``.
@@ -184,7 +216,7 @@ class WriteBatch:
         >>> batch.encode(7).hex(" ", -4)
         '07000000 00000000 01000000 01016b01 76'
         """
-        return encode_batch(sequence, len(self.operations), bytes(self._encoded))
+        return encode_batch(sequence, len(self.operations), self.encoded_operations())
 
     def encoded_operations(self) -> bytes:
         """The record without its header.
@@ -194,7 +226,7 @@ class WriteBatch:
         >>> batch.encoded_operations()
         b'\\x00\\x01k'
         """
-        return bytes(self._encoded)
+        return encode_operations(self.operations)
 
     def write(self) -> None:
         """Apply to the store that made the batch, which keeps its content and may be reused.

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, encode_delete, encode_put
+from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes
 from lsmkv.db.checkpoint import Progress, write_checkpoint
 from lsmkv.db.compact_range import compact_range
 from lsmkv.db.explain import Explanation
@@ -290,8 +290,13 @@ class DB:
         ...     db.get(b"k")
         b'new'
         """
-        operation = as_bytes(key, "key"), as_bytes(value, "value")
-        self._open_writer().write([operation], encode_put(*operation), sync)
+        writer = self._writer
+        if writer is None:
+            writer = self._open_writer()
+        name = key if isinstance(key, bytes) else as_bytes(key, "key")
+        writer.write(
+            [(name, value if isinstance(value, bytes) else as_bytes(value, "value"))], sync
+        )
 
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """Remove ``key``; no error if it is not there.  Costs what a put costs.
@@ -302,8 +307,7 @@ class DB:
         ...     b"k" in db
         False
         """
-        name = as_bytes(key, "key")
-        self._open_writer().write([(name, None)], encode_delete(name), sync)
+        self._open_writer().write([(as_bytes(key, "key"), None)], sync)
 
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of ``batch``, or none.  The batch keeps its content.
@@ -323,7 +327,7 @@ class DB:
             raise TypeError(f"write takes a WriteBatch, not {type(batch).__name__}")
         writer = self._open_writer()
         if len(batch) > 0:
-            writer.write(list(batch.operations), batch.encoded_operations(), sync)
+            writer.write(list(batch.operations), sync)
 
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
         """A batch that writes to this store: ``write()``, or the end of a ``with`` block.
@@ -741,7 +745,7 @@ class DB:
         """Apply ``batch`` unless one of the keys was written after ``sequence``."""
         check = ConflictCheck(self._open_reader(), keys, sequence)
         self._open_writer().write(
-            list(batch.operations), batch.encoded_operations(), sync, check.raise_if_changed
+            list(batch.operations), sync, check.raise_if_changed
         )
 
     # Opening

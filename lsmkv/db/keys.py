@@ -14,17 +14,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy, key_hasher
 from lsmkv.options import Options
 from lsmkv.util.comparator import Comparator, sort_key
 
-KIND_DELETION = 0
-KIND_VALUE = 1
+KIND_DELETION: Final = 0
+KIND_VALUE: Final = 1
 
-MAX_SEQUENCE = (1 << 56) - 1
+MAX_SEQUENCE: Final = (1 << 56) - 1
 
 Entry = tuple[bytes, int, bytes]
 """User key, rank, value; the value of a deletion is empty."""
@@ -40,7 +40,7 @@ def oldest_rank_hidden(sequence: int) -> int:
     return -((sequence + 1) << 8)
 
 
-NOTHING_HIDDEN = oldest_rank_hidden(MAX_SEQUENCE)
+NOTHING_HIDDEN: Final = oldest_rank_hidden(MAX_SEQUENCE)
 """For who reads what is newest."""
 
 
@@ -79,7 +79,7 @@ def unpack(internal_key: bytes) -> tuple[bytes, int, int]:
     return internal_key[:-8], tag >> 8, tag & 0xFF
 
 
-_NEWEST_TAG = (MAX_SEQUENCE << 8 | KIND_VALUE).to_bytes(8, "little")
+_NEWEST_TAG: Final = (MAX_SEQUENCE << 8 | KIND_VALUE).to_bytes(8, "little")
 
 
 def before_versions(user_key: bytes) -> bytes:

@@ -15,18 +15,21 @@ it, and the reader keeps what it met at the end.  What a hole means is for recov
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.util.checksum import masked_crc32c
 
-BLOCK_SIZE = 32768
-HEADER_SIZE = 7
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
-FULL = 1
-FIRST = 2
-MIDDLE = 3
-LAST = 4
+BLOCK_SIZE: Final = 32768
+HEADER_SIZE: Final = 7
+
+FULL: Final = 1
+FIRST: Final = 2
+MIDDLE: Final = 3
+LAST: Final = 4
 
 _RUNS_PAST = "a fragment runs past its block"
 
@@ -39,30 +42,35 @@ class LogWriter:
     def __init__(self, file: WritableFile) -> None:
         """Goes on at the end of ``file``, whose last record must be whole."""
         self._file = file
+        self.end: i64 = file.offset
+        """Where the last record ends; to be set back by who cuts off what a failed call left."""
 
     def add_record(self, payload: bytes) -> None:
         """Append one record with one write: whole, or an ``OSError`` and an unknown part of it."""
-        self._file.append(frame(payload, self._file.offset % BLOCK_SIZE))
+        data = frame(payload, self.end % BLOCK_SIZE)
+        self._file.append(data)
+        self.end += len(data)
 
     def add_records(self, payloads: list[bytes]) -> None:
         """Append several records with one write."""
-        at = self._file.offset
+        at: i64 = self.end
         framed: list[bytes] = []
         for payload in payloads:
             data = frame(payload, at % BLOCK_SIZE)
             framed.append(data)
             at += len(data)
         self._file.append(b"".join(framed))
+        self.end = at
 
 
-def frame(payload: bytes, block_offset: int) -> bytes:
+def frame(payload: bytes, block_offset: i64) -> bytes:
     """The bytes of a record that starts at ``block_offset`` in its block."""
-    left = BLOCK_SIZE - block_offset
-    size = len(payload)
+    left: i64 = BLOCK_SIZE - block_offset
+    size: i64 = len(payload)
     if left >= HEADER_SIZE + size:
         return _fragment(payload, FULL)
     parts: list[bytes] = []
-    at = 0
+    at: i64 = 0
     kind = FIRST
     while True:
         if left < HEADER_SIZE:
@@ -81,7 +89,7 @@ def frame(payload: bytes, block_offset: int) -> bytes:
 
 def _fragment(data: bytes, kind: int) -> bytes:
     typed = _TYPE_BYTE[kind] + data
-    return masked_crc32c(typed).to_bytes(4, "little") + len(data).to_bytes(2, "little") + typed
+    return (masked_crc32c(typed) | len(data) << 32).to_bytes(6, "little") + typed
 
 
 class LogDamage(NamedTuple):

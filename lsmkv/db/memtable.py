@@ -8,9 +8,9 @@ plain dict first and are merged in bulk when someone asks for the order: keeping
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sortedcontainers import SortedDict
 
@@ -19,15 +19,18 @@ from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, NOTHING_HIDDEN, Entry, rank
 from lsmkv.db.merge import Position
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
 Version = tuple[int, bytes, Any]
 """Rank, value (empty for a deletion), and the next older version kept, or None."""
 
-_FIRST_CHUNK = 16
-_LARGEST_CHUNK = 1024
+_FIRST_CHUNK: Final = 16
+_LARGEST_CHUNK: Final = 1024
 
 # What one entry takes in LevelDB's arena beside its own bytes: a skip list node of two pointers
 # and a third of one more on average, and padding of four bytes on average.
-_NODE_OVERHEAD = 16 + 8 // 3 + 4
+_NODE_OVERHEAD: Final = 16 + 8 // 3 + 4
 
 
 class MemTable:
@@ -64,14 +67,17 @@ class MemTable:
         """Whether nothing was ever added."""
         return not self._pending and not self._sorted
 
-    def add(self, sequence: int, operations: Iterable[Operation], newest_seen: int) -> None:
-        """Apply operations numbered from ``sequence`` on.  Caller holds the lock.
+    def add(self, sequence: int, operations: list[Operation], newest_seen: int) -> int:
+        """Apply operations numbered from ``sequence`` on; bytes of their keys and values.
+
+        Caller holds the lock.
 
         Versions newer than ``newest_seen``, the newest sequence that a reader holds, are replaced;
         others are kept behind the new one.  Applying the same operations again changes nothing,
         so that an interrupted write can be completed.
         """
-        usage = self.usage
+        total: i64 = 0
+        overhead: i64 = 0
         pending = self._pending
         for key, value in operations:
             if value is None:
@@ -79,7 +85,10 @@ class MemTable:
                 value = b""
             else:
                 rank = rank_of(sequence, KIND_VALUE)
-            usage += len(key) + len(value) + _entry_overhead(len(key), len(value))
+            key_size: i64 = len(key)
+            size: i64 = len(value)
+            total += key_size + size
+            overhead += _entry_overhead(key_size, size)
             older: Version | None = None
             if newest_seen >= 0:
                 older = self._newest(key)
@@ -90,7 +99,8 @@ class MemTable:
             else:
                 self._replace_equal(key, (rank, value, older))
             sequence += 1
-        self.usage = usage
+        self.usage += total + overhead
+        return total
 
     def get(self, key: bytes, hidden: int) -> Version | None:
         """The newest version of ``key`` with a rank above ``hidden``, or None.
@@ -213,10 +223,14 @@ class MemTable:
         return chunk
 
 
-def _entry_overhead(key_size: int, value_size: int) -> int:
+def _entry_overhead(key_size: i64, value_size: i64) -> i64:
     """Bytes of an entry in LevelDB's memtable beside key and value: two varints, tag, node."""
     return _varint_size(key_size + 8) + 8 + _varint_size(value_size) + _NODE_OVERHEAD
 
 
-def _varint_size(value: int) -> int:
-    return max(1, (value.bit_length() + 6) // 7)
+def _varint_size(value: i64) -> i64:
+    size: i64 = 1
+    while value >= 128:
+        value >>= 7
+        size += 1
+    return size

@@ -17,7 +17,7 @@ from lsmkv.env.base import Directory
 from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
-from lsmkv.options import Options
+from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
 from lsmkv.stats import Counters
 
 
@@ -27,12 +27,14 @@ class View:
     A reader takes the store's view once and finds everything in it, whatever moves meanwhile.
     """
 
-    __slots__ = ("immutable", "memtable", "version")
+    __slots__ = ("crowded", "immutable", "memtable", "version")
 
     def __init__(self, memtable: MemTable, immutable: MemTable | None, version: Version) -> None:
         self.memtable = memtable
         self.immutable = immutable
         self.version = version
+        self.crowded = len(version.levels[0]) >= L0_SLOWDOWN_WRITES_TRIGGER
+        """Whether level 0 has so many files that writes are to be held up."""
 
 
 class Changed:

@@ -24,23 +24,29 @@ class WriteAheadLog:
         # A log that is taken over may be the work of a killed process: nobody synced it yet.
         self._unsynced = file.offset > 0
         self._torn = False
-        self.end = file.offset
+
+    @property
+    def end(self) -> int:
         """Where the last good record ends."""
+        return self._writer.end
 
     def append(self, records: list[bytes]) -> None:
         """Write records, with one write.  Raises :class:`~lsmkv.errors.IOError`."""
         if self._torn:
             self.cut_back()
-        self._refuse_if_poisoned()
+        if self._poison is not None:
+            self._refuse_if_poisoned()
         self._torn = True
         self._unsynced = True
         try:
-            self._writer.add_records(records)
+            # The records count from the moment on at which the writer's end goes beyond them.
+            if len(records) == 1:
+                self._writer.add_record(records[0])
+            else:
+                self._writer.add_records(records)
         except OSError as error:
             self.cut_back()
             raise_typed(error)
-        # From here on the records count: this assignment is the moment.
-        self.end = self._file.offset
         self._torn = False
 
     def sync(self) -> bool:
@@ -61,8 +67,9 @@ class WriteAheadLog:
         if self._poison is not None:
             return
         try:
-            if self._file.offset != self.end or self._file.size() != self.end:
-                self._file.truncate(self.end)
+            end = self.end
+            if self._file.offset != end or self._file.size() != end:
+                self._file.truncate(end)
         except OSError as error:
             self._poison = io_error(error)
             return

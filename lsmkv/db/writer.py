@@ -12,14 +12,14 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 
 from lsmkv.db.background import Background, Publication
-from lsmkv.db.batch import Operation, encode_batch
+from lsmkv.db.batch import Operation, encode_batch, encode_operations
 from lsmkv.db.checkpoint import CheckpointSource, hold_logs
 from lsmkv.db.filenames import log_name
 from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.errors import ClosedError, Error, raise_typed
-from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, L0_STOP_WRITES_TRIGGER
+from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
 
 _LARGEST_GROUP = 1024 * 1024
@@ -74,13 +74,13 @@ class Writer:
         self._unpublished: tuple[Publication, WriteAheadLog] | None = None
         self.ingests: list[tuple[int, Lock]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
+        self._write_buffer_size: int = store.options.write_buffer_size
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
     def write(
         self,
         operations: list[Operation],
-        encoded: bytes,
         sync: bool,
         condition: Callable[[], None] | None = None,
     ) -> None:
@@ -97,14 +97,18 @@ class Writer:
             # What the user's comparator cannot take must not get into the log.
             for key, _ in operations:
                 self._probe(key, key)
-        pending = _Pending(operations, encoded, sync, condition)
-        self._queue.append(pending)
+        pending = _Pending(operations, encode_operations(operations), sync, condition)
+        # Who leads just now may take this one along.  If nobody does, there is no need to queue.
+        queued = self._lock.locked()
+        if queued:
+            self._queue.append(pending)
         try:
             with self._lock:
                 while not pending.done:
-                    self._lead(pending)
+                    self._lead(pending, queued)
         except BaseException:
-            self._withdraw(pending)
+            if queued:
+                self._withdraw(pending)
             raise
         if pending.error is not None:
             raise pending.error
@@ -196,17 +200,21 @@ class Writer:
 
     # Leading; the writers' lock is held in all that follows
 
-    def _lead(self, own: _Pending) -> None:
-        """Commit the group at the head of the queue."""
-        self._settle()
-        if own.done:
-            return
+    def _lead(self, own: _Pending, queued: bool) -> None:
+        """Commit the group at the head of the queue, or ``own`` alone if it is not queued."""
+        if self._unsettled is not None or self._unpublished is not None:
+            self._settle()
+            if own.done:
+                return
         try:
             self._make_room()
         except Exception as error:
             own.error = error
             own.done = True
             self._withdraw(own)
+            return
+        if not queued:
+            self._commit([own])
             return
         group = self._gather()
         self._commit(group)
@@ -296,18 +304,19 @@ class Writer:
         counters = store.counters
         with store.lock:
             newest_seen = store.live.newest()
+            user_bytes = 0
             sequence = commit.first_sequence
             for pending in commit.group:
-                view.memtable.add(sequence, pending.operations, newest_seen)
+                user_bytes += view.memtable.add(sequence, pending.operations, newest_seen)
                 sequence += len(pending.operations)
             store.versions.last_sequence = commit.next_sequence - 1
+            for pending in commit.group:
+                pending.done = True
+        self._unsettled = None
         counters.writes += len(commit.group)
         counters.operations += commit.next_sequence - commit.first_sequence
         counters.log_bytes += self._wal.end - commit.log_end
-        for pending in commit.group:
-            counters.user_bytes += _user_bytes(pending.operations)
-            pending.done = True
-        self._unsettled = None
+        counters.user_bytes += user_bytes
 
     def _settle(self) -> None:
         """Bring an interrupted commit to its end: forward if the log has it, else back."""
@@ -373,15 +382,16 @@ class Writer:
         background = self._background
         may_delay = True
         while True:
-            background.raise_error()
+            if background.error is not None:
+                background.raise_error()
             if store.closing:
                 raise ClosedError("the database is closed")
             view = store.open_view()
-            if may_delay and len(view.version.levels[0]) >= L0_SLOWDOWN_WRITES_TRIGGER:
+            if may_delay and view.crowded:
                 may_delay = False
                 store.counters.slowdowns += 1
                 time.sleep(0.001)
-            elif view.memtable.usage <= store.options.write_buffer_size:
+            elif view.memtable.usage <= self._write_buffer_size:
                 return
             elif (
                 view.immutable is not None
@@ -452,10 +462,3 @@ class Writer:
             return
         self._begin_log()
         self._background.wait_for_flush()
-
-
-def _user_bytes(operations: list[Operation]) -> int:
-    total = 0
-    for key, value in operations:
-        total += len(key) if value is None else len(key) + len(value)
-    return total

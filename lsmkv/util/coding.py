@@ -12,10 +12,12 @@ position in the buffer) and nothing else on malformed input.  All are O(size of 
 
 from __future__ import annotations
 
+from typing import Final
+
 from lsmkv.errors import CorruptionError
 
-MAX_UINT32 = 0xFFFFFFFF
-MAX_UINT64 = 0xFFFFFFFFFFFFFFFF
+MAX_UINT32: Final = 0xFFFFFFFF
+MAX_UINT64: Final = 0xFFFFFFFFFFFFFFFF
 
 
 def encode_fixed32(value: int) -> bytes:
@@ -42,7 +44,7 @@ def decode_fixed64(data: bytes, position: int) -> int:
     return int.from_bytes(data[position : position + 8], "little")
 
 
-_ONE_BYTE = [bytes([value]) for value in range(128)]
+_ONE_BYTE: Final = [bytes([value]) for value in range(128)]
 
 
 def encode_varint(value: int) -> bytes:

@@ -15,8 +15,7 @@ from lsmkv.db.batch import (
     as_bytes,
     decode_batch,
     encode_batch,
-    encode_delete,
-    encode_put,
+    encode_operations,
 )
 from lsmkv.db.keys import is_value, sequence_of
 from lsmkv.db.memtable import MemTable
@@ -26,6 +25,14 @@ from lsmkv.util.comparator import BYTEWISE
 operations_lists = st.lists(
     st.tuples(st.binary(max_size=200), st.none() | st.binary(max_size=200)), max_size=8
 )
+
+
+def encode_put(key: bytes, value: bytes) -> bytes:
+    return encode_operations([(key, value)])
+
+
+def encode_delete(key: bytes) -> bytes:
+    return encode_operations([(key, None)])
 
 
 def contents(record: bytes) -> str:

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.db.batch import encode_batch, encode_delete, encode_put
+from lsmkv.db.batch import encode_batch, encode_operations
 from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy, pack
 from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
@@ -45,6 +45,14 @@ from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.comparator import BYTEWISE
 
 Done = tuple[int, list[str], str]
+
+
+def encode_put(key: bytes, value: bytes) -> bytes:
+    return encode_operations([(key, value)])
+
+
+def encode_delete(key: bytes) -> bytes:
+    return encode_operations([(key, None)])
 
 
 def dump(*arguments: str | Path) -> Done:
