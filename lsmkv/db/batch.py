@@ -21,6 +21,7 @@ from lsmkv.util.coding import (
     decode_fixed64,
     decode_string,
     encode_varint,
+    varint_size,
 )
 
 if TYPE_CHECKING:
@@ -46,44 +47,56 @@ def as_bytes(value: object, what: str) -> bytes:
     raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}")
 
 
+def as_operation(key: object, value: object) -> Operation:
+    """A put of ``value``, or a deletion for None; ``TypeError`` or ``ValueError`` if it is none."""
+    name = key if isinstance(key, bytes) else as_bytes(key, "key")
+    if len(name) > MAX_UINT32:
+        raise ValueError("a key is shorter than 4 GiB")
+    if value is None:
+        return name, None
+    content = value if isinstance(value, bytes) else as_bytes(value, "value")
+    if len(content) > MAX_UINT32:
+        raise ValueError("a value is shorter than 4 GiB")
+    return name, content
+
+
 _PUT_HEAD: Final = [b"\x01" + encode_varint(size) for size in range(128)]
 _DELETE_HEAD: Final = [b"\x00" + encode_varint(size) for size in range(128)]
 _SIZE: Final = [encode_varint(size) for size in range(128)]
+_ONE: Final = b"\x01\x00\x00\x00"
 
 
-def encode_operations(operations: list[Operation]) -> bytes:
-    """The operations' bytes in a batch; ``ValueError`` for a length that does not fit 32 bits.
-
-    O(their bytes): they are put together once, at the end.
-    """
-    parts: list[bytes] = []
+def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
+    """The whole record.  O(its bytes): they are put together once, at the end."""
+    count = len(operations)
+    parts = [
+        sequence.to_bytes(8, "little"),
+        _ONE if count == 1 else count.to_bytes(4, "little"),
+    ]
     for key, value in operations:
         size: i64 = len(key)
         if value is None:
-            parts.append(_DELETE_HEAD[size] if size < 128 else b"\x00" + _long_size(size))
+            parts.append(_DELETE_HEAD[size] if size < 128 else b"\x00" + encode_varint(size))
             parts.append(key)
         else:
-            parts.append(_PUT_HEAD[size] if size < 128 else b"\x01" + _long_size(size))
+            parts.append(_PUT_HEAD[size] if size < 128 else b"\x01" + encode_varint(size))
             parts.append(key)
             size = len(value)
-            parts.append(_SIZE[size] if size < 128 else _long_size(size))
+            parts.append(_SIZE[size] if size < 128 else encode_varint(size))
             parts.append(value)
     return b"".join(parts)
 
 
-def _long_size(size: int) -> bytes:
-    _refuse_if_huge(size)
-    return encode_varint(size)
-
-
-def _refuse_if_huge(size: int) -> None:
-    if size > MAX_UINT32:
-        raise ValueError("keys and values are shorter than 4 GiB each")
-
-
-def encode_batch(sequence: int, count: int, operations: bytes) -> bytes:
-    """The whole record."""
-    return b"".join((sequence.to_bytes(8, "little"), count.to_bytes(4, "little"), operations))
+def encoded_size(operations: list[Operation]) -> int:
+    """Bytes that the operations take in a record.  O(their number)."""
+    total: i64 = 0
+    for key, value in operations:
+        size: i64 = len(key)
+        total += 1 + varint_size(size) + size
+        if value is not None:
+            size = len(value)
+            total += varint_size(size) + size
+    return total
 
 
 def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
@@ -153,17 +166,11 @@ class WriteBatch:
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` to ``value``."""
-        name = key if isinstance(key, bytes) else as_bytes(key, "key")
-        content = value if isinstance(value, bytes) else as_bytes(value, "value")
-        _refuse_if_huge(len(name))
-        _refuse_if_huge(len(content))
-        self.operations.append((name, content))
+        self.operations.append(as_operation(key, as_bytes(value, "value")))
 
     def delete(self, key: BytesLike) -> None:
         """Remove ``key``; no error if it is not there."""
-        name = as_bytes(key, "key")
-        _refuse_if_huge(len(name))
-        self.operations.append((name, None))
+        self.operations.append(as_operation(key, None))
 
     def append(self, source: WriteBatch) -> None:
         """Add all operations of another batch after those of this one.
@@ -205,7 +212,7 @@ class WriteBatch:
         """
         added = self.operations[self._measured :]
         self._measured += len(added)
-        self._size += len(encode_operations(added))
+        self._size += encoded_size(added)
         return self._size
 
     def encode(self, sequence: int) -> bytes:
@@ -216,7 +223,7 @@ class WriteBatch:
         >>> batch.encode(7).hex(" ", -4)
         '07000000 00000000 01000000 01016b01 76'
         """
-        return encode_batch(sequence, len(self.operations), self.encoded_operations())
+        return encode_batch(sequence, self.operations)
 
     def encoded_operations(self) -> bytes:
         """The record without its header.
@@ -226,7 +233,7 @@ class WriteBatch:
         >>> batch.encoded_operations()
         b'\\x00\\x01k'
         """
-        return encode_operations(self.operations)
+        return self.encode(0)[HEADER_SIZE:]
 
     def write(self) -> None:
         """Apply to the store that made the batch, which keeps its content and may be reused.

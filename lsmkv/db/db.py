@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, as_operation
 from lsmkv.db.checkpoint import Progress, write_checkpoint
 from lsmkv.db.compact_range import compact_range
 from lsmkv.db.explain import Explanation
@@ -293,10 +293,9 @@ class DB:
         writer = self._writer
         if writer is None:
             writer = self._open_writer()
-        name = key if isinstance(key, bytes) else as_bytes(key, "key")
-        writer.write(
-            [(name, value if isinstance(value, bytes) else as_bytes(value, "value"))], sync
-        )
+        if not isinstance(value, bytes):
+            value = as_bytes(value, "value")
+        writer.write([as_operation(key, value)], sync)
 
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """Remove ``key``; no error if it is not there.  Costs what a put costs.
@@ -307,7 +306,7 @@ class DB:
         ...     b"k" in db
         False
         """
-        self._open_writer().write([(as_bytes(key, "key"), None)], sync)
+        self._open_writer().write([as_operation(key, None)], sync)
 
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of ``batch``, or none.  The batch keeps its content.

@@ -51,17 +51,6 @@ class LogWriter:
         self._file.append(data)
         self.end += len(data)
 
-    def add_records(self, payloads: list[bytes]) -> None:
-        """Append several records with one write."""
-        at: i64 = self.end
-        framed: list[bytes] = []
-        for payload in payloads:
-            data = frame(payload, at % BLOCK_SIZE)
-            framed.append(data)
-            at += len(data)
-        self._file.append(b"".join(framed))
-        self.end = at
-
 
 def frame(payload: bytes, block_offset: i64) -> bytes:
     """The bytes of a record that starts at ``block_offset`` in its block."""

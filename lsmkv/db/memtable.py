@@ -17,6 +17,7 @@ from sortedcontainers import SortedDict
 from lsmkv.db.batch import Operation
 from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, NOTHING_HIDDEN, Entry, rank_of
 from lsmkv.db.merge import Position
+from lsmkv.util.coding import varint_size
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
 if TYPE_CHECKING:
@@ -225,12 +226,4 @@ class MemTable:
 
 def _entry_overhead(key_size: i64, value_size: i64) -> i64:
     """Bytes of an entry in LevelDB's memtable beside key and value: two varints, tag, node."""
-    return _varint_size(key_size + 8) + 8 + _varint_size(value_size) + _NODE_OVERHEAD
-
-
-def _varint_size(value: i64) -> i64:
-    size: i64 = 1
-    while value >= 128:
-        value >>= 7
-        size += 1
-    return size
+    return varint_size(key_size + 8) + 8 + varint_size(value_size) + _NODE_OVERHEAD

@@ -10,7 +10,7 @@ from lsmkv.errors import Error, IOError, io_error, raise_typed
 class WriteAheadLog:
     """One log file.  Used by one thread at a time, the holder of the writers' lock.
 
-    ``append`` either puts whole records into the file or leaves it as it was: after an error, or
+    ``append`` either puts a whole record into the file or leaves it as it was: after an error, or
     an exception out of nowhere (Ctrl-C), the file is cut back to the last good record.  Where
     even that fails, and after a failed ``sync``, the log is *poisoned*: nothing more is written
     to it or acknowledged from it, until the store is reopened.
@@ -30,8 +30,8 @@ class WriteAheadLog:
         """Where the last good record ends."""
         return self._writer.end
 
-    def append(self, records: list[bytes]) -> None:
-        """Write records, with one write.  Raises :class:`~lsmkv.errors.IOError`."""
+    def append(self, record: bytes) -> None:
+        """Write a record, with one write.  Raises :class:`~lsmkv.errors.IOError`."""
         if self._torn:
             self.cut_back()
         if self._poison is not None:
@@ -39,11 +39,8 @@ class WriteAheadLog:
         self._torn = True
         self._unsynced = True
         try:
-            # The records count from the moment on at which the writer's end goes beyond them.
-            if len(records) == 1:
-                self._writer.add_record(records[0])
-            else:
-                self._writer.add_records(records)
+            # The record counts from the moment on at which the writer's end goes beyond it.
+            self._writer.add_record(record)
         except OSError as error:
             self.cut_back()
             raise_typed(error)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 
 from lsmkv.db.background import Background, Publication
-from lsmkv.db.batch import Operation, encode_batch, encode_operations
+from lsmkv.db.batch import Operation, encode_batch, encoded_size
 from lsmkv.db.checkpoint import CheckpointSource, hold_logs
 from lsmkv.db.filenames import log_name
 from lsmkv.db.keys import MAX_SEQUENCE
@@ -30,32 +30,37 @@ _SETTLE_ATTEMPTS = 100
 class _Pending:
     """A batch on its way, and what became of it."""
 
-    __slots__ = ("condition", "done", "encoded", "error", "operations", "sync")
+    __slots__ = ("condition", "done", "error", "operations", "sync")
 
     def __init__(
         self,
         operations: list[Operation],
-        encoded: bytes,
         sync: bool,
         condition: Callable[[], None] | None,
     ) -> None:
         self.condition = condition
         self.operations = operations
-        self.encoded = encoded
         self.sync = sync
         self.done = False
         self.error: BaseException | None = None
 
 
 class _Commit:
-    """A group of batches between the log and the memtable."""
+    """Batches between the log and the memtable, as one record."""
 
-    __slots__ = ("first_sequence", "group", "log_end", "next_sequence")
+    __slots__ = ("first_sequence", "group", "log_end", "operations")
 
-    def __init__(self, group: list[_Pending], first_sequence: int, log_end: int) -> None:
+    def __init__(
+        self,
+        group: list[_Pending],
+        operations: list[Operation],
+        first_sequence: int,
+        log_end: int,
+    ) -> None:
         self.group = group
+        self.operations = operations
+        """Of all the group."""
         self.first_sequence = first_sequence
-        self.next_sequence = first_sequence
         self.log_end = log_end
         """Where the log ended before."""
 
@@ -97,18 +102,15 @@ class Writer:
             # What the user's comparator cannot take must not get into the log.
             for key, _ in operations:
                 self._probe(key, key)
-        pending = _Pending(operations, encode_operations(operations), sync, condition)
-        # Who leads just now may take this one along.  If nobody does, there is no need to queue.
-        queued = self._lock.locked()
-        if queued:
-            self._queue.append(pending)
+        self._store.open_view()  # raises once the store is closed
+        pending = _Pending(operations, sync, condition)
+        self._queue.append(pending)
         try:
             with self._lock:
                 while not pending.done:
-                    self._lead(pending, queued)
+                    self._lead(pending)
         except BaseException:
-            if queued:
-                self._withdraw(pending)
+            self._withdraw(pending)
             raise
         if pending.error is not None:
             raise pending.error
@@ -200,8 +202,8 @@ class Writer:
 
     # Leading; the writers' lock is held in all that follows
 
-    def _lead(self, own: _Pending, queued: bool) -> None:
-        """Commit the group at the head of the queue, or ``own`` alone if it is not queued."""
+    def _lead(self, own: _Pending) -> None:
+        """Commit the group at the head of the queue."""
         if self._unsettled is not None or self._unpublished is not None:
             self._settle()
             if own.done:
@@ -213,10 +215,7 @@ class Writer:
             own.done = True
             self._withdraw(own)
             return
-        if not queued:
-            self._commit([own])
-            return
-        group = self._gather()
+        group = [own] if len(self._queue) == 1 else self._gather()
         self._commit(group)
         for pending in group:
             self._withdraw(pending)
@@ -235,18 +234,19 @@ class Writer:
         for head in list(self._queue):
             if head.done:
                 continue
+            added = encoded_size(head.operations)
             if not group:
                 sync = head.sync
-                if len(head.encoded) <= _SMALL_BATCH:
-                    limit = len(head.encoded) + _SMALL_BATCH
+                if added <= _SMALL_BATCH:
+                    limit = added + _SMALL_BATCH
             elif (
                 (head.sync and not sync)
-                or size + len(head.encoded) > limit
+                or size + added > limit
                 or head.condition is not None
                 or group[0].condition is not None
             ):
                 break
-            size += len(head.encoded)
+            size += added
             group.append(head)
         return group
 
@@ -266,20 +266,18 @@ class Writer:
                 return
         store = self._store
         versions = store.versions
-        commit = _Commit(group, versions.last_sequence + 1, self._wal.end)
-        sequence = commit.first_sequence
-        records: list[bytes] = []
-        for pending in group:
-            count = len(pending.operations)
-            records.append(encode_batch(sequence, count, pending.encoded))
-            sequence += count
-        if sequence > MAX_SEQUENCE:
+        operations = group[0].operations
+        if len(group) > 1:
+            operations = [operation for pending in group for operation in pending.operations]
+        sequence = versions.last_sequence + 1
+        if sequence + len(operations) > MAX_SEQUENCE:
             self._fail(group, Error("the store has used up its 2^56 sequence numbers"))
             return
-        commit.next_sequence = sequence
+        record = encode_batch(sequence, operations)
+        commit = _Commit(group, operations, sequence, self._wal.end)
         self._unsettled = commit
         try:
-            self._wal.append(records)
+            self._wal.append(record)
             store.counters.log_writes += 1
             if group[0].sync:
                 self._sync_log()
@@ -303,18 +301,15 @@ class Writer:
         view = store.open_view()
         counters = store.counters
         with store.lock:
-            newest_seen = store.live.newest()
-            user_bytes = 0
-            sequence = commit.first_sequence
-            for pending in commit.group:
-                user_bytes += view.memtable.add(sequence, pending.operations, newest_seen)
-                sequence += len(pending.operations)
-            store.versions.last_sequence = commit.next_sequence - 1
+            user_bytes = view.memtable.add(
+                commit.first_sequence, commit.operations, store.live.newest()
+            )
+            store.versions.last_sequence = commit.first_sequence + len(commit.operations) - 1
             for pending in commit.group:
                 pending.done = True
         self._unsettled = None
         counters.writes += len(commit.group)
-        counters.operations += commit.next_sequence - commit.first_sequence
+        counters.operations += len(commit.operations)
         counters.log_bytes += self._wal.end - commit.log_end
         counters.user_bytes += user_bytes
 

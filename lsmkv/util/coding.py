@@ -12,9 +12,12 @@ position in the buffer) and nothing else on malformed input.  All are O(size of 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from lsmkv.errors import CorruptionError
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 MAX_UINT32: Final = 0xFFFFFFFF
 MAX_UINT64: Final = 0xFFFFFFFFFFFFFFFF
@@ -59,6 +62,15 @@ def encode_varint(value: int) -> bytes:
         value >>= 7
     parts.append(value)
     return bytes(parts)
+
+
+def varint_size(value: i64) -> i64:
+    """Bytes of ``value`` >= 0 as a varint."""
+    size: i64 = 1
+    while value >= 128:
+        value >>= 7
+        size += 1
+    return size
 
 
 def decode_varint32(data: bytes, position: int) -> tuple[int, int]:

@@ -47,8 +47,8 @@ def bench() -> Bench:
 def test_records_are_there_once_append_returns(bench: Bench) -> None:
     assert bench.log.number == 3
     assert bench.log.end == 0
-    bench.log.append([b"one", b"two"])
-    bench.log.append([b"x" * 100_000])
+    for record in (b"one", b"two", b"x" * 100_000):
+        bench.log.append(record)
     assert bench.payloads(bench.env.kill()) == [b"one", b"two", b"x" * 100_000]
     assert bench.payloads(bench.env.power_cut()) == []
     assert bench.log.end == bench.directory.size("000003.log")
@@ -56,29 +56,29 @@ def test_records_are_there_once_append_returns(bench: Bench) -> None:
 
 def test_each_append_is_one_write(bench: Bench) -> None:
     before = bench.env.calls
-    bench.log.append([b"one", b"two" * 50_000, b"three"])
+    bench.log.append(b"two" * 50_000)
     assert bench.env.history[before:] == ["append"]
 
 
 def test_sync_makes_records_durable_and_is_not_repeated_in_vain(bench: Bench) -> None:
     assert not bench.log.sync()
     assert bench.env.history.count("sync") == 0
-    bench.log.append([b"one"])
+    bench.log.append(b"one")
     assert bench.log.sync()
     assert not bench.log.sync()
     assert bench.env.history.count("sync") == 1
-    bench.log.append([b"two"])
+    bench.log.append(b"two")
     assert bench.payloads(bench.env.power_cut()) == [b"one"]
     assert bench.log.sync()
     assert bench.payloads(bench.env.power_cut()) == [b"one", b"two"]
 
 
 def test_a_log_is_continued(bench: Bench) -> None:
-    bench.log.append([b"one"])
+    bench.log.append(b"one")
     bench.log.close()
     log = WriteAheadLog(bench.directory.append_to("000003.log"), 3)
     assert log.end == 10
-    log.append([b"two"])
+    log.append(b"two")
     assert bench.payloads() == [b"one", b"two"]
 
 
@@ -88,32 +88,32 @@ def test_a_log_is_continued(bench: Bench) -> None:
 @pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_failed_append_leaves_the_log_as_it_was(bench: Bench, short: bool, code: int) -> None:
-    bench.log.append([b"one"])
+    bench.log.append(b"one")
     end = bench.log.end
     bench.env.fail_at(1, OSError(code, "no"), short=short, calls=["append"])
     with pytest.raises(LsmkvIOError) as caught:
-        bench.log.append([b"lost" * 20_000, b"and this"])
+        bench.log.append(b"lost" * 20_000)
     assert caught.value.errno == code
     assert caught.value.filename == "db/000003.log"
     assert bench.log.end == end
     assert bench.payloads() == [b"one"]
-    bench.log.append([b"two"])  # the disk has room again
+    bench.log.append(b"two")  # the disk has room again
     bench.log.sync()
     assert bench.payloads(bench.env.power_cut()) == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("call", ["truncate", "file_size"])
 def test_a_log_that_cannot_be_cut_back_is_poisoned(bench: Bench, call: str) -> None:
-    bench.log.append([b"one"])
+    bench.log.append(b"one")
     # How much of a short write is there is known; otherwise the file is asked for its size.
     bench.env.fail_at(1, sticky=True, short=call == "truncate", calls=["append", call])
     with pytest.raises(LsmkvIOError):
-        bench.log.append([b"lost"])
+        bench.log.append(b"lost")
     bench.env.heal()
     size = bench.directory.size("000003.log")
     for _ in range(2):
         with pytest.raises(LsmkvIOError, match="reopen the store") as caught:
-            bench.log.append([b"two"])
+            bench.log.append(b"two")
         assert caught.value.errno == errno.EIO
         with pytest.raises(LsmkvIOError, match="reopen the store"):
             bench.log.sync()
@@ -125,9 +125,9 @@ def test_a_log_that_cannot_be_cut_back_is_poisoned(bench: Bench, call: str) -> N
 
 
 def test_a_failed_sync_is_final(bench: Bench) -> None:
-    bench.log.append([b"one"])
+    bench.log.append(b"one")
     bench.log.sync()
-    bench.log.append([b"two"])
+    bench.log.append(b"two")
     bench.env.fail_at(1, calls=["sync"])
     with pytest.raises(LsmkvIOError) as caught:
         bench.log.sync()
@@ -137,7 +137,7 @@ def test_a_failed_sync_is_final(bench: Bench) -> None:
         with pytest.raises(LsmkvIOError, match="reopen the store"):
             bench.log.sync()  # the kernel may have thrown the pages away, and would say yes
         with pytest.raises(LsmkvIOError, match="reopen the store"):
-            bench.log.append([b"three"])
+            bench.log.append(b"three")
     bench.log.cut_back()
     assert bench.env.calls == calls
     assert bench.payloads(bench.env.power_cut()) == [b"one"]
@@ -160,7 +160,7 @@ def test_nothing_acknowledged_is_lost(short: bool, sticky: bool) -> None:
         for number in range(6):
             payload = b"%d" % number * 9000 * (number % 3)
             try:
-                bench.log.append([payload])
+                bench.log.append(payload)
                 acknowledged.append(payload)
                 if number % 2:
                     bench.log.sync()
@@ -226,17 +226,17 @@ def test_an_interrupted_append_is_taken_back(when: str, cut_back: bool) -> None:
     bench = Bench()
     file = InterruptedFile(bench.directory.append_to("000003.log"))
     log = WriteAheadLog(file, 3)
-    log.append([b"one"])
+    log.append(b"one")
     setattr(file, when, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        log.append([b"interrupted"])
+        log.append(b"interrupted")
     setattr(file, when, None)
     assert log.end == 10
     assert bench.directory.size("000003.log") > 10
     if cut_back:
         log.cut_back()
         assert bench.payloads() == [b"one"]
-    log.append([b"two"])  # sees to it otherwise
+    log.append(b"two")  # sees to it otherwise
     assert bench.payloads() == [b"one", b"two"]
 
 
@@ -245,17 +245,17 @@ def test_nothing_is_written_behind_what_cannot_be_taken_back(call: str) -> None:
     bench = Bench()
     file = InterruptedFile(bench.directory.append_to("000003.log"))
     log = WriteAheadLog(file, 3)
-    log.append([b"one"])
+    log.append(b"one")
     file.before = interrupt
     with pytest.raises(KeyboardInterrupt):
-        log.append([b"interrupted"])
+        log.append(b"interrupted")
     file.before = None
     size = bench.directory.size("000003.log")
     bench.env.fail_at(1, calls=[call])
     with pytest.raises(LsmkvIOError):
-        log.append([b"two"])
+        log.append(b"two")
     with pytest.raises(LsmkvIOError):
-        log.append([b"three"])
+        log.append(b"three")
     assert log.end == 10
     assert bench.directory.size("000003.log") == size
 
@@ -294,16 +294,16 @@ def test_ctrl_c_at_any_line_of_append() -> None:
     while interrupted:
         line += 1
         bench = Bench()
-        bench.log.append([b"one"])
+        bench.log.append(b"one")
         bench.log.sync()
-        interrupted = interrupted_at(line, lambda log=bench.log: log.append([b"two"]))  # type: ignore[misc]
+        interrupted = interrupted_at(line, lambda log=bench.log: log.append(b"two"))  # type: ignore[misc]
         outcomes.add(bench.log.end)
         expected = [b"one", b"two"] if bench.log.end == 20 else [b"one"]
         bench.log.cut_back()
         assert bench.payloads() == expected
         bench.log.sync()
         assert bench.payloads(bench.env.power_cut()) == expected, line
-        bench.log.append([b"three"])
+        bench.log.append(b"three")
         assert bench.payloads() == [*expected, b"three"]
     assert line > 5
     assert outcomes == {10, 20}

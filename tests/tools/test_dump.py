@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.db.batch import encode_batch, encode_operations
+from lsmkv.db.batch import HEADER_SIZE, encode_batch
 from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy, pack
 from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
@@ -48,11 +48,15 @@ Done = tuple[int, list[str], str]
 
 
 def encode_put(key: bytes, value: bytes) -> bytes:
-    return encode_operations([(key, value)])
+    return encode_batch(0, [(key, value)])[HEADER_SIZE:]
 
 
 def encode_delete(key: bytes) -> bytes:
-    return encode_operations([(key, None)])
+    return encode_batch(0, [(key, None)])[HEADER_SIZE:]
+
+
+def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
+    return sequence.to_bytes(8, "little") + count.to_bytes(4, "little") + operations
 
 
 def dump(*arguments: str | Path) -> Done:
@@ -126,8 +130,8 @@ def edit(**fields: Any) -> VersionEdit:
 
 LOG = make_log(
     [
-        encode_batch(7, 1, encode_put(b"fig", b"green")),
-        encode_batch(8, 3, encode_put("é\t".encode(), b"\xff\\") + encode_delete(b"old") * 2),
+        batch_record(7, 1, encode_put(b"fig", b"green")),
+        batch_record(8, 3, encode_put("é\t".encode(), b"\xff\\") + encode_delete(b"old") * 2),
     ]
 )
 TABLE = make_table(
@@ -479,8 +483,8 @@ def test_versions_that_share_a_part_of_their_tags() -> None:
 
 
 def test_a_batch_across_two_blocks(tmp_path: Path) -> None:
-    first = encode_batch(1, 1, encode_put(b"a", bytes(BLOCK_SIZE - 54)))
-    second = encode_batch(2, 1, encode_put(b"a longer key", b"its value, longer still"))
+    first = batch_record(1, 1, encode_put(b"a", bytes(BLOCK_SIZE - 54)))
+    second = batch_record(2, 1, encode_put(b"a longer key", b"its value, longer still"))
     data = make_log([first, second])
     border = BLOCK_SIZE
     told = [one for one in meanings("1.log", data) if one[0] > 100]
@@ -509,7 +513,7 @@ def test_a_batch_across_two_blocks(tmp_path: Path) -> None:
 
 
 def test_the_end_of_a_block_without_room_for_a_header() -> None:
-    first = encode_batch(1, 1, encode_put(b"a", bytes(BLOCK_SIZE - 30)))
+    first = batch_record(1, 1, encode_put(b"a", bytes(BLOCK_SIZE - 30)))
     data = make_log([first, LOG[7:30]])
     filler = (BLOCK_SIZE - 5, "00" * 5, "the block's end: no room for a header")
     assert filler in meanings("1.log", data)
@@ -578,7 +582,7 @@ def random_file(rng: random.Random) -> tuple[str, bytes]:
                 encode_put(text(20), text(size)) if rng.random() < 0.7 else encode_delete(text(20))
                 for _ in range(count)
             ]
-            payloads.append(encode_batch(rng.randrange(1 << 40), count, b"".join(operations)))
+            payloads.append(batch_record(rng.randrange(1 << 40), count, b"".join(operations)))
         return "000001.log", make_log(payloads)
     if kind == 1:
         edits = []
@@ -643,7 +647,7 @@ def test_current_and_empty_files_are_covered_too() -> None:
 
 
 def test_a_long_value_is_repeated_in_part_only() -> None:
-    data = make_log([encode_batch(1, 1, encode_put(b"k", b"v" * 5000))])
+    data = make_log([batch_record(1, 1, encode_put(b"k", b"v" * 5000))])
     assert meanings("1.log", data)[-1][2] == f"value '{'v' * 64}'... of 5,000 bytes"
 
 
@@ -880,7 +884,7 @@ def test_a_torn_log(tmp_path: Path) -> None:
         "!!! offset 30; torn: a fragment runs past its block",
     ]
     assert (status, err) == (2, f"lsmkv: {path}: 1 torn write\n")
-    path.write_bytes(make_log([encode_batch(1, 1, encode_put(b"k", bytes(90_000)))])[:BLOCK_SIZE])
+    path.write_bytes(make_log([batch_record(1, 1, encode_put(b"k", bytes(90_000)))])[:BLOCK_SIZE])
     assert dump(path)[1] == ["!!! offset 0; torn: a record without its end"]
     assert dump(path, "--annotate")[1][0] == "!!! offset 0; torn: a record without its end"
 
@@ -889,14 +893,14 @@ def test_a_torn_log(tmp_path: Path) -> None:
     ("payload", "shown", "reason"),
     [
         (b"short", 0, "a record of 5 bytes, too short for a batch"),
-        (encode_batch(1, 2, encode_put(b"a", b"b")), 1, "a batch of 1 operations states 2"),
+        (batch_record(1, 2, encode_put(b"a", b"b")), 1, "a batch of 1 operations states 2"),
         (
-            encode_batch(1, 2, encode_put(b"a", b"b") + b"\x07"),
+            batch_record(1, 2, encode_put(b"a", b"b") + b"\x07"),
             1,
             "a batch operation of kind 7, at byte 17 of the record",
         ),
         (
-            encode_batch(1, 2, encode_delete(b"a") + b"\x01\x7fk"),
+            batch_record(1, 2, encode_delete(b"a") + b"\x01\x7fk"),
             1,
             "string runs past the end, at byte 16 of the record",
         ),
@@ -1167,7 +1171,7 @@ def test_beside_a_writer(tmp_path: Path) -> None:
 
 def test_large_files_are_read_in_small_parts() -> None:
     rng = random.Random(1)
-    log = Bytes(make_log([encode_batch(n, 1, encode_put(b"k", bytes(1000))) for n in range(2000)]))
+    log = Bytes(make_log([batch_record(n, 1, encode_put(b"k", bytes(1000))) for n in range(2000)]))
     entries = [(pack(b"%06d" % n, n + 1, 1), rng.randbytes(100)) for n in range(8000)]
     table = Bytes(make_table(entries, compression=1))
     for file, name, most in ((log, "1.log", BLOCK_SIZE), (table, "1.ldb", 30_000)):
@@ -1180,7 +1184,7 @@ def test_large_files_are_read_in_small_parts() -> None:
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "1.log"
-    path.write_bytes(make_log([encode_batch(1, 9000, encode_put(b"k", b"v" * 50) * 9000)]))
+    path.write_bytes(make_log([batch_record(1, 9000, encode_put(b"k", b"v" * 50) * 9000)]))
     environment = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1])}
     with subprocess.Popen(
         [sys.executable, "-m", "lsmkv", "dump", str(path)],
