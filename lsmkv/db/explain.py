@@ -200,8 +200,7 @@ class Explainer:
         if view.immutable is not None:
             self._look_into("immutable memtable", view.immutable, key)
         at_hand = not self._versions and key in view.version.rows
-        hasher = self._store.hasher
-        key_hash = -1 if hasher is None else hasher.key_hash(key)
+        key_hash = self._store.key_hash(key)
         for level, file in view.version.candidates(pack(key, MAX_SEQUENCE, KIND_VALUE)):
             self._ask(level, file, key, key_hash)
         chosen = self._versions[0] if self._versions else None

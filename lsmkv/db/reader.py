@@ -17,7 +17,7 @@ from lsmkv.db.keys import (
     sequence_of,
     unpack,
 )
-from lsmkv.db.lookup import TableLookup
+from lsmkv.db.lookup import AT_HAND, COMPACTION_DUE, look_up, may_contain
 from lsmkv.db.memtable import Version as MemVersion
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
@@ -70,16 +70,16 @@ class Reader:
             if row is not None:
                 store.counters.gets_from_rows += 1
                 return row
-        lookup = TableLookup(store, version, fill_cache, shared)
         try:
-            _, value = lookup.find(key, sequence)
+            flags, _, value = look_up(store, version, key, sequence, fill_cache, shared)
         except OSError as error:
             store.raise_failure(error)
-        if lookup.compaction_due and self._background is not None:
-            self._schedule(self._background)
-        # A key that is asked for often is seen soon by every fourth look.
-        if lookup.at_hand and newest and value is not None and store.counters.gets & 3 == 0:
-            version.keep_row(key, value, self._rows_limit)
+        if flags != 0:
+            if flags & COMPACTION_DUE and self._background is not None:
+                self._schedule(self._background)
+            # A key that is asked for often is seen soon by every fourth look.
+            if flags & AT_HAND and newest and value is not None and store.counters.gets & 3 == 0:
+                version.keep_row(key, value, self._rows_limit)
         return value
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
@@ -102,7 +102,7 @@ class Reader:
         if version is not None:
             return is_value(version[0])
         try:
-            return TableLookup(self.store, view.version, False).may_contain(key)
+            return may_contain(self.store, view.version, key)
         except OSError as error:
             self.store.raise_failure(error)
 
@@ -119,12 +119,11 @@ class Reader:
         version = self._in_memory(view, key, MAX_SEQUENCE)
         if version is not None:
             return sequence_of(version[0])
-        lookup = TableLookup(self.store, view.version, True)
         try:
-            lookup.find(key, MAX_SEQUENCE)
+            _, found, _ = look_up(self.store, view.version, key, MAX_SEQUENCE, True)
         except OSError as error:
             self.store.raise_failure(error)
-        return 0 if lookup.found is None else unpack(lookup.found)[1]
+        return 0 if found is None else unpack(found)[1]
 
     def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:
         """An iterator over the store as it is now.  It keeps ``owner`` from being collected."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator
@@ -16,9 +16,13 @@ from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
+from lsmkv.filter.bloom import is_bloom, leveldb_hash
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
 from lsmkv.stats import Counters
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 
 class View:
@@ -94,9 +98,9 @@ class Store:
         self.versions = recovered.versions
         self.info_log = info_log
         self.tables = TableCache(directory, table_options, self.counters)
-        self.hasher: HashedFilterPolicy | None = (
-            None if options.filter_policy is None else key_hasher(options.filter_policy)
-        )
+        policy = options.filter_policy
+        self._hasher: HashedFilterPolicy | None = None if policy is None else key_hasher(policy)
+        self._is_bloom = policy is not None and is_bloom(policy)
         self.lock = lock
         self.changed = Changed()
         self.live = LiveSequences()
@@ -122,6 +126,12 @@ class Store:
                 raise ForkedError("opened before a fork: open the store anew in this process")
             raise ClosedError("the database is closed")
         return view
+
+    def key_hash(self, user_key: bytes) -> i64:
+        """The filter policy's hash of a key; -1 where filters are not asked by hash."""
+        if self._is_bloom:
+            return leveldb_hash(user_key)
+        return -1 if self._hasher is None else self._hasher.key_hash(user_key)
 
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise what a read failed with, typed; :class:`ClosedError` if the store was closed

@@ -8,7 +8,7 @@ level the files are sorted and disjoint, so a key lies in one file at most.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import InternalKeyComparator, before_versions, unpack
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
@@ -16,8 +16,14 @@ from lsmkv.errors import CorruptionError
 from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
 from lsmkv.stats import NUM_LEVELS
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
 LEVEL_1_BYTES = 10 * 1024 * 1024
 LEVEL_GROWTH = 10
+
+PLACE_BITS: Final = 32  # a file's place: its level above these, below them its index plus one
+_PLACE_MASK: Final = 0xFFFFFFFF
 
 _ROW_OVERHEAD = 150  # bytes of Python's for a key, a value and their place in a dict
 
@@ -78,17 +84,37 @@ class Version:
         if order is None:
             order = self.comparator.coarse_key(lookup_key)
         found: list[tuple[int, FileMetaData]] = []
-        if self.levels[0]:
+        place = self.next_candidate(0, lookup_key, order)
+        while place > 0:
+            found.append((place >> PLACE_BITS, self.file_in(place)))
+            place = self.next_candidate(place, lookup_key, order)
+        return found
+
+    def next_candidate(self, place: i64, lookup_key: bytes, order: Any) -> i64:
+        """The place of the next file whose range covers a key; 0 if there is none.
+
+        ``place`` is that of the one before, 0 at first; :meth:`file_in` has the file.
+        """
+        level = place >> PLACE_BITS
+        if level == 0:
             smallest = self._smallest[0]
             largest = self._largest[0]
-            for at, file in enumerate(self.levels[0]):
+            at = place
+            while at < len(smallest):
                 if smallest[at] <= order <= largest[at]:
-                    found.append((0, file))
-        for level in self._deeper:
-            here = self._find(level, lookup_key, order)
-            if here < len(self.levels[level]) and self._smallest[level][here] <= order:
-                found.append((level, self.levels[level][here]))
-        return found
+                    return at + 1
+                at += 1
+        for deeper in self._deeper:
+            if deeper > level:
+                here = self._find(deeper, lookup_key, order)
+                smallest = self._smallest[deeper]
+                if here < len(smallest) and smallest[here] <= order:
+                    return (deeper << PLACE_BITS) + here + 1
+        return 0
+
+    def file_in(self, place: i64) -> FileMetaData:
+        """The file at a place that :meth:`next_candidate` named; its level is ``place >> 32``."""
+        return self.levels[place >> PLACE_BITS][(place & _PLACE_MASK) - 1]
 
     def file_at(self, level: int, internal_key: bytes) -> int:
         """Index of the first file of a level >= 1 whose largest key is >= ``internal_key``."""
@@ -189,11 +215,12 @@ class Version:
             levels.append(files)
         return Version(self.comparator, levels)
 
-    def charge_seek(self, level: int, file: FileMetaData) -> bool:
-        """A block of ``file`` was read in vain.  True if that makes the file due for compaction."""
+    def charge_seek(self, place: i64) -> bool:
+        """A block of the file there was read in vain.  True if that makes a compaction due."""
+        file = self.file_in(place)
         file.allowed_seeks -= 1
         if file.allowed_seeks <= 0 and self.file_to_compact is None:
-            self.file_to_compact = (level, file)
+            self.file_to_compact = (place >> PLACE_BITS, file)
             return True
         return False
 

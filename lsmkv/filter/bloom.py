@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from lsmkv.filter.policy import FilterPolicy
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-BLOOM_SEED = 0xBC9F1D34
-_MAX_PROBES = 30
-_MIN_BITS = 64
+BLOOM_SEED: Final = 0xBC9F1D34
+_MAX_PROBES: Final = 30
+_MIN_BITS: Final = 64
 _BEST_RATE = 2.0**-32
 
 
@@ -143,21 +145,7 @@ class BloomFilterPolicy:
         >>> [policy.hash_may_match(known, policy.create_filter([k])) for k in (b"hello", b"x")]
         [True, False]
         """
-        size: i64 = len(filter_data) - 1
-        if size < 1:
-            return False
-        probes: i64 = filter_data[size]
-        if probes > 30:
-            return True
-        bits: i64 = size * 8
-        h: i64 = key_hash
-        delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
-        for _ in range(probes):
-            position: i64 = h % bits
-            if not filter_data[position >> 3] & (1 << (position & 7)):
-                return False
-            h = (h + delta) & 0xFFFFFFFF
-        return True
+        return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
 
     def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
         """The bits that :meth:`hash_may_match` looks at, up to the first that is not set.
@@ -181,6 +169,30 @@ class BloomFilterPolicy:
                 break
             h = (h + delta) & 0xFFFFFFFF
         return positions
+
+
+def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
+    """:meth:`BloomFilterPolicy.hash_may_match` of the filter ``data[start:stop]``, in its place."""
+    size: i64 = stop - start - 1
+    if size < 1:
+        return False
+    probes: i64 = data[start + size]
+    if probes > _MAX_PROBES:
+        return True
+    bits: i64 = size * 8
+    h: i64 = key_hash
+    delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
+    for _ in range(probes):
+        position: i64 = h % bits
+        if not data[start + (position >> 3)] & (1 << (position & 7)):
+            return False
+        h = (h + delta) & 0xFFFFFFFF
+    return True
+
+
+def is_bloom(policy: FilterPolicy) -> bool:
+    """Whether the policy, or the one that it wraps to change keys alone, is the Bloom policy."""
+    return type(getattr(policy, "user_policy", policy)) is BloomFilterPolicy
 
 
 def new_bloom_filter_policy(bits_per_key: int) -> BloomFilterPolicy:

@@ -127,52 +127,78 @@ class Block:
         """Bytes held, for a cache's charge."""
         return len(self._data)
 
-    def find(
-        self,
-        target: bytes,
-        order: Any,
-        first: bool,
-        compare: Callable[[bytes, bytes], int],
-        coarse: SortKey | None,
-        tail: i64 = -1,
-    ) -> tuple[bytes, bytes] | None:
-        """As :meth:`seek`; a block that is searched often is decoded, and searched by bisection.
+    def get(self, order: bytes, tail: i64) -> tuple[bytes, bytes] | None:
+        """The first entry whose key is ``order`` but for its last ``tail`` bytes; None without one.
 
-        ``order`` is the target's coarse key, and ``coarse`` makes the keys'; if that is to leave
-        out their last bytes, ``tail`` says how many (else -1).  With ``first`` the target is known
-        to sort before all keys that share its coarse key.
+        For keys that sort, but for those last bytes, as bytes.  A binary search over the restart
+        points, then a walk that puts no key together: how much an entry shares with the one before
+        tells, mostly, how it compares.
         """
-        decoded = self._decoded
-        if decoded is None:
-            self._searched += 1
-            if self._searched < _SEARCHES_BEFORE_DECODING:
-                if tail >= 0:
-                    return self._seek_coarse(target, order, first, compare, tail)
-                return self.seek(target, compare)
-            decoded = self.entries()
-            self._orders = decoded[0] if coarse is None else [coarse(key) for key in decoded[0]]
-            self._decoded = decoded
-        orders = self._orders
-        keys = decoded[0]
-        at = bisect_left(orders, order)
-        if not first:
-            while at < len(keys) and orders[at] == order and compare(keys[at], target) < 0:
-                at += 1
-        if at == len(keys):
-            return None
-        return keys[at], decoded[1][at]
-
-    def _seek_coarse(
-        self,
-        target: bytes,
-        order: bytes,
-        first: bool,
-        compare: Callable[[bytes, bytes], int],
-        tail: i64,
-    ) -> tuple[bytes, bytes] | None:
-        """:meth:`seek` where the coarse key is all but the last ``tail`` bytes of the key."""
         data = self._data
         end = self._end
+        if self._restarts == 0 or end == 0:
+            return None
+        at = self._restart_below(order, tail)
+        size_wanted: i64 = len(order)
+        matched: i64 = 0  # bytes that the key before has in common with ``order``
+        ended = True  # and whether they are all of that key
+        before: i64 = 0  # its length
+        while at < end:
+            shared: i64 = data[at]
+            unshared: i64 = 128
+            size: i64 = 128
+            if at + 3 <= end:
+                unshared = data[at + 1]
+                size = data[at + 2]
+            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
+                at += 3
+            else:
+                shared, unshared, size, at = self._header(at)
+            if shared > before:
+                raise CorruptionError("an entry shares more than the key before it has", None, at)
+            before = shared + unshared
+            length = before - tail
+            if length < 0:
+                raise CorruptionError("a key shorter than its tag", None, at)
+            if shared > matched:
+                if ended and length != matched:
+                    return self._get_slowly(order, tail)  # it shares some of the other's tail
+                # Else it is as far below ``order`` as the one before, or has the same place.
+            elif length < shared:
+                return self._get_slowly(order, tail)
+            else:
+                limit = length if length < size_wanted else size_wanted
+                begin = at - shared
+                matched = shared
+                while matched < limit and data[begin + matched] == order[matched]:
+                    matched += 1
+                if matched < limit:
+                    if data[begin + matched] > order[matched]:
+                        return None
+                    ended = False
+                elif length > size_wanted:
+                    return None
+                elif length < size_wanted:
+                    ended = True
+                elif unshared < tail:
+                    return self._get_slowly(order, tail)
+                else:
+                    at += unshared
+                    return order + data[at - tail : at], data[at : at + size]
+            at += unshared + size
+        return None
+
+    def _get_slowly(self, order: bytes, tail: i64) -> tuple[bytes, bytes] | None:
+        """:meth:`get` for what its walk does not decide; O(the block)."""
+        keys, values = self.entries()
+        for at, key in enumerate(keys):
+            if len(key) >= tail and key[: len(key) - tail] == order:
+                return key, values[at]
+        return None
+
+    def _restart_below(self, order: bytes, tail: i64) -> i64:
+        """Offset of the last restart point whose key, so cut, is < ``order``; else of the first."""
+        data = self._data
         low: i64 = 0
         high: i64 = self._restarts - 1
         while low < high:
@@ -186,30 +212,35 @@ class Block:
                 low = middle
             else:
                 high = middle - 1
-        at = 0
-        if low > 0:
-            at = self._restart(low)
-        key = b""
-        spent: i64 = 0
-        while at < end:
-            shared, unshared, size, at = self._header(at)
-            if shared > len(key):
-                raise CorruptionError("an entry shares more than the key before it has", None, at)
-            if shared > 0 and spent > self._max_shared:
-                raise CorruptionError("keys that share more than a block may hold", None, at)
-            spent += shared
-            if shared > 0:
-                key = key[:shared] + data[at : at + unshared]
-            else:
-                key = data[at : at + unshared]
-            at += unshared
-            if len(key) < tail:
-                raise CorruptionError("a key shorter than its tag", None, at)
-            here = key[: len(key) - tail] if tail > 0 else key
-            if here >= order and (first or here != order or compare(key, target) >= 0):
-                return key, data[at : at + size]
-            at += size
-        return None
+        return self._restart(low) if low > 0 else 0
+
+    def find(
+        self,
+        target: bytes,
+        order: Any,
+        compare: Callable[[bytes, bytes], int],
+        coarse: SortKey | None,
+    ) -> tuple[bytes, bytes] | None:
+        """As :meth:`seek`; a block that is searched often is decoded, and searched by bisection.
+
+        ``order`` is the target's coarse key, and ``coarse`` makes the keys'.
+        """
+        decoded = self._decoded
+        if decoded is None:
+            self._searched += 1
+            if self._searched < _SEARCHES_BEFORE_DECODING:
+                return self.seek(target, compare)
+            decoded = self.entries()
+            self._orders = decoded[0] if coarse is None else [coarse(key) for key in decoded[0]]
+            self._decoded = decoded
+        orders = self._orders
+        keys = decoded[0]
+        at = bisect_left(orders, order)
+        while at < len(keys) and orders[at] == order and compare(keys[at], target) < 0:
+            at += 1
+        if at == len(keys):
+            return None
+        return keys[at], decoded[1][at]
 
     def seek(
         self, target: bytes, compare: Callable[[bytes, bytes], int]

@@ -18,6 +18,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from lsmkv.errors import CorruptionError
+from lsmkv.filter.bloom import bloom_may_match, is_bloom
 from lsmkv.filter.policy import FilterPolicy, key_hasher
 from lsmkv.util.coding import decode_fixed32
 
@@ -85,23 +86,26 @@ class FilterReader:
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self._hasher = key_hasher(policy)
+        self._is_bloom = is_bloom(policy)
 
-    def may_match(self, block_offset: int, key: bytes, key_hash: int) -> bool:
+    def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
         """False only if no data block at ``block_offset`` holds ``key``.
 
         ``key_hash`` is the policy's hash of the key, or -1 if it was not taken.
         """
         return self._ask(self.filter_for(block_offset), key, key_hash)
 
-    def filter_for(self, block_offset: int) -> bytes | None:
+    def filter_for(self, block_offset: i64) -> bytes | None:
         """The policy's bytes that speak for the block; None where there are none to ask."""
         return None
 
-    def _ask(self, filter_data: bytes | None, key: bytes, key_hash: int) -> bool:
+    def _ask(self, filter_data: bytes | None, key: bytes, key_hash: i64) -> bool:
         if filter_data is None:
             return True
         if not filter_data:
             return False  # no keys went into it
+        if self._is_bloom and key_hash >= 0:
+            return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
         if key_hash >= 0 and self._hasher is not None:
             return self._hasher.hash_may_match(key_hash, filter_data)
         return self._policy.key_may_match(key, filter_data)
@@ -143,7 +147,17 @@ class FilterBlockReader(FilterReader):
         self._starts = starts  # of each filter, and the end of the last
         self._base_lg: i64 = base_lg
 
-    def filter_for(self, block_offset: int) -> bytes | None:
+    def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
+        if not self._is_bloom or key_hash < 0:
+            return self._ask(self.filter_for(block_offset), key, key_hash)
+        # The same, without a copy of the filter.
+        starts = self._starts
+        index: i64 = block_offset >> self._base_lg if self._base_lg < 63 else 0
+        if index + 1 >= len(starts):
+            return True
+        return bloom_may_match(key_hash, self._contents, starts[index], starts[index + 1])
+
+    def filter_for(self, block_offset: i64) -> bytes | None:
         index: i64 = block_offset >> self._base_lg if self._base_lg < 63 else 0
         if index + 1 >= len(self._starts):
             return None  # a block that no filter speaks for may hold anything
@@ -159,5 +173,5 @@ class TableFilterReader(FilterReader):
         super().__init__(policy)
         self._contents = contents
 
-    def filter_for(self, block_offset: int) -> bytes | None:
+    def filter_for(self, block_offset: i64) -> bytes | None:
         return self._contents

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
@@ -33,11 +33,11 @@ from lsmkv.util.comparator import coarse_key, coarse_tail
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-RULED_OUT = 0
+RULED_OUT: Final = 0
 """A lookup's outcome: no data block was needed, the index or a filter knew."""
-FROM_CACHE = 1
+FROM_CACHE: Final = 1
 """A lookup's outcome: one data block was searched, found in the block cache."""
-FROM_FILE = 2
+FROM_FILE: Final = 2
 """A lookup's outcome: one data block was read from the file and searched."""
 
 Entries = tuple[list[bytes], list[bytes]]
@@ -134,7 +134,7 @@ class Table:
     def get(
         self,
         key: bytes,
-        key_hash: int,
+        key_hash: i64,
         counters: ReadCounters,
         fill_cache: bool = True,
         shared: SharedBlocks | None = None,
@@ -147,14 +147,14 @@ class Table:
         is asked before any data block is read: after a *no* the outcome is :data:`RULED_OUT` and
         the file was not touched.  ``key_hash`` is the filter policy's hash of the key, or -1.
         ``shared`` holds the block that the lookup before this one searched, for neighbouring keys.
-        ``order`` is the key's coarse key, if that is at hand; ``first`` promises that the key sorts
-        before all others of the same coarse key.
+        ``order`` is the key's coarse key, if that is at hand.  ``first`` promises that the key
+        sorts before all others of the same coarse key; an entry of another one is then left out.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
         if order is None:
             order = self._coarse(key)
-        number = self._find_block(key, order)
+        number = bisect_left(self._index_order, order) if first else self._find_block(key, order)
         if number == len(self._handles):
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
@@ -167,9 +167,10 @@ class Table:
             if shared is not None:
                 shared[self._id] = (number, block)
         try:
-            entry = block.find(
-                key, order, first, self._compare, self._coarse_key, self._tail
-            )
+            if first and self._tail >= 0:
+                entry = block.get(order, self._tail)
+            else:
+                entry = block.find(key, order, self._compare, self._coarse_key)
         except CorruptionError as error:
             raise self._damaged(error, number) from None
         if entry is None:
@@ -258,14 +259,14 @@ class Table:
             return self._metaindex_offset
         return self._handles[number].offset
 
-    def may_contain(self, key: bytes, key_hash: int, counters: ReadCounters) -> bool:
+    def may_contain(self, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
         """False if the index or a filter rules ``key`` out; no data block is read."""
         number = self._find_block(key)
         if number == len(self._handles):
             return False
         return not self._filters or self._may_match(number, key, key_hash, counters)
 
-    def look(self, key: bytes, key_hash: int) -> TableLook:
+    def look(self, key: bytes, key_hash: i64) -> TableLook:
         """Everything that a lookup of ``key`` meets here, without a trace: nothing is counted, and
         nothing is put into the cache.  The block is read even where a filter says no."""
         number = self._find_block(key)
@@ -447,7 +448,7 @@ class Table:
             at += 1
         return at
 
-    def _may_match(self, number: int, key: bytes, key_hash: int, counters: ReadCounters) -> bool:
+    def _may_match(self, number: int, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
         offset = self._handles[number].offset
         for reader in self._filters:
             counters.filters_asked += 1

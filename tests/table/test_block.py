@@ -178,12 +178,9 @@ def test_find_does_what_seek_does(
     rows = sorted(entries.items())
     block = Block(build(rows, interval))
     targets = [*entries, *others, *(key + b"\0" for key in entries)]
-    for turn in range(6):
+    for _ in range(6):
         for target in targets:
-            expected = block.seek(target, compare)
-            first = turn % 2 == 0  # a key is the first of its own kind
-            assert block.find(target, target, first, compare, None, 0) == expected
-            assert block.find(target, target, first, compare, None, -1) == expected
+            assert block.find(target, target, compare, None) == block.seek(target, compare)
 
 
 @given(
@@ -196,17 +193,40 @@ def test_find_among_versions(
 ) -> None:
     ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
     rows = [(tagged(key, number), b"%d" % number) for key, number in ordered]
-    for tail in (8, -1):
-        block = Block(build(rows, interval))
-        for _ in range(3):
-            for key, number in [*versions, *others]:
-                target = tagged(key, number)
-                expected = next((row for row in rows if newest_first(row[0], target) >= 0), None)
-                found = block.find(target, key, False, newest_first, less_eight, tail)
-                assert found == expected
-                newest = tagged(key, 10)
-                expected = next((row for row in rows if row[0][:-8] >= key), None)
-                assert block.find(newest, key, True, newest_first, less_eight, tail) == expected
+    block = Block(build(rows, interval))
+    for _ in range(3):
+        for key, number in [*versions, *others]:
+            target = tagged(key, number)
+            expected = next((row for row in rows if newest_first(row[0], target) >= 0), None)
+            assert block.find(target, key, newest_first, less_eight) == expected
+
+
+tag_like_keys = st.text("\0\1\2k", max_size=11).map(str.encode)
+
+
+@given(
+    st.lists(st.tuples(keys | tag_like_keys, st.integers(1, 600)), max_size=60, unique=True),
+    st.integers(1, 20),
+    st.lists(keys | tag_like_keys, max_size=8),
+)
+def test_get(versions: list[tuple[bytes, int]], interval: int, others: list[bytes]) -> None:
+    """Keys that are beginnings of others, and keys that look like another's tag, among them."""
+    ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
+    rows = [(tagged(key, number), b"%d" % number) for key, number in ordered]
+    block = Block(build(rows, interval))
+    for key in {key for key, _ in versions} | set(others):
+        for wanted in (key, key + b"\0", key[:-1], key + b"\1\0\0\0\0\0\0\0"):
+            expected = next((row for row in rows if row[0][:-8] == wanted), None)
+            assert block.get(wanted, 8) == expected
+
+
+def test_get_beyond_what_the_walk_decides() -> None:
+    """An entry that shares a part of the tag of the one before, which ends where it goes on."""
+    tag = bytes.fromhex("0105000000000000")
+    rows = [(b"k" + tag, b"1"), (b"k" + tag + tag, b"2"), (b"l" + tag, b"3")]
+    block = Block(build(rows, 16))
+    assert [block.get(key[:-8], 8) for key, _ in rows] == rows
+    assert block.get(b"k" + tag[:-1], 8) is None
 
 
 @given(
@@ -309,13 +329,16 @@ def use(data: bytes) -> None:
                 block.seek(target, compare)
         except CorruptionError:
             pass
-    for tail, coarse in ((0, None), (8, less_eight), (-1, less_eight)):
+    for tail, coarse in ((0, None), (8, less_eight)):
         block = Block(data)
         for target in (b"", b"apple", b"apple\1\0\0\0\0\0\0\0", b"b", b"zz") * 2:
             order = target if coarse is None else coarse(target)
             try:
-                block.find(target, order, False, compare, coarse, tail)
-                block.find(target, order, True, compare, coarse, tail)
+                block.find(target, order, compare, coarse)
+            except CorruptionError:
+                pass
+            try:
+                block.get(order, tail)
             except CorruptionError:
                 pass
     try:
