@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := .venv-compiled
+DIST := dist
 
-.PHONY: demo test test-compiled test-browser lint clean
+.PHONY: demo test test-compiled test-install test-others test-browser wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@$(BIN)/lsmkv demo
@@ -13,9 +14,21 @@ demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode characte
 test: $(VENV)/.test  ## the test suite, doctests included
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q
 
-test-compiled: $(COMPILED)/.made  ## the suite against the package as compiled by mypyc (needs a C compiler)
-	LSMKV_MYPYC=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[test]'
+wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and the source distribution
+	rm -rf $(DIST)
+	LSMKV_MYPYC=1 $(BIN)/python -m build --outdir $(DIST) .
+
+test-compiled: $(COMPILED)/.made wheel  ## the suite against the wheel
+	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DIST)/*.whl
+	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
 	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q tests
+
+test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that fails half way, ...
+	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q packaging
+
+# Pure, since the compiled wheel is tried with one of them already.
+test-others:  ## the suite under every other CPython that pyenv or the PATH has
+	@PYTHON=$(PYTHON) bash .ci/other-pythons
 
 test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	$(BIN)/python -m pytest -q --log-cli-level=INFO browser
@@ -38,10 +51,14 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
+$(VENV)/.wheel: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@touch $@
+
 $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(COMPILED) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(COMPILED) .venv-other build $(DIST) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
