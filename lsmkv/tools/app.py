@@ -10,6 +10,7 @@ import typer
 
 import lsmkv
 from lsmkv.tools import commands, compare, exchange, maintenance, recovery
+from lsmkv.tools.bench.command import bench
 from lsmkv.tools.dump.command import dump
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ for command in (
     maintenance.approximate_sizes,
     compare.diff,
     exchange.export,
+    bench,
 ):
     app.command(help=_in_paragraphs(command.__doc__))(command)
 app.command("import", help=_in_paragraphs(exchange.import_.__doc__))(exchange.import_)

@@ -1,0 +1,7 @@
+"""``lsmkv bench``: LevelDB's db_bench in Python, for lsmkv and its peers.
+
+From the inside out: ``settings``, ``data`` (keys and values), ``engines/`` (one adapter a store),
+``loops`` (what is timed), ``workloads`` and ``studies`` (what is run), ``worker`` (the process that
+runs them), ``runner`` (which starts it), ``results``, ``report`` and ``command``.  ``suite``,
+``page``, ``plots`` and ``bars`` make docs/performance.md.
+"""

@@ -1,0 +1,119 @@
+"""``lsmkv bench``: the command."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lsmkv.tools.bench import report
+from lsmkv.tools.bench.engines.registry import OWN, PEERS, is_installed
+from lsmkv.tools.bench.runner import NAMES, Plan, run
+from lsmkv.tools.bench.settings import MIB, Settings
+from lsmkv.tools.bench.workloads import WORKLOADS
+from lsmkv.tools.console import guarded, say, steps, write_line
+
+ALL = "all"
+
+
+class Codec(StrEnum):
+    """What LevelDB and its like compress blocks with."""
+
+    SNAPPY = "snappy"
+    NONE = "none"
+
+
+@guarded
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Workloads and studies; all workloads if none."),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(metavar="PEERS", help=f"Any of {','.join(PEERS)}, or 'all' that there are."),
+    ] = "",
+    num: Annotated[int, typer.Option(metavar="N", min=1, help="Entries.")] = 200_000,
+    value_size: Annotated[int, typer.Option(metavar="BYTES", min=0)] = 100,
+    threads: Annotated[
+        int, typer.Option(metavar="N", min=1, max=256, help="Share the keys of a workload.")
+    ] = 1,
+    bloom_bits: Annotated[
+        int, typer.Option(metavar="BITS", min=0, help="Filter bits a key; 0: no filters.")
+    ] = 10,
+    cache_size: Annotated[
+        int, typer.Option(metavar="BYTES", min=0, help="Of the block cache.")
+    ] = 8 * MIB,
+    compression: Annotated[Codec, typer.Option(help="Of blocks.")] = Codec.SNAPPY,
+    histogram: Annotated[
+        bool, typer.Option("--histogram", help="Time each operation by itself.")
+    ] = False,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of every engine, in turn.")
+    ] = 3,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of the random choices.")] = 1,
+    directory: Annotated[
+        str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+) -> None:
+    """Measure lsmkv, and its peers beside it: db_bench's workloads under db_bench's names.
+
+    Workloads: fillseq fillbatch fillrandom overwrite fillsync readrandom readmissing readhot
+    readseq readreverse seekrandom seek10 deleterandom readwhilewriting compact open.
+
+    Studies, each run once: sustained (the slowest of so many puts), growth (Gets in larger and
+    larger stores), footprint (bytes on disk, and written), absent (bytes that Gets write), memory,
+    import.
+
+    Each engine runs in a process of its own, in turn, round after round, on the same keys and
+    values (half compressible). Medians are printed, and ratios to lsmkv with their spread. Every
+    answer is checked. What a peer cannot do is '-'. Stores are made in DIR, or in the system's
+    temporary directory, and removed.
+
+    JSON: "lsmkv", "compiled", "machine", "settings", "rounds", "engines", "workloads" (of each:
+    "ops", and by engine "micros" and "ratio" with "median", "low" and "high"), "studies".
+    """
+    chosen = tuple(dict.fromkeys(names or WORKLOADS))
+    _require_known(chosen, NAMES, "workload or study")
+    peers = tuple(dict.fromkeys(name for name in against.split(",") if name))
+    _require_known(peers, (*PEERS, ALL), "peer")
+    wanted = PEERS if ALL in peers else peers
+    missing = [name for name in wanted if not is_installed(name)]
+    for name in missing:
+        say(f"{name} is not installed, and left out: pip install 'lsmkv[bench]' brings what it can")
+    settings = Settings(
+        num=num,
+        value_size=value_size,
+        threads=threads,
+        bloom_bits=bloom_bits,
+        cache_size=cache_size,
+        compression="none" if compression is Codec.NONE else "snappy",
+        histogram=histogram,
+        seed=seed,
+    )
+    plan = Plan(
+        settings,
+        tuple(name for name in chosen if name in WORKLOADS),
+        tuple(name for name in chosen if name not in WORKLOADS),
+        (OWN, *(name for name in wanted if name not in missing)),
+        rounds,
+        directory,
+    )
+    with steps("Benchmark", "runs") as progress:
+        results = run(plan, progress)
+    results.note_missing(missing)
+    figures = results.to_dict()
+    if as_json:
+        write_line(json.dumps(figures))
+        return
+    for line in report.lines(figures):
+        write_line(line)
+
+
+def _require_known(names: tuple[str, ...], known: tuple[str, ...], kind: str) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"no such {kind}: {name} (there are {' '.join(known)})")

@@ -1,0 +1,148 @@
+"""lsmkv and plyvel: one API, one adapter."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from lsmkv.tools.bench.engines.base import Delete, Get, Put, Records, Store
+from lsmkv.tools.bench.settings import MIB, Settings
+
+_BEYOND = b"\xff" * 32
+_LEVELS = 7
+_L0_COMPACTION_TRIGGER = 4
+_CALM = 0.3
+"""Seconds without a change after which background work counts as done."""
+
+
+class LevelDBEngine:
+    """``lsmkv`` or ``plyvel``, by the name of the module."""
+
+    threads = True
+
+    def __init__(self, module: str) -> None:
+        self.cannot: dict[str, str] = {}
+        self._module: Any = importlib.import_module(module)
+        self.version = str(self._module.__version__)
+        if module == "plyvel":
+            self.version += f" (LevelDB {self._module.__leveldb_version__})"
+
+    def open(self, path: str, settings: Settings, sync: bool = False) -> LevelDBStore:
+        """See ``Engine``.  plyvel gives no cache of size 0: 1 byte stands for it."""
+        db = self._module.DB(
+            path,
+            create_if_missing=True,
+            write_buffer_size=settings.write_buffer_size,
+            lru_cache_size=max(1, settings.cache_size),
+            bloom_filter_bits=settings.bloom_bits,
+            compression=None if settings.compression == "none" else settings.compression,
+        )
+        return LevelDBStore(db, sync)
+
+
+class LevelDBStore(Store):
+    """An open one."""
+
+    def __init__(self, db: Any, sync: bool) -> None:
+        self._db = db
+        self._sync = sync
+
+    def putter(self) -> Put:
+        put: Put = partial(self._db.put, sync=True) if self._sync else self._db.put
+        return put
+
+    def getter(self, live: bool) -> Get:
+        get: Get = self._db.get
+        return get
+
+    def deleter(self) -> Delete:
+        delete: Delete = self._db.delete
+        return delete
+
+    def batch_writer(self) -> Callable[[Records], object]:
+        write_batch = self._db.write_batch
+
+        def write(records: Records) -> None:
+            with write_batch() as batch:
+                put = batch.put
+                for key, value in records:
+                    put(key, value)
+
+        return write
+
+    def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
+        rows: Iterable[tuple[bytes, bytes]] = self._db.iterator(reverse=reverse)
+        return rows
+
+    def seeker(self) -> Callable[[bytes], bytes | None]:
+        raw_iterator = self._db.raw_iterator
+
+        def seek(key: bytes) -> bytes | None:
+            with raw_iterator() as cursor:
+                cursor.seek(key)
+                found: bytes | None = cursor.key() if cursor.valid() else None
+            return found
+
+        return seek
+
+    def range_reader(self, count: int) -> Callable[[bytes], int]:
+        iterator = self._db.iterator
+
+        def read(key: bytes) -> int:
+            rows = iterator(start=key)
+            found = list(islice(rows, count))
+            rows.close()
+            return len(found)
+
+        return read
+
+    def flush(self) -> None:
+        """A compaction of no key at all flushes the memtable, and does nothing else."""
+        self._db.compact_range(start=_BEYOND, stop=_BEYOND + b"\xff")
+
+    def settle(self) -> None:
+        before: Any = None
+        while True:
+            now = (self.levels(), self._db.get_property(b"leveldb.stats"))
+            if now == before and now[0][0] < _L0_COMPACTION_TRIGGER:
+                return
+            before = now
+            time.sleep(_CALM)
+
+    def compact(self) -> None:
+        """Both bounds are given: without an end, plyvel compacts nothing."""
+        self._db.compact_range(start=b"", stop=_BEYOND)
+
+    def levels(self) -> list[int]:
+        return [
+            int(self._db.get_property(b"leveldb.num-files-at-level%d" % level))
+            for level in range(_LEVELS)
+        ]
+
+    def counters(self) -> dict[str, int]:
+        if not hasattr(self._db, "stats"):
+            return {}
+        plain = self._db.stats().to_dict()
+        return {name: value for name, value in plain.items() if isinstance(value, int)}
+
+    def table_bytes_written(self) -> int:
+        """The last column of ``leveldb.stats``, which both engines round to MiB a level."""
+        return MIB * sum(written_column(self._db.get_property(b"leveldb.stats").decode()))
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def written_column(table: str) -> list[int]:
+    """What the property ``leveldb.stats`` says was written to each level, in MiB.
+
+    >>> head = "Level  Files Size(MB) Time(sec) Read(MB) Write(MB)\\n-----\\n"
+    >>> written_column(head + " 0  2  3  0  0  12\\n 1  4  8  1  20  20\\n")
+    [12, 20]
+    """
+    rows = table.partition("\n-")[2].splitlines()[1:]
+    return [int(row.split()[-1]) for row in rows if row.strip()]

@@ -1,0 +1,162 @@
+"""What is timed: loops as thin as a loop in Python can be.
+
+A loop is made ready in the thread that will run it (:data:`Ready`), before the clock starts; with
+``--histogram`` it also records what each operation took, in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+Loop = Callable[[], int]
+"""Runs, and tells what it found: hits, or entries."""
+Ready = Callable[[], Loop]
+Record = Callable[[int], object]
+
+
+def run(readies: Sequence[Ready]) -> tuple[float, int]:
+    """Seconds that the loops take together, each in its own thread, and the sum of their counts."""
+    if len(readies) == 1:
+        loop = readies[0]()
+        _quieten()
+        started = time.perf_counter()
+        found = loop()
+        return time.perf_counter() - started, found
+    gate = threading.Barrier(len(readies) + 1)
+
+    def in_thread(ready: Ready) -> int:
+        try:
+            loop = ready()
+        except BaseException:
+            gate.abort()
+            raise
+        gate.wait()
+        return loop()
+
+    with ThreadPoolExecutor(len(readies)) as pool:
+        _quieten()
+        futures = [pool.submit(in_thread, ready) for ready in readies]
+        try:
+            gate.wait()
+        except threading.BrokenBarrierError:
+            pass  # which the futures explain
+        started = time.perf_counter()
+        found = sum([future.result() for future in futures])
+        return time.perf_counter() - started, found
+
+
+def _quieten() -> None:
+    """What is alive now (keys, values) is none of the collector's business while the clock runs."""
+    gc.collect()
+    gc.freeze()
+
+
+def puts(
+    put: Callable[[bytes, bytes], object],
+    keys: Sequence[bytes],
+    values: Sequence[bytes],
+    record: Record | None,
+) -> Loop:
+    """Put after put."""
+
+    def loop() -> int:
+        for key, value in zip(keys, values, strict=True):
+            put(key, value)
+        return len(keys)
+
+    def recording() -> int:
+        assert record is not None
+        clock = time.perf_counter_ns
+        for key, value in zip(keys, values, strict=True):
+            started = clock()
+            put(key, value)
+            record(clock() - started)
+        return len(keys)
+
+    return loop if record is None else recording
+
+
+def lookups(
+    get: Callable[[bytes], bytes | None], keys: Sequence[bytes], record: Record | None
+) -> Loop:
+    """Get after get, or seek after seek; counts what was found."""
+
+    def loop() -> int:
+        misses = 0
+        for key in keys:
+            if get(key) is None:
+                misses += 1
+        return len(keys) - misses
+
+    def recording() -> int:
+        assert record is not None
+        clock = time.perf_counter_ns
+        misses = 0
+        for key in keys:
+            started = clock()
+            value = get(key)
+            record(clock() - started)
+            if value is None:
+                misses += 1
+        return len(keys) - misses
+
+    return loop if record is None else recording
+
+
+def calls(
+    call: Callable[[bytes], object], keys: Sequence[bytes], record: Record | None
+) -> Loop:
+    """Delete after delete; counts the calls."""
+
+    def loop() -> int:
+        for key in keys:
+            call(key)
+        return len(keys)
+
+    def recording() -> int:
+        assert record is not None
+        clock = time.perf_counter_ns
+        for key in keys:
+            started = clock()
+            call(key)
+            record(clock() - started)
+        return len(keys)
+
+    return loop if record is None else recording
+
+
+def ranges(read: Callable[[bytes], int], keys: Sequence[bytes], record: Record | None) -> Loop:
+    """Range after range; counts the entries."""
+
+    def loop() -> int:
+        found = 0
+        for key in keys:
+            found += read(key)
+        return found
+
+    def recording() -> int:
+        assert record is not None
+        clock = time.perf_counter_ns
+        found = 0
+        for key in keys:
+            started = clock()
+            found += read(key)
+            record(clock() - started)
+        return found
+
+    return loop if record is None else recording
+
+
+def scan(rows: Iterable[tuple[bytes, bytes]]) -> Loop:
+    """All entries.  None is counted: a pass outside the clock does that."""
+
+    def loop() -> int:
+        for key, value in rows:  # noqa: B007 - what a program would work with
+            pass
+        return 0
+
+    return loop

@@ -1,0 +1,54 @@
+"""What the figures were measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+
+def machine(directory: str) -> dict[str, Any]:
+    """Processor, memory, system, interpreter, and the file system of ``directory``."""
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_bytes": _memory(),
+        "file_system": _file_system(os.path.realpath(directory)),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+
+
+def _processor() -> str | None:
+    for line in _lines("/proc/cpuinfo"):
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return platform.processor() or None
+
+
+def _memory() -> int | None:
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemTotal:"):
+            return 1024 * int(line.split()[1])
+    return None
+
+
+def _file_system(path: str) -> str | None:
+    """The type of the deepest mount that holds a path."""
+    found: tuple[int, str] | None = None
+    for line in _lines("/proc/mounts"):
+        _, point, kind, *_ = line.split()
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and (found is None or len(point) >= found[0]):
+            found = (len(point), kind)
+    return None if found is None else found[1]
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            return list(lines)
+    except OSError:
+        return []

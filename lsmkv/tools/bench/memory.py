@@ -1,0 +1,56 @@
+"""The most memory that a store takes: a program of its own, run by its file.
+
+    python memory.py MODULE DIRECTORY NUM VALUE_SIZE BLOOM_BITS CACHE_SIZE
+
+``lsmkv`` and ``plyvel`` have one API.  The process imports the one that is asked for and nothing of
+the other, and makes keys as it goes: puts in scattered order, Gets, one scan.  Prints JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import sys
+
+_STEP = 2_654_435_761  # a prime: i * _STEP % num is a permutation
+_GETS = 100_000
+
+
+def main() -> None:
+    """Run, and print the peak of this process's memory and what it was before the store."""
+    name, directory, *numbers = sys.argv[1:]
+    num, value_size, bloom_bits, cache_size = map(int, numbers)
+    module = importlib.import_module(name)
+    rng = random.Random(1)
+    half = -(-value_size // 2)
+    values = [(rng.randbytes(half) * 2)[:value_size] for _ in range(1000)]
+    imported = _peak()
+    db = module.DB(
+        directory,
+        create_if_missing=True,
+        bloom_filter_bits=bloom_bits,
+        lru_cache_size=max(1, cache_size),
+    )
+    for at in range(num):
+        db.put(b"%016d" % (at * _STEP % num), values[at % 1000])
+    filled = _peak()
+    hits = sum(
+        db.get(b"%016d" % (at * _STEP % num)) is not None for at in range(min(num, _GETS))
+    )
+    entries = sum(1 for _ in db.iterator())
+    db.close()
+    assert (hits, entries) == (min(num, _GETS), num)
+    print(json.dumps({"imported": imported, "filled": filled, "peak": _peak(), "entries": num}))
+
+
+def _peak() -> int | None:
+    try:
+        with open("/proc/self/status", encoding="ascii") as lines:
+            return next(1024 * int(line.split()[1]) for line in lines if "VmHWM" in line)
+    except OSError:
+        return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""docs/performance.md: ``python -m lsmkv.tools.bench.page DIRECTORY PAGE``.
+
+The figures are what the suite left in the directory; what was not run is left out.  Plots go into
+a folder beside the page, under the page's name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+import lsmkv
+from lsmkv.tools.bench import bars, plots, prose
+from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.measuring import Histogram
+from lsmkv.tools.bench.report import micros, ratio
+from lsmkv.tools.console import guarded
+from lsmkv.tools.output import open_output
+from lsmkv.tools.text import size
+
+Runs = dict[str, dict[str, Any]]
+"""The JSON of ``lsmkv bench`` by the name of the run."""
+
+_STUDIES = ("sustained", "growth", "footprint", "absent", "memory", "import")
+_MODES = {"compiled": bars.COMPILED, "pure": bars.PURE}
+_BLURB = {"entries": "", "threads": "{threads} threads, ", "cached": "all cached, ", "large": ""}
+_BENCH_HEAD = ("workload", "lsmkv us/op", "plyvel us/op", "ratio (spread)", "bar", "reached")
+_STUDY_HEAD = ("study", "lsmkv", "plyvel", "ratio", "bar", "reached")
+
+
+def read_runs(directory: str) -> Runs:
+    """The runs in one folder of the suite's; none if it is not there."""
+    found: Runs = {}
+    if os.path.isdir(directory):
+        for name in sorted(os.listdir(directory)):
+            stem, extension = os.path.splitext(name)
+            if extension == ".json":
+                with open(os.path.join(directory, name), "rb") as file:
+                    found[stem] = json.load(file)
+    return found
+
+
+def make_page(compiled: Runs, pure: Runs, folder: str) -> tuple[str, dict[str, bytes]]:
+    """The page, and the plots by the names of their files, which are shown from ``folder``."""
+    figures: dict[str, bytes] = {}
+    studies = _studies(compiled)
+    told = [prose.HEAD]
+    told += _about(compiled or pure)
+    for mode, found in (("compiled", compiled), ("pure", pure)):
+        if found:
+            told += _mode(mode, found)
+    if "entries" in compiled:
+        figures["ratios.svg"] = plots.ratio_plot(compiled["entries"], bars.COMPILED)
+        told.append(f"![Ratios, compiled]({folder}/ratios.svg)")
+    if studies:
+        told += [prose.STUDIES, *_table(_STUDY_HEAD, bars.study_rows(studies))]
+    if "sustained" in studies:
+        figures["latency.svg"] = plots.latency_plot(studies["sustained"])
+        told.append(f"![Latencies of puts]({folder}/latency.svg)")
+        told += _histograms(studies["sustained"])
+    if "growth" in studies:
+        figures["growth.svg"] = plots.growth_plot(studies["growth"])
+        told.append(f"![Gets in growing stores]({folder}/growth.svg)")
+    if "peers" in compiled:
+        told += [prose.PEERS, *_peers(compiled["peers"])]
+    told += [prose.METHOD, prose.REPRODUCE, *_commands(compiled, pure)]
+    return "\n\n".join(part.strip("\n") for part in told) + "\n", figures
+
+
+def _about(found: Runs) -> list[str]:
+    """What the figures were measured on."""
+    first = next(iter(found.values()), None)
+    if first is None:
+        return []
+    machine = first["machine"]
+    memory = machine["memory_bytes"]
+    about = [
+        f"{machine['processor']}, {machine['cores']} cores",
+        "" if memory is None else f"{size(memory)} of memory",
+        f"{machine['system']} on {machine['architecture']}",
+        machine["file_system"] or "",
+        machine["python"],
+    ]
+    versions = {
+        name: engine["version"]
+        for results in found.values()
+        for name, engine in results["engines"].items()
+        if engine.get("version")
+    }
+    engines = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return [f"**Machine**: {', '.join(filter(None, about))}.\n**Engines**: {engines}."]
+
+
+def _mode(mode: str, found: Runs) -> list[str]:
+    told = [prose.MODES[mode]]
+    for name, blurb in _BLURB.items():
+        if name in found:
+            results = found[name]
+            settings = results["settings"]
+            title = f"{blurb.format(**settings)}{settings['num']:,} entries, "
+            title += f"{results['rounds']} round{'' if results['rounds'] == 1 else 's'}"
+            told.append(f"### {title[0].upper()}{title[1:]}: {mode}")
+            told += _table(_BENCH_HEAD, bars.workload_rows(results, _MODES[mode]))
+    return told
+
+
+def _table(head: Sequence[str], rows: Iterable[bars.Row]) -> list[str]:
+    lines = [_line(head), _line(["---", "--:", "--:", "--:", "--:", ":-:"])]
+    for row in rows:
+        reached = {None: "", True: "yes", False: "**no**"}[row.reached]
+        lines.append(_line([*row[:-1], reached]))
+    return ["\n".join(lines)]
+
+
+def _peers(results: dict[str, Any]) -> list[str]:
+    names = [
+        name for name, about in results["engines"].items() if "missing" not in about and name != OWN
+    ]
+    lines = [_line(["us/op", OWN, *names]), _line(["---", *["--:"] * (len(names) + 1)])]
+    for workload, summary in results["workloads"].items():
+        by_engine = summary["engines"]
+        cells = [workload, micros(by_engine[OWN]["micros"]["median"])]
+        for name in names:
+            one = by_engine[name]
+            if "skipped" in one:
+                cells.append("-")
+            else:
+                cells.append(f"{micros(one['micros']['median'])}, {ratio(one['ratio'])}")
+        lines.append(_line(cells))
+    told = ["\n".join(lines)]
+    missing = [name for name, about in results["engines"].items() if "missing" in about]
+    if missing:
+        told.append(f"Not installed where this was measured: {', '.join(missing)}.")
+    return told
+
+
+def _histograms(by_engine: dict[str, Any]) -> list[str]:
+    return [
+        "\n".join(
+            [
+                f"<details><summary>{engine}: microseconds a put</summary>",
+                "",
+                "```",
+                *Histogram(**figures["histogram"]).lines(),
+                "```",
+                "",
+                "</details>",
+            ]
+        )
+        for engine, figures in by_engine.items()
+        if "skipped" not in figures
+    ]
+
+
+def _commands(compiled: Runs, pure: Runs) -> list[str]:
+    told = []
+    for mode, found in (("compiled", compiled), ("pure", pure)):
+        if found:
+            commands = [
+                f"$ lsmkv bench {shlex.join(command_of(results))}" for results in found.values()
+            ]
+            told.append("\n".join([f"{mode.capitalize()}:", "", "```console", *commands, "```"]))
+    return told
+
+
+def command_of(results: dict[str, Any]) -> list[str]:
+    """The arguments of ``lsmkv bench`` that give these results; what is a default is left out."""
+    settings = results["settings"]
+    names = [*results["workloads"], *results["studies"]]
+    arguments = [] if len(results["workloads"]) == 16 else names
+    peers = [name for name in results["engines"] if name != OWN]
+    arguments += ["--against", ",".join(peers)] if peers else []
+    for name, default in prose.DEFAULTS.items():
+        if settings[name] != default:
+            arguments += [f"--{name.replace('_', '-')}", str(settings[name])]
+    return [*arguments, "--rounds", str(results["rounds"])]
+
+
+def _studies(found: Runs) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for name in _STUDIES:
+        for results in found.values():
+            if name in results["studies"]:
+                merged[name] = results["studies"][name]
+    return merged
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+@guarded
+def page(
+    directory: Annotated[str, typer.Argument(metavar="DIRECTORY", help="The suite's.")],
+    file: Annotated[str, typer.Argument(metavar="PAGE", help="Written, or replaced.")],
+) -> None:
+    """Make the page of what the suite measured."""
+    compiled = read_runs(os.path.join(directory, "compiled"))
+    pure = read_runs(os.path.join(directory, "pure"))
+    if not compiled and not pure:
+        raise lsmkv.Error(f"{directory}: no figures here")
+    folder = os.path.splitext(os.path.basename(file))[0]
+    text, figures = make_page(compiled, pure, folder)
+    beside = os.path.join(os.path.dirname(file), folder)
+    os.makedirs(beside, exist_ok=True)
+    for name, content in figures.items():
+        _write(os.path.join(beside, name), content)
+    _write(file, text.encode())
+
+
+def _write(path: str, content: bytes) -> None:
+    with open_output(path, force=True) as out:
+        out.write(content)
+
+
+if __name__ == "__main__":
+    typer.run(page)

@@ -1,0 +1,92 @@
+"""The plots of docs/performance.md, as SVG.  The same figures give the same bytes."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from typing import Any
+
+from lsmkv.tools.bench.bars import PEER
+from lsmkv.tools.bench.engines.registry import OWN
+
+_SETTINGS = {"svg.hashsalt": "lsmkv", "svg.fonttype": "none", "font.size": 9}
+_COLOURS = {OWN: "#1f77b4", PEER: "#ff7f0e"}
+_MISSED = "#c44e52"
+_PERCENTILES = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p999"), ("max", "high"))
+
+
+def ratio_plot(results: dict[str, Any], bars: dict[str, float]) -> bytes:
+    """How many times plyvel's time is lsmkv's, workload by workload, and the bars."""
+    measured = {
+        name: workload["engines"][PEER]["ratio"]
+        for name, workload in results["workloads"].items()
+        if "ratio" in workload["engines"].get(PEER, {})
+    }
+    names = list(measured)[::-1]
+
+    def draw(axes: Any) -> None:
+        for at, name in enumerate(names):
+            one = measured[name]
+            bar = bars.get(name)
+            reached = bar is None or one["median"] >= bar
+            axes.barh(at, one["median"], color=_COLOURS[OWN] if reached else _MISSED, height=0.6)
+            axes.plot([one["low"], one["high"]], [at, at], color="black", linewidth=1)
+            if bar is not None:
+                axes.plot([bar, bar], [at - 0.4, at + 0.4], color="black", linewidth=2)
+        axes.axvline(1, color="grey", linewidth=0.8, linestyle="--")
+        axes.set_yticks(range(len(names)), names)
+        axes.set_xlabel(f"time of {PEER} / time of {OWN}; thin line: spread; thick mark: bar")
+
+    return _svg(draw, 0.28 * len(names) + 1)
+
+
+def growth_plot(by_engine: dict[str, Any]) -> bytes:
+    """Microseconds a Get by the number of entries."""
+
+    def draw(axes: Any) -> None:
+        for engine, figures in _measured(by_engine):
+            points = figures["points"]
+            entries = [point["entries"] for point in points]
+            times = [point["micros_per_get"] for point in points]
+            axes.plot(entries, times, marker="o", color=_COLOURS.get(engine), label=engine)
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("entries")
+        axes.set_ylabel("microseconds a Get")
+        axes.legend()
+
+    return _svg(draw, 3.2)
+
+
+def latency_plot(by_engine: dict[str, Any]) -> bytes:
+    """Percentiles of puts in the sustained run."""
+    titles = [title for title, _ in _PERCENTILES]
+
+    def draw(axes: Any) -> None:
+        for engine, figures in _measured(by_engine):
+            histogram = figures["histogram"]
+            numbers = [histogram[name] for _, name in _PERCENTILES]
+            axes.plot(titles, numbers, marker="o", color=_COLOURS.get(engine), label=engine)
+        axes.set_yscale("log")
+        axes.set_ylabel("microseconds a put")
+        axes.legend()
+
+    return _svg(draw, 3.2)
+
+
+def _measured(by_engine: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(name, figures) for name, figures in by_engine.items() if "skipped" not in figures]
+
+
+def _svg(draw: Any, height: float) -> bytes:
+    matplotlib: Any = importlib.import_module("matplotlib")
+    figures: Any = importlib.import_module("matplotlib.figure")
+    with matplotlib.rc_context(_SETTINGS):
+        figure = figures.Figure(figsize=(7, height), layout="constrained")
+        axes = figure.add_subplot()
+        draw(axes)
+        axes.spines[["top", "right"]].set_visible(False)
+        out = io.BytesIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    lines = out.getvalue().splitlines()
+    return b"\n".join(line.rstrip() for line in lines) + b"\n"

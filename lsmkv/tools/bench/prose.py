@@ -1,0 +1,105 @@
+"""What docs/performance.md says beside its figures."""
+
+from __future__ import annotations
+
+from lsmkv.tools.bench.settings import Settings
+
+DEFAULTS = {
+    name: value
+    for name, value in Settings().to_dict().items()
+    if name not in ("histogram", "write_buffer_size")
+}
+"""Settings that are options of ``lsmkv bench``, which a command need not repeat."""
+
+HEAD = """
+# Performance
+
+`lsmkv bench` measures lsmkv and its peers, each through its own Python API, with db_bench's
+workloads. This page is made from its figures by `make bench`: every bar that lsmkv was asked to
+reach stands beside what was measured, reached or not.
+
+**How to read it.** Times are microseconds an operation, the median of the rounds. A ratio is the
+peer's time over lsmkv's: above 1, lsmkv is faster. It is taken round by round; the median is
+given, and in brackets the lowest and the highest. Keys have 16 bytes, values 100 that compress to
+half.
+"""
+
+MODES = {
+    "compiled": """
+## Compiled, against LevelDB
+
+lsmkv as mypyc compiles it, beside plyvel, the C++ LevelDB seen from Python.
+""",
+    "pure": """
+## Pure Python, against LevelDB
+
+The same source where no compiler is. The bars: reads and scans within 4 times plyvel's time (a
+ratio of 0.25), writes within 2.5 times (0.40).
+""",
+}
+
+STUDIES = """
+## What else was asked
+
+Each of these is one run. A ratio of times is plyvel's over lsmkv's; of bytes, lsmkv's over
+plyvel's. What tables cost to write is told by the engines themselves (the property
+`leveldb.stats`), in whole MiB a level. Gets of absent keys meet three overlapping levels; LevelDB
+charges a seek to every table whose filter said no, and compacts for it.
+"""
+
+PEERS = """
+## Other stores
+
+The time of an operation, then the ratio with its spread. They promise different things: see the
+table of settings below.
+"""
+
+METHOD = """
+## How it is measured
+
+- **Each engine runs in a process of its own**, engines in turn, round after round, the order
+  reversed from one round to the next. A round starts from nothing, in a directory of its own.
+- **Keys and values are made before the clock starts**, from a seed: the same for every engine. The
+  timed loop calls the engine's own bound method (`put = db.put`) and does nothing else. What is
+  alive then is frozen for the garbage collector, which stays on.
+- **Every answer is checked**: a first pass over the keys, or a sample of what was put, is compared
+  with what should be there, and a wrong answer ends the run. For reads this pass also brings the
+  caches into the state that they then stay in.
+- **Reads find a settled store**: `fillrandom`'s, when its background work has come to rest, closed
+  and opened again. What changes a store works on a copy of it.
+- `fillseq`, `fillrandom`, `overwrite`, `deleterandom`: one operation for each entry, each in a
+  write of its own. Random orders are permutations, where db_bench draws with repetition: each key
+  comes once. The clock stops at the last operation, and what the background still has to do is not
+  counted, as in db_bench.
+- `fillbatch` writes 1,000 entries a batch; `fillsync` a hundredth of the entries, each synced.
+- `readmissing` gets keys with a dot behind them: between the keys that are there. `readhot` gets
+  from the first hundredth of the keys.
+- `seekrandom` positions a new iterator; `seek10` reads ten entries with one. `readwhilewriting`
+  times Gets while another thread overwrites.
+- `compact` merges a store whose keys are all there twice: in one table on a lower level, and in
+  three above it, flushed by hand from large memtables so that every engine starts from the same
+  tables. The time is for each version read.
+- `open` is the median of eleven openings of a closed store.
+- Threads share the keys of a workload.
+
+| | filters | block cache | compression | a write outlives the process | `fillsync` |
+|---|---|---|---|---|---|
+| lsmkv | 10 bits a key | 8 MiB | snappy | yes | `sync=True`: fsync of the log |
+| plyvel | 10 bits a key | 8 MiB | snappy | yes | `sync=True` |
+| rocksdict | 10 bits a key | 8 MiB | snappy | yes | `WriteOptions.sync` |
+| lmdb | none | the system's | none | yes: `sync=False`, no write map | `sync=True` |
+| sqlite3 | none | 8 MiB | none | yes: WAL, `synchronous=NORMAL` | `synchronous=FULL` |
+| dbm | none | its own | none | not promised | `sync()` after each put, of dbm.gnu alone |
+
+lsmkv verifies the checksum of every block that it reads; LevelDB does not by default, nor does
+plyvel here. lmdb commits a transaction for each put, and reads in one transaction for all Gets,
+which is its idiom. dbm is the best of gnu, sqlite3, ndbm and dumb that Python has.
+"""
+
+REPRODUCE = """
+## How to reproduce it
+
+`make bench` makes two virtual environments, one with lsmkv compiled and one without, runs the
+commands below, and writes this page. `make bench BENCH_ARGS='--num 20000 --large 50000 --rounds
+2'` is a smaller one. A quiet machine matters more than many rounds.
+"""

@@ -1,0 +1,173 @@
+"""The figures as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.measuring import Histogram
+from lsmkv.tools.text import count, size
+
+_NAME = 17
+_ABREAST = 2
+
+
+def lines(results: dict[str, Any]) -> list[str]:
+    """Everything that was measured, for a terminal."""
+    told = _head(results)
+    if results["workloads"]:
+        told += ["", *table(results)]
+    for name, by_engine in results["studies"].items():
+        told += ["", *study(name, by_engine)]
+    for name, workload in results["workloads"].items():
+        for engine, summary in workload["engines"].items():
+            if "histogram" in summary:
+                told += ["", f"{name}, {engine}: microseconds an operation"]
+                told += Histogram(**summary["histogram"]).lines()
+    return told
+
+
+def table(results: dict[str, Any]) -> list[str]:
+    """A line for each workload: the time of an operation, and the peers' ratios to lsmkv's.
+
+    80 columns wide: two peers at a time.
+    """
+    engines = [name for name, about in results["engines"].items() if "missing" not in about]
+    peers = [name for name in engines if name != OWN]
+    told: list[str] = []
+    for at in range(0, max(1, len(peers)), _ABREAST):
+        told += ["", *_columns(results["workloads"], peers[at : at + _ABREAST])]
+    if peers:
+        told += ["", "ratio: the peer's time over lsmkv's; above 1, lsmkv is faster"]
+    return told[1:]
+
+
+def _columns(workloads: dict[str, Any], peers: list[str]) -> list[str]:
+    head = f"{'us/op':{_NAME}}{OWN:>9}"
+    head += "".join(f"{peer:>10}{'ratio (spread)':>17}" for peer in peers)
+    told = [head, "-" * len(head)]
+    for name, workload in workloads.items():
+        by_engine = workload["engines"]
+        line = f"{name:{_NAME}}{micros(by_engine[OWN]['micros']['median']):>9}"
+        for peer in peers:
+            summary = by_engine[peer]
+            if "skipped" in summary:
+                line += f"{'-':>10}{'-':>17}"
+            else:
+                time = micros(summary["micros"]["median"])
+                line += f"{time:>10}{ratio(summary['ratio']):>17}"
+        told.append(line)
+    return told
+
+
+def study(name: str, by_engine: dict[str, Any]) -> list[str]:
+    """A few lines for a study: what each engine's figures are."""
+    told = [name]
+    for engine, figures in by_engine.items():
+        if "skipped" in figures:
+            told.append(f"  {engine:11}- ({figures['skipped']})")
+        else:
+            told.append(f"  {engine:11}{_STUDY_LINES[name](figures)}")
+    return told
+
+
+def micros(number: float) -> str:
+    """Microseconds, with three or four digits that matter.
+
+    >>> micros(0.5432), micros(12.345), micros(1234.5)
+    ('0.543', '12.35', '1,234')
+    """
+    if number < 10:
+        return f"{number:.3f}"
+    return f"{number:.2f}" if number < 1000 else f"{number:,.0f}"
+
+
+def ratio(numbers: dict[str, float]) -> str:
+    """A ratio and its spread.
+
+    >>> ratio({"median": 1.5, "low": 1.234, "high": 10})
+    '1.50 (1.23-10.0)'
+    """
+    low, high = times(numbers["low"]), times(numbers["high"])
+    return f"{times(numbers['median'])} ({low}-{high})"
+
+
+def times(number: float) -> str:
+    """How many times as much.
+
+    >>> times(0.034), times(9.994), times(31.26)
+    ('0.03', '9.99', '31.3')
+    """
+    return f"{number:.2f}" if number < 9.995 else f"{number:.1f}"
+
+
+def _head(results: dict[str, Any]) -> list[str]:
+    settings = results["settings"]
+    mode = "compiled" if results["compiled"] else "pure Python"
+    machine = results["machine"]
+    versions = [
+        f"{name} {about['version']}"
+        for name, about in results["engines"].items()
+        if about.get("version") is not None and name != OWN
+    ]
+    return [
+        f"lsmkv {results['lsmkv']} ({mode}){', ' if versions else ''}{', '.join(versions)}",
+        f"{machine['python']}, {machine['processor']}, {machine['cores']} cores,"
+        f" {machine['file_system']}",
+        f"{count(settings['num'], 'entry').replace('entrys', 'entries')} of 16 +"
+        f" {settings['value_size']} bytes, {settings['compression']},"
+        f" {settings['bloom_bits']} filter bits a key, cache {size(settings['cache_size'])},"
+        f" {count(settings['threads'], 'thread')}, {count(results['rounds'], 'round')}",
+    ]
+
+
+def _sustained(figures: dict[str, Any]) -> str:
+    histogram = figures["histogram"]
+    percentiles = ", ".join(
+        f"{title} {micros(histogram[name])}"
+        for title, name in (("p50", "p50"), ("p99", "p99"), ("p99.9", "p999"), ("max", "high"))
+    )
+    return (
+        f"{figures['ops']:,} puts in {figures['seconds']:.2f} s; us: {percentiles};"
+        f" {figures['over_100_ms']} over 100 ms"
+    )
+
+
+def _growth(figures: dict[str, Any]) -> str:
+    points = [
+        f"{point['entries']:,}: {micros(point['micros_per_get'])}" for point in figures["points"]
+    ]
+    return f"us a Get by entries: {'; '.join(points)}"
+
+
+def _footprint(figures: dict[str, Any]) -> str:
+    return (
+        f"{size(figures['disk_bytes'])} on disk, {size(figures['disk_bytes_compacted'])} compacted;"
+        f" {size(figures['table_bytes_written'])} of tables written"
+    )
+
+
+def _absent(figures: dict[str, Any]) -> str:
+    written = figures["bytes_written"]
+    told = "unknown" if written is None else f"{written:,} bytes"
+    return f"{told} written by {figures['gets']:,} Gets of absent keys"
+
+
+def _memory(figures: dict[str, Any]) -> str:
+    if figures["peak"] is None:
+        return "unknown"
+    return f"{size(figures['peak'])} at most, {size(figures['imported'])} when imported"
+
+
+def _import(figures: dict[str, Any]) -> str:
+    return f"{figures['milliseconds']:.1f} ms ({figures['low']:.1f}-{figures['high']:.1f})"
+
+
+_STUDY_LINES = {
+    "sustained": _sustained,
+    "growth": _growth,
+    "footprint": _footprint,
+    "absent": _absent,
+    "memory": _memory,
+    "import": _import,
+}

@@ -1,0 +1,107 @@
+"""What was measured, and what it comes to."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import lsmkv
+from lsmkv.tools.bench.engines.registry import OWN
+from lsmkv.tools.bench.machine import machine
+from lsmkv.tools.bench.measuring import Spread, ratios, spread
+from lsmkv.tools.bench.settings import Settings
+
+Round = dict[str, Any]
+_FROM_LAST_ROUND = ("seen", "counters", "levels", "levels_after", "writes", "settle_seconds")
+
+
+class Results:
+    """Filled by the runner; ``to_dict`` is the JSON that the command prints and the page reads."""
+
+    def __init__(self, settings: Settings, rounds: int, engines: tuple[str, ...]) -> None:
+        self.engines = engines
+        self._settings = settings
+        self._rounds = rounds
+        self._machine: dict[str, Any] = {}
+        self._versions: dict[str, str] = {}
+        self._peaks: dict[str, int] = {}
+        self._missing: list[str] = []
+        self._workloads: dict[str, dict[str, list[Round]]] = {}
+        self._studies: dict[str, dict[str, Round]] = {}
+
+    def note_machine(self, directory: str) -> None:
+        """Look at what this runs on."""
+        self._machine = machine(directory)
+
+    def note_missing(self, engines: list[str]) -> None:
+        """These were asked for, and are not installed."""
+        self._missing = engines
+
+    def note_version(self, engine: str, version: str) -> None:
+        """An engine has told its version."""
+        self._versions[engine] = version
+
+    def note_peak(self, engine: str, peak_rss: int | None) -> None:
+        """A process has told the most memory that it had."""
+        if peak_rss is not None:
+            self._peaks[engine] = max(self._peaks.get(engine, 0), peak_rss)
+
+    def add_round(self, name: str, engine: str, outcome: Round) -> None:
+        """A workload has been run once, or skipped."""
+        self._workloads.setdefault(name, {}).setdefault(engine, []).append(outcome)
+
+    def add_study(self, name: str, engine: str, outcome: Round) -> None:
+        """A study has been made, or skipped."""
+        self._studies.setdefault(name, {})[engine] = outcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON.  Times are microseconds an operation."""
+        engines: dict[str, Any] = {
+            name: {"version": self._versions.get(name), "peak_rss": self._peaks.get(name)}
+            for name in self.engines
+        }
+        return {
+            "lsmkv": lsmkv.__version__,
+            "compiled": lsmkv.COMPILED,
+            "machine": self._machine,
+            "settings": self._settings.to_dict(),
+            "rounds": self._rounds,
+            "engines": engines | {name: {"missing": True} for name in self._missing},
+            "workloads": {name: self._summary(name) for name in self._workloads},
+            "studies": self._studies,
+        }
+
+    def _summary(self, name: str) -> dict[str, Any]:
+        by_engine = self._workloads[name]
+        own = by_engine[OWN]
+        summaries: dict[str, Any] = {}
+        for engine in self.engines:
+            rounds = by_engine[engine]
+            if "skipped" in rounds[0]:
+                summaries[engine] = {"skipped": rounds[0]["skipped"]}
+                continue
+            summary: dict[str, Any] = {
+                "micros": _plain(spread(_micros(rounds))),
+                "rounds": _micros(rounds),
+            }
+            if engine != OWN:
+                summary["ratio"] = _plain(ratios(_micros(rounds), _micros(own)))
+            summary |= {key: rounds[-1][key] for key in _FROM_LAST_ROUND if key in rounds[-1]}
+            if "histogram" in rounds[0]:
+                summary["histogram"] = _middle(rounds)["histogram"]
+            summaries[engine] = summary
+        return {"ops": own[0]["ops"], "engines": summaries}
+
+
+def _micros(rounds: list[Round]) -> list[float]:
+    return [1e6 * one["seconds"] / one["ops"] for one in rounds]
+
+
+def _middle(rounds: list[Round]) -> Round:
+    """The round whose time is the median (the lower one of two)."""
+    middle = statistics.median_low([one["seconds"] for one in rounds])
+    return next(one for one in rounds if one["seconds"] == middle)
+
+
+def _plain(numbers: Spread) -> dict[str, float]:
+    return numbers._asdict()

@@ -1,0 +1,36 @@
+"""What a benchmark is run with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+MIB = 1024 * 1024
+
+Compression = Literal["snappy", "none"]
+
+KEY_SIZE = 16
+"""Bytes of a key, as db_bench's: a number in decimal digits."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The same for every engine, as far as an engine has such a setting.  Sizes are in bytes."""
+
+    num: int = 200_000
+    """Entries of a store."""
+    value_size: int = 100
+    threads: int = 1
+    bloom_bits: int = 10
+    """Bits a key; 0 turns filters off."""
+    cache_size: int = 8 * MIB
+    """Of the block cache, or of the page cache of engines that have one of their own."""
+    compression: Compression = "snappy"
+    histogram: bool = False
+    """Whether each operation is timed by itself, which costs about 0.1 us an operation."""
+    seed: int = 1
+    write_buffer_size: int = 4 * MIB
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON; ``Settings(**plain)`` takes it back."""
+        return asdict(self)

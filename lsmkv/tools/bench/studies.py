@@ -1,0 +1,161 @@
+"""What else was asked of lsmkv: runs that answer one question each, beside db_bench's workloads."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from lsmkv.tools.bench import loops
+from lsmkv.tools.bench.engines.base import Store
+from lsmkv.tools.bench.workloads import BATCH, Bench
+
+_GETS = 100_000
+_SLOW_MICROSECONDS = 100_000
+_GIB = 1024**3
+
+
+def sustained(bench: Bench) -> dict[str, Any]:
+    """Random puts without a pause: how long all took, and the slowest."""
+    recording = Bench(bench.engine, bench.directory, replace(bench.settings, histogram=True))
+    with recording.fresh() as store:
+        outcome = recording.fill(store, recording.data.shuffled("sustained"))
+    require_right(outcome.seen, outcome.expected)
+    plain = outcome.to_dict()
+    assert outcome.latencies is not None
+    slow = sum(latency > 1000 * _SLOW_MICROSECONDS for latency in outcome.latencies)
+    return {
+        "ops": outcome.ops,
+        "seconds": outcome.seconds,
+        "settle_seconds": plain["settle_seconds"],
+        "over_100_ms": slow,
+        "histogram": plain["histogram"],
+    }
+
+
+def growth(bench: Bench) -> dict[str, Any]:
+    """Gets of random keys in stores of a hundredth, a tenth and all of the entries."""
+    points = []
+    for num in sorted({max(1, bench.settings.num // part) for part in (100, 10, 1)}):
+        smaller = Bench(bench.engine, bench.directory, replace(bench.settings, num=num))
+        path = os.path.join(bench.directory, f"growth-{num}")
+        with smaller.opened(path) as store:
+            _load(smaller, store)
+            store.settle()
+        with smaller.opened(path) as store:
+            indices = smaller.data.drawn("growth", min(_GETS, 10 * num))
+            keys = smaller.data.keys(indices)
+            outcome = smaller.look_up(store, indices, keys, len(keys))
+            require_right(outcome.seen, outcome.expected)
+            levels = store.levels()
+        points.append(
+            {
+                "entries": num,
+                "micros_per_get": 1e6 * outcome.seconds / outcome.ops,
+                "levels": levels,
+            }
+        )
+    return {"points": points}
+
+
+def footprint(bench: Bench) -> dict[str, Any]:
+    """Bytes on disk after random puts, as they are and compacted; bytes that tables cost to write.
+
+    What was written is told by the engine, in whole MiB a level.
+    """
+    path = os.path.join(bench.directory, "footprint")
+    with bench.opened(path) as store:
+        outcome = bench.fill(store, bench.data.shuffled("footprint"))
+        require_right(outcome.seen, outcome.expected)
+        written = store.table_bytes_written()
+        levels = store.levels()
+    settled = bytes_in(path)
+    with bench.opened(path) as store:
+        store.compact()
+    return {
+        "entries": bench.settings.num,
+        "table_bytes_written": written,
+        "levels": levels,
+        "disk_bytes": settled,
+        "disk_bytes_compacted": bytes_in(path),
+    }
+
+
+def absent(bench: Bench) -> dict[str, Any]:
+    """Bytes that Gets of absent keys write, where each key has three overlapping levels to ask."""
+    order = bench.data.shuffled("absent")
+    path = os.path.join(bench.directory, "absent")
+    with bench.opened(path, replace(bench.settings, write_buffer_size=_GIB)) as store:
+        put = store.putter()
+        for part in (order, order[::3], order[1::3]):
+            for index in part:
+                put(bench.data.key(index), bench.data.value(index))
+            store.flush()
+    with bench.opened(path) as store:
+        levels = store.levels()
+        keys = bench.data.absent_keys(bench.data.shuffled("readmissing"))
+        get = store.getter(False)
+        before = bytes_written_by_process()
+        _, hits = loops.run([lambda: loops.lookups(get, keys, None)])
+        store.settle()
+        after = bytes_written_by_process()
+        levels_after = store.levels()
+    require_right({"hits": hits}, {"hits": 0})
+    written = None if before is None or after is None else after - before
+    return {
+        "gets": len(keys),
+        "bytes_written": written,
+        "levels": levels,
+        "levels_after": levels_after,
+    }
+
+
+STUDIES: dict[str, Callable[[Bench], dict[str, Any]]] = {
+    "sustained": sustained,
+    "growth": growth,
+    "footprint": footprint,
+    "absent": absent,
+}
+
+
+class WrongAnswerError(Exception):
+    """An engine did not give back what was put in."""
+
+
+def require_right(seen: dict[str, int], expected: dict[str, int]) -> None:
+    """``WrongAnswerError`` unless they are the same."""
+    if seen != expected:
+        raise WrongAnswerError(f"wrong answers: {seen}, where {expected} was right")
+
+
+def bytes_in(directory: str) -> int:
+    """Of all files in a directory without directories."""
+    with os.scandir(directory) as entries:
+        return sum(entry.stat().st_size for entry in entries)
+
+
+def bytes_written_by_process() -> int | None:
+    """Bytes that this process has written so far, to whatever; None where nobody counts them."""
+    try:
+        with open("/proc/self/io", encoding="ascii") as lines:
+            fields = dict(line.split(":") for line in lines)
+    except OSError:
+        return None
+    return int(fields["wchar"])
+
+
+def _load(bench: Bench, store: Store) -> None:
+    """All entries in random order, by the batch where there are batches."""
+    order = list(range(bench.data.num))
+    random.Random(bench.settings.seed).shuffle(order)
+    if "fillbatch" in bench.engine.cannot:
+        put = store.putter()
+        for index in order:
+            put(bench.data.key(index), bench.data.value(index))
+        return
+    write = store.batch_writer()
+    for at in range(0, len(order), BATCH):
+        piece = order[at : at + BATCH]
+        write(list(zip(bench.data.keys(piece), bench.data.values_of(piece), strict=True)))

@@ -1,0 +1,103 @@
+"""The process that runs one engine: ``python -m lsmkv.tools.bench.worker``.
+
+A job comes as JSON on stdin; what is done goes out as a JSON object a line, at once, so that the
+one who started this can show it, and so that this ends (with a broken pipe) soon after it does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from lsmkv.tools.bench.engines.base import Engine
+from lsmkv.tools.bench.engines.registry import make_engine
+from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.studies import STUDIES, require_right
+from lsmkv.tools.bench.workloads import THREADED, WORKLOADS, Bench
+
+ONE_THREAD = "its stores are for one thread each"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is to do."""
+
+    engine: str
+    directory: str
+    """Exists, and is empty."""
+    settings: Settings
+    names: tuple[str, ...]
+    """Of workloads and studies, in the order in which they are run."""
+
+    def to_json(self) -> str:
+        """For stdin."""
+        plain = {"engine": self.engine, "directory": self.directory, "names": self.names}
+        return json.dumps(plain | {"settings": self.settings.to_dict()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """From stdin."""
+        plain = json.loads(text)
+        settings = Settings(**plain["settings"])
+        return cls(plain["engine"], plain["directory"], settings, tuple(plain["names"]))
+
+
+def main() -> int:
+    """Run the job on stdin; the exit status is 0, or 1 after an error, which is told."""
+    job = Job.from_json(sys.stdin.read())
+    name = ""
+    try:
+        engine = make_engine(job.engine)
+        _tell({"version": engine.version})
+        bench = Bench(engine, job.directory, job.settings)
+        for name in job.names:
+            _tell({"begin": name})
+            _tell({"end": name} | _run(engine, bench, name))
+        _tell({"peak_rss": peak_rss()})
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        _tell({"error": f"{name}: {type(error).__name__}: {error}".removeprefix(": ")})
+        return 1
+    return 0
+
+
+def _run(engine: Engine, bench: Bench, name: str) -> dict[str, Any]:
+    """The result, or why there is none."""
+    reason = engine.cannot.get(name)
+    writer_beside = name == "readwhilewriting"
+    wants_threads = name in THREADED and bench.settings.threads > 1
+    if reason is None and not engine.threads and (wants_threads or writer_beside):
+        reason = ONE_THREAD
+    if reason is not None:
+        return {"skipped": reason}
+    if name in STUDIES:
+        return {"result": STUDIES[name](bench)}
+    outcome = WORKLOADS[name](bench)
+    require_right(outcome.seen, outcome.expected)
+    return {"result": outcome.to_dict()}
+
+
+def peak_rss() -> int | None:
+    """The most memory that this process ever had, in bytes; None where nobody tells.
+
+    Not ``getrusage``: on Linux its figure begins with that of the process that started this one.
+    """
+    try:
+        with open("/proc/self/status", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("VmHWM:"):
+                    return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+def _tell(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
