@@ -5,8 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := .venv-compiled
 DIST := dist
+BENCH := .venv-bench
+BENCH_ARGS ?=
 
-.PHONY: demo test test-compiled test-install test-others test-browser wheel lint clean
+.PHONY: demo test test-compiled test-install test-others test-browser bench wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@$(BIN)/lsmkv demo
@@ -32,6 +34,13 @@ test-others:  ## the suite under every other CPython that pyenv or the PATH has
 
 test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	$(BIN)/python -m pytest -q --log-cli-level=INFO browser
+
+bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 25 minutes, and writes docs/performance.md
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(BENCH)/bin/python -P -m lsmkv.tools.bench.suite build/bench $(BENCH_ARGS)
+	$(BENCH)-pure/bin/python -P -m lsmkv.tools.bench.suite build/bench $(BENCH_ARGS)
+	$(BENCH)/bin/python -P -m lsmkv.tools.bench.page build/bench docs/performance.md
 
 lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
@@ -60,5 +69,5 @@ $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(COMPILED) .venv-other build $(DIST) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(COMPILED) $(BENCH) $(BENCH)-pure .venv-other build $(DIST) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -76,14 +76,6 @@ def bench(
     JSON: "lsmkv", "compiled", "machine", "settings", "rounds", "engines", "workloads" (of each:
     "ops", and by engine "micros" and "ratio" with "median", "low" and "high"), "studies".
     """
-    chosen = tuple(dict.fromkeys(names or WORKLOADS))
-    _require_known(chosen, NAMES, "workload or study")
-    peers = tuple(dict.fromkeys(name for name in against.split(",") if name))
-    _require_known(peers, (*PEERS, ALL), "peer")
-    wanted = PEERS if ALL in peers else peers
-    missing = [name for name in wanted if not is_installed(name)]
-    for name in missing:
-        say(f"{name} is not installed, and left out: pip install 'lsmkv[bench]' brings what it can")
     settings = Settings(
         num=num,
         value_size=value_size,
@@ -94,23 +86,44 @@ def bench(
         histogram=histogram,
         seed=seed,
     )
-    plan = Plan(
-        settings,
-        tuple(name for name in chosen if name in WORKLOADS),
-        tuple(name for name in chosen if name not in WORKLOADS),
-        (OWN, *(name for name in wanted if name not in missing)),
-        rounds,
-        directory,
-    )
-    with steps("Benchmark", "runs") as progress:
-        results = run(plan, progress)
-    results.note_missing(missing)
-    figures = results.to_dict()
+    figures = measure(make_plan(names or [], against, settings, rounds, directory))
     if as_json:
         write_line(json.dumps(figures))
         return
     for line in report.lines(figures):
         write_line(line)
+
+
+def make_plan(
+    names: list[str], against: str, settings: Settings, rounds: int, directory: str | None
+) -> Plan:
+    """The plan for these names, all workloads if there are none, and peers with commas between.
+
+    A peer that is not installed is told, and left out.  ``ValueError`` for a name that is nothing.
+    """
+    chosen = tuple(dict.fromkeys(names or WORKLOADS))
+    _require_known(chosen, NAMES, "workload or study")
+    peers = tuple(dict.fromkeys(name for name in against.split(",") if name))
+    _require_known(peers, (*PEERS, ALL), "peer")
+    wanted = PEERS if ALL in peers else peers
+    missing = tuple(name for name in wanted if not is_installed(name))
+    for name in missing:
+        say(f"{name} is not installed, and left out: pip install 'lsmkv[bench]' brings what it can")
+    return Plan(
+        settings=settings,
+        workloads=tuple(name for name in chosen if name in WORKLOADS),
+        studies=tuple(name for name in chosen if name not in WORKLOADS),
+        engines=(OWN, *(name for name in wanted if name not in missing)),
+        missing=missing,
+        rounds=rounds,
+        directory=directory,
+    )
+
+
+def measure(plan: Plan) -> dict[str, Any]:
+    """Run it, with a progress bar, and give what the command prints as JSON."""
+    with steps("Benchmark", "runs") as progress:
+        return run(plan, progress).to_dict()
 
 
 def _require_known(names: tuple[str, ...], known: tuple[str, ...], kind: str) -> None:

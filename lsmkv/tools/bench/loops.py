@@ -20,30 +20,43 @@ Record = Callable[[int], object]
 
 def run(readies: Sequence[Ready]) -> tuple[float, int]:
     """Seconds that the loops take together, each in its own thread, and the sum of their counts."""
-    if len(readies) == 1:
-        loop = readies[0]()
-        _quieten()
-        started = time.perf_counter()
-        found = loop()
-        return time.perf_counter() - started, found
+    try:
+        return _run_one(readies[0]) if len(readies) == 1 else _run_many(readies)
+    finally:
+        gc.unfreeze()
+
+
+def _run_one(ready: Ready) -> tuple[float, int]:
+    loop = ready()
+    _quieten()
+    started = time.perf_counter()
+    found = loop()
+    return time.perf_counter() - started, found
+
+
+def _run_many(readies: Sequence[Ready]) -> tuple[float, int]:
+    made = threading.Barrier(len(readies) + 1)
     gate = threading.Barrier(len(readies) + 1)
 
     def in_thread(ready: Ready) -> int:
         try:
             loop = ready()
+            made.wait()
         except BaseException:
+            made.abort()
             gate.abort()
             raise
         gate.wait()
         return loop()
 
     with ThreadPoolExecutor(len(readies)) as pool:
-        _quieten()
         futures = [pool.submit(in_thread, ready) for ready in readies]
         try:
+            made.wait()
+            _quieten()
             gate.wait()
         except threading.BrokenBarrierError:
-            pass  # which the futures explain
+            pass  # the futures tell why
         started = time.perf_counter()
         found = sum([future.result() for future in futures])
         return time.perf_counter() - started, found

@@ -19,9 +19,11 @@ from lsmkv.tools.bench import bars, plots, prose
 from lsmkv.tools.bench.engines.registry import OWN
 from lsmkv.tools.bench.measuring import Histogram
 from lsmkv.tools.bench.report import micros, ratio
+from lsmkv.tools.bench.suite import COMPILED_RUNS
+from lsmkv.tools.bench.workloads import WORKLOADS
 from lsmkv.tools.console import guarded
 from lsmkv.tools.output import open_output
-from lsmkv.tools.text import size
+from lsmkv.tools.text import count
 
 Runs = dict[str, dict[str, Any]]
 """The JSON of ``lsmkv bench`` by the name of the run."""
@@ -33,15 +35,19 @@ _BENCH_HEAD = ("workload", "lsmkv us/op", "plyvel us/op", "ratio (spread)", "bar
 _STUDY_HEAD = ("study", "lsmkv", "plyvel", "ratio", "bar", "reached")
 
 
-def read_runs(directory: str) -> Runs:
-    """The runs in one folder of the suite's; none if it is not there."""
+def read_runs(directory: str, mode: str) -> Runs:
+    """The runs of one mode that the suite has left; none if there are none.
+
+    ``ValueError`` if one was not made in this mode.
+    """
     found: Runs = {}
-    if os.path.isdir(directory):
-        for name in sorted(os.listdir(directory)):
-            stem, extension = os.path.splitext(name)
-            if extension == ".json":
-                with open(os.path.join(directory, name), "rb") as file:
-                    found[stem] = json.load(file)
+    for name in COMPILED_RUNS:
+        path = os.path.join(directory, mode, f"{name}.json")
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                found[name] = json.load(file)
+            if found[name]["compiled"] is not (mode == "compiled"):
+                raise ValueError(f"{path}: these figures are not those of lsmkv {mode}")
     return found
 
 
@@ -54,9 +60,10 @@ def make_page(compiled: Runs, pure: Runs, folder: str) -> tuple[str, dict[str, b
     for mode, found in (("compiled", compiled), ("pure", pure)):
         if found:
             told += _mode(mode, found)
-    if "entries" in compiled:
-        figures["ratios.svg"] = plots.ratio_plot(compiled["entries"], bars.COMPILED)
-        told.append(f"![Ratios, compiled]({folder}/ratios.svg)")
+        if "entries" in found:
+            name = f"{mode}.svg"
+            figures[name] = plots.ratio_plot(found["entries"], _MODES[mode])
+            told.append(f"![Ratios, {mode}]({folder}/{name})")
     if studies:
         told += [prose.STUDIES, *_table(_STUDY_HEAD, bars.study_rows(studies))]
     if "sustained" in studies:
@@ -81,7 +88,7 @@ def _about(found: Runs) -> list[str]:
     memory = machine["memory_bytes"]
     about = [
         f"{machine['processor']}, {machine['cores']} cores",
-        "" if memory is None else f"{size(memory)} of memory",
+        "" if memory is None else f"{memory / 1024**3:.0f} GiB of memory",
         f"{machine['system']} on {machine['architecture']}",
         machine["file_system"] or "",
         machine["python"],
@@ -103,7 +110,7 @@ def _mode(mode: str, found: Runs) -> list[str]:
             results = found[name]
             settings = results["settings"]
             title = f"{blurb.format(**settings)}{settings['num']:,} entries, "
-            title += f"{results['rounds']} round{'' if results['rounds'] == 1 else 's'}"
+            title += count(results["rounds"], "round")
             told.append(f"### {title[0].upper()}{title[1:]}: {mode}")
             told += _table(_BENCH_HEAD, bars.workload_rows(results, _MODES[mode]))
     return told
@@ -172,13 +179,13 @@ def command_of(results: dict[str, Any]) -> list[str]:
     """The arguments of ``lsmkv bench`` that give these results; what is a default is left out."""
     settings = results["settings"]
     names = [*results["workloads"], *results["studies"]]
-    arguments = [] if len(results["workloads"]) == 16 else names
+    arguments = [] if names == list(WORKLOADS) else names
     peers = [name for name in results["engines"] if name != OWN]
     arguments += ["--against", ",".join(peers)] if peers else []
     for name, default in prose.DEFAULTS.items():
         if settings[name] != default:
             arguments += [f"--{name.replace('_', '-')}", str(settings[name])]
-    return [*arguments, "--rounds", str(results["rounds"])]
+    return [*arguments, "--rounds", str(results["rounds"])] if results["workloads"] else arguments
 
 
 def _studies(found: Runs) -> dict[str, Any]:
@@ -200,8 +207,7 @@ def page(
     file: Annotated[str, typer.Argument(metavar="PAGE", help="Written, or replaced.")],
 ) -> None:
     """Make the page of what the suite measured."""
-    compiled = read_runs(os.path.join(directory, "compiled"))
-    pure = read_runs(os.path.join(directory, "pure"))
+    compiled, pure = read_runs(directory, "compiled"), read_runs(directory, "pure")
     if not compiled and not pure:
         raise lsmkv.Error(f"{directory}: no figures here")
     folder = os.path.splitext(os.path.basename(file))[0]

@@ -35,7 +35,9 @@ def ratio_plot(results: dict[str, Any], bars: dict[str, float]) -> bytes:
                 axes.plot([bar, bar], [at - 0.4, at + 0.4], color="black", linewidth=2)
         axes.axvline(1, color="grey", linewidth=0.8, linestyle="--")
         axes.set_yticks(range(len(names)), names)
-        axes.set_xlabel(f"time of {PEER} / time of {OWN}; thin line: spread; thick mark: bar")
+        axes.set_xlabel(
+            f"time of {PEER} / time of {OWN}; thin line: spread; thick mark: bar; red: not reached"
+        )
 
     return _svg(draw, 0.28 * len(names) + 1)
 

@@ -18,24 +18,26 @@ _FROM_LAST_ROUND = ("seen", "counters", "levels", "levels_after", "writes", "set
 class Results:
     """Filled by the runner; ``to_dict`` is the JSON that the command prints and the page reads."""
 
-    def __init__(self, settings: Settings, rounds: int, engines: tuple[str, ...]) -> None:
-        self.engines = engines
+    def __init__(
+        self,
+        settings: Settings,
+        rounds: int,
+        engines: tuple[str, ...],
+        missing: tuple[str, ...] = (),
+    ) -> None:
+        self._engines = engines
+        self._missing = missing
         self._settings = settings
         self._rounds = rounds
         self._machine: dict[str, Any] = {}
         self._versions: dict[str, str] = {}
         self._peaks: dict[str, int] = {}
-        self._missing: list[str] = []
         self._workloads: dict[str, dict[str, list[Round]]] = {}
         self._studies: dict[str, dict[str, Round]] = {}
 
     def note_machine(self, directory: str) -> None:
         """Look at what this runs on."""
         self._machine = machine(directory)
-
-    def note_missing(self, engines: list[str]) -> None:
-        """These were asked for, and are not installed."""
-        self._missing = engines
 
     def note_version(self, engine: str, version: str) -> None:
         """An engine has told its version."""
@@ -58,7 +60,7 @@ class Results:
         """Plain data, for JSON.  Times are microseconds an operation."""
         engines: dict[str, Any] = {
             name: {"version": self._versions.get(name), "peak_rss": self._peaks.get(name)}
-            for name in self.engines
+            for name in self._engines
         }
         return {
             "lsmkv": lsmkv.__version__,
@@ -75,7 +77,7 @@ class Results:
         by_engine = self._workloads[name]
         own = by_engine[OWN]
         summaries: dict[str, Any] = {}
-        for engine in self.engines:
+        for engine in self._engines:
             rounds = by_engine[engine]
             if "skipped" in rounds[0]:
                 summaries[engine] = {"skipped": rounds[0]["skipped"]}

@@ -40,6 +40,8 @@ class Plan:
     studies: tuple[str, ...]
     engines: tuple[str, ...]
     """lsmkv comes first."""
+    missing: tuple[str, ...]
+    """Were asked for as well, and are not installed."""
     rounds: int
     """Of the workloads; studies are run once."""
     directory: str | None
@@ -52,7 +54,7 @@ class WorkerError(lsmkv.Error):
 
 def run(plan: Plan, progress: Progress) -> Results:
     """Everything, or ``WorkerError``.  No process and no directory is left, whatever happens."""
-    results = Results(plan.settings, plan.rounds, plan.engines)
+    results = Results(plan.settings, plan.rounds, plan.engines, plan.missing)
     with tempfile.TemporaryDirectory(prefix="lsmkv-bench-", dir=plan.directory) as place:
         results.note_machine(place)
         meter = _Meter(progress, plan)

@@ -13,6 +13,7 @@ from lsmkv.tools.bench.engines.base import Store
 from lsmkv.tools.bench.workloads import BATCH, Bench
 
 _GETS = 100_000
+_MANY = 10_000_000
 _SLOW_MICROSECONDS = 100_000
 _GIB = 1024**3
 
@@ -36,9 +37,10 @@ def sustained(bench: Bench) -> dict[str, Any]:
 
 
 def growth(bench: Bench) -> dict[str, Any]:
-    """Gets of random keys in stores of a hundredth, a tenth and all of the entries."""
+    """Gets of random keys in stores of a tenth and of all entries, from 10^7 on of a hundredth."""
     points = []
-    for num in sorted({max(1, bench.settings.num // part) for part in (100, 10, 1)}):
+    parts = (100, 10, 1) if bench.settings.num >= _MANY else (10, 1)
+    for num in sorted({max(1, bench.settings.num // part) for part in parts}):
         smaller = Bench(bench.engine, bench.directory, replace(bench.settings, num=num))
         path = os.path.join(bench.directory, f"growth-{num}")
         with smaller.opened(path) as store:

@@ -1,23 +1,38 @@
 """Every run that docs/performance.md tells of: ``python -m lsmkv.tools.bench.suite DIRECTORY``.
 
-Each is one ``lsmkv bench`` command; its JSON goes into ``compiled/`` or ``pure/`` below the
-directory, whichever this lsmkv is.  The page module makes the page of them.
+Each is what one ``lsmkv bench`` command does; its JSON goes into ``compiled/`` or ``pure/`` below
+the directory, whichever this lsmkv is.  The page module makes the page of them.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import shlex
-import subprocess
-import sys
 from typing import Annotated, NamedTuple
 
 import typer
 
 import lsmkv
-from lsmkv.tools.bench.settings import MIB
+from lsmkv.tools.bench.command import make_plan, measure
+from lsmkv.tools.bench.settings import MIB, Settings
 from lsmkv.tools.console import guarded, say
 from lsmkv.tools.output import open_output
+
+LARGE_WORKLOADS = (
+    *("fillseq", "fillbatch", "fillrandom", "overwrite", "readrandom", "readmissing", "readhot"),
+    *("readseq", "readreverse", "seek10", "deleterandom", "compact", "open"),
+)
+"""What is run with more entries, too."""
+
+COMPILED_RUNS = (
+    *("entries", "threads", "cached", "large", "peers"),
+    *("sustained", "growth", "footprint", "absent", "memory", "import"),
+)
+PURE_RUNS = ("entries", "threads", "cached")
+"""What there are bars for in pure mode."""
+
+_THREADS = 8
+_ALL_CACHED = 1024 * MIB
 
 
 class Scale(NamedTuple):
@@ -31,41 +46,34 @@ class Scale(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One command."""
+    """What one command is given."""
 
-    name: str
-    arguments: list[str]
+    names: list[str]
+    settings: Settings
+    rounds: int
+    against: str = "plyvel"
 
 
-def runs(scale: Scale, compiled: bool) -> list[Run]:
-    """What is run, in order.  In pure mode, what there are bars for."""
-    plyvel = ["--against", "plyvel"]
-    num = ["--num", str(scale.num), "--rounds", str(scale.rounds)]
-    listed = [
-        Run("entries", [*plyvel, *num]),
-        Run("threads", ["fillsync", *plyvel, *num, "--threads", "8"]),
-        Run("cached", ["readrandom", *plyvel, *num, "--cache-size", str(1024 * MIB)]),
-    ]
-    if not compiled:
-        return listed
-    few = ["--rounds", str(max(1, scale.rounds // 2))]
-    rows = (
-        "fillseq fillbatch fillrandom overwrite readrandom readmissing readhot readseq"
-        " readreverse seek10 deleterandom compact open"
-    )
-    others = ["--against", "rocksdict,lmdb,sqlite3,dbm", "--num", str(scale.num), *few]
-    large = ["--num", str(scale.large)]
-    return [
-        *listed,
-        Run("large", [*rows.split(), *plyvel, *large, *few]),
-        Run("peers", others),
-        Run("sustained", ["sustained", *plyvel, "--num", str(scale.sustained)]),
-        Run("growth", ["growth", *plyvel, "--num", str(scale.growth)]),
-        Run("footprint", ["footprint", *plyvel, *large]),
-        Run("absent", ["absent", *plyvel, "--num", str(scale.num)]),
-        Run("memory", ["memory", *plyvel, "--num", str(scale.large)]),
-        Run("import", ["import", *plyvel]),
-    ]
+def runs(scale: Scale) -> dict[str, Run]:
+    """All runs, by name."""
+    rounds = scale.rounds
+    few = max(1, rounds // 2)
+    plain = Settings(num=scale.num)
+    large = Settings(num=scale.large)
+    cached = Settings(num=scale.num, cache_size=_ALL_CACHED)
+    return {
+        "entries": Run([], plain, rounds),
+        "threads": Run(["fillsync"], Settings(num=scale.num, threads=_THREADS), rounds),
+        "cached": Run(["readrandom"], cached, rounds),
+        "large": Run(list(LARGE_WORKLOADS), large, few),
+        "peers": Run([], plain, few, "rocksdict,lmdb,sqlite3,dbm"),
+        "sustained": Run(["sustained"], Settings(num=scale.sustained), 1),
+        "growth": Run(["growth"], Settings(num=scale.growth), 1),
+        "footprint": Run(["footprint"], large, 1),
+        "absent": Run(["absent"], plain, 1),
+        "memory": Run(["memory"], large, 1),
+        "import": Run(["import"], plain, 1),
+    }
 
 
 @guarded
@@ -78,35 +86,28 @@ def suite(
     large: Annotated[int, typer.Option(metavar="N", min=1)] = 2_000_000,
     sustained: Annotated[int, typer.Option(metavar="N", min=1)] = 3_000_000,
     growth: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of the largest of three stores.")
+        int, typer.Option(metavar="N", min=1, help="Of the largest store; 10000000 takes long.")
     ] = 1_000_000,
     rounds: Annotated[int, typer.Option(metavar="N", min=1)] = 5,
     stores: Annotated[
         str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")
     ] = None,
 ) -> None:
-    """Run the commands that docs/performance.md tells of, and keep their JSON."""
-    listed = runs(Scale(num, large, sustained, growth, rounds), lsmkv.COMPILED)
+    """Run what docs/performance.md tells of, and keep the JSON.  It takes about 20 minutes."""
+    listed = COMPILED_RUNS if lsmkv.COMPILED else PURE_RUNS
     for name in names or []:
-        if name not in {run.name for run in listed}:
-            raise ValueError(f"no such run: {name}")
-    chosen = [run for run in listed if not names or run.name in names]
+        if name not in listed:
+            raise ValueError(f"no such run: {name} (there are {' '.join(listed)})")
+    every = runs(Scale(num, large, sustained, growth, rounds))
     folder = os.path.join(directory, "compiled" if lsmkv.COMPILED else "pure")
     os.makedirs(folder, exist_ok=True)
-    place = [] if stores is None else ["--dir", stores]
-    for number, run in enumerate(chosen, 1):
-        say(f"{number} of {len(chosen)}: lsmkv bench {shlex.join(run.arguments)}")
-        with open_output(os.path.join(folder, f"{run.name}.json"), force=True) as file:
-            _bench([*run.arguments, *place], file.fileno())
-
-
-def _bench(arguments: list[str], output: int) -> None:
-    command = [sys.executable, "-m", "lsmkv", "bench", *arguments, "--json"]
-    status = subprocess.run(command, stdout=output, check=False).returncode
-    if status == 130:
-        raise KeyboardInterrupt
-    if status != 0:
-        raise lsmkv.Error(f"lsmkv bench {shlex.join(arguments)} ended with status {status}")
+    chosen = [name for name in listed if not names or name in names]
+    for number, name in enumerate(chosen, 1):
+        say(f"{number} of {len(chosen)}: {name}")
+        run = every[name]
+        figures = measure(make_plan(run.names, run.against, run.settings, run.rounds, stores))
+        with open_output(os.path.join(folder, f"{name}.json"), force=True) as file:
+            file.write(json.dumps(figures, indent=1).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class DBMEngine:
 
     def __init__(self) -> None:
         self._kind, self._module = _best_kind()
-        self.version = self._kind
+        self.version = self._kind.removeprefix("dbm.")
         self.cannot = _UNORDERED | NO_LEVELS | FOREIGN_FILES | _NO_BATCH
         if self._kind != "dbm.gnu":
             self.cannot = self.cannot | _NO_SYNC

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -16,7 +17,8 @@ _BEYOND = b"\xff" * 32
 _LEVELS = 7
 _L0_COMPACTION_TRIGGER = 4
 _CALM = 0.3
-"""Seconds without a change after which background work counts as done."""
+"""Seconds: no flush takes longer."""
+_TABLE = re.compile(r"^ \d+:(\d+)\[")
 
 
 class LevelDBEngine:
@@ -105,12 +107,13 @@ class LevelDBStore(Store):
         self._db.compact_range(start=_BEYOND, stop=_BEYOND + b"\xff")
 
     def settle(self) -> None:
-        before: Any = None
+        """Until no level is so full that it has to be compacted, and nothing changes any more."""
+        before = None
         while True:
-            now = (self.levels(), self._db.get_property(b"leveldb.stats"))
-            if now == before and now[0][0] < _L0_COMPACTION_TRIGGER:
+            tables = self._db.get_property(b"leveldb.sstables").decode()
+            if tables == before and not any(map(is_full, range(_LEVELS), table_sizes(tables))):
                 return
-            before = now
+            before = tables
             time.sleep(_CALM)
 
     def compact(self) -> None:
@@ -146,3 +149,30 @@ def written_column(table: str) -> list[int]:
     """
     rows = table.partition("\n-")[2].splitlines()[1:]
     return [int(row.split()[-1]) for row in rows if row.strip()]
+
+
+def table_sizes(listing: str) -> list[list[int]]:
+    """Bytes of each table, level by level, from the property ``leveldb.sstables``.
+
+    >>> table_sizes("--- level 0 ---\\n 7:99['a' @ 1 : 1 .. 'b' @ 2 : 1]\\n--- level 1 ---\\n")
+    [[99], []]
+    """
+    levels: list[list[int]] = []
+    for line in listing.splitlines():
+        table = _TABLE.match(line)
+        if table is not None:
+            levels[-1].append(int(table[1]))
+        elif line.startswith("---"):
+            levels.append([])
+    return levels
+
+
+def is_full(level: int, sizes: list[int]) -> bool:
+    """Whether LevelDB compacts a level that holds tables of these sizes.
+
+    >>> is_full(0, [1, 1, 1]), is_full(0, [1, 1, 1, 1]), is_full(1, [10 << 20]), is_full(6, [1])
+    (False, True, True, False)
+    """
+    if level == 0:
+        return len(sizes) >= _L0_COMPACTION_TRIGGER
+    return level < _LEVELS - 1 and sum(sizes) >= 10**level * MIB
