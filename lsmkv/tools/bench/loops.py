@@ -56,7 +56,12 @@ def _run_many(readies: Sequence[Ready]) -> tuple[float, int]:
             _quieten()
             gate.wait()
         except threading.BrokenBarrierError:
-            pass  # the futures tell why
+            errors = [future.exception() for future in futures]
+            raise next(
+                error
+                for error in errors
+                if error is not None and not isinstance(error, threading.BrokenBarrierError)
+            ) from None
         started = time.perf_counter()
         found = sum([future.result() for future in futures])
         return time.perf_counter() - started, found

@@ -95,10 +95,12 @@ def ratio(numbers: dict[str, float]) -> str:
 def times(number: float) -> str:
     """How many times as much.
 
-    >>> times(0.034), times(9.994), times(31.26)
-    ('0.03', '9.99', '31.3')
+    >>> times(0.034), times(9.994), times(31.26), times(1234.5)
+    ('0.03', '9.99', '31.3', '1,234')
     """
-    return f"{number:.2f}" if number < 9.995 else f"{number:.1f}"
+    if number < 9.995:
+        return f"{number:.2f}"
+    return f"{number:.1f}" if number < 99.95 else f"{number:,.0f}"
 
 
 def _head(results: dict[str, Any]) -> list[str]:

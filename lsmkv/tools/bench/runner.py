@@ -67,8 +67,8 @@ def run(plan: Plan, progress: Progress) -> Results:
         for study in plan.studies:
             meter.title = "study"
             for engine in plan.engines:
-                meter.begin(engine, study)
                 if study in _PROBES:
+                    meter.begin(engine, study)
                     results.add_study(study, engine, _PROBES[study](engine, plan, place))
                     meter.end()
                 else:

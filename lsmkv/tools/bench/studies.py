@@ -22,7 +22,7 @@ def sustained(bench: Bench) -> dict[str, Any]:
     """Random puts without a pause: how long all took, and the slowest."""
     recording = Bench(bench.engine, bench.directory, replace(bench.settings, histogram=True))
     with recording.fresh() as store:
-        outcome = recording.fill(store, recording.data.shuffled("sustained"))
+        outcome = recording.fill(store, recording.data.shuffled("sustained"), settle=True)
     require_right(outcome.seen, outcome.expected)
     plain = outcome.to_dict()
     assert outcome.latencies is not None
@@ -69,7 +69,7 @@ def footprint(bench: Bench) -> dict[str, Any]:
     """
     path = os.path.join(bench.directory, "footprint")
     with bench.opened(path) as store:
-        outcome = bench.fill(store, bench.data.shuffled("footprint"))
+        outcome = bench.fill(store, bench.data.shuffled("footprint"), settle=True)
         require_right(outcome.seen, outcome.expected)
         written = store.table_bytes_written()
         levels = store.levels()

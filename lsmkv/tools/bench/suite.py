@@ -54,10 +54,10 @@ class Run(NamedTuple):
     against: str = "plyvel"
 
 
-def runs(scale: Scale) -> dict[str, Run]:
-    """All runs, by name."""
-    rounds = scale.rounds
-    few = max(1, rounds // 2)
+def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
+    """All runs, by name.  What takes long (pure, large, slow peers) goes fewer rounds."""
+    rounds = scale.rounds if compiled else (scale.rounds + 1) // 2
+    few = max(1, scale.rounds // 2)
     plain = Settings(num=scale.num)
     large = Settings(num=scale.large)
     cached = Settings(num=scale.num, cache_size=_ALL_CACHED)
@@ -65,7 +65,7 @@ def runs(scale: Scale) -> dict[str, Run]:
         "entries": Run([], plain, rounds),
         "threads": Run(["fillsync"], Settings(num=scale.num, threads=_THREADS), rounds),
         "cached": Run(["readrandom"], cached, rounds),
-        "large": Run(list(LARGE_WORKLOADS), large, few),
+        "large": Run(list(LARGE_WORKLOADS), large, max(1, scale.rounds // 4)),
         "peers": Run([], plain, few, "rocksdict,lmdb,sqlite3,dbm"),
         "sustained": Run(["sustained"], Settings(num=scale.sustained), 1),
         "growth": Run(["growth"], Settings(num=scale.growth), 1),
@@ -98,7 +98,7 @@ def suite(
     for name in names or []:
         if name not in listed:
             raise ValueError(f"no such run: {name} (there are {' '.join(listed)})")
-    every = runs(Scale(num, large, sustained, growth, rounds))
+    every = runs(Scale(num, large, sustained, growth, rounds), lsmkv.COMPILED)
     folder = os.path.join(directory, "compiled" if lsmkv.COMPILED else "pure")
     os.makedirs(folder, exist_ok=True)
     chosen = [name for name in listed if not names or name in names]

@@ -117,7 +117,7 @@ class Bench:
         """Make it: all entries in random order."""
         path = self._new_path()
         with self.opened(path) as store:
-            outcome = self.fill(store, self.data.shuffled("fillrandom"))
+            outcome = self.fill(store, self.data.shuffled("fillrandom"), settle=True)
         self._loaded = path
         return outcome
 
@@ -142,10 +142,13 @@ class Bench:
         """Where latencies go; an ``array``'s append holds the interpreter's lock."""
         return array("q") if self.settings.histogram else None
 
-    def fill(self, store: Store, order: Sequence[int], generation: int = 0) -> Outcome:
+    def fill(
+        self, store: Store, order: Sequence[int], generation: int = 0, settle: bool = False
+    ) -> Outcome:
         """Put these entries, by as many threads as are asked for, and look whether they are there.
 
-        The clock stops at the last put; how long the work in the background went on is told.
+        The clock stops at the last put.  ``settle``: the work in the background is waited for, and
+        how long it went on is told.
         """
         record = self.recorder()
 
@@ -156,12 +159,13 @@ class Bench:
 
         before = store.counters()
         seconds, _ = loops.run([ready(share) for share in self.split(order)])
-        started = time.perf_counter()
-        store.settle()
-        settling = time.perf_counter() - started
         outcome = Outcome(len(order), seconds, {}, {}, record, _changes(store, before))
+        if settle:
+            started = time.perf_counter()
+            store.settle()
+            settling = time.perf_counter() - started
+            outcome.more = {"settle_seconds": settling, "levels": store.levels()}
         outcome.seen, outcome.expected = self.sample(store, order, generation)
-        outcome.more = {"settle_seconds": settling, "levels": store.levels()}
         return outcome
 
     def sample(self, store: Store, order: Sequence[int], generation: int) -> tuple[Seen, Seen]:
@@ -236,7 +240,6 @@ def fillbatch(bench: Bench) -> Outcome:
 
         before = store.counters()
         seconds, _ = loops.run([lambda: loop])
-        store.settle()
         seen, expected = bench.sample(store, range(num), 0)
         return Outcome(num, seconds, seen, expected, None, _changes(store, before))
 
@@ -345,7 +348,6 @@ def deleterandom(bench: Bench) -> Outcome:
 
         before = store.counters()
         seconds, _ = loops.run([ready(share) for share in bench.split(order)])
-        store.settle()
         changes = _changes(store, before)
         get = store.getter(False)
         left = sum(get(bench.data.key(index)) is not None for index in order[:_SAMPLE])
@@ -368,7 +370,6 @@ def readwhilewriting(bench: Bench) -> Outcome:
         before = store.counters()
         with writer:
             seconds, hits = loops.run([ready(share) for share in shares])
-        store.settle()
         changes = _changes(store, before)
     outcome = Outcome(count, seconds, {"hits": hits}, {"hits": count}, record, changes)
     outcome.more = {"writes": writer.written}

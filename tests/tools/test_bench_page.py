@@ -1,0 +1,256 @@
+"""docs/performance.md is made of what was measured, and hides no miss."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.tools.app import app
+from lsmkv.tools.bench import bars, page, plots, suite
+from lsmkv.tools.bench.measuring import Histogram
+from lsmkv.tools.bench.settings import Settings
+from lsmkv.tools.bench.workloads import WORKLOADS
+
+MACHINE = {
+    "system": "Linux",
+    "architecture": "x86_64",
+    "processor": "A Processor",
+    "cores": 2,
+    "memory_bytes": 8 << 30,
+    "file_system": "ext4",
+    "python": "CPython 3.11.7",
+}
+
+
+def results(
+    *,
+    compiled: bool = True,
+    ratio: float = 1.0,
+    names: tuple[str, ...] = tuple(WORKLOADS),
+    **more: Any,
+) -> dict[str, Any]:
+    """A run in which plyvel takes ``ratio`` times as long, whatever it does."""
+    spread = {"median": ratio, "low": ratio / 2, "high": ratio * 2}
+    by_engine = {
+        "lsmkv": {"micros": {"median": 2.0, "low": 1.0, "high": 4.0}},
+        "plyvel": {"micros": {"median": 2 * ratio, "low": 1.0, "high": 9.0}, "ratio": spread},
+    }
+    return {
+        "lsmkv": "0.1.0",
+        "compiled": compiled,
+        "machine": MACHINE,
+        "settings": Settings(num=1000).to_dict(),
+        "rounds": 3,
+        "engines": {"lsmkv": {"version": "0.1.0"}, "plyvel": {"version": "1.5.1"}},
+        "workloads": {name: {"ops": 1000, "engines": by_engine} for name in names},
+        "studies": {},
+    } | more
+
+
+def study(name: str, own: dict[str, Any], peer: dict[str, Any]) -> dict[str, Any]:
+    return results(names=(), studies={name: {"lsmkv": own, "plyvel": peer}})
+
+
+def sustained(seconds: float, slowest: int, over: int) -> dict[str, Any]:
+    histogram = Histogram.of([1000] * 900 + [slowest * 1000] * 100).to_dict()
+    return {"ops": 1000, "seconds": seconds, "over_100_ms": over, "histogram": histogram}
+
+
+def growth(*times: float) -> dict[str, Any]:
+    points = [
+        {"entries": 10 ** (at + 5), "micros_per_get": time} for at, time in enumerate(times)
+    ]
+    return {"points": points}
+
+
+def footprint(disk: int, compacted: int, written: int) -> dict[str, Any]:
+    return {
+        "entries": 1000,
+        "disk_bytes": disk,
+        "disk_bytes_compacted": compacted,
+        "table_bytes_written": written,
+    }
+
+
+@pytest.fixture
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ratio_plot", "growth_plot", "latency_plot"):
+        monkeypatch.setattr(plots, name, lambda *_: b"<svg/>")
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {row[0]: row[1:] for row in cells}
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_a_miss_stands_beside_its_bar() -> None:
+    text, figures = page.make_page({"entries": results(ratio=1.3)}, {}, "performance")
+    rows = rows_of(text)
+    assert rows["fillseq"] == ["2.000", "2.600", "1.30 (0.65-2.60)", ">= 1.00", "yes"]
+    assert rows["fillbatch"] == ["2.000", "2.600", "1.30 (0.65-2.60)", ">= 1.50", "**no**"]
+    assert "bar" not in rows["readwhilewriting"]
+    for name, bar in bars.COMPILED.items():
+        assert rows[name][4] == ("yes" if bar <= 1.3 else "**no**")
+    assert figures == {"compiled.svg": b"<svg/>"}
+    assert "![Ratios, compiled](performance/compiled.svg)" in text
+    assert "Pure Python" not in text
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_pure_mode_has_its_own_bars() -> None:
+    pure = results(compiled=False, ratio=0.3)
+    text, _ = page.make_page({}, {"entries": pure}, "performance")
+    rows = rows_of(text)
+    assert rows["readseq"][3:] == [">= 0.25", "yes"]
+    assert rows["fillseq"][3:] == [">= 0.40", "**no**"]
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "peer", "reached"),
+    [
+        ("sustained", sustained(2, 1400, 0), sustained(2.1, 10, 5), [True, True, True]),
+        ("sustained", sustained(2, 1600, 1), sustained(1.9, 10, 0), [False, False, False]),
+        ("growth", growth(1, 2, 3), growth(2, 4, 6.1), [True]),
+        ("growth", growth(1, 2, 3.1), growth(2, 4, 6), [False]),
+        ("footprint", footprint(102, 98, 105), footprint(100, 100, 100), [True, True, True]),
+        ("footprint", footprint(103, 104, 106), footprint(100, 100, 100), [False] * 3),
+        ("footprint", footprint(100, 100, 0), footprint(100, 100, 0), [True, True, None]),
+        ("absent", {"gets": 9, "bytes_written": 0}, {"gets": 9, "bytes_written": 7}, [True]),
+        ("absent", {"gets": 9, "bytes_written": 1}, {"gets": 9, "bytes_written": 7}, [False]),
+        ("absent", {"gets": 9, "bytes_written": None}, {"skipped": "no"}, [None]),
+        ("memory", {"peak": 15, "entries": 1}, {"peak": 10, "entries": 1}, [True]),
+        ("memory", {"peak": 16, "entries": 1}, {"peak": 10, "entries": 1}, [False]),
+        ("import", {"milliseconds": 49.9}, {"milliseconds": 5.0}, [True]),
+        ("import", {"milliseconds": 50.0}, {"milliseconds": 5.0}, [False]),
+    ],
+)
+def test_bars_of_studies(
+    name: str, own: dict[str, Any], peer: dict[str, Any], reached: list[bool | None]
+) -> None:
+    rows = bars.study_rows({name: {"lsmkv": own, "plyvel": peer}})
+    assert [row.reached for row in rows] == reached
+    assert all(row.bar for row in rows)
+
+
+def test_a_study_without_a_peer_has_no_verdict_that_needs_one() -> None:
+    memory = {"lsmkv": {"peak": 5, "entries": 1}}
+    alone = bars.study_rows({"growth": {"lsmkv": growth(1, 2)}, "memory": memory})
+    assert [row.reached for row in alone] == [None, None]
+    assert [row.peer for row in alone] == ["-", "-"]
+
+
+@pytest.mark.usefixtures("no_plots")
+def test_the_whole_page() -> None:
+    peers = results()
+    peers["engines"] |= {"rocksdict": {"missing": True}, "dbm": {"version": "dumb"}}
+    for workload in peers["workloads"].values():
+        workload["engines"] = workload["engines"] | {"dbm": {"skipped": "it cannot"}}
+    cached = results(names=("readrandom",), settings=Settings(num=1000, cache_size=5).to_dict())
+    threads = results(names=("fillsync",), settings=Settings(num=1000, threads=8).to_dict())
+    compiled = {
+        "entries": results(),
+        "threads": threads,
+        "cached": cached,
+        "peers": peers,
+        "sustained": study("sustained", sustained(2, 5, 0), sustained(1, 5, 0)),
+        "growth": study("growth", growth(1, 2), growth(1, 3)),
+        "import": study("import", {"milliseconds": 49.0}, {"milliseconds": 5.0}),
+    }
+    pure = {"entries": results(compiled=False)}
+    text, figures = page.make_page(compiled, pure, "performance")
+    assert set(figures) == {"compiled.svg", "pure.svg", "latency.svg", "growth.svg"}
+    for name in figures:
+        assert f"(performance/{name})" in text
+    for words in (
+        "A Processor, 2 cores, 8 GiB of memory, Linux on x86_64, ext4, CPython 3.11.7.",
+        "### 1,000 entries, 3 rounds: compiled",
+        "### 1,000 entries, 3 rounds: pure",
+        "### 8 threads, 1,000 entries",
+        "### All cached, 1,000 entries",
+        "Not installed where this was measured: rocksdict.",
+        "| fillseq | 2.000 | 2.000, 1.00 (0.50-2.00) | - |",
+        "$ lsmkv bench --against plyvel --num 1000 --rounds 3",
+        "$ lsmkv bench fillsync --against plyvel --num 1000 --threads 8 --rounds 3",
+        "$ lsmkv bench readrandom --against plyvel --num 1000 --cache-size 5 --rounds 3",
+        "$ lsmkv bench sustained --against plyvel --num 1000\n",
+        "[       1,       2 )     900  90.000%",
+    ):
+        assert words in text
+    assert text.count("```") % 2 == 0
+    assert (text, figures) == page.make_page(compiled, pure, "performance")
+
+
+def test_commands_of_the_page_are_commands() -> None:
+    """What is printed for copying parses, and names what there is."""
+    arguments = page.command_of(results(names=("fillseq",), rounds=1) | {"engines": {"lsmkv": {}}})
+    done = CliRunner().invoke(app, ["bench", *arguments, "--num", "50", "--json"])
+    assert done.exit_code == 0
+    assert list(json.loads(done.stdout)["workloads"]) == ["fillseq"]
+
+
+def test_plots_are_the_same_for_the_same_figures() -> None:
+    pytest.importorskip("matplotlib")
+    by_engine = {"lsmkv": sustained(2, 5, 0), "plyvel": sustained(1, 9, 0)}
+    sizes = {"lsmkv": growth(1, 2), "plyvel": growth(1, 3), "dbm": {"skipped": "no"}}
+    for draw in (
+        lambda: plots.ratio_plot(results(ratio=1.1), bars.COMPILED),
+        lambda: plots.latency_plot(by_engine),
+        lambda: plots.growth_plot(sizes),
+    ):
+        first = draw()
+        assert first == draw()
+        assert first.startswith(b"<?xml")
+        assert b"<svg " in first
+        assert b"<dc:date>" not in first
+    assert b">fillseq</text>" in plots.ratio_plot(results(), bars.COMPILED)
+
+
+def test_the_suite_leaves_what_the_page_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("plyvel")
+    for name in ("ratio_plot", "growth_plot", "latency_plot"):
+        monkeypatch.setattr(plots, name, lambda *_: b"<svg/>")
+    small = {"num": 300, "large": 300, "sustained": 300, "growth": 300, "rounds": 1}
+    suite.suite(str(tmp_path), ["threads", "cached"], **small)
+    mode = "compiled" if lsmkv.COMPILED else "pure"
+    assert sorted(path.name for path in (tmp_path / mode).iterdir()) == [
+        "cached.json",
+        "threads.json",
+    ]
+    page.page(str(tmp_path), str(tmp_path / "performance.md"))
+    text = (tmp_path / "performance.md").read_text()
+    assert f"### 8 threads, 300 entries, 1 round: {mode}" in text
+    (tmp_path / mode).rename(tmp_path / ("pure" if lsmkv.COMPILED else "compiled"))
+    with pytest.raises(BaseException, match="2"):  # typer's Exit
+        page.page(str(tmp_path), str(tmp_path / "performance.md"))
+
+
+def test_runs_name_what_there_is() -> None:
+    scale = suite.Scale(1000, 2000, 3000, 4000, 5)
+    every = suite.runs(scale, True)
+    assert tuple(every) == suite.COMPILED_RUNS
+    assert set(suite.PURE_RUNS) <= set(every)
+    for run in every.values():
+        assert set(run.names) <= set(page.WORKLOADS) | set(page._STUDIES)
+    assert set(bars.COMPILED) <= set(suite.LARGE_WORKLOADS) | {"fillsync"}
+    assert set(bars.PURE) <= set(WORKLOADS)
+
+
+def test_an_unknown_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BaseException, match="2"):
+        suite.suite(str(tmp_path), ["nothing"])
+    assert "no such run: nothing" in capsys.readouterr().err
+
+
+def test_no_figures_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BaseException, match="2"):
+        page.page(str(tmp_path), str(tmp_path / "performance.md"))
+    assert "no figures here" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
