@@ -25,7 +25,7 @@ from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
 
 QUICK = ["--num", "300", "--rounds", "2"]
-PEER = "plyvel" if is_installed("plyvel") else "sqlite3"
+PEER = next(name for name in ("plyvel", "sqlite3") if is_installed(name))
 
 
 def invoke(*arguments: str) -> Any:

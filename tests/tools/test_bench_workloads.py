@@ -72,7 +72,7 @@ def bench_of(engine: str, directory: Path, settings: Settings = SETTINGS) -> Ben
 
 
 def test_engines_are_installed() -> None:
-    assert {OWN, "sqlite3", "dbm"} <= set(ENGINES)
+    assert {OWN, "dbm"} <= set(ENGINES)
 
 
 # Workloads
