@@ -14,7 +14,7 @@ from lsmkv.db.store import Store, View
 from lsmkv.errors import ClosedError, raise_typed
 
 
-@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+@mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
 class BaseIterator:
     """Holds a view of a store, and the sequence that keeps it readable, until it is closed.
 

@@ -74,7 +74,7 @@ class Window:
         return self.pairs[at]
 
 
-@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+@mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
 class Iterator(BaseIterator):
     """Iterates over a range of a store as it was when the iterator was made.
 

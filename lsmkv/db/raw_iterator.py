@@ -14,7 +14,7 @@ from lsmkv.db.store import Store, View
 from lsmkv.errors import IteratorInvalidError
 
 
-@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+@mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
 class RawIterator(BaseIterator):
     """Stands *on* an entry of a store as it was when the iterator was made, or is not valid.
 

@@ -310,20 +310,24 @@ class Block:
             at += size
         return keys, values
 
-    def untagged(self, newest: int) -> list[tuple[bytes, bytes]] | None:
+    def untagged(self, newest: i64, order: bytes = b"") -> list[tuple[bytes, bytes]] | None:
         """Each key without its last eight bytes, and its value: what a scan is after.
 
         Only if that is all there is to it: the first of the eight bytes is 1 in every key, the
         other seven, a little-endian number, are at most ``newest`` (below 2^56), and what remains
         of the keys differs.  Else None; for a damaged block, too, where it does not raise
         :class:`CorruptionError`.
+
+        Begins at the last restart point below ``order``: some keys below it may come first.
         """
         data = self._data
         end = self._end
-        limit: i64 = newest
         pairs: list[tuple[bytes, bytes]] = []
         head = b""
+        known: i64 = 0  # its length
         at: i64 = 0
+        if order and end > 0 and self._restarts > 1:
+            at = self._restart_below(order, 8)
         while at + 3 <= end:
             shared: i64 = data[at]
             unshared: i64 = data[at + 1]
@@ -333,26 +337,34 @@ class Block:
             else:
                 at += 3
             tag = at + unshared - 8
-            if unshared < 8 or tag + 8 + size > end or shared > len(head) or data[tag] != 1:
+            stop = tag + 8 + size
+            if unshared < 8 or stop > end or shared > known or data[tag] != 1:
                 return None  # among others: a key that shares a part of its tag
-            high: i64 = data[tag + 5] | data[tag + 6] << 8 | data[tag + 7] << 16
-            low: i64 = (
-                data[tag + 1]
-                | data[tag + 2] << 8
-                | data[tag + 3] << 16
-                | data[tag + 4] << 24
-            )
-            if (high << 32 | low) > limit:
+            # Each byte is a machine integer before it is shifted: compiled, that is half the cost.
+            low: i64 = data[tag + 1]
+            byte: i64 = data[tag + 2]
+            low |= byte << 8
+            byte = data[tag + 3]
+            low |= byte << 16
+            byte = data[tag + 4]
+            low |= byte << 24
+            high: i64 = data[tag + 5]
+            byte = data[tag + 6]
+            high |= byte << 8
+            byte = data[tag + 7]
+            high |= byte << 16
+            if (high << 32 | low) > newest:
                 return None
             last = head
             if shared > 0:
                 head = head[:shared] + data[at:tag]
             else:
                 head = data[at:tag]
-            if head == last and pairs:
+            if tag - at + shared == known and head == last and pairs:
                 return None  # another version of the same
-            at = tag + 8 + size
-            pairs.append((head, data[tag + 8 : at]))
+            known = tag - at + shared
+            pairs.append((head, data[tag + 8 : stop]))
+            at = stop
         return pairs if at == end else None
 
     def restart_points(self) -> list[int]:

@@ -229,8 +229,10 @@ class Table:
         the same without its tag is for the caller to see.
         """
         number = 0 if start is None else self._find_block(start)
+        order = b"" if start is None else start[:-8]
         while number < len(self._handles):
-            pairs = self._untagged(number, newest, counters, fill_cache)
+            pairs = self._untagged(number, newest, counters, fill_cache, order)
+            order = b""
             yield pairs
             if pairs is None:
                 return
@@ -490,11 +492,16 @@ class Table:
         return self._decode(block, number)
 
     def _untagged(
-        self, number: int, newest: int, counters: ReadCounters, fill_cache: bool
+        self,
+        number: int,
+        newest: int,
+        counters: ReadCounters,
+        fill_cache: bool,
+        order: bytes = b"",
     ) -> list[tuple[bytes, bytes]] | None:
         _, block = self._find(number, counters, fill_cache)
         try:
-            return block.untagged(newest)
+            return block.untagged(newest, order)
         except CorruptionError as error:
             raise self._damaged(error, number) from None
 
