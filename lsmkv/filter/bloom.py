@@ -111,15 +111,17 @@ class BloomFilterPolicy:
         size: i64 = (bits + 7) // 8
         bits = size * 8
         probes: i64 = self.probes
-        array = bytearray(size + 1)
-        array[size] = self.probes
+        array = [0] * size  # compiled code is twice as fast at a list's items as at a bytearray's
         for key in keys:
             h: i64 = leveldb_hash(key)
             delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
-            for _ in range(probes):
+            left: i64 = probes
+            while left > 0:
                 position: i64 = h % bits
                 array[position >> 3] |= 1 << (position & 7)
                 h = (h + delta) & 0xFFFFFFFF
+                left -= 1
+        array.append(self.probes)
         return bytes(array)
 
     def key_hash(self, key: bytes, /) -> int:
