@@ -725,7 +725,13 @@ def test_reads_are_counted_and_go_past_the_block_cache() -> None:
 
 
 def test_between_is_called_often_and_may_end_the_job() -> None:
-    bench, compaction = prepared()
+    bench = Bench(max_file_size=60_000)
+    rows = [value(b"%04d" % number, 5, bytes(150)) for number in range(3000)]
+    bench.add(0, *rows[::2])
+    bench.add(1, *rows[1::2])
+    found = compaction_of_range(bench.version(), 0, None, None, bench.options)
+    assert found is not None
+    compaction = found[0]
     calls = 0
 
     def count() -> None:
