@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _EXPANDED_LIMIT = 25
 """Widening the inputs stops at this many times ``max_file_size``."""
 
-_READAHEAD = 256 * 1024
+_READAHEAD = 64 * 1024  # more would only keep other threads waiting: they run while it reads
 _CHUNK = 32 * 1024  # bytes of blocks: what is merged at a time from each source
 
 
