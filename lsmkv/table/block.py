@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import decode_fixed32, decode_varint32, encode_varint
@@ -84,12 +84,23 @@ class BlockBuilder:
         else:
             self._restarts.append(self._size)
             self._since_restart = 0
-        header = _header(shared, len(key) - shared, len(value))
+        unshared: i64 = len(key) - shared
+        size: i64 = len(value)
+        parts = self._parts
+        if (shared | unshared | size) < 128:
+            parts.append(_ONE_BYTE[shared])
+            parts.append(_ONE_BYTE[unshared])
+            parts.append(_ONE_BYTE[size])
+            self._size += 3 + unshared + size
+        else:
+            header = _header(shared, unshared, size)
+            parts.append(header)
+            self._size += len(header) + unshared + size
+        parts.append(key[shared:])
+        parts.append(value)
         self._shared_bytes += shared
         if self._shared_bytes > self._max_shared:
             self._interval = 0
-        self._parts += (header, key[shared:], value)
-        self._size += len(header) + len(key) - shared + len(value)
         self.last_key = key
         self._since_restart += 1
 
@@ -177,13 +188,11 @@ class BlockBuilder:
         return b"".join(self._parts)
 
 
-_ONE_BYTE = [bytes((value,)) for value in range(128)]
+_ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
 
 
 def _header(shared: i64, unshared: i64, size: i64) -> bytes:
     """The three lengths before an entry."""
-    if (shared | unshared | size) < 128:
-        return bytes((shared, unshared, size))
     return encode_varint(shared) + encode_varint(unshared) + encode_varint(size)
 
 
