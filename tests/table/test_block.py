@@ -205,6 +205,15 @@ def test_rows_out_of_order_are_left(interval: int) -> None:
     assert builder.add_rows([b"k6", b"k6"], [tag, tag], 0, 2, 8, 1 << 20) == 1
 
 
+def test_a_row_out_of_order_after_a_restart_is_left() -> None:
+    """What the keys before the restart had in common is no more known of those after it."""
+    builder = BlockBuilder(2)
+    tag = bytes(8)
+    builder.add(b"aaaa1" + tag, b"")
+    heads = [b"aaaa2", b"aaab0", b"aaaa9"]
+    assert builder.add_rows(heads, [tag] * 3, 0, 3, 8, 1 << 20) == 2
+
+
 @pytest.mark.parametrize("tail", [1, 8])
 def test_a_key_shorter_than_the_tail(tail: int) -> None:
     data = build([(b"k" * (tail - 1), b"value")])

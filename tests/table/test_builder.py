@@ -81,6 +81,10 @@ class NamesPolicy:
         return key in filter_data
 
 
+class Coarse(NamesPolicy):
+    coarse_policy = NamesPolicy()
+
+
 def build(rows: Rows, options: Options = PLAIN) -> bytes:
     sink = Sink()
     builder = TableBuilder(options, sink)
@@ -340,6 +344,15 @@ def test_rows_make_the_same_table(layout: FilterLayout, many: int) -> None:
         assert build_rows(plain, options, tail, many) == build(plain, options)
     reverse = replace(options, comparator=REVERSE_BYTEWISE)
     assert build_rows(plain[::-1], reverse, 0, many) == build(plain[::-1], reverse)
+
+
+def test_a_policy_that_brings_none_for_coarse_keys_gets_whole_ones() -> None:
+    key = pack(b"k", 5, 1)
+    options = replace(INTERNAL, filter_policy=NamesPolicy())
+    for table in (build([(key, b"v")], options), build_rows([(key, b"v")], options)):
+        assert b"<" + key + b">" in table
+    table = build_rows([(key, b"v")], replace(INTERNAL, filter_policy=Coarse()))
+    assert b"<k>" in table
 
 
 def test_rows_stop_at_the_limit() -> None:
