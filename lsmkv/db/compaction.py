@@ -236,15 +236,15 @@ class CompactionJob:
         self.reads = ReadCounters()
 
     def run(self, between: Callable[[], None]) -> list[FileMetaData]:
-        """The finished tables, durable.  ``between`` is called every few blocks; if it raises,
-        what was written is removed."""
+        """The finished tables, durable.  ``between`` is called every few blocks, and before
+        each table but the first; if it raises, what was written is removed."""
         try:
             for rows in merge_forward(self._cursors(), self._order):
                 between()
                 heads, rests = live_rows(
                     rows, self._oldest_seen, self._order, self._nothing_deeper
                 )
-                self._write(heads, rests)
+                self._write(heads, rests, between)
             self._finish_output()
             self._directory.sync()
         except BaseException:
@@ -283,7 +283,9 @@ class CompactionJob:
             for level in range(self._compaction.level + 2, NUM_LEVELS)
         )
 
-    def _write(self, heads: list[bytes], rests: list[bytes]) -> None:
+    def _write(
+        self, heads: list[bytes], rests: list[bytes], between: Callable[[], None]
+    ) -> None:
         """Append rows, whole user keys; a new table is begun only between two of them."""
         limit = self._options.max_file_size
         at: i64 = 0
@@ -291,6 +293,7 @@ class CompactionJob:
             crosses = self._crosses_grandparents(heads[at])
             if self._output is not None and (crosses or self._output.size >= limit):
                 self._finish_output()
+                between()
             if self._output is None:
                 number = self._new_file_number()
                 self._output = TableOutput(self._directory, number, self._options)
