@@ -5,22 +5,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from lsmkv.db.flush import TableOutput, remove_table
-from lsmkv.db.keys import Entry, InternalKeyComparator
-from lsmkv.db.merge import Cursor, KeyOrder, live_entries, merge_forward
+from lsmkv.db.keys import InternalKeyComparator
+from lsmkv.db.merge import RowOrder, live_rows, merge_forward
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version, max_grandparent_overlap, total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Directory
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS, ReadCounters
+from lsmkv.table.block import Row
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _EXPANDED_LIMIT = 25
 """Widening the inputs stops at this many times ``max_file_size``."""
 
-_READAHEAD = 256 * 1024
+_READAHEAD = 64 * 1024  # more would only keep other threads waiting: they run while it reads
+_CHUNK = 32 * 1024  # bytes of blocks: what is merged at a time from each source
 
 
 class Compaction:
@@ -220,7 +227,7 @@ class CompactionJob:
         self._new_file_number = new_file_number
         self._oldest_seen = oldest_seen
         comparator: InternalKeyComparator = compaction.version.comparator
-        self._order = KeyOrder(comparator.user_comparator)
+        self._order = RowOrder(comparator.user_comparator)
         self._compare = comparator.user_comparator.compare
         self._output: TableOutput | None = None
         self._outputs: list[FileMetaData] = []
@@ -229,16 +236,15 @@ class CompactionJob:
         self.reads = ReadCounters()
 
     def run(self, between: Callable[[], None]) -> list[FileMetaData]:
-        """The finished tables, durable.  ``between`` is called every few blocks; if it raises,
-        what was written is removed."""
+        """The finished tables, durable.  ``between`` is called every few blocks, and before
+        each table but the first; if it raises, what was written is removed."""
         try:
-            for entries in merge_forward(self._cursors(), self._order):
+            for rows in merge_forward(self._cursors(), self._order):
                 between()
-                self._write(
-                    live_entries(
-                        entries, self._oldest_seen, self._order, self._nothing_deeper
-                    )
+                heads, rests = live_rows(
+                    rows, self._oldest_seen, self._order, self._nothing_deeper
                 )
+                self._write(heads, rests, between)
             self._finish_output()
             self._directory.sync()
         except BaseException:
@@ -246,11 +252,15 @@ class CompactionJob:
             raise
         return self._outputs
 
-    def _cursors(self) -> list[Cursor]:
-        """One for each file of level 0; the files of another level follow each other."""
+    def _cursors(self) -> list[Iterator[list[Row]]]:
+        """One for each file of level 0; the files of another level follow each other.
+
+        Sources of newer versions come first.
+        """
         compaction = self._compaction
         if compaction.level == 0:
-            cursors = [self._scan([file]) for file in compaction.inputs]
+            newest_first = sorted(compaction.inputs, key=lambda file: -file.number)
+            cursors = [self._scan([file]) for file in newest_first]
         else:
             cursors = [self._scan(self._sorted(compaction.inputs))]
         if compaction.next_inputs:
@@ -261,9 +271,9 @@ class CompactionJob:
         comparator = self._compaction.version.comparator
         return sorted(files, key=lambda file: comparator.sort_key(file.smallest))
 
-    def _scan(self, files: list[FileMetaData]) -> Cursor:
+    def _scan(self, files: list[FileMetaData]) -> Iterator[list[Row]]:
         for file in files:
-            yield from self._tables.scan(file, None, self.reads, False, _READAHEAD)
+            yield from self._tables.rows(file, self.reads, _READAHEAD, _CHUNK)
 
     def _nothing_deeper(self, user_key: bytes) -> bool:
         """Whether no level below the outputs' may hold the key."""
@@ -273,20 +283,35 @@ class CompactionJob:
             for level in range(self._compaction.level + 2, NUM_LEVELS)
         )
 
-    def _write(self, entries: list[Entry]) -> None:
-        """Append entries, whole user keys; a new table is begun only between two of them."""
+    def _write(
+        self, heads: list[bytes], rests: list[bytes], between: Callable[[], None]
+    ) -> None:
+        """Append rows, whole user keys; a new table is begun only between two of them."""
         limit = self._options.max_file_size
-        last: bytes | None = None
-        for key, rank, value in entries:
-            if last is None or (key != last and self._compare(last, key) != 0):
-                last = key
-                crosses = self._crosses_grandparents(key)
-                if self._output is not None and (crosses or self._output.size >= limit):
-                    self._finish_output()
+        at: i64 = 0
+        while at < len(heads):
+            crosses = self._crosses_grandparents(heads[at])
+            if self._output is not None and (crosses or self._output.size >= limit):
+                self._finish_output()
+                between()
             if self._output is None:
                 number = self._new_file_number()
                 self._output = TableOutput(self._directory, number, self._options)
-            self._output.add(key, rank, value)
+            at = self._output.add_rows(heads, rests, at, self._grandparent_end(heads, at), limit)
+            while at < len(heads) and self._compare(heads[at - 1], heads[at]) == 0:
+                at = self._output.add_rows(heads, rests, at, at + 1, limit)
+
+    def _grandparent_end(self, heads: list[bytes], at: i64) -> i64:
+        """How many of the keys do not lie beyond the grandparent that the one at ``at`` is in."""
+        grandparents = self._compaction.grandparents
+        if self._grandparent == len(grandparents):
+            return len(heads)
+        largest = grandparents[self._grandparent].largest[:-8]
+        if self._compare(heads[-1], largest) <= 0:
+            return len(heads)
+        if self._order.is_bytewise:
+            return bisect_right(heads, largest, at)
+        return bisect_right(heads, self._order.of(largest), at, key=self._order.of)
 
     def _crosses_grandparents(self, user_key: bytes) -> bool:
         """Whether an output that went on to this key would overlap too much of the level after."""

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lsmkv.db.filenames import table_name
-from lsmkv.db.keys import pack_entry
+from lsmkv.db.keys import TAG_SIZE, pack_entry
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder, live_entries
+from lsmkv.db.merge import KeyOrder, live_rows
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+_NO_LIMIT = 1 << 62
+
 
 class TableOutput:
-    """One table in the making: ``add* (finish | abandon)``.
+    """One table in the making: ``(add | add_rows)* (finish | abandon)``.
 
     ``finish`` makes the content durable.  The *name* is durable once the caller has synced the
     directory, which it does before any version edit names the file.
@@ -25,7 +32,6 @@ class TableOutput:
         self._file = directory.create(table_name(number))
         self._builder = TableBuilder(options, self._file)
         self._smallest = b""
-        self._largest = b""
 
     @property
     def size(self) -> int:
@@ -37,8 +43,18 @@ class TableOutput:
         key = pack_entry(user_key, rank)
         if self._builder.num_entries == 0:
             self._smallest = key
-        self._largest = key
         self._builder.add(key, value)
+
+    def add_rows(
+        self, heads: list[bytes], rests: list[bytes], at: i64, stop: i64, limit: i64
+    ) -> i64:
+        """Append entries from ``at`` to ``stop``, or until there are ``limit`` bytes; how far.
+
+        They come as user keys, and as tags with the values behind.
+        """
+        if self._builder.num_entries == 0 and at < stop:
+            self._smallest = heads[at] + rests[at][:TAG_SIZE]
+        return self._builder.add_rows(heads, rests, at, stop, TAG_SIZE, limit)
 
     def finish(self) -> FileMetaData:
         """Complete the file and sync it."""
@@ -46,7 +62,7 @@ class TableOutput:
         self._file.sync()
         self._file.close()
         return FileMetaData(
-            self.number, self._builder.file_size, self._smallest, self._largest
+            self.number, self._builder.file_size, self._smallest, self._builder.last_key
         )
 
     def abandon(self) -> None:
@@ -80,9 +96,9 @@ def write_memtable(
         return None
     output = TableOutput(directory, number, options)
     try:
-        for chunk in memtable.scan(None):
-            for key, rank, value in live_entries(chunk, oldest_seen, order, _keep_deletions):
-                output.add(key, rank, value)
+        for rows in memtable.rows():
+            heads, rests = live_rows(rows, oldest_seen, order, _keep_deletions)
+            output.add_rows(heads, rests, 0, len(heads), _NO_LIMIT)
         file = output.finish()
         directory.sync()
     except BaseException:

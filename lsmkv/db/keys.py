@@ -24,6 +24,8 @@ from lsmkv.util.comparator import Comparator, sort_key
 KIND_DELETION: Final = 0
 KIND_VALUE: Final = 1
 
+TAG_SIZE: Final = 8
+
 MAX_SEQUENCE: Final = (1 << 56) - 1
 
 Entry = tuple[bytes, int, bytes]
@@ -167,6 +169,8 @@ class InternalFilterPolicy:
 
     def __init__(self, user_policy: FilterPolicy) -> None:
         self.user_policy = user_policy
+        self.coarse_policy = user_policy
+        """Asked with the user keys, it says the same."""
         self.name: str = user_policy.name
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:

@@ -17,6 +17,7 @@ from sortedcontainers import SortedDict
 from lsmkv.db.batch import Operation
 from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, NOTHING_HIDDEN, Entry, rank_of
 from lsmkv.db.merge import Position
+from lsmkv.table.block import Row
 from lsmkv.util.coding import varint_size
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
@@ -28,6 +29,7 @@ Version = tuple[int, bytes, Any]
 
 _FIRST_CHUNK: Final = 16
 _LARGEST_CHUNK: Final = 1024
+_ROWS: Final = 512
 
 # What one entry takes in LevelDB's arena beside its own bytes: a skip list node of two pointers
 # and a third of one more on average, and padding of four bytes on average.
@@ -131,6 +133,28 @@ class MemTable:
             yield chunk
             start = Position(chunk[-1][0], after=True)
             count = min(2 * count, _LARGEST_CHUNK)
+
+    def rows(self) -> Iterator[list[Row]]:
+        """All versions in order, as rows, once nothing is added any more.
+
+        Keys are put in order outside the lock, as long as nobody else has wanted their order.
+        """
+        with self._lock:
+            in_order = bool(self._sorted)
+            versions: dict[bytes, Version] = self._in_order() if in_order else self._pending
+        keys = list(versions) if in_order else sorted(versions, key=self._order)
+        spellings = self._spellings
+        for at in range(0, len(keys), _ROWS):
+            some = keys[at : at + _ROWS]
+            rows: list[Row] = []
+            for key, newest in zip(some, map(versions.get, some), strict=True):
+                version: Version | None = newest
+                while version is not None:
+                    rank, value, older = version
+                    spelling = spellings.get(rank, key) if spellings else key
+                    rows.append((spelling, (-rank).to_bytes(8, "little") + value))
+                    version = older
+            yield rows
 
     def scan_back(self, before: Position | None) -> Iterator[list[Entry]]:
         """All versions before a position, the last chunk first, each chunk in rising order."""

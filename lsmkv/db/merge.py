@@ -13,10 +13,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from lsmkv.db.keys import Entry, oldest_rank_seen
+from lsmkv.db.keys import TAG_SIZE, Entry, oldest_rank_seen
+from lsmkv.table.block import Row
 from lsmkv.util.comparator import Comparator, ReverseBytewiseComparator, sort_key
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+Keyed = TypeVar("Keyed", bound=tuple[Any, ...])
+"""What begins with its user key: an entry, or a row."""
 
 Cursor = Iterator[list[Entry]]
 Pair = tuple[bytes, bytes]
@@ -39,7 +46,7 @@ class KeyOrder:
         """Whether keys compare as bytes turned round."""
         order = sort_key(comparator)
         self._order = order
-        self.of_entry: Callable[[Entry], Any] = itemgetter(0)
+        self.of_entry: Callable[[Any], Any] = itemgetter(0)
         self._versions: Callable[[Entry], Any] | None = None  # entries sort as they are
         if order is not None:
             self.of_entry = lambda entry: order(entry[0])
@@ -54,20 +61,28 @@ class KeyOrder:
         """Whether keys compare as the bytes that they are."""
         return self._order is None
 
-    def sort(self, entries: list[Entry]) -> None:
+    def sort(self, entries: list[Any]) -> None:
         """Sort entries of several sources: by user key, newest version first."""
         entries.sort(key=self._versions)
 
 
-class _Source:
+class RowOrder(KeyOrder):
+    """The same for rows; the versions of a key stay in the order in which they come."""
+
+    def sort(self, entries: list[Any]) -> None:
+        """Rows of several sorted runs, of which each may hold newer versions than the next."""
+        entries.sort(key=self.of_entry)
+
+
+class _Source(Generic[Keyed]):
     """A cursor, and what was taken from it but not used yet."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Iterator[list[Keyed]]) -> None:
         self.cursor = cursor
-        self.buffer: list[Entry] = []
+        self.buffer: list[Keyed] = []
         self.exhausted = False
 
-    def fetch(self) -> list[Entry]:
+    def fetch(self) -> list[Keyed]:
         """The cursor's next chunk that is not empty; [] once it is exhausted."""
         for chunk in self.cursor:
             if chunk:
@@ -76,8 +91,13 @@ class _Source:
         return []
 
 
-def merge_forward(cursors: list[Cursor], order: KeyOrder) -> Cursor:
-    """One cursor of many: rising chunks, each with *all* versions of the user keys in it."""
+def merge_forward(
+    cursors: list[Iterator[list[Keyed]]], order: KeyOrder
+) -> Iterator[list[Keyed]]:
+    """One cursor of many: rising chunks, each with *all* versions of the user keys in it.
+
+    Rows want a :class:`RowOrder`.
+    """
     sources = [_Source(cursor) for cursor in cursors]
     for source in sources:
         source.buffer = source.fetch()
@@ -91,7 +111,7 @@ def merge_forward(cursors: list[Cursor], order: KeyOrder) -> Cursor:
             return
         # Below the lowest last key, nothing new can turn up.
         horizon = min(order.of(source.buffer[-1][0]) for source in open_ended)
-        ready: list[list[Entry]] = []
+        ready: list[list[Keyed]] = []
         for source in sources:
             cut = bisect_left(source.buffer, horizon, key=order.of_entry)
             if cut > 0:
@@ -131,11 +151,11 @@ def merge_back(cursors: list[Cursor], order: KeyOrder) -> Cursor:
                 source.buffer = source.fetch() + source.buffer
 
 
-def _gather(runs: list[list[Entry]], order: KeyOrder) -> list[Entry]:
+def _gather(runs: list[list[Keyed]], order: KeyOrder) -> list[Keyed]:
     """The entries of all runs in one sorted list, which may be one of the runs."""
     if len(runs) == 1:
         return runs[0]
-    entries: list[Entry] = []
+    entries: list[Keyed] = []
     for run in runs:
         entries += run
     order.sort(entries)
@@ -191,3 +211,60 @@ def live_entries(
                 continue
         kept.append(entry)
     return kept
+
+
+def live_rows(
+    rows: list[Row], oldest_seen: i64, order: KeyOrder, drop_deletion: Callable[[bytes], bool]
+) -> tuple[list[bytes], list[bytes]]:
+    """:func:`live_entries` for rows, sorted by user key: the two columns of what is kept.
+
+    The versions of a key may come in any order; there is least to do when the newest is first.
+    """
+    heads: list[bytes] = []
+    rests: list[bytes] = []
+    last: bytes | None = None
+    newer = b""
+    shadowed = False
+    bytewise = order.is_bytewise
+    for key, rest in rows:
+        if last is not None and (key == last if bytewise else order.compare(key, last) == 0):
+            if _is_older(newer, rest):
+                return live_rows(_newest_first(rows, order), oldest_seen, order, drop_deletion)
+            shadowed = shadowed or _sequence(newer) <= oldest_seen
+            newer = rest
+            if shadowed:
+                continue
+        else:
+            last = key
+            newer = rest
+            shadowed = False
+        if not rest[0] & 1 and _sequence(rest) <= oldest_seen and drop_deletion(key):
+            continue
+        heads.append(key)
+        rests.append(rest)
+    return heads, rests
+
+
+def _newest_first(rows: list[Row], order: KeyOrder) -> list[Row]:
+    """Rows sorted by user key, and those of one key by their tags."""
+    return sorted(
+        rows, key=lambda row: (order.of(row[0]), -int.from_bytes(row[1][:TAG_SIZE], "little"))
+    )
+
+
+def _is_older(row: bytes, other: bytes) -> bool:
+    """Whether one version of a key is older than another; both with their tags in front."""
+    first: i64 = _sequence(row)
+    second: i64 = _sequence(other)
+    return first < second or (first == second and row[0] < other[0])
+
+
+def _sequence(rest: bytes) -> i64:
+    """The sequence in the tag that ``rest`` begins with."""
+    sequence: i64 = 0
+    at: i64 = 7
+    while at > 0:
+        byte: i64 = rest[at]
+        sequence = sequence << 8 | byte
+        at -= 1
+    return sequence

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lsmkv.db.filenames import old_table_name, table_name
-from lsmkv.db.keys import Entry, after_versions, before_versions, to_entries
+from lsmkv.db.keys import (
+    KIND_VALUE,
+    TAG_SIZE,
+    Entry,
+    after_versions,
+    before_versions,
+    to_entries,
+)
 from lsmkv.db.merge import Pair, Position
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
@@ -13,6 +20,7 @@ from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
 from lsmkv.stats import Counters, ReadCounters
+from lsmkv.table.block import Row
 from lsmkv.table.reader import Table
 from lsmkv.util.cache import LRUCache
 
@@ -82,6 +90,17 @@ class TableCache:
         edge = None if start is None else _edge(start)
         for keys, values in table.scan(edge, counters, fill_cache, readahead):
             yield _decode(table, keys, values)
+
+    def rows(
+        self, file: FileMetaData, counters: ReadCounters, readahead: int, enough: int
+    ) -> Iterator[list[Row]]:
+        """A cursor over all of a table, past the cache: about ``enough`` bytes a chunk."""
+        table = self.find(file)
+        for rows in table.rows(TAG_SIZE, counters, readahead, enough):
+            for _, rest in rows:
+                if rest[0] > KIND_VALUE:
+                    raise CorruptionError(f"an internal key of kind {rest[0]}", table.path)
+            yield rows
 
     def scan_back(
         self, file: FileMetaData, before: Position | None, counters: ReadCounters, fill_cache: bool

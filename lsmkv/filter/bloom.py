@@ -42,8 +42,11 @@ def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
     h: i64 = (seed ^ (n * m)) & 0xFFFFFFFF
     at: i64 = 0
     while at + 4 <= n:
-        word: i64 = data[at] | (data[at + 1] << 8) | (data[at + 2] << 16) | (data[at + 3] << 24)
-        h = ((h + word) & 0xFFFFFFFF) * m & 0xFFFFFFFF
+        b0: i64 = data[at]  # each a machine integer before it is shifted
+        b1: i64 = data[at + 1]
+        b2: i64 = data[at + 2]
+        b3: i64 = data[at + 3]
+        h = (h + (b0 | b1 << 8 | b2 << 16 | b3 << 24) & 0xFFFFFFFF) * m & 0xFFFFFFFF
         h ^= h >> 16
         at += 4
     rest: i64 = n - at
@@ -111,15 +114,18 @@ class BloomFilterPolicy:
         size: i64 = (bits + 7) // 8
         bits = size * 8
         probes: i64 = self.probes
-        array = bytearray(size + 1)
-        array[size] = self.probes
+        array = [0] * size  # compiled code is twice as fast at a list's items as at a bytearray's
         for key in keys:
             h: i64 = leveldb_hash(key)
             delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
-            for _ in range(probes):
+            left: i64 = probes
+            while left > 0:
                 position: i64 = h % bits
-                array[position >> 3] |= 1 << (position & 7)
+                byte: i64 = array[position >> 3]
+                array[position >> 3] = byte | 1 << (position & 7)
                 h = (h + delta) & 0xFFFFFFFF
+                left -= 1
+        array.append(self.probes)
         return bytes(array)
 
     def key_hash(self, key: bytes, /) -> int:

@@ -69,6 +69,16 @@ class HashedFilterPolicy(FilterPolicy, Protocol):
         ...
 
 
+def coarse_policy(policy: FilterPolicy) -> FilterPolicy | None:
+    """What to ask about *coarse* keys in place of ``policy``; None if whole keys count.
+
+    A policy that does not look at the tails of keys may bring one as ``coarse_policy``: it is
+    given the keys without them (see :func:`lsmkv.util.comparator.coarse_tail`).
+    """
+    own: FilterPolicy | None = getattr(policy, "coarse_policy", None)
+    return own
+
+
 def key_hasher(policy: FilterPolicy) -> HashedFilterPolicy | None:
     """The policy itself if it can be asked by hash, else None."""
     if hasattr(policy, "key_hash") and hasattr(policy, "hash_may_match"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import decode_fixed32, decode_varint32, encode_varint
@@ -21,6 +21,12 @@ from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
+
+Row = tuple[bytes, bytes]
+"""An entry in two pieces: its key but for a *tail* of some bytes; the tail, and the value behind.
+
+So merging and building go by what orders the keys, and never take apart nor join the rest.
+"""
 
 # A few bytes of a block may stand for a key of megabytes, which it shares with the one before it:
 # a small block can stand for keys beyond any memory.  The sum of the shared lengths in a block is
@@ -47,22 +53,23 @@ class BlockBuilder:
 
     def reset(self) -> None:
         """Begin a new block."""
-        self._buffer = bytearray()
+        self._parts: list[bytes] = []  # of the entries, in order: joined once, when all are there
+        self._size: i64 = 0
         self._restarts = [0]
-        self._since_restart = 0
-        self._interval = self._restart_interval  # 0 once every key has to be whole
-        self._shared_bytes = 0
-        self._last_key = b""
+        self._since_restart: i64 = 0
+        self._interval: i64 = self._restart_interval  # 0 once every key has to be whole
+        self._shared_bytes: i64 = 0
+        self.last_key = b""
         self._finished = False
 
     @property
     def empty(self) -> bool:
         """Whether nothing was added since the last reset."""
-        return not self._buffer
+        return self._size == 0
 
     def size_estimate(self) -> int:
         """Bytes that :meth:`finish` would return now: exact."""
-        return len(self._buffer) + 4 * len(self._restarts) + 4
+        return self._size + 4 * len(self._restarts) + 4
 
     def add(self, key: bytes, value: bytes) -> None:
         """Append one entry.  O(len(key) + len(value))."""
@@ -70,36 +77,123 @@ class BlockBuilder:
             raise ValueError("add after finish: reset the builder first")
         shared: i64 = 0
         if self._since_restart < self._interval:
-            last = self._last_key
+            last = self.last_key
             shorter: i64 = min(len(last), len(key))
             while shared < shorter and last[shared] == key[shared]:
                 shared += 1
         else:
-            self._restarts.append(len(self._buffer))
+            self._restarts.append(self._size)
             self._since_restart = 0
         unshared: i64 = len(key) - shared
         size: i64 = len(value)
-        buffer = self._buffer
-        if shared < 128 and unshared < 128 and size < 128:
-            buffer += bytes((shared, unshared, size))
+        parts = self._parts
+        if (shared | unshared | size) < 128:
+            parts.append(_ONE_BYTE[shared])
+            parts.append(_ONE_BYTE[unshared])
+            parts.append(_ONE_BYTE[size])
+            self._size += 3 + unshared + size
         else:
-            buffer += encode_varint(shared) + encode_varint(unshared) + encode_varint(size)
+            header = _header(shared, unshared, size)
+            parts.append(header)
+            self._size += len(header) + unshared + size
+        parts.append(key[shared:])
+        parts.append(value)
         self._shared_bytes += shared
         if self._shared_bytes > self._max_shared:
             self._interval = 0
-        buffer += key[shared:]
-        buffer += value
-        self._last_key = key
+        self.last_key = key
         self._since_restart += 1
+
+    def add_rows(
+        self, heads: list[bytes], rests: list[bytes], at: i64, stop: i64, tail: i64, full: i64
+    ) -> i64:
+        """Append the rows from ``at`` to ``stop``, or until the block has grown to ``full`` bytes.
+
+        Their heads are in the order of their bytes.  Returns how far it got: it stops, too, before
+        a row out of order, or that only :meth:`add` can append, as the first one of a block.
+        """
+        if self._finished or self._size == 0:
+            return at
+        parts = self._parts
+        restarts = self._restarts
+        since: i64 = self._since_restart
+        interval: i64 = self._interval
+        spent: i64 = self._shared_bytes
+        most: i64 = self._max_shared
+        size: i64 = self._size
+        room: i64 = full - 4 * len(restarts) - 4
+        last = self.last_key[: len(self.last_key) - tail]
+        one_byte = _ONE_BYTE
+        common = b""  # what the last key is known to begin with
+        known: i64 = 0
+        begun = at
+        while at < stop and size < room:
+            head = heads[at]
+            rest = rests[at]
+            shared: i64 = 0
+            if since < interval:
+                shorter: i64 = len(last) if len(last) < len(head) else len(head)
+                if known > 0 and head.startswith(common):
+                    shared = known
+                while shared < shorter and last[shared] == head[shared]:
+                    shared += 1
+                if shared == shorter or last[shared] > head[shared]:
+                    break  # one is the beginning of the other, and tails matter
+                if shared < known or shared > known + 3:
+                    common = head[:shared]
+                    known = shared
+            else:
+                if head <= last:
+                    break
+                restarts.append(size)
+                room -= 4
+                since = 0
+                known = 0
+            unshared: i64 = len(head) - shared + tail
+            length: i64 = len(rest) - tail
+            if (shared | unshared | length) < 128:
+                parts.append(one_byte[shared])
+                parts.append(one_byte[unshared])
+                parts.append(one_byte[length])
+                size += 3
+            else:
+                header = _header(shared, unshared, length)
+                parts.append(header)
+                size += len(header)
+            spent += shared
+            if spent > most:
+                interval = 0
+            parts.append(head[shared:])
+            parts.append(rest)
+            size += unshared + length
+            last = head
+            since += 1
+            at += 1
+        if at > begun:
+            self.last_key = last + rests[at - 1][:tail]
+        self._since_restart = since
+        self._interval = interval
+        self._shared_bytes = spent
+        self._size = size
+        return at
 
     def finish(self) -> bytes:
         """The block's bytes."""
         if self._finished:
             raise ValueError("finish twice: reset the builder first")
         self._finished = True
-        restarts = [restart.to_bytes(4, "little") for restart in self._restarts]
-        restarts.append(len(restarts).to_bytes(4, "little"))
-        return bytes(self._buffer) + b"".join(restarts)
+        restarts = self._restarts
+        self._parts += [restart.to_bytes(4, "little") for restart in restarts]
+        self._parts.append(len(restarts).to_bytes(4, "little"))
+        return b"".join(self._parts)
+
+
+_ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
+
+
+def _header(shared: i64, unshared: i64, size: i64) -> bytes:
+    """The three lengths before an entry."""
+    return encode_varint(shared) + encode_varint(unshared) + encode_varint(size)
 
 
 class Block:
@@ -309,6 +403,54 @@ class Block:
             values.append(data[at : at + size])
             at += size
         return keys, values
+
+    def rows(self, tail: i64) -> list[Row]:
+        """All entries as :data:`Row`; :class:`CorruptionError` for a key shorter than ``tail``."""
+        data = self._data
+        end = self._end
+        most = self._max_shared
+        rows: list[Row] = []
+        head = b""
+        rest = b""
+        at: i64 = 0
+        spent: i64 = 0
+        while at < end:
+            shared: i64 = data[at]
+            unshared: i64 = 128
+            size: i64 = 128
+            if at + 3 <= end:
+                unshared = data[at + 1]
+                size = data[at + 2]
+            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
+                at += 3
+            else:
+                shared, unshared, size, at = self._header(at)
+            middle: i64 = at + unshared - tail
+            stop: i64 = at + unshared + size
+            if shared == 0 and unshared >= tail:
+                head = data[at:middle]
+                rest = data[middle:stop]
+            else:
+                if spent > most:
+                    raise CorruptionError("keys that share more than a block may hold", None, at)
+                spent += shared
+                if unshared >= tail and shared <= len(head):
+                    head = head[:shared] + data[at:middle]
+                    rest = data[middle:stop]
+                else:  # a part of the tail is shared
+                    key = head + rest[:tail]
+                    if shared > len(key):
+                        raise CorruptionError(
+                            "an entry shares more than the key before it has", None, at
+                        )
+                    key = key[:shared] + data[at : at + unshared]
+                    if len(key) < tail:
+                        raise CorruptionError("a key shorter than its tag", None, at)
+                    head = key[: len(key) - tail]
+                    rest = key[len(key) - tail :] + data[at + unshared : stop]
+            rows.append((head, rest))
+            at = stop
+        return rows
 
     def untagged(self, newest: i64, order: bytes = b"") -> list[tuple[bytes, bytes]] | None:
         """Each key without its last eight bytes, and its value: what a scan is after.

@@ -33,7 +33,7 @@ TABLE_FILTER_PREFIX = b"fullfilter."
 
 
 class FilterBlockBuilder:
-    """``(start_block add_key*)* finish``."""
+    """``(start_block (add_key | add_keys)*)* finish``."""
 
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
@@ -55,6 +55,10 @@ class FilterBlockBuilder:
     def add_key(self, key: bytes) -> None:
         """One key of the current block; a key added twice counts twice, as in LevelDB."""
         self._keys.append(key)
+
+    def add_keys(self, keys: list[bytes]) -> None:
+        """Many keys of the current block."""
+        self._keys += keys
 
     def finish(self) -> bytes:
         """The filter block's bytes."""

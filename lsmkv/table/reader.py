@@ -11,7 +11,7 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
 from lsmkv.stats import ReadCounters
-from lsmkv.table.block import Block
+from lsmkv.table.block import Block, Row
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,
     TABLE_FILTER_PREFIX,
@@ -197,11 +197,34 @@ class Table:
             yield self._block_from(number, start, counters, fill_cache)
             number += 1
         if readahead > 0:
-            yield from self._scan_ahead(number, counters, readahead)
+            for at, block in self._blocks_ahead(number, counters, readahead):
+                yield self._decode(block, at)
             return
         while number < len(self._handles):
             yield self._entries(number, counters, fill_cache)
             number += 1
+
+    def rows(
+        self, tail: i64, counters: ReadCounters, readahead: int, enough: int
+    ) -> Iterator[list[Row]]:
+        """All entries in order, as rows whose keys' tails are ``tail`` bytes, past the cache.
+
+        Each list has those of some whole blocks: of ``enough`` bytes about, and one at least.
+        """
+        rows: list[Row] = []
+        size: i64 = 0
+        for number, block in self._blocks_ahead(0, counters, readahead):
+            try:
+                rows += block.rows(tail)
+            except CorruptionError as error:
+                raise self._damaged(error, number) from None
+            size += len(block)
+            if size >= enough:
+                yield rows
+                rows = []
+                size = 0
+        if rows:
+            yield rows
 
     def scan_back(
         self, before: bytes | None, counters: ReadCounters, fill_cache: bool = True
@@ -523,10 +546,10 @@ class Table:
         cut = self._position(keys, start)
         return (keys[cut:], values[cut:]) if cut > 0 else (keys, values)
 
-    def _scan_ahead(
+    def _blocks_ahead(
         self, number: int, counters: ReadCounters, readahead: int
-    ) -> Iterator[Entries]:
-        """All blocks from ``number`` on, several to a read."""
+    ) -> Iterator[tuple[int, Block]]:
+        """All blocks from ``number`` on with their numbers, several to a read."""
         handles = self._handles
         while number < len(handles):
             first = handles[number].offset
@@ -546,10 +569,10 @@ class Table:
                 piece = stored[start : start + handle.size + BLOCK_TRAILER_SIZE]
                 contents = unpack_block(piece, self.path, handle.offset, self._max_block_bytes)
                 try:
-                    entries = Block(contents, self._max_block_bytes).entries()
+                    block = Block(contents, self._max_block_bytes)
                 except CorruptionError as error:
                     raise self._damaged(error, at) from None
-                yield entries
+                yield at, block
             number = stop
 
     def _damaged(self, error: CorruptionError, number: int) -> CorruptionError:

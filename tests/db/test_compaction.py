@@ -656,10 +656,14 @@ def test_one_user_key_in_several_spellings_is_not_split_either() -> None:
     assert [{row[0].lower() for row in rows} for rows in outputs] == [{b"abc"}, {b"x"}]
 
 
-def test_outputs_are_cut_where_they_cover_much_of_the_level_after() -> None:
+@pytest.mark.parametrize("comparator", [BYTEWISE, REVERSE_BYTEWISE], ids=lambda each: each.name)
+def test_outputs_are_cut_where_they_cover_much_of_the_level_after(comparator: Comparator) -> None:
     """No output may overlap more than ten files' worth of the grandparents."""
-    bench = Bench(max_file_size=1024, block_size=200)
+    bench = Bench(comparator, max_file_size=1024, block_size=200)
     names = [b"%03d" % number for number in range(0, 60)]
+    if comparator is REVERSE_BYTEWISE:
+        names.reverse()
+    compare = comparator.compare
     for at in range(0, 60, 2):  # 30 grandparents of about a file's worth and a half
         bench.add(2, *(value(names[at + step], 1, bytes(700)) for step in range(2)))
     sizes = {each.size for each in bench.levels[2]}
@@ -673,11 +677,12 @@ def test_outputs_are_cut_where_they_cover_much_of_the_level_after() -> None:
         covered = [
             other
             for other in bench.levels[2]
-            if other.largest[:-8] >= each.smallest[:-8] and other.smallest[:-8] <= each.largest[:-8]
+            if compare(other.largest[:-8], each.smallest[:-8]) >= 0
+            and compare(other.smallest[:-8], each.largest[:-8]) <= 0
         ]
         assert (len(covered) - 1) * size <= 10 * 1024 + size
     assert [row[0] for rows in compacted for row in rows] == names
-    few = Bench(max_file_size=1 << 20)
+    few = Bench(comparator, max_file_size=1 << 20)
     few.add(0, *(value(name, 9, b"") for name in names))
     assert len(few.compact(0, NOBODY)) == 1
 
@@ -725,7 +730,13 @@ def test_reads_are_counted_and_go_past_the_block_cache() -> None:
 
 
 def test_between_is_called_often_and_may_end_the_job() -> None:
-    bench, compaction = prepared()
+    bench = Bench(max_file_size=60_000)
+    rows = [value(b"%04d" % number, 5, bytes(150)) for number in range(3000)]
+    bench.add(0, *rows[::2])
+    bench.add(1, *rows[1::2])
+    found = compaction_of_range(bench.version(), 0, None, None, bench.options)
+    assert found is not None
+    compaction = found[0]
     calls = 0
 
     def count() -> None:

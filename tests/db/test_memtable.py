@@ -16,6 +16,7 @@ from lsmkv.db.keys import (
     MAX_SEQUENCE,
     Entry,
     oldest_rank_hidden,
+    pack_entry,
     rank_of,
     sequence_of,
 )
@@ -53,6 +54,10 @@ def filled(*names: bytes, comparator: Comparator = BYTEWISE) -> MemTable:
 
 def entries(table: MemTable, start: Position | None = None) -> list[Entry]:
     return [entry for chunk in table.scan(start) for entry in chunk]
+
+
+def rows_of(table: MemTable) -> list[tuple[bytes, bytes]]:
+    return [row for chunk in table.rows() for row in chunk]
 
 
 def entries_back(table: MemTable, before: Position | None = None) -> list[Entry]:
@@ -126,8 +131,12 @@ def test_readers_see_what_was_written_before_them(
                     number, value = expected
                     kind = KIND_DELETION if value is None else KIND_VALUE
                     assert version[:2] == (rank_of(number, kind), value or b"")
+    rows = rows_of(table)
     table.check()
     everything = entries(table)
+    assert rows == rows_of(table) == [
+        (key, pack_entry(b"", rank) + value) for key, rank, value in everything
+    ]
     assert everything == entries_back(table)
     for reader in [*live, sequence - 1]:
         seen = visible(everything, oldest_rank_hidden(reader), model.order)
@@ -317,6 +326,19 @@ def test_all_versions_of_a_key_are_in_one_chunk() -> None:
         first, second = ({entry[0] for entry in chunk} for chunk in chunks)
         assert not first & second
         assert sum(map(len, chunks)) == 2000
+
+
+def test_rows_go_on_while_readers_bring_the_keys_in_order() -> None:
+    names = [b"%05d" % (number * 7 % 5000) for number in range(5000)]
+    table = filled(*names)
+    rows = table.rows()
+    seen = next(rows)
+    list(table.scan(None))
+    for chunk in rows:
+        assert 0 < len(chunk) < 1000
+        seen += chunk
+    assert [key for key, _ in seen] == sorted(names)
+    assert seen == rows_of(table)
 
 
 def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:

@@ -16,12 +16,15 @@ from lsmkv.db.keys import (
     Entry,
     is_value,
     oldest_rank_hidden,
+    pack_entry,
     rank_of,
     sequence_of,
 )
 from lsmkv.db.merge import (
     KeyOrder,
+    RowOrder,
     live_entries,
+    live_rows,
     merge_back,
     merge_forward,
     oldest_rank_seen,
@@ -272,6 +275,43 @@ def test_live_entries(comparator: Comparator, history: list[Entry], data: st.Dat
         assert kept == expected
 
 
+def rows_of(entries: list[Entry]) -> list[tuple[bytes, bytes]]:
+    return [(key, pack_entry(b"", rank) + value) for key, rank, value in entries]
+
+
+@every_comparator
+@given(history=histories(), data=st.data())
+def test_rows_are_kept_as_entries_are(
+    comparator: Comparator, history: list[Entry], data: st.DataObject
+) -> None:
+    """Merged from any number of sources, whichever of them have the newer versions."""
+    order = KeyOrder(comparator)
+    row_order = RowOrder(comparator)
+    sources = sources_of(data, history, order)
+    entries = [entry for source in sources for entry in source]
+    order.sort(entries)
+    oldest = data.draw(st.sampled_from([0, *(sequence_of(rank) for _, rank, _ in history)]))
+    chunked = [
+        [rows_of(chunk) for chunk in data.draw(chunkings(source))] for source in sources
+    ]
+    merged = list(merge_forward([iter(chunks) for chunks in chunked], row_order))
+    for droppable in (True, False):
+        kept: list[tuple[bytes, bytes]] = []
+        for chunk in merged:
+            heads, rests = live_rows(chunk, oldest, row_order, lambda key, drop=droppable: drop)  # type: ignore[misc]
+            kept += zip(heads, rests, strict=True)
+        expected = live_entries(entries, oldest, order, lambda key, drop=droppable: drop)  # type: ignore[misc]
+        assert kept == rows_of(expected)
+
+
+def test_one_version_twice_goes_through_once() -> None:
+    """No sound store has it; it must end all the same."""
+    row = rows_of([(b"k", rank_of(5, KIND_VALUE), b"v")])[0]
+    order = RowOrder(BYTEWISE)
+    assert live_rows([row, row], 9, order, lambda key: True) == ([row[0]], [row[1]])
+    assert live_rows([row, row], 4, order, lambda key: True) == ([row[0]] * 2, [row[1]] * 2)
+
+
 def test_at_the_very_sequence_of_the_oldest_reader() -> None:
     """A version at that sequence is the one that the reader sees: it hides what is older."""
     order = KeyOrder(BYTEWISE)
@@ -297,6 +337,11 @@ def test_a_deletion_goes_only_with_leave() -> None:
     assert live_entries(entries, 5, order, drop) == [entries[0], entries[4]]
     assert asked == [b"deeper", b"gone"]  # the young one is seen by a reader: it is not asked
     assert live_entries(entries, 4, order, drop) == entries
+    asked.clear()
+    rows = rows_of(entries)
+    heads, rests = live_rows(rows, 5, RowOrder(BYTEWISE), drop)
+    assert list(zip(heads, rests, strict=True)) == [rows[0], rows[4]]
+    assert asked == [b"deeper", b"gone"]
 
 
 @pytest.mark.parametrize("sequence", [0, 1, 2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1])

@@ -16,6 +16,7 @@ from lsmkv.db.keys import (
     Entry,
     InternalKeyComparator,
     pack,
+    pack_entry,
     rank_of,
 )
 from lsmkv.db.merge import KeyOrder, Position
@@ -209,6 +210,11 @@ def test_damage_is_told_with_its_file() -> None:
             assert caught.value.path == "db/000007.ldb"
             assert caught.value.offset is not None
             assert caught.value.offset <= at
+        with pytest.raises(CorruptionError) as caught:
+            list(bench.cache.rows(file, bench.reads, 1000, 100))
+        assert caught.value.path == "db/000007.ldb"
+        assert caught.value.offset is not None
+        assert caught.value.offset <= at
 
 
 @pytest.mark.parametrize("bad", [b"short", b"key\x02" + bytes(7)])
@@ -226,6 +232,9 @@ def test_keys_that_are_no_internal_keys(bad: bytes) -> None:
         with pytest.raises(CorruptionError, match="internal key") as caught:
             list(scan)
         assert caught.value.path == "db/000007.ldb"
+    with pytest.raises(CorruptionError, match=r"internal key|shorter than its tag") as caught:
+        list(bench.cache.rows(file, bench.reads, 1000, 100))
+    assert caught.value.path == "db/000007.ldb"
 
 
 # Cursors over one table
@@ -261,6 +270,23 @@ def test_scans_begin_at_a_position(comparator: Comparator, versions: int) -> Non
             assert flat(ahead) == entries[len(before) :]
             back = bench.cache.scan_back(file, position, bench.reads, True)
             assert flat_back(back) == before
+
+
+@pytest.mark.parametrize("versions", [1, 3])
+def test_rows_are_the_entries_undecoded(versions: int) -> None:
+    bench = Bench()
+    entries = entries_of([b"%03d" % number for number in range(300)], versions)
+    file = bench.table(7, entries)
+    blocks = bench.cache.find(file).num_blocks
+    for readahead in (1, 1000, 1 << 20):
+        chunks = list(bench.cache.rows(file, bench.reads, readahead, 1000))
+        assert [row for chunk in chunks for row in chunk] == [
+            (key, pack_entry(b"", rank) + value) for key, rank, value in entries
+        ]
+        assert 1 < len(chunks) < blocks
+    assert len(list(bench.cache.rows(file, bench.reads, 1000, 1 << 20))) == 1
+    assert len(list(bench.cache.rows(file, bench.reads, 1000, 1))) == blocks
+    assert (bench.reads.blocks_read, bench.reads.block_cache_hits) == (5 * blocks, 0)
 
 
 def test_scans_count_and_spare_the_cache_when_told() -> None:

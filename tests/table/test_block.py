@@ -124,6 +124,122 @@ def test_len_is_for_the_caches_charge() -> None:
     assert len(Block(data)) == len(data)
 
 
+# Rows
+
+
+def split(entries: list[tuple[bytes, bytes]], tail: int) -> list[tuple[bytes, bytes]]:
+    return [
+        (key[: len(key) - tail], key[len(key) - tail :] + value) for key, value in entries
+    ]
+
+
+def build_rows(
+    entries: list[tuple[bytes, bytes]], tail: int, interval: int = 16, bound: int = 1 << 28
+) -> bytes:
+    """Rows go in many at a time where they may, and one by one where not."""
+    builder = BlockBuilder(interval, bound)
+    rows = split(entries, tail)
+    heads, rests = [head for head, _ in rows], [rest for _, rest in rows]
+    at = 0
+    while at < len(entries):
+        upto = builder.add_rows(heads, rests, at, len(heads), tail, 1 << 30)
+        if upto == at:
+            builder.add(*entries[at])
+            upto += 1
+        at = upto
+        assert builder.last_key == entries[at - 1][0]
+    size = builder.size_estimate()
+    data = builder.finish()
+    assert len(data) == size
+    return data
+
+
+tailed_keys = st.builds(
+    lambda head, tail: head + tail,
+    keys | st.integers(0, 300).map(lambda number: b"key%06d" % number),
+    st.sampled_from([b"\0" * 8, b"\x01" * 8, b"\x01" + b"\0" * 7, b"a" * 8]),
+)
+tailed = st.dictionaries(tailed_keys, st.binary(max_size=200), max_size=60)
+
+
+@given(tailed, st.sampled_from([0, 3, 8]), st.sampled_from([1, 2, 16]), st.integers(0, 300))
+def test_rows_are_the_same_entries(
+    rows: dict[bytes, bytes], tail: int, interval: int, bound: int
+) -> None:
+    entries = sorted(rows.items(), key=lambda row: (row[0][: len(row[0]) - tail], row[0]))
+    one_by_one = BlockBuilder(interval, bound)
+    for key, value in entries:
+        one_by_one.add(key, value)
+    data = build_rows(entries, tail, interval, bound)
+    assert data == one_by_one.finish()
+    assert Block(data, bound).rows(tail) == split(entries, tail)
+
+
+def test_rows_go_in_many_at_a_time() -> None:
+    heads = [b"key%04d" % number for number in range(100)]
+    rests = [b"\x01tag...." + b"v" * 10] * 100
+    builder = BlockBuilder(16)
+    assert builder.add_rows(heads, rests, 0, 100, 8, 1 << 20) == 0  # the first goes in alone
+    builder.add(heads[0] + rests[0][:8], rests[0][8:])
+    assert builder.add_rows(heads, rests, 1, 40, 8, 1 << 20) == 40
+    upto = builder.add_rows(heads, rests, 40, 100, 8, 1500)
+    assert 40 < upto < 100
+    size = builder.size_estimate()
+    assert size >= 1500
+    assert builder.add_rows(heads, rests, upto, 100, 8, 1500) == upto  # it is full
+    shorter = BlockBuilder(16)
+    for head, rest in zip(heads[: upto - 1], rests, strict=False):
+        shorter.add(head + rest[:8], rest[8:])
+    assert shorter.size_estimate() < 1500
+    builder.finish()
+    assert builder.add_rows(heads, rests, upto, 100, 8, 1 << 20) == upto
+
+
+@pytest.mark.parametrize("interval", [1, 16])
+def test_rows_out_of_order_are_left(interval: int) -> None:
+    builder = BlockBuilder(interval)
+    tag = bytes(8)
+    builder.add(b"k5" + tag, b"")
+    for head in (b"k4", b"k5", b"k", b"", b"a9"):
+        assert builder.add_rows([head], [tag], 0, 1, 8, 1 << 20) == 0
+    assert builder.add_rows([b"k6", b"k6"], [tag, tag], 0, 2, 8, 1 << 20) == 1
+
+
+def test_a_row_out_of_order_after_a_restart_is_left() -> None:
+    """What the keys before the restart had in common is no more known of those after it."""
+    builder = BlockBuilder(2)
+    tag = bytes(8)
+    builder.add(b"aaaa1" + tag, b"")
+    heads = [b"aaaa2", b"aaab0", b"aaaa9"]
+    assert builder.add_rows(heads, [tag] * 3, 0, 3, 8, 1 << 20) == 2
+
+
+@pytest.mark.parametrize("tail", [1, 8])
+def test_a_key_shorter_than_the_tail(tail: int) -> None:
+    data = build([(b"k" * (tail - 1), b"value")])
+    with pytest.raises(CorruptionError, match="shorter than its tag"):
+        Block(data).rows(tail)
+    data = build([(b"k" * tail, b"value")])
+    assert Block(data).rows(tail) == [(b"", b"k" * tail + b"value")]
+
+
+@given(st.binary(max_size=60), st.integers(0, 9))
+def test_rows_of_any_bytes(junk: bytes, tail: int) -> None:
+    """What one way of decoding a block finds damaged, the other does too."""
+    data = junk + fixed32(0, 1)
+    try:
+        expected = Block(data).entries()
+    except CorruptionError:
+        with pytest.raises(CorruptionError):
+            Block(data).rows(tail)
+        return
+    if min(map(len, expected[0]), default=tail) < tail:
+        with pytest.raises(CorruptionError):
+            Block(data).rows(tail)
+    else:
+        assert Block(data).rows(tail) == split(list(zip(*expected, strict=True)), tail)
+
+
 # The builder's order of calls
 
 
@@ -468,6 +584,8 @@ def test_a_small_block_of_huge_keys_is_refused() -> None:
         block.entries()
     with pytest.raises(CorruptionError, match="share more"):
         block.seek(b"l", compare)
+    with pytest.raises(CorruptionError, match="share more"):
+        block.rows(8)
 
 
 def test_what_is_written_under_a_bound_can_be_read_under_it() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy
+from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy, pack
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import FilterLayout, Options
@@ -81,6 +81,10 @@ class NamesPolicy:
         return key in filter_data
 
 
+class Coarse(NamesPolicy):
+    coarse_policy = NamesPolicy()
+
+
 def build(rows: Rows, options: Options = PLAIN) -> bytes:
     sink = Sink()
     builder = TableBuilder(options, sink)
@@ -88,6 +92,25 @@ def build(rows: Rows, options: Options = PLAIN) -> bytes:
         builder.add(key, value)
     builder.finish()
     assert builder.file_size == len(sink.data)
+    return sink.data
+
+
+def build_rows(rows: Rows, options: Options = PLAIN, tail: int = 8, many: int = 200) -> bytes:
+    """The same by rows, ``many`` to a call at most."""
+    sink = Sink()
+    builder = TableBuilder(options, sink)
+    pieces = list(rows)
+    heads = [key[: len(key) - tail] for key, _ in pieces]
+    rests = [key[len(key) - tail :] + value for key, value in pieces]
+    at = 0
+    while at < len(heads):
+        upto = builder.add_rows(heads, rests, at, min(at + many, len(heads)), tail, 1 << 62)
+        assert upto == min(at + many, len(heads))
+        at = upto
+    assert builder.num_entries == len(heads)
+    if heads:
+        assert builder.last_key == heads[-1] + rests[-1][:tail]
+    builder.finish()
     return sink.data
 
 
@@ -285,6 +308,84 @@ def test_keys_out_of_order() -> None:
     builder.add(b"a", b"")
 
 
+INTERNAL = replace(
+    PLAIN,
+    comparator=InternalKeyComparator(BYTEWISE),
+    filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
+)
+
+
+def internal_rows(count: int) -> list[tuple[bytes, bytes]]:
+    """Keys of which some have several versions, and some are the beginning of the next."""
+    rows: list[tuple[bytes, bytes]] = []
+    for number in range(count):
+        key = b"%06d" % (number // 2) + b"+" * (number % 2 * 3)
+        rows += [
+            (pack(key, sequence, number % 7 > 0), b"v" * (number * 31 % 300))
+            for sequence in range(1 + 3 * (number % 11 == 0), 0, -1)
+        ]
+    return rows
+
+
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+@pytest.mark.parametrize("many", [1, 7, 1000])
+def test_rows_make_the_same_table(layout: FilterLayout, many: int) -> None:
+    rows = internal_rows(1500)
+    for options in (
+        replace(INTERNAL, filter_layout=layout),
+        replace(INTERNAL, filter_layout=layout, block_size=100, block_restart_interval=3),
+        replace(INTERNAL, filter_layout=layout, filter_policy=NamesPolicy()),
+        replace(INTERNAL, filter_policy=None),
+    ):
+        assert build_rows(rows, options, many=many) == build(rows, options)
+    plain = [(b"%06d" % number, b"v" * (number % 90)) for number in range(2000)]
+    options = replace(PLAIN, filter_policy=NamesPolicy(), filter_layout=layout)
+    for tail in (0, 2):
+        assert build_rows(plain, options, tail, many) == build(plain, options)
+    reverse = replace(options, comparator=REVERSE_BYTEWISE)
+    assert build_rows(plain[::-1], reverse, 0, many) == build(plain[::-1], reverse)
+
+
+def test_a_policy_that_brings_none_for_coarse_keys_gets_whole_ones() -> None:
+    key = pack(b"k", 5, 1)
+    options = replace(INTERNAL, filter_policy=NamesPolicy())
+    for table in (build([(key, b"v")], options), build_rows([(key, b"v")], options)):
+        assert b"<" + key + b">" in table
+    table = build_rows([(key, b"v")], replace(INTERNAL, filter_policy=Coarse()))
+    assert b"<k>" in table
+
+
+def test_rows_stop_at_the_limit() -> None:
+    rows = [(pack(b"%06d" % number, 1, 1), bytes(100)) for number in range(2000)]
+    heads = [key[:-8] for key, _ in rows]
+    rests = [key[-8:] + value for key, value in rows]
+    builder = TableBuilder(INTERNAL, Sink())
+    upto = builder.add_rows(heads, rests, 0, 2000, 8, 50_000)
+    assert 400 < upto < 500
+    assert 50_000 <= builder.file_size < 55_000
+    assert builder.add_rows(heads, rests, upto, 2000, 8, 50_000) == upto + 1  # it goes on
+    assert builder.add_rows(heads, rests, upto + 1, 2000, 8, 1 << 62) == 2000
+    builder.finish()
+    with pytest.raises(ValueError, match="add after finish"):
+        builder.add_rows(heads, rests, 0, 1, 8, 1 << 62)
+
+
+@pytest.mark.parametrize("block_size", [1, 4096])
+def test_rows_out_of_order(block_size: int) -> None:
+    tag = pack(b"", 5, 1)
+    for heads, tags in (
+        ([b"a", b"c", b"b"], [tag] * 3),
+        ([b"a", b"b", b"b"], [tag] * 3),
+        ([b"a", b"b", b"b"], [tag, tag, pack(b"", 6, 1)]),
+        ([b"a", b"bc", b"b"], [tag] * 3),
+        ([*(b"%02d" % number for number in range(40)), b"38"], [tag] * 41),
+    ):
+        builder = TableBuilder(replace(INTERNAL, block_size=block_size), Sink())
+        with pytest.raises(ValueError, match="out of order"):
+            builder.add_rows(heads, tags, 0, len(heads), 8, 1 << 62)
+        assert builder.num_entries == len(heads) - 1
+
+
 def test_order_is_kept_across_blocks() -> None:
     builder = TableBuilder(replace(PLAIN, block_size=64), Sink())
     builder.add(b"b", b"v" * 100)
@@ -323,7 +424,8 @@ def test_blocks_go_out_many_to_a_write() -> None:
         builder.add(b"%08d" % number, b"v" * 100)
     builder.finish()
     assert 1_000_000 < len(sink.data) == sink.offset
-    assert len(sink.writes) <= 6
+    assert len(sink.writes) <= 20
+    assert max(map(len, sink.writes)) < 100_000
     with_all = Table(Options(), BytesFile(sink.data))
     assert with_all.num_blocks > 250
 
@@ -419,6 +521,7 @@ def test_leveldb_writes_the_same_bytes(
         rows.extend(zip(keys, values, strict=True))
     assert {key[:-8] for key, _ in rows} == {key for key, _ in shape()}
     assert build(rows, options) == theirs
+    assert build_rows(rows, options) == theirs
 
 
 @pytest.mark.parametrize("interval", [1, 5, 64])
@@ -452,3 +555,4 @@ def test_leveldb_with_other_block_settings(block_size: int, interval: int, tmp_p
     ]
     assert len(rows) > 1000
     assert build(rows, options) == file.read_bytes()
+    assert build_rows(rows, options) == file.read_bytes()
