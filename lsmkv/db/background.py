@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import threading
 import time
 from collections.abc import Callable
 
@@ -14,45 +13,23 @@ from lsmkv.db.compaction import (
     pick_compaction,
 )
 from lsmkv.db.flush import write_memtable
+from lsmkv.db.memtable import MemTable
 from lsmkv.db.obsolete import InTheMaking, remove_obsolete_files
+from lsmkv.db.outsourcing import Outsourcing
 from lsmkv.db.publication import Publication
 from lsmkv.db.requests import Cancelled, RangeRequest
+from lsmkv.db.runner import Runner
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, Error, io_error
 
+_LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
+
 
 class _Stopped(Exception):
     """The job at hand is not wanted any more: the store closes."""
-
-
-class _Runner:
-    """A thread that runs jobs, for those who wait for its end."""
-
-    def __init__(self, owner: object) -> None:
-        # A handle whose last reference goes while its own runner holds the lock would wait, in its
-        # finalizer, for that lock: the runner keeps it alive.
-        self._owner = owner
-        self._ended = threading.Lock()
-        self._ended.acquire()
-        self._ident = 0
-
-    def begin(self) -> None:
-        """Called by the thread first of all."""
-        self._ident = threading.get_ident()
-
-    def end(self) -> None:
-        """Called by the thread last of all, without any lock: the owner may be finalized here."""
-        self._ended.release()
-        self._owner = None
-
-    def wait(self) -> None:
-        """Until the thread has ended; not for itself."""
-        if self._ident != threading.get_ident():
-            with self._ended:
-                pass
 
 
 def _nobody() -> object:
@@ -68,7 +45,7 @@ class Background:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._runner: _Runner | None = None
+        self._runner: Runner | None = None
         self.owner: Callable[[], object] = _nobody
         """Returns what must not be finalized while work runs: the store's handle, if it lives."""
         self._requests: list[RangeRequest] = []
@@ -77,6 +54,7 @@ class Background:
         self._untidy = False  # the last commit may have freed files that are still there
         self.in_the_making = InTheMaking()
         """Tables that are to stay, though no version names them yet."""
+        self.outsourcing = Outsourcing(store, self.in_the_making)
         self.reserved: set[int] = set()
         """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
@@ -92,7 +70,7 @@ class Background:
         """
         if self._runner is not None or self._next_job() is None:
             return
-        runner = _Runner(self.owner())
+        runner = Runner(self.owner())
         try:
             self._runner = runner
             _thread.start_new_thread(self._run, (runner,))
@@ -218,6 +196,11 @@ class Background:
     def stop(self) -> None:
         """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
         self.wait_until_idle()
+        self.outsourcing.end()
+
+    def abandon(self) -> None:
+        """In a forked child: the work is the parent's."""
+        self.outsourcing.abandon()
 
     # The thread
 
@@ -240,14 +223,14 @@ class Background:
             return self._compact
         return None
 
-    def _run(self, runner: _Runner) -> None:
+    def _run(self, runner: Runner) -> None:
         runner.begin()
         try:
             self._work(runner)
         finally:
             runner.end()
 
-    def _work(self, runner: _Runner) -> None:
+    def _work(self, runner: Runner) -> None:
         store = self._store
         try:
             while True:
@@ -307,19 +290,40 @@ class Background:
             memtable = view.immutable
             assert memtable is not None
             oldest_seen = store.live.oldest(store.versions.last_sequence)
+            live = store.live.all()
             log_number = view.memtable.log_number
-        number = store.versions.new_file_number()
-        file = write_memtable(
-            memtable, store.directory, number, store.table_options, store.order, oldest_seen
-        )
         edit = VersionEdit()
         edit.log_number = log_number
         edit.prev_log_number = 0
-        if file is not None:
+        for file in self._tables_of(memtable, oldest_seen, live):
             level = self._level_for(file)
             edit.add_file(level, file)
             self._count_flush(level, file, time.monotonic() - started)
         self._commit(edit, flushed=True)
+
+    def _tables_of(
+        self, memtable: MemTable, oldest_seen: int, live: list[int]
+    ) -> list[FileMetaData]:
+        """The table that holds the memtable, durable; none if nothing was to be written."""
+        store = self._store
+        new_number = store.versions.new_file_number
+        deadline = 0.0
+
+        def between() -> None:
+            nonlocal deadline
+            if store.closing:
+                # A flush that is nearly done saves the next open some work.
+                deadline = deadline or time.monotonic() + _LONGEST_LAST_FLUSH
+                if time.monotonic() > deadline:
+                    raise _Stopped
+
+        files = self.outsourcing.flush(memtable, oldest_seen, live, between, new_number)
+        if files is not None:
+            return files
+        file = write_memtable(
+            memtable, store.directory, new_number(), store.table_options, store.order, oldest_seen
+        )
+        return [] if file is None else [file]
 
     def _level_for(self, file: FileMetaData) -> int:
         """The level for a table that is newer than all others."""
@@ -429,29 +433,20 @@ class Background:
         started = time.monotonic()
         with store.lock:
             oldest_seen = store.live.oldest(store.versions.last_sequence)
-        job = CompactionJob(
-            compaction,
-            store.directory,
-            store.tables,
-            store.table_options,
-            self._new_output_number,
-            oldest_seen,
-        )
-
         moved_before = 0 if request is None else request.moved
         moving = total_size(compaction.inputs)
 
-        def between() -> None:
+        def between(bytes_read: int) -> None:
             self._between()
             if request is not None:
                 if request.cancelled:
                     raise Cancelled
-                part = moving * job.reads.bytes_read // compaction.input_size
+                part = moving * bytes_read // compaction.input_size
                 self._count_moved(request, moved_before + part)
 
         self._compaction = compaction
         try:
-            outputs = job.run(between)
+            outputs = self._merge(compaction, oldest_seen, between)
         except BaseException:
             self.in_the_making.outputs.clear()
             raise
@@ -473,6 +468,24 @@ class Background:
             self._count_moved(request, moved_before + moving)
         self._commit(compaction.edit(outputs))
         self.in_the_making.outputs.clear()
+
+    def _merge(
+        self, compaction: Compaction, oldest_seen: int, between: Callable[[int], None]
+    ) -> list[FileMetaData]:
+        """The compaction's outputs, durable.  ``between`` is told the bytes read so far."""
+        files = self.outsourcing.merge(compaction, oldest_seen, between, self._new_output_number)
+        if files is not None:
+            return files
+        store = self._store
+        job = CompactionJob(
+            compaction,
+            store.directory,
+            store.tables,
+            store.table_options,
+            self._new_output_number,
+            oldest_seen,
+        )
+        return job.run(lambda: between(job.reads.bytes_read))
 
     def _count_moved(self, request: RangeRequest, moved: int) -> None:
         """So much has gone down: let the one who waits for the request know."""
