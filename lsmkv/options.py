@@ -12,19 +12,23 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast
 
 from lsmkv.env.base import Env
+from lsmkv.env.local import LocalEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.comparator import (
     BYTEWISE,
+    BytewiseComparator,
     CallableComparator,
     Comparator,
+    ReverseBytewiseComparator,
     equal_means_identical,
 )
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, SNAPPY, compression_type
 
 FilterLayout = Literal["block", "table", "both"]
 Compression = Literal["snappy", "zstd", "none"]
+BackgroundWork = Literal["auto", "thread", "process"]
 
 L0_COMPACTION_TRIGGER = 4
 L0_SLOWDOWN_WRITES_TRIGGER = 8
@@ -70,6 +74,11 @@ class Options:
     filter_layout: FilterLayout = "block"
     seek_compaction: bool = True
     """Whether lookups that read blocks in vain may start a compaction."""
+    background: BackgroundWork = "auto"
+    """Where flushes and compactions are computed.  ``thread``: in a thread of this process, which
+    slows the others down.  ``process``: in a process of its own, with an interpreter lock of its
+    own.  ``auto``: there, once so much is written that it pays (some 12 MB in a row), and if there
+    are two processors to use.  Stores that are not in a local directory use the thread."""
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
     """No block may be larger than this once decompressed."""
     read_only: bool = False
@@ -113,6 +122,8 @@ class OptionArguments(TypedDict, total=False):
     comparator_name: str | bytes | None
     reuse_logs: bool
     seek_compaction: bool
+    background: BackgroundWork
+    """``"process"`` takes neither a comparator, a filter policy nor an env of your own."""
     max_block_bytes: int
     read_only: bool
     """Write nothing at all, and take no lock: works on a read-only mount and beside a writer."""
@@ -140,6 +151,7 @@ def make_options(
     comparator_name: str | bytes | None = None,
     reuse_logs: bool = False,
     seek_compaction: bool = True,
+    background: BackgroundWork = "auto",
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES,
     read_only: bool = False,
     env: Env | None = None,
@@ -157,6 +169,8 @@ def make_options(
         raise ValueError(f"filter_layout is 'block', 'table' or 'both', not {filter_layout!r}")
     if env is not None and not isinstance(env, Env):
         raise TypeError(f"env must derive from lsmkv.env.base.Env, not {type(env).__name__}")
+    policy = _filter_policy(bloom_filter_bits, filter_policy, order)
+    _check_background(background, order, policy, env)
     cache_size = _size("lru_cache_size", lru_cache_size, 8 * MIB)
     if block_cache is None and cache_size > 0:
         block_cache = LRUCache(cache_size)
@@ -178,15 +192,37 @@ def make_options(
         compression=_compression(compression),
         zstd_compression_level=_size("zstd_compression_level", zstd_compression_level, 1),
         reuse_logs=bool(reuse_logs),
-        filter_policy=_filter_policy(bloom_filter_bits, filter_policy, order),
+        filter_policy=policy,
         filter_layout=filter_layout,
         seek_compaction=bool(seek_compaction),
+        background=background,
         max_block_bytes=max(
             MIB, _size("max_block_bytes", max_block_bytes, DEFAULT_MAX_BLOCK_BYTES)
         ),
         read_only=bool(read_only),
         env=env,
     )
+
+
+def has_own_parts_alone(order: Comparator, policy: FilterPolicy | None) -> bool:
+    """Whether comparator and filter policy are lsmkv's own: another process knows these by name."""
+    return type(order) in (BytewiseComparator, ReverseBytewiseComparator) and (
+        policy is None or type(policy) is BloomFilterPolicy
+    )
+
+
+def _check_background(
+    background: str, order: Comparator, policy: FilterPolicy | None, env: Env | None
+) -> None:
+    if background not in ("auto", "thread", "process"):
+        raise ValueError(f"background is 'auto', 'thread' or 'process', not {background!r}")
+    if background == "process" and (
+        not has_own_parts_alone(order, policy) or type(env) not in (type(None), LocalEnv)
+    ):
+        raise ValueError(
+            "background='process' takes no comparator, filter_policy or env of your own: they"
+            " cannot be had in another process"
+        )
 
 
 def _size(name: str, value: int | None, default: int) -> int:

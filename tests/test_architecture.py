@@ -32,8 +32,11 @@ WINGS: list[tuple[str, ...]] = [
     ("lsmkv.stats", "lsmkv.errors"),
 ]
 
-LATE_IMPORTS = {("lsmkv.util.checksum", "google_crc32c")}
-"""An optional dependency, asked for once."""
+LATE_IMPORTS = {
+    ("lsmkv.util.checksum", "google_crc32c"),
+    ("lsmkv.env.process", "subprocess"),
+}
+"""An optional dependency, asked for once; and one that most who import lsmkv have no use for."""
 
 # What of ``os`` has nothing to do with files.
 HARMLESS_OS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import threading
 import time
 from collections.abc import Callable
 
@@ -14,85 +13,23 @@ from lsmkv.db.compaction import (
     pick_compaction,
 )
 from lsmkv.db.flush import write_memtable
+from lsmkv.db.memtable import MemTable
 from lsmkv.db.obsolete import InTheMaking, remove_obsolete_files
+from lsmkv.db.outsourcing import Outsourcing
+from lsmkv.db.publication import Publication
+from lsmkv.db.requests import Cancelled, RangeRequest
+from lsmkv.db.runner import Runner
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, Error, io_error
 
+_LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
+
 
 class _Stopped(Exception):
     """The job at hand is not wanted any more: the store closes."""
-
-
-class _Cancelled(Exception):
-    """The manual compaction at hand is not wanted any more."""
-
-
-class _RangeRequest:
-    """A manual compaction of one level, which goes in steps."""
-
-    def __init__(self, level: int, begin: bytes | None, end: bytes | None) -> None:
-        self.level = level
-        self.begin = begin
-        self.end = end
-        self.moved = 0
-        """Bytes of the level's tables that went down so far; part of a table, while it is read."""
-        self.done = False
-        self.cancelled = False
-        """Set by the one who asked, and nothing more: the thread puts the request away."""
-
-
-class Publication:
-    """Tables that an ingest has made, to become visible all at once; and what came of it.
-
-    ``withdrawn``, it never was begun and never will be.  ``committed``, the tables are visible.
-    Neither, once ``begun``: the commit is under way, or it failed, and then nobody knows what the
-    MANIFEST holds, so that the tables must stay where they are.
-    """
-
-    def __init__(self, files: list[FileMetaData], sequence: int) -> None:
-        self.files = files
-        self.sequence = sequence
-        """Of every entry in them."""
-        self.log_number = 0
-        """Of the empty log in which writes go on."""
-        self.begun = False
-        self.done = False
-        self.committed = False
-
-    @property
-    def withdrawn(self) -> bool:
-        """Whether nothing was done and nothing will be: the files are the maker's again."""
-        return self.done and not self.begun
-
-
-class _Worker:
-    """A thread that runs jobs, for those who wait for its end."""
-
-    def __init__(self, owner: object) -> None:
-        # A handle whose last reference goes while its own worker holds the lock would wait, in its
-        # finalizer, for that lock: the worker keeps it alive.
-        self._owner = owner
-        self._ended = threading.Lock()
-        self._ended.acquire()
-        self._ident = 0
-
-    def begin(self) -> None:
-        """Called by the thread first of all."""
-        self._ident = threading.get_ident()
-
-    def end(self) -> None:
-        """Called by the thread last of all, without any lock: the owner may be finalized here."""
-        self._ended.release()
-        self._owner = None
-
-    def wait(self) -> None:
-        """Until the thread has ended; not for itself."""
-        if self._ident != threading.get_ident():
-            with self._ended:
-                pass
 
 
 def _nobody() -> object:
@@ -108,15 +45,16 @@ class Background:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._worker: _Worker | None = None
+        self._runner: Runner | None = None
         self.owner: Callable[[], object] = _nobody
         """Returns what must not be finalized while work runs: the store's handle, if it lives."""
-        self._requests: list[_RangeRequest] = []
+        self._requests: list[RangeRequest] = []
         self._publications: list[Publication] = []
         self._compaction: Compaction | None = None  # that is being carried out
         self._untidy = False  # the last commit may have freed files that are still there
         self.in_the_making = InTheMaking()
         """Tables that are to stay, though no version names them yet."""
+        self.outsourcing = Outsourcing(store, self.in_the_making)
         self.reserved: set[int] = set()
         """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
@@ -130,17 +68,17 @@ class Background:
         running of which nobody knows.  Here the thread waits for the lock that is held, and goes
         away if it is not the one that is known by then.
         """
-        if self._worker is not None or self._next_job() is None:
+        if self._runner is not None or self._next_job() is None:
             return
-        worker = _Worker(self.owner())
+        runner = Runner(self.owner())
         try:
-            self._worker = worker
-            _thread.start_new_thread(self._run, (worker,))
+            self._runner = runner
+            _thread.start_new_thread(self._run, (runner,))
         except RuntimeError as error:  # no more threads, or the interpreter is going down
-            self._worker = None
+            self._runner = None
             self._keep_error(error)
         except BaseException:
-            self._worker = None
+            self._runner = None
             raise
 
     def raise_error(self) -> None:
@@ -174,7 +112,7 @@ class Background:
         of the level's tables went down.  An exception out of it, or one that ends the wait
         (Ctrl-C), cancels the work at its next step.
         """
-        request = _RangeRequest(level, begin, end)
+        request = RangeRequest(level, begin, end)
         store = self._store
         try:
             with store.lock:
@@ -247,17 +185,22 @@ class Background:
     @property
     def busy(self) -> bool:
         """Whether the thread is running."""
-        return self._worker is not None
+        return self._runner is not None
 
     def wait_until_idle(self) -> None:
         """Until the thread, if it runs, has nothing left to do."""
-        worker = self._worker
-        if worker is not None:
-            worker.wait()
+        runner = self._runner
+        if runner is not None:
+            runner.wait()
 
     def stop(self) -> None:
         """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
         self.wait_until_idle()
+        self.outsourcing.end()
+
+    def abandon(self) -> None:
+        """In a forked child: the work is the parent's."""
+        self.outsourcing.abandon()
 
     # The thread
 
@@ -280,23 +223,23 @@ class Background:
             return self._compact
         return None
 
-    def _run(self, worker: _Worker) -> None:
-        worker.begin()
+    def _run(self, runner: Runner) -> None:
+        runner.begin()
         try:
-            self._work(worker)
+            self._work(runner)
         finally:
-            worker.end()
+            runner.end()
 
-    def _work(self, worker: _Worker) -> None:
+    def _work(self, runner: Runner) -> None:
         store = self._store
         try:
             while True:
                 with store.lock:
-                    if self._worker is not worker:
+                    if self._runner is not runner:
                         return  # the start was interrupted, and given up
                     job = self._next_job()
                     if job is None:
-                        self._worker = None
+                        self._runner = None
                         store.changed.notify_all()
                         return
                 job()
@@ -304,12 +247,12 @@ class Background:
                 self._tidy_up()
         except _Stopped:
             with store.lock:
-                self._worker = None
+                self._runner = None
                 store.changed.notify_all()
         except BaseException as error:
             # Whatever it is, it is kept and raised by every later write: nothing is swallowed.
             with store.lock:
-                self._worker = None
+                self._runner = None
                 self._keep_error(error)
             store.info_log.warn(f"Background work ended by an error: {self.error}")
 
@@ -347,19 +290,40 @@ class Background:
             memtable = view.immutable
             assert memtable is not None
             oldest_seen = store.live.oldest(store.versions.last_sequence)
+            live = store.live.all()
             log_number = view.memtable.log_number
-        number = store.versions.new_file_number()
-        file = write_memtable(
-            memtable, store.directory, number, store.table_options, store.order, oldest_seen
-        )
         edit = VersionEdit()
         edit.log_number = log_number
         edit.prev_log_number = 0
-        if file is not None:
+        for file in self._tables_of(memtable, oldest_seen, live):
             level = self._level_for(file)
             edit.add_file(level, file)
             self._count_flush(level, file, time.monotonic() - started)
         self._commit(edit, flushed=True)
+
+    def _tables_of(
+        self, memtable: MemTable, oldest_seen: int, live: list[int]
+    ) -> list[FileMetaData]:
+        """The table that holds the memtable, durable; none if nothing was to be written."""
+        store = self._store
+        new_number = store.versions.new_file_number
+        deadline = 0.0
+
+        def between() -> None:
+            nonlocal deadline
+            if store.closing:
+                # A flush that is nearly done saves the next open some work.
+                deadline = deadline or time.monotonic() + _LONGEST_LAST_FLUSH
+                if time.monotonic() > deadline:
+                    raise _Stopped
+
+        files = self.outsourcing.flush(memtable, oldest_seen, live, between, new_number)
+        if files is not None:
+            return files
+        file = write_memtable(
+            memtable, store.directory, new_number(), store.table_options, store.order, oldest_seen
+        )
+        return [] if file is None else [file]
 
     def _level_for(self, file: FileMetaData) -> int:
         """The level for a table that is newer than all others."""
@@ -443,7 +407,7 @@ class Background:
             compaction, proceed = picked
             try:
                 self._carry_out(compaction, request)
-            except _Cancelled:
+            except Cancelled:
                 return
         with store.lock:
             if proceed is not None:
@@ -453,7 +417,7 @@ class Background:
                 del self._requests[0]  # this thread alone takes requests away, from the front
                 store.changed.notify_all()
 
-    def _carry_out(self, compaction: Compaction, request: _RangeRequest | None) -> None:
+    def _carry_out(self, compaction: Compaction, request: RangeRequest | None) -> None:
         store = self._store
         level = compaction.level
         if compaction.by_seeks and request is None:
@@ -469,29 +433,20 @@ class Background:
         started = time.monotonic()
         with store.lock:
             oldest_seen = store.live.oldest(store.versions.last_sequence)
-        job = CompactionJob(
-            compaction,
-            store.directory,
-            store.tables,
-            store.table_options,
-            self._new_output_number,
-            oldest_seen,
-        )
-
         moved_before = 0 if request is None else request.moved
         moving = total_size(compaction.inputs)
 
-        def between() -> None:
+        def between(bytes_read: int) -> None:
             self._between()
             if request is not None:
                 if request.cancelled:
-                    raise _Cancelled
-                part = moving * job.reads.bytes_read // compaction.input_size
+                    raise Cancelled
+                part = moving * bytes_read // compaction.input_size
                 self._count_moved(request, moved_before + part)
 
         self._compaction = compaction
         try:
-            outputs = job.run(between)
+            outputs = self._merge(compaction, oldest_seen, between)
         except BaseException:
             self.in_the_making.outputs.clear()
             raise
@@ -514,7 +469,25 @@ class Background:
         self._commit(compaction.edit(outputs))
         self.in_the_making.outputs.clear()
 
-    def _count_moved(self, request: _RangeRequest, moved: int) -> None:
+    def _merge(
+        self, compaction: Compaction, oldest_seen: int, between: Callable[[int], None]
+    ) -> list[FileMetaData]:
+        """The compaction's outputs, durable.  ``between`` is told the bytes read so far."""
+        files = self.outsourcing.merge(compaction, oldest_seen, between, self._new_output_number)
+        if files is not None:
+            return files
+        store = self._store
+        job = CompactionJob(
+            compaction,
+            store.directory,
+            store.tables,
+            store.table_options,
+            self._new_output_number,
+            oldest_seen,
+        )
+        return job.run(lambda: between(job.reads.bytes_read))
+
+    def _count_moved(self, request: RangeRequest, moved: int) -> None:
         """So much has gone down: let the one who waits for the request know."""
         if moved > request.moved:
             store = self._store

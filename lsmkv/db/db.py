@@ -811,6 +811,8 @@ class DB:
         """
         store.forked = True
         store.view = None
+        if self._background is not None:
+            self._background.abandon()
         self._opened.release()
 
 

@@ -1,16 +1,17 @@
 """The names in a database directory (source: LevelDB, ``db/filename.h``).
 
-=================  ==============================================================================
-name               what it is
-=================  ==============================================================================
-``NNNNNN.log``     a write-ahead log: the writes that no table holds yet
-``NNNNNN.ldb``     a table (``.sst`` in databases written before 2013; read, never written)
-``MANIFEST-N...``  which tables make up which level: a log of version edits
-``CURRENT``        the name of the MANIFEST that counts, and a newline
-``LOCK``           held by the process that has the store open
-``LOG``            what the engine did, in words; ``LOG.old`` is that of the run before
-``NNNNNN.dbtmp``   a CURRENT in the making
-=================  ==============================================================================
+===================  ==============================================================================
+name                 what it is
+===================  ==============================================================================
+``NNNNNN.log``       a write-ahead log: the writes that no table holds yet
+``NNNNNN.ldb``       a table (``.sst`` in databases written before 2013; read, never written)
+``MANIFEST-N...``    which tables make up which level: a log of version edits
+``CURRENT``          the name of the MANIFEST that counts, and a newline
+``LOCK``             held by the process that has the store open
+``LOG``              what the engine did, in words; ``LOG.old`` is that of the run before
+``NNNNNN.dbtmp``     a CURRENT in the making
+``.worker-T-N.tmp``  a table in the making, by a worker process that is known by the token T
+===================  ==============================================================================
 
 Numbers come from one counter and are never used twice.  Anything else in the directory is not the
 engine's, and is never touched.
@@ -58,6 +59,7 @@ _SUFFIXES = {
 }
 _NUMBERED = re.compile(r"([0-9]{1,20})\.(log|ldb|sst|dbtmp)", re.ASCII)
 _MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})", re.ASCII)
+_WORKERS = re.compile(r"\.worker-([0-9a-f]{16})-[0-9]{1,20}\.tmp", re.ASCII)
 _CURRENT_CONTENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
 _MAX_NUMBER = (1 << 63) - 1
 
@@ -82,6 +84,17 @@ def manifest_name(number: int) -> str:
     return f"MANIFEST-{number:06d}"
 
 
+def worker_table_name(token: str, number: int) -> str:
+    """What a worker process calls its table of that number, until its owner takes it over."""
+    return f".worker-{token}-{number}.tmp"
+
+
+def worker_token(name: str) -> str | None:
+    """The token in a name that a worker process gave; None for any other name."""
+    match = _WORKERS.fullmatch(name)
+    return None if match is None else match[1]
+
+
 def parse_filename(name: str) -> tuple[int, FileType] | None:
     """The number (0 where there is none) and type of an engine's file; None for any other name.
 
@@ -100,7 +113,7 @@ def parse_filename(name: str) -> tuple[int, FileType] | None:
     else:
         manifest = _MANIFEST.fullmatch(name)
         if manifest is None:
-            return None
+            return None if worker_token(name) is None else (0, FileType.TEMPORARY)
         number = int(manifest[1])
         kind = FileType.MANIFEST
     return (number, kind) if number <= _MAX_NUMBER else None

@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable
 from threading import Lock, get_ident
 
-from lsmkv.db.background import Background, Publication
+from lsmkv.db.background import Background
 from lsmkv.db.checkpoint import Progress
 from lsmkv.db.filenames import table_name
 from lsmkv.db.flush import TableOutput, remove_table
@@ -30,6 +30,7 @@ from lsmkv.db.keys import (
     rank_of,
 )
 from lsmkv.db.merge import Cursor, merge_forward, visible
+from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.db.writer import Writer

@@ -42,6 +42,11 @@ class LiveSequences:
             self._settle()
         return self._sequences[0] if self._sequences else otherwise
 
+    def all(self) -> list[int]:
+        """The live sequences, rising, each once.  Caller holds the lock."""
+        self._settle()
+        return sorted(set(self._sequences))
+
     def __len__(self) -> int:
         return len(self._sequences) - len(self._released)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Container
 from threading import Lock
 
-from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.filenames import FileType, parse_filename, worker_token
 from lsmkv.db.store import Store
 
 
 class InTheMaking:
-    """The numbers of tables that no version names yet.
+    """The tables that no version names yet: by their numbers, or by whose work they are.
 
     A number goes in before its file is made, by any thread.
     """
@@ -19,6 +18,8 @@ class InTheMaking:
     def __init__(self) -> None:
         self.outputs: set[int] = set()
         """Of the compaction that runs."""
+        self.tokens: set[str] = set()
+        """Of the worker processes that make some."""
         self._lock = Lock()
         self._leases: list[weakref.ref[set[int]]] = []
 
@@ -42,12 +43,13 @@ class InTheMaking:
         return False
 
 
-def remove_obsolete_files(store: Store, in_the_making: Container[int]) -> None:
+def remove_obsolete_files(store: Store, in_the_making: InTheMaking) -> None:
     """Remove the engine's files that nothing needs: no version that is held, and no recovery.
 
     Called after a commit, by the thread that commits.  A flush in the middle of a compaction
     spares the tables ``in_the_making``, and so does any commit in the middle of an ingest: asked
-    for each table, once the directory was listed.  A file that cannot be removed now is met again
+    for each table, once the directory was listed.  What a worker process left that is not known
+    any more is removed.  A file that cannot be removed now is met again
     next time.
     """
     versions = store.versions
@@ -66,7 +68,9 @@ def remove_obsolete_files(store: Store, in_the_making: Container[int]) -> None:
         elif kind is FileType.MANIFEST:
             obsolete = number < versions.manifest_number
         else:
-            obsolete = kind is FileType.TEMPORARY
+            obsolete = (
+                kind is FileType.TEMPORARY and worker_token(name) not in in_the_making.tokens
+            )
         if not obsolete:
             continue
         if kind is FileType.TABLE:

@@ -104,6 +104,6 @@ def _recover(opened: OpenStore, path: str, options: Options) -> None:
     store = Store(directory, options, table_options, comparator, recovered, info_log, lock)
     background = Background(store)
     opened.start(store, Writer(store, background, wal), background)
-    remove_obsolete_files(store, set())
+    remove_obsolete_files(store, background.in_the_making)
     with store.lock:
         background.schedule()

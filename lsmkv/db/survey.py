@@ -120,7 +120,7 @@ class _Surveyor:
             if kind is None:
                 continue
             if kind[1] is FileType.TEMPORARY:
-                self._put_aside(name, "left over: a CURRENT that was never finished")
+                self._put_aside(name, "left over: a file that was never finished")
             elif kind[1] is FileType.TABLE and name == _table_of(kind[0], parsed):
                 self._look_at_table(name, kind[0])
             elif kind[1] is FileType.LOG and name == log_name(kind[0]):

@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock, get_ident
 
-from lsmkv.db.background import Background, Publication
+from lsmkv.db.background import Background
 from lsmkv.db.batch import Operation, encode_batch, encoded_size
 from lsmkv.db.checkpoint import CheckpointSource, hold_logs
 from lsmkv.db.filenames import log_name
 from lsmkv.db.keys import MAX_SEQUENCE
+from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.errors import ClosedError, Error, raise_typed

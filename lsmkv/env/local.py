@@ -160,6 +160,11 @@ class LocalDirectory(_Descriptor, Directory):
         super().__init__(fd, path)
         self._env = env
 
+    @property
+    def descriptor(self) -> int:
+        """For a process that is to work in the directory too; -1 once closed."""
+        return self._fd
+
     def names(self) -> list[str]:
         with _naming(self.path):
             # A descriptor of its own: listing moves the position that all users of one share.

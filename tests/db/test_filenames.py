@@ -15,6 +15,8 @@ from lsmkv.db.filenames import (
     read_current,
     set_current,
     table_name,
+    worker_table_name,
+    worker_token,
 )
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
@@ -36,6 +38,7 @@ def directory() -> Directory:
         ("0.sst", 0, FileType.TABLE),
         ("0.ldb", 0, FileType.TABLE),
         ("100.dbtmp", 100, FileType.TEMPORARY),
+        (".worker-0123456789abcdef-17.tmp", 0, FileType.TEMPORARY),
         ("CURRENT", 0, FileType.CURRENT),
         ("LOCK", 0, FileType.LOCK),
         ("LOG", 0, FileType.INFO_LOG),
@@ -55,6 +58,12 @@ def test_names_of_the_engine(name: str, number: int, kind: FileType) -> None:
         "",
         "foo",
         "foo-dx-100.log",
+        "worker-0123456789abcdef-17.tmp",
+        ".worker-0123456789abcde-17.tmp",
+        ".worker-0123456789ABCDEF-17.tmp",
+        ".worker-0123456789abcdef-.tmp",
+        ".worker-0123456789abcdef-17.tmp.",
+        ".worker-0123456789abcdef-\u0661.tmp",
         ".log",
         "manifest",
         "manifest-1",
@@ -208,3 +217,11 @@ def test_a_current_that_cannot_be_read_is_no_damage() -> None:
     env.fail_at(1, calls=["read"])
     with pytest.raises(OSError, match=r"db/CURRENT"):
         read_current(directory)
+
+
+def test_names_of_a_worker() -> None:
+    name = worker_table_name("0123456789abcdef", 17)
+    assert name == ".worker-0123456789abcdef-17.tmp"
+    assert worker_token(name) == "0123456789abcdef"
+    for other in ("000017.dbtmp", "000017.ldb", "CURRENT", "notes", name + "x"):
+        assert worker_token(other) is None

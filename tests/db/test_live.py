@@ -22,8 +22,10 @@ def test_newest_and_oldest() -> None:
     for sequence in (3, 5, 5, 9):
         live.register(sequence)
     assert (live.oldest(100), live.newest(), len(live)) == (3, 9, 4)
+    assert live.all() == [3, 5, 9]
     live.release(9)
     live.release(3)
+    assert live.all() == [5]
     assert (live.oldest(100), live.newest(), len(live)) == (5, 5, 2)
     live.release(5)
     assert (live.oldest(100), live.newest(), len(live)) == (5, 5, 1)  # registered twice

@@ -119,6 +119,7 @@ def opening(path: pathlib.Path) -> None:
         zstd_compression_level=3,
         reuse_logs=True,
         seek_compaction=False,
+        background="thread",
         max_block_bytes=1 << 24,
     )
     cache = lsmkv.LRUCache[tuple[int, int], Any](1 << 20)

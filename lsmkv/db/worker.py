@@ -1,0 +1,164 @@
+"""The worker process: flushes or merges for the process that has the store open.
+
+It holds no lock and commits nothing.  It reads logs and tables, which nobody changes, and writes
+tables under temporary names (``.worker-...``), durably; what becomes of them is for its owner to
+say.  So it may be killed at any moment, and whoever opens the store next removes what it left.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from threading import Lock
+
+from lsmkv.db.batch import decode_batch
+from lsmkv.db.compaction import CompactionJob
+from lsmkv.db.filenames import log_name, parse_filename, worker_table_name
+from lsmkv.db.flush import write_memtable
+from lsmkv.db.jobs import FlushOrder, MergeOrder, Report, decode_order, decode_settings
+from lsmkv.db.keys import InternalKeyComparator, internal_options
+from lsmkv.db.log import LogReader
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder
+from lsmkv.db.table_cache import TableCache
+from lsmkv.env.aliased import AliasedDirectory
+from lsmkv.env.base import Directory
+from lsmkv.env.process import Port, ProcessEnded, inherited_directory
+from lsmkv.errors import CorruptionError
+from lsmkv.options import Options
+from lsmkv.stats import Counters
+
+IDLE_SECONDS = 5.0
+"""A worker that nobody needed for so long ends."""
+
+_TELL_EVERY = 0.05  # seconds
+
+
+def main(owner: int, descriptor: int, path: str) -> None:
+    """Serve the process ``owner``, in the directory that is open as ``descriptor``."""
+    port = Port(owner)
+    try:
+        settings = port.receive(IDLE_SECONDS)
+        if settings is not None:
+            token, patient, options = decode_settings(settings)
+            if patient:
+                port.step_back()
+            Worker(port, inherited_directory(descriptor, path), token, options).serve()
+    except ProcessEnded:
+        pass  # nobody is left to be told
+
+
+class Worker:
+    """Carries out one order after the other."""
+
+    def __init__(self, port: Port, directory: Directory, token: str, options: Options) -> None:
+        """``token`` is the owner's, and part of every name that is given here."""
+        self._port = port
+        self._directory = AliasedDirectory(directory, self._alias)
+        self._token = token
+        self._comparator = InternalKeyComparator(options.comparator)
+        self._order = KeyOrder(options.comparator)
+        self._options = internal_options(options, self._comparator)
+        self._tables_made = 0
+
+    def serve(self) -> None:
+        """Until nothing was asked for some seconds; :class:`ProcessEnded` when the owner ends."""
+        self._port.send(Report(0).encode())  # ready
+        while True:
+            line = self._port.receive(IDLE_SECONDS)
+            if line is None:
+                return
+            self._do(line)
+
+    def _do(self, line: bytes) -> None:
+        order = decode_order(line)
+        try:
+            report = self._flush(order) if isinstance(order, FlushOrder) else self._merge(order)
+        except ProcessEnded:
+            raise
+        except MemoryError:
+            report = Report(order.job, doubt="out of memory")
+        except Exception as error:
+            report = Report(order.job, error=error)
+        self._port.send(report.encode())
+
+    def _alias(self, name: str) -> str:
+        parsed = parse_filename(name)
+        assert parsed is not None
+        return worker_table_name(self._token, parsed[0])
+
+    def _new_number(self) -> int:
+        self._tables_made += 1
+        return self._tables_made
+
+    # Flush
+
+    def _flush(self, order: FlushOrder) -> Report:
+        memtable = MemTable(self._comparator.user_comparator, Lock())
+        doubt = self._replay(order, memtable)
+        if doubt is not None:
+            return Report(order.job, doubt=f"{log_name(order.log_number)}: {doubt}")
+        file = write_memtable(
+            memtable,
+            self._directory,
+            self._new_number(),
+            self._options,
+            self._order,
+            order.oldest_seen,
+        )
+        return Report(order.job, files=[] if file is None else [file])
+
+    def _replay(self, order: FlushOrder, memtable: MemTable) -> str | None:
+        """Apply the log to the memtable.  Returns why what it holds may not be all, if so.
+
+        Of the versions, those are kept that the live sequences show: at most what the owner's
+        memtable holds, which may have kept some for readers that are gone.
+        """
+        live = order.live
+        try:
+            with self._directory.open(log_name(order.log_number)) as file:
+                reader = LogReader(file)
+                expected = -1
+                for record in reader:
+                    if record.damage is not None:
+                        return record.damage.reason
+                    sequence, operations = decode_batch(record.payload)
+                    if expected not in (-1, sequence):
+                        return f"write {sequence} follows, not {expected}"
+                    at = bisect_left(live, sequence)
+                    memtable.add(sequence, operations, live[at - 1] if at > 0 else -1)
+                    expected = sequence + len(operations)
+                if reader.tail is not None:
+                    return reader.tail.reason
+        except (CorruptionError, OSError) as error:
+            return str(error)
+        if memtable.usage != order.usage:
+            return "not the writes that the memtable holds"
+        return None
+
+    # Merge
+
+    def _merge(self, order: MergeOrder) -> Report:
+        counters = Counters()
+        tables = TableCache(self._directory, self._options, counters)
+        job = CompactionJob(
+            order.compaction(self._comparator),
+            self._directory,
+            tables,
+            self._options,
+            self._new_number,
+            order.oldest_seen,
+        )
+        told = time.monotonic()
+
+        def between() -> None:
+            nonlocal told
+            self._port.listen()
+            now = time.monotonic()
+            if now - told >= _TELL_EVERY:
+                told = now
+                self._port.send(Report(order.job, bytes_read=job.reads.bytes_read).encode())
+
+        files = job.run(between)
+        opened = counters.tables_opened, counters.metadata_reads, counters.metadata_bytes_read
+        return Report(order.job, files=files, opened=opened)

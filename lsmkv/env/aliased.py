@@ -1,0 +1,59 @@
+"""A directory in which new files get other names than the ones they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lsmkv.env.base import Directory, FileLock, RandomAccessFile, WritableFile
+
+
+class AliasedDirectory(Directory):
+    """Shows another directory.  What is made here gets the name that ``alias`` says.
+
+    Files are made, and removed, by their aliases; read by their own names.  The names of what is
+    made are somebody else's to settle, and to make durable: ``sync`` does nothing.
+    """
+
+    def __init__(self, directory: Directory, alias: Callable[[str], str]) -> None:
+        self.path = directory.path
+        self._directory = directory
+        self._alias = alias
+
+    def names(self) -> list[str]:
+        return self._directory.names()
+
+    def exists(self, name: str) -> bool:
+        return self._directory.exists(name)
+
+    def size(self, name: str) -> int:
+        return self._directory.size(name)
+
+    def open(self, name: str) -> RandomAccessFile:
+        return self._directory.open(name)
+
+    def create(self, name: str) -> WritableFile:
+        return self._directory.create(self._alias(name))
+
+    def append_to(self, name: str) -> WritableFile:
+        return self._directory.append_to(self._alias(name))
+
+    def rename(self, old: str, new: str) -> None:
+        self._directory.rename(self._alias(old), self._alias(new))
+
+    def remove(self, name: str) -> None:
+        self._directory.remove(self._alias(name))
+
+    def link(self, name: str, target: Directory) -> None:
+        self._directory.link(name, target)
+
+    def sync(self) -> None:
+        pass
+
+    def lock(self, name: str) -> FileLock:
+        return self._directory.lock(name)
+
+    def subdirectory(self, name: str, create: bool = False) -> Directory:
+        return self._directory.subdirectory(name, create)
+
+    def close(self) -> None:
+        self._directory.close()
