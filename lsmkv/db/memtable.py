@@ -91,7 +91,7 @@ class MemTable:
             key_size: i64 = len(key)
             size: i64 = len(value)
             total += key_size + size
-            overhead += _entry_overhead(key_size, size)
+            overhead += entry_overhead(key_size, size)
             older: Version | None = None
             if newest_seen >= 0:
                 older = self._newest(key)
@@ -248,6 +248,6 @@ class MemTable:
         return chunk
 
 
-def _entry_overhead(key_size: i64, value_size: i64) -> i64:
+def entry_overhead(key_size: i64, value_size: i64) -> i64:
     """Bytes of an entry in LevelDB's memtable beside key and value: two varints, tag, node."""
     return varint_size(key_size + 8) + 8 + varint_size(value_size) + _NODE_OVERHEAD

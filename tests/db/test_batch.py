@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,10 @@ from lsmkv.db.batch import (
     WriteBatch,
     as_bytes,
     decode_batch,
+    decode_rows,
     encode_batch,
 )
-from lsmkv.db.keys import is_value, sequence_of
+from lsmkv.db.keys import MAX_SEQUENCE, is_value, sequence_of
 from lsmkv.db.memtable import MemTable
 from lsmkv.errors import CorruptionError
 from lsmkv.util.comparator import BYTEWISE
@@ -269,3 +271,45 @@ def test_write_keeps_the_content() -> None:
     assert target.written == [([(b"k", b"v")], False)] * 2
     with pytest.raises(ValueError, match="no store"):
         WriteBatch().write()
+
+
+@given(
+    st.integers(1, MAX_SEQUENCE - 100),
+    st.lists(
+        st.tuples(
+            st.binary(max_size=8) | st.binary(min_size=120, max_size=140),
+            st.none() | st.binary(max_size=4) | st.binary(min_size=120, max_size=140),
+        ),
+        max_size=8,
+    ),
+    st.data(),
+)
+def test_rows_say_what_operations_say(
+    sequence: int, operations: list[Operation], data: st.DataObject
+) -> None:
+    """Of damaged records too: both refuse them, with the same words."""
+    record = encode_batch(sequence, operations)
+    rows: list[tuple[bytes, bytes]] = []
+    assert decode_rows(record, rows) == (sequence, len(operations))
+    expected = [
+        (key, (n << 8 | (value is not None)).to_bytes(8, "little") + (value or b""))
+        for n, (key, value) in enumerate(operations, sequence)
+    ]
+    assert rows == expected
+    cut = data.draw(st.integers(0, len(record)))
+    at = data.draw(st.integers(8, len(record) - 1))
+    flipped = bytearray(record)
+    flipped[at] ^= data.draw(st.sampled_from([1, 2, 0x80, 0xFF]))
+    for damaged in (record[:cut], bytes(flipped)):
+        assert outcome(decode_rows, damaged) == outcome(decode_batch, damaged)
+
+
+def outcome(decode: Any, record: bytes) -> object:
+    """The first sequence and the number of operations, or what is wrong with the record."""
+    try:
+        if decode is decode_rows:
+            return decode_rows(record, [])
+        sequence, operations = decode_batch(record)
+        return sequence, len(operations)
+    except CorruptionError as error:
+        return error.reason, error.offset
