@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from lsmkv.db.background import Background
 from lsmkv.db.batch import BytesLike
@@ -23,6 +23,9 @@ from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import Version
 from lsmkv.table.reader import SharedBlocks
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _ROWS_SHARE = 8
 """Single values are kept in memory up to this part of the block cache's capacity."""
@@ -78,9 +81,14 @@ class Reader:
             if flags & COMPACTION_DUE and self._background is not None:
                 self._schedule(self._background)
             # A key that is asked for often is seen soon by every fourth look.
-            if flags & AT_HAND and newest and value is not None and store.counters.gets & 3 == 0:
+            if flags & AT_HAND and newest and value is not None and self._is_fourth():
                 version.keep_row(key, value, self._rows_limit)
         return value
+
+    def _is_fourth(self) -> bool:
+        """One Get in four, but not the same ones of keys that are asked for in turn."""
+        gets: i64 = self.store.counters.gets
+        return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""

@@ -79,7 +79,7 @@ def use(db: DB) -> None:
     db.approximate_size(b"a", b"z")
     db.stats()
     db.refresh()
-    list(db.raw_iterator(prefix=b"key").__dict__)
+    db.raw_iterator(prefix=b"key").seek_to_last()
     for key in some(0, 100):
         db.get(key)
         db.may_contain(key)

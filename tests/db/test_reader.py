@@ -179,6 +179,20 @@ def test_a_key_that_is_asked_for_often_is_kept_at_hand() -> None:
         assert (db.stats() - before).gets_from_rows == 40
 
 
+@pytest.mark.parametrize("number", [1, 2, 4, 8, 20, 32, 100])
+def test_keys_that_are_asked_for_in_turn_are_kept_at_hand(number: int) -> None:
+    """However many there are: their rhythm must not keep some of them out."""
+    keys = [b"%03d" % n for n in range(number)]
+    with DB(":memory:") as db:
+        for key in keys:
+            db.put(key, b"v")
+        db.flush()
+        for _ in range(300):
+            for key in keys:
+                db.get(key)
+        assert all(db.explain(key).at_hand for key in keys)
+
+
 @pytest.mark.parametrize("change", ["overwrite", "delete", "flushed", "compacted"])
 def test_what_is_at_hand_is_never_stale(change: str) -> None:
     with DB(":memory:") as db:

@@ -344,11 +344,15 @@ def test_a_directory_that_was_inherited(place: LocalDirectory) -> None:
 def test_a_thread_that_cannot_be_started(
     place: LocalDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    started: list[Any] = []
+
+    def refuse(_: object, arguments: tuple[Any, ...]) -> None:
+        started.append(arguments[0])
         raise RuntimeError("no more threads")
 
     monkeypatch.setattr(process_module._thread, "start_new_thread", refuse)
     with pytest.raises(RuntimeError, match="no more"):
         Process("lsmkv.db.worker", place)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert started[0].returncode == -signal.SIGKILL
+    assert started[0].stdin.closed
+    assert started[0].stdout.closed
