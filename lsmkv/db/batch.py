@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.errors import CorruptionError
 from lsmkv.table.block import Row
 from lsmkv.util.coding import (
@@ -129,34 +130,38 @@ def decode_rows(record: bytes, rows: list[Row]) -> tuple[int, int]:
     """As :func:`decode_batch`, into rows: user keys, and tags with the values behind.
 
     Appends to ``rows``; returns ``(sequence of the first operation, number of operations)``.
+    Refuses, too, what a tag may have no room for: a sequence near 2^56.
     """
     if len(record) < HEADER_SIZE:
         raise CorruptionError("a batch shorter than its header", None, 0)
     first = decode_fixed64(record, 0)
     stated = decode_fixed32(record, 8)
+    if first + len(record) > MAX_SEQUENCE:
+        raise CorruptionError(f"a batch that begins with write {first}", None, 0)
     sequence = first
     end: i64 = len(record)
     at: i64 = HEADER_SIZE
     while at < end:
+        start: i64 = at
         kind = record[at]
-        if kind > 1:
-            raise CorruptionError(f"a batch operation of kind {kind}", None, at)
-        tag = (sequence << 8 | kind).to_bytes(8, "little")
         size: i64 = record[at + 1] if at + 1 < end else 128
         if size < 128 and at + 2 + size <= end:
             at += 2 + size
             key = record[at - size : at]
         else:
             key, at = decode_string(record, at + 1)
+        if kind > 1:
+            raise CorruptionError(f"a batch operation of kind {kind}", None, start)
+        rest = (sequence << 8 | kind).to_bytes(8, "little")
         if kind == 1:
             size = record[at] if at < end else 128
             if size < 128 and at + 1 + size <= end:
                 at += 1 + size
-                tag += record[at - size : at]
+                rest += record[at - size : at]
             else:
                 value, at = decode_string(record, at)
-                tag += value
-        rows.append((key, tag))
+                rest += value
+        rows.append((key, rest))
         sequence += 1
     if sequence - first != stated:
         raise CorruptionError(

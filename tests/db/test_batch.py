@@ -274,7 +274,7 @@ def test_write_keeps_the_content() -> None:
 
 
 @given(
-    st.integers(1, MAX_SEQUENCE - 100),
+    st.integers(1, MAX_SEQUENCE - 100_000),
     st.lists(
         st.tuples(
             st.binary(max_size=8) | st.binary(min_size=120, max_size=140),
@@ -313,3 +313,16 @@ def outcome(decode: Any, record: bytes) -> object:
         return sequence, len(operations)
     except CorruptionError as error:
         return error.reason, error.offset
+
+
+@pytest.mark.parametrize("first", [MAX_SEQUENCE, MAX_SEQUENCE + 1, 2**64 - 1])
+def test_rows_have_no_room_for_every_sequence(first: int) -> None:
+    with pytest.raises(CorruptionError, match=f"begins with write {first}"):
+        decode_rows(encode_batch(first, [(b"k", b"v")]), [])
+
+
+def test_a_kind_that_is_none_is_told_after_its_key() -> None:
+    """As by decode_batch, whose words are compared above."""
+    for record in (b"\x02\x01k\x01v", b"\x02\x09k", b"\x02"):
+        damaged = (1).to_bytes(8, "little") + (1).to_bytes(4, "little") + record
+        assert outcome(decode_rows, damaged) == outcome(decode_batch, damaged)

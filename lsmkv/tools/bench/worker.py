@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lsmkv.tools.bench.engines.base import Engine
@@ -51,10 +51,11 @@ def main() -> int:
     try:
         engine = make_engine(job.engine)
         _tell({"version": engine.version})
-        bench = Bench(engine, job.directory, job.settings)
+        settings = job.settings if engine.threads else replace(job.settings, threads=1)
+        bench = Bench(engine, job.directory, settings)
         for name in job.names:
             _tell({"begin": name})
-            _tell({"end": name} | _run(engine, bench, name))
+            _tell({"end": name} | _run(engine, bench, name, job.settings.threads))
         _tell({"peak_rss": peak_rss()})
     except BrokenPipeError:
         return 1
@@ -64,11 +65,11 @@ def main() -> int:
     return 0
 
 
-def _run(engine: Engine, bench: Bench, name: str) -> dict[str, Any]:
-    """The result, or why there is none."""
+def _run(engine: Engine, bench: Bench, name: str, threads: int) -> dict[str, Any]:
+    """The result, or why there is none: so many threads are asked for, where they count."""
     reason = engine.cannot.get(name)
     writer_beside = name == "readwhilewriting"
-    wants_threads = name in THREADED and bench.settings.threads > 1
+    wants_threads = name in THREADED and threads > 1
     if reason is None and not engine.threads and (wants_threads or writer_beside):
         reason = ONE_THREAD
     if reason is not None:
