@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -423,10 +424,13 @@ def test_a_storm_of_signals() -> None:
     ended = 0
     try:
         with DB(":memory:", **OPTIONS) as db:
-            content: dict[bytes, bytes] = {}
+            content = fill(db, 999, 100, bound=600)
+            started = time.perf_counter()
+            compact_in_a_storm(db)
+            usual = time.perf_counter() - started
             for n in range(150):
                 content |= fill(db, n, 100, bound=600)
-                signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0005, 0.008))
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.1, 3.0) * usual)
                 try:
                     compact_in_a_storm(db)
                 except Interrupted:
