@@ -51,12 +51,12 @@ def as_bytes(value: object, what: str) -> bytes:
 
 def as_operation(key: object, value: object) -> Operation:
     """A put of ``value``, or a deletion for None; ``TypeError`` or ``ValueError`` if it is none."""
-    name = key if isinstance(key, bytes) else as_bytes(key, "key")
+    name = as_bytes(key, "key")
     if len(name) > MAX_UINT32:
         raise ValueError("a key is shorter than 4 GiB")
     if value is None:
         return name, None
-    content = value if isinstance(value, bytes) else as_bytes(value, "value")
+    content = as_bytes(value, "value")
     if len(content) > MAX_UINT32:
         raise ValueError("a value is shorter than 4 GiB")
     return name, content

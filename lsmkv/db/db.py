@@ -293,9 +293,7 @@ class DB:
         writer = self._writer
         if writer is None:
             writer = self._open_writer()
-        if not isinstance(value, bytes):
-            value = as_bytes(value, "value")
-        writer.write([as_operation(key, value)], sync)
+        writer.write([as_operation(key, as_bytes(value, "value"))], sync)
 
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """Remove ``key``; no error if it is not there.  Costs what a put costs.

@@ -197,8 +197,8 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
 
 
 def is_bloom(policy: FilterPolicy) -> bool:
-    """Whether the policy, or the one that it wraps to change keys alone, is the Bloom policy."""
-    return type(getattr(policy, "user_policy", policy)) is BloomFilterPolicy
+    """Whether it is the Bloom policy itself, whose answers ``bloom_may_match`` gives."""
+    return type(policy) is BloomFilterPolicy
 
 
 def new_bloom_filter_policy(bits_per_key: int) -> BloomFilterPolicy:

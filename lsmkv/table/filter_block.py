@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import bloom_may_match, is_bloom
-from lsmkv.filter.policy import FilterPolicy, key_hasher
+from lsmkv.filter.policy import FilterPolicy, coarse_policy, key_hasher
 from lsmkv.util.coding import decode_fixed32
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class FilterReader:
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self._hasher = key_hasher(policy)
-        self._is_bloom = is_bloom(policy)
+        self._is_bloom = is_bloom(coarse_policy(policy) or policy)
 
     def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
         """False only if no data block at ``block_offset`` holds ``key``.

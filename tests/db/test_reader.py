@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -251,3 +252,34 @@ def test_what_is_at_hand_is_bounded() -> None:
         held = sum(len(key) + len(value) for key, value in version.rows.items())
         assert 0 < held < version.rows_bytes <= (1 << 20) // 8
         assert b"large" not in version.rows
+
+
+class FirstBytes:
+    """A policy that asks the Bloom policy about the beginnings of keys alone."""
+
+    name = "example.FirstBytes"
+
+    def __init__(self) -> None:
+        self.user_policy = lsmkv.BloomFilterPolicy(10)
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return self.user_policy.create_filter([key[:2] for key in keys])
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return self.user_policy.key_may_match(key[:2], filter_data)
+
+    def key_hash(self, key: bytes, /) -> int:
+        return self.user_policy.key_hash(key[:2])
+
+    def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
+        return self.user_policy.hash_may_match(key_hash, filter_data)
+
+
+def test_a_policy_around_the_bloom_policy_is_asked_itself() -> None:
+    keys = [b"%03d" % n for n in range(300)]
+    with DB(":memory:", filter_policy=FirstBytes()) as db:
+        for key in keys:
+            db.put(key, key)
+        db.flush()
+        assert [db.get(key) for key in keys] == keys
+        assert db.get(b"no") is None
