@@ -7,8 +7,9 @@ COMPILED := .venv-compiled
 DIST := dist
 BENCH := .venv-bench
 BENCH_ARGS ?=
+STRESS_ARGS ?=
 
-.PHONY: demo test test-compiled test-install test-others test-browser bench wheel lint clean
+.PHONY: demo test test-compiled test-install test-others test-browser stress bench wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@$(BIN)/lsmkv demo
@@ -34,6 +35,11 @@ test-others:  ## the suite under every other CPython that pyenv or the PATH has
 
 test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	$(BIN)/python -m pytest -q --log-cli-level=INFO browser
+
+stress: $(COMPILED)/.made wheel  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
+	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DIST)/*.whl
+	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
+	$(COMPILED)/bin/python stress/run_studies.py $(STRESS_ARGS)
 
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 25 minutes, and writes docs/performance.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
