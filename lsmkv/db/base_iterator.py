@@ -30,19 +30,23 @@ class BaseIterator:
         store: Store,
         view: View,
         sequence: int,
+        current: bool,
         owner: object,
         bounds: Bounds,
         fill_cache: bool,
     ) -> None:
         """The sequence was registered for this iterator, which releases it.
 
-        ``owner``, the handle that was asked for it, is kept from being collected till then.
+        ``current`` says that the view holds nothing newer in its tables; ``owner``, the handle
+        that was asked for it, is kept from being collected till then.
         """
         self._store = store
         self._owner: object = owner
         self._sequence = sequence
         self._bounds = bounds
-        self._scan: Scan | None = Scan(store, view, sequence, bounds, fill_cache)
+        self._scan: Scan | None = Scan(
+            store, view, sequence, current, bounds, fill_cache
+        )
         store.counters.iterators += 1
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iteration
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from mypy_extensions import mypyc_attr
 
@@ -12,6 +12,9 @@ from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.merge import Pair, Position
 from lsmkv.db.scan import Scan, bounds_of
 from lsmkv.db.store import Store, View
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 
 class IteratorArguments(TypedDict, total=False):
@@ -35,6 +38,9 @@ class IteratorArguments(TypedDict, total=False):
     """Whether blocks that are read go into the block cache."""
 
 
+_NAMES: Final = frozenset(IteratorArguments.__annotations__)
+
+
 class Window:
     """The entries around an iterator's gap that were read already.
 
@@ -49,16 +55,17 @@ class Window:
         self.reverse = reverse
         self.as_it_is = as_it_is
         """Whether pairs are returned as they are."""
-        self.pairs: list[Pair] = []
-        self.at = 0
+        # Of anything: compiled, what is known to be a pair is taken apart and put together again.
+        self.pairs: list[Any] = []
+        self.at: i64 = 0
         """The gap: before ``pairs[at]``."""
 
-    def put(self, pairs: list[Pair], at: int) -> None:
+    def put(self, pairs: list[Any], at: i64) -> None:
         """Other entries, and the gap before ``pairs[at]``."""
         self.pairs = pairs
         self.at = at
 
-    def take(self) -> Pair | None:
+    def take(self) -> Any:
         """Step over the next pair and return it; None if that takes more than looking here."""
         if self._store.view is None or not self.as_it_is:
             return None
@@ -115,29 +122,33 @@ class Iterator(BaseIterator):
         store: Store,
         view: View,
         sequence: int,
+        current: bool,
         owner: object,
-        *,
-        reverse: bool = False,
-        start: BytesLike | None = None,
-        stop: BytesLike | None = None,
-        include_start: bool = True,
-        include_stop: bool = False,
-        prefix: BytesLike | None = None,
-        include_key: bool = True,
-        include_value: bool = True,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
+        arguments: IteratorArguments,
     ) -> None:
         """The sequence was registered for this iterator, which releases it.
 
-        ``owner`` is kept from being collected.  Not called by users: they ask a store or a snapshot
-        for an iterator.
+        ``current`` says that the view holds nothing newer in its tables; ``owner`` is kept from
+        being collected.  Not called by users: they ask a store or a snapshot for an iterator.
         """
-        bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
-        super().__init__(store, view, sequence, owner, bounds, fill_cache)
-        self._include_key = include_key
-        self._include_value = include_value
-        self._window = Window(store, reverse, include_key and include_value)
+        for name in arguments:
+            if name not in _NAMES:
+                raise TypeError(f"iterator() got an unexpected keyword argument {name!r}")
+        reverse = arguments.get("reverse", False)
+        bounds = bounds_of(
+            arguments.get("start"),
+            arguments.get("stop"),
+            arguments.get("include_start", True),
+            arguments.get("include_stop", False),
+            arguments.get("prefix"),
+            store.order,
+        )
+        super().__init__(
+            store, view, sequence, current, owner, bounds, arguments.get("fill_cache", True)
+        )
+        self._include_key = arguments.get("include_key", True)
+        self._include_value = arguments.get("include_value", True)
+        self._window = Window(store, reverse, self._include_key and self._include_value)
         self._gap: Position | None = None  # where the gap is when the window is empty
         self._at_end = False  # what no position means there: the end of everything, or the start
         self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window
@@ -260,7 +271,7 @@ class Iterator(BaseIterator):
         self._behind = source
         return bool(pairs)
 
-    def _shape(self, pair: Pair) -> Any:
+    def _shape(self, pair: Any) -> Any:
         if self._window.as_it_is:
             return pair
         if not self._include_key:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from lsmkv.db.keys import TAG_SIZE, Entry, oldest_rank_seen
 from lsmkv.table.block import Row
@@ -30,11 +30,14 @@ Pair = tuple[bytes, bytes]
 """A user key and its value."""
 
 
-class Position(NamedTuple):
+class Position:
     """A place between user keys: just before all versions of one, or just after them."""
 
-    user_key: bytes
-    after: bool
+    __slots__ = ("after", "user_key")
+
+    def __init__(self, user_key: bytes, after: bool) -> None:
+        self.user_key = user_key
+        self.after = after
 
 
 class KeyOrder:

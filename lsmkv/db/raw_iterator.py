@@ -56,18 +56,19 @@ class RawIterator(BaseIterator):
         store: Store,
         view: View,
         sequence: int,
+        current: bool,
         owner: object,
-        *,
-        prefix: BytesLike | None = None,
-        fill_cache: bool = True,
+        prefix: BytesLike | None,
+        fill_cache: bool,
     ) -> None:
         """The sequence was registered for this iterator, which releases it.
 
-        ``owner`` is kept from being collected.  Not called by users: they ask a store or a snapshot
+        ``current`` says that the view holds nothing newer in its tables; ``owner`` is kept from
+        being collected.  Not called by users: they ask a store or a snapshot
         for an iterator.
         """
         bounds = bounds_of(None, None, True, False, prefix, store.order)
-        super().__init__(store, view, sequence, owner, bounds, fill_cache)
+        super().__init__(store, view, sequence, current, owner, bounds, fill_cache)
         self._window: list[Pair] = []  # empty if the iterator is not valid
         self._at = 0  # of the entry that it stands on
         self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from lsmkv.db.background import Background
 from lsmkv.db.batch import BytesLike
@@ -136,20 +136,25 @@ class Reader:
     def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:
         """An iterator over the store as it is now.  It keeps ``owner`` from being collected."""
         view, sequence = self.store.pin()
-        return self._iterator(view, sequence, owner, **arguments)
+        return self._iterator(view, sequence, True, owner, arguments)
 
     def iterator_at(
         self, sequence: int, owner: object, arguments: IteratorArguments
     ) -> Iterator:
         """An iterator over the store as it was at ``sequence``, which the caller holds live."""
-        return self._iterator(self._view_at(sequence), sequence, owner, **arguments)
+        return self._iterator(self._view_at(sequence), sequence, False, owner, arguments)
 
     def _iterator(
-        self, view: View, sequence: int, owner: object, **arguments: Unpack[IteratorArguments]
+        self,
+        view: View,
+        sequence: int,
+        current: bool,
+        owner: object,
+        arguments: IteratorArguments,
     ) -> Iterator:
         """The sequence is registered; it becomes the iterator's to release."""
         try:
-            return Iterator(self.store, view, sequence, owner, **arguments)
+            return Iterator(self.store, view, sequence, current, owner, arguments)
         except BaseException:
             self.store.live.release(sequence)
             raise
@@ -159,24 +164,28 @@ class Reader:
     ) -> RawIterator:
         """A raw iterator over the store as it is now."""
         view, sequence = self.store.pin()
-        return self._raw_iterator(view, sequence, owner, prefix, fill_cache)
+        return self._raw_iterator(view, sequence, True, owner, prefix, fill_cache)
 
     def raw_iterator_at(
         self, sequence: int, owner: object, prefix: BytesLike | None, fill_cache: bool
     ) -> RawIterator:
         """A raw iterator over the store as it was at ``sequence``, which the caller holds live."""
         return self._raw_iterator(
-            self._view_at(sequence), sequence, owner, prefix, fill_cache
+            self._view_at(sequence), sequence, False, owner, prefix, fill_cache
         )
 
     def _raw_iterator(
-        self, view: View, sequence: int, owner: object, prefix: BytesLike | None, fill_cache: bool
+        self,
+        view: View,
+        sequence: int,
+        current: bool,
+        owner: object,
+        prefix: BytesLike | None,
+        fill_cache: bool,
     ) -> RawIterator:
         """The sequence is registered; it becomes the iterator's to release."""
         try:
-            return RawIterator(
-                self.store, view, sequence, owner, prefix=prefix, fill_cache=fill_cache
-            )
+            return RawIterator(self.store, view, sequence, current, owner, prefix, fill_cache)
         except BaseException:
             self.store.live.release(sequence)
             raise

@@ -5,12 +5,18 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator as Iteration
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.keys import oldest_rank_hidden
 from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, merge_back, merge_forward, visible
+from lsmkv.db.run import Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.stats import NUM_LEVELS
+from lsmkv.table.walk import NO_LIMIT
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 
 class Bounds:
@@ -71,9 +77,17 @@ class Scan:
     """The entries of a view at a sequence, from any place and either way."""
 
     def __init__(
-        self, store: Store, view: View, sequence: int, bounds: Bounds, fill_cache: bool
+        self,
+        store: Store,
+        view: View,
+        sequence: int,
+        current: bool,
+        bounds: Bounds,
+        fill_cache: bool,
     ) -> None:
+        """``current`` says that the view holds nothing newer than ``sequence`` in its tables."""
         self._store = store
+        self._current = current
         self._view = view
         self._sequence = sequence
         self._hidden = oldest_rank_hidden(sequence)
@@ -87,26 +101,20 @@ class Scan:
 
     def forward(self, start: Position | None) -> Iteration[list[Pair]]:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
+        level = self._view.version.only_level
+        if level >= 0 and self._in_tables_alone():
+            return Run(self._run(level), start, self._bounds.upper)
+        return self._merged(start)
+
+    def backward(self, before: Position | None) -> Iteration[list[Pair]]:
+        """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
+        level = self._view.version.only_level
+        if level >= 0 and self._in_tables_alone():
+            return RunBack(self._run(level), before, self._bounds.lower)
+        return self._merged_back(before)
+
+    def _merged(self, start: Position | None) -> Iteration[list[Pair]]:
         upper = self._bounds.upper
-        level = self._only_level()
-        if level >= 0:
-            plain = True
-            for found in self._plain_pairs(level, start):
-                if found is None:
-                    plain = False
-                    break
-                if start is not None and not self.is_at_or_after(found[0][0], start):
-                    found = found[self.count_before(found, start) :]
-                    if not found:
-                        continue
-                if upper is not None and self.is_at_or_after(found[-1][0], upper):
-                    yield found[: self.count_before(found, upper)]
-                    return
-                yield found
-                # Also passes over older versions of that key in the next block.
-                start = Position(found[-1][0], after=True)
-            if plain:
-                return
         for entries in merge_forward(self._cursors(start), self.order):
             pairs = visible(entries, self._hidden, self.order)
             if upper is not None:
@@ -119,27 +127,8 @@ class Scan:
                     return
             yield pairs
 
-    def backward(self, before: Position | None) -> Iteration[list[Pair]]:
-        """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
+    def _merged_back(self, before: Position | None) -> Iteration[list[Pair]]:
         lower = self._bounds.lower
-        level = self._only_level()
-        if level >= 0:
-            plain = True
-            for found in self._plain_pairs_back(level, before):
-                if found is None:
-                    plain = False
-                    break
-                if before is not None and self.is_at_or_after(found[-1][0], before):
-                    found = found[: self.count_before(found, before)]
-                    if not found:
-                        continue
-                if lower is not None and not self.is_at_or_after(found[0][0], lower):
-                    yield found[self.count_before(found, lower) :]
-                    return
-                yield found
-                before = Position(found[0][0], after=False)
-            if plain:
-                return
         for entries in merge_back(self._cursors_back(before), self.order):
             pairs = visible(entries, self._hidden, self.order)
             if lower is not None:
@@ -165,37 +154,17 @@ class Scan:
         compared = self.order.compare(user_key, position.user_key)
         return compared > 0 or (compared == 0 and not position.after)
 
-    def _only_level(self) -> int:
-        """The level that holds everything, in one sorted run of bytewise keys; -1 if none does."""
+    def _in_tables_alone(self) -> bool:
         view = self._view
-        levels = view.version.levels
-        if not self.order.is_bytewise or not view.memtable.empty or len(levels[0]) > 1:
-            return -1
-        if view.immutable is not None:
-            return -1
-        in_use = [level for level in range(NUM_LEVELS) if levels[level]]
-        return in_use[0] if len(in_use) == 1 else -1
+        return view.memtable.empty and view.immutable is None and self.order.is_bytewise
 
-    def _plain_pairs(self, level: int, start: Position | None) -> Iteration[list[Pair] | None]:
+    def _run(self, level: i64) -> RunReader:
         store = self._store
-        return store.tables.level_pairs(
+        return RunReader(
+            store.tables,
             self._view.version,
             level,
-            start,
-            self._sequence,
-            store.counters.reads[level],
-            self._fill_cache,
-        )
-
-    def _plain_pairs_back(
-        self, level: int, before: Position | None
-    ) -> Iteration[list[Pair] | None]:
-        store = self._store
-        return store.tables.level_pairs_back(
-            self._view.version,
-            level,
-            before,
-            self._sequence,
+            NO_LIMIT if self._current else self._sequence,
             store.counters.reads[level],
             self._fill_cache,
         )

@@ -13,7 +13,7 @@ from lsmkv.db.keys import (
     before_versions,
     to_entries,
 )
-from lsmkv.db.merge import Pair, Position
+from lsmkv.db.merge import Position
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
@@ -87,7 +87,7 @@ class TableCache:
     ) -> Iterator[list[Entry]]:
         """A cursor over one table, from a position on."""
         table = self.find(file)
-        edge = None if start is None else _edge(start)
+        edge = None if start is None else edge_of(start)
         for keys, values in table.scan(edge, counters, fill_cache, readahead):
             yield _decode(table, keys, values)
 
@@ -107,7 +107,7 @@ class TableCache:
     ) -> Iterator[list[Entry]]:
         """A backward cursor over one table, from before a position."""
         table = self.find(file)
-        edge = None if before is None else _edge(before)
+        edge = None if before is None else edge_of(before)
         for keys, values in table.scan_back(edge, counters, fill_cache):
             yield _decode(table, keys, values)
 
@@ -121,7 +121,7 @@ class TableCache:
     ) -> Iterator[list[Entry]]:
         """A cursor over a level >= 1: its files one after the other."""
         files = version.levels[level]
-        first = 0 if start is None else version.file_at(level, _edge(start))
+        first = 0 if start is None else version.file_at(level, edge_of(start))
         for at in range(first, len(files)):
             yield from self.scan(files[at], start if at == first else None, counters, fill_cache)
 
@@ -135,61 +135,11 @@ class TableCache:
     ) -> Iterator[list[Entry]]:
         """A backward cursor over a level >= 1."""
         files = version.levels[level]
-        last = len(files) - 1 if before is None else version.file_at(level, _edge(before))
+        last = len(files) - 1 if before is None else version.file_at(level, edge_of(before))
         for at in range(min(last, len(files) - 1), -1, -1):
             yield from self.scan_back(
                 files[at], before if at == last else None, counters, fill_cache
             )
-
-    def level_pairs(
-        self,
-        version: Version,
-        level: int,
-        start: Position | None,
-        sequence: int,
-        counters: ReadCounters,
-        fill_cache: bool,
-    ) -> Iterator[list[Pair] | None]:
-        """The pairs of a level as they are seen at ``sequence``, from about ``start`` on.
-
-        Some below ``start`` may come first, and a block may begin with an older version of the key
-        that the one before it ended with.  Ends with None where a block holds more than plain
-        values, one of each key.  Only for the bytewise order, and one file of level 0.
-        """
-        files = version.levels[level]
-        first = 0
-        if start is not None and level > 0:
-            first = version.file_at(level, _edge(start))
-        for at in range(first, len(files)):
-            edge = _edge(start) if at == first and start is not None else None
-            table = self.find(files[at])
-            for pairs in table.untagged(edge, sequence, counters, fill_cache):
-                yield pairs if pairs else None
-                if not pairs:
-                    return
-
-    def level_pairs_back(
-        self,
-        version: Version,
-        level: int,
-        before: Position | None,
-        sequence: int,
-        counters: ReadCounters,
-        fill_cache: bool,
-    ) -> Iterator[list[Pair] | None]:
-        """The mirror image: some beyond ``before`` may come first."""
-        files = version.levels[level]
-        last = len(files) - 1
-        if before is not None and level > 0:
-            last = min(last, version.file_at(level, _edge(before)))
-        for at in range(last, -1, -1):
-            edge = _edge(before) if at == last and before is not None else None
-            table = self.find(files[at])
-            for pairs in table.untagged_back(edge, sequence, counters, fill_cache):
-                if not pairs or (at > 0 and files[at - 1].largest[:-8] == pairs[0][0]):
-                    yield None
-                    return
-                yield pairs
 
     def _open(self, file: FileMetaData) -> Table:
         try:
@@ -213,7 +163,7 @@ class TableCache:
             raise
 
 
-def _edge(position: Position) -> bytes:
+def edge_of(position: Position) -> bytes:
     """The internal key at which a scan from a position begins."""
     if position.after:
         return after_versions(position.user_key)

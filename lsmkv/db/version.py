@@ -64,6 +64,9 @@ class Version:
         ]
         self._deeper = [level for level in range(1, NUM_LEVELS) if levels[level]]
         """The levels below level 0 that hold anything."""
+        used = [level for level in range(NUM_LEVELS) if levels[level]]
+        self.only_level = used[0] if len(used) == 1 and len(levels[0]) <= 1 else -1
+        """The level that holds everything, in one sorted run; -1 if none does."""
         self.numbers = frozenset(file.number for files in levels for file in files)
         self.compaction_level, self.compaction_score = self._score()
         self.rows: dict[bytes, bytes] = {}

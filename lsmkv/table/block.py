@@ -199,7 +199,7 @@ def _header(shared: i64, unshared: i64, size: i64) -> bytes:
 class Block:
     """The reader of one block.  Bounds are checked as bytes are used: damage never goes further."""
 
-    __slots__ = ("_data", "_decoded", "_end", "_max_shared", "_orders", "_restarts", "_searched")
+    __slots__ = ("_decoded", "_orders", "_restarts", "_searched", "data", "end", "max_shared")
 
     def __init__(self, data: bytes, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
         """``data`` is the block without its trailer; :class:`CorruptionError` if it holds none.
@@ -209,17 +209,18 @@ class Block:
         count = decode_fixed32(data, len(data) - 4)
         if count > (len(data) - 4) // 4:
             raise CorruptionError(f"{count} restart points do not fit the block", None, 0)
-        self._data = data
-        self._max_shared: i64 = max_shared
+        self.data = data
+        self.max_shared: i64 = max_shared
         self._restarts: i64 = count
-        self._end: i64 = len(data) - 4 - 4 * count
+        self.end: i64 = len(data) - 4 - 4 * count
+        """Where the entries end in ``data``."""
         self._searched: i64 = 0
         self._decoded: tuple[list[bytes], list[bytes]] | None = None
         self._orders: list[Any] = []
 
     def __len__(self) -> int:
         """Bytes held, for a cache's charge."""
-        return len(self._data)
+        return len(self.data)
 
     def get(self, order: bytes, tail: i64) -> tuple[bytes, bytes] | None:
         """The first entry whose key is ``order`` but for its last ``tail`` bytes; None without one.
@@ -228,11 +229,11 @@ class Block:
         points, then a walk that puts no key together: how much an entry shares with the one before
         tells, mostly, how it compares.
         """
-        data = self._data
-        end = self._end
+        data = self.data
+        end = self.end
         if self._restarts == 0 or end == 0:
             return None
-        at = self._restart_below(order, tail)
+        at = self.restart_below(order, tail)
         size_wanted: i64 = len(order)
         matched: i64 = 0  # bytes that the key before has in common with ``order``
         ended = True  # and whether they are all of that key
@@ -247,7 +248,7 @@ class Block:
             if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
                 at += 3
             else:
-                shared, unshared, size, at = self._header(at)
+                shared, unshared, size, at = self.header(at)
             if shared > before:
                 raise CorruptionError("an entry shares more than the key before it has", None, at)
             before = shared + unshared
@@ -290,14 +291,14 @@ class Block:
                 return key, values[at]
         return None
 
-    def _restart_below(self, order: bytes, tail: i64) -> i64:
+    def restart_below(self, order: bytes, tail: i64) -> i64:
         """Offset of the last restart point whose key, so cut, is < ``order``; else of the first."""
-        data = self._data
+        data = self.data
         low: i64 = 0
         high: i64 = self._restarts - 1
         while low < high:
             middle = (low + high + 1) // 2
-            shared, unshared, _, at = self._header(self._restart(middle))
+            shared, unshared, _, at = self.header(self._restart(middle))
             if shared != 0:
                 raise CorruptionError("a restart point whose key is not whole", None, at)
             if unshared < tail:
@@ -343,16 +344,16 @@ class Block:
 
         A binary search over the restart points, then a walk of at most one interval.
         """
-        data = self._data
-        end = self._end
+        data = self.data
+        end = self.end
         at: i64 = self._restart_before(target, compare)
         key = b""
         spent: i64 = 0
         while at < end:
-            shared, unshared, size, at = self._header(at)
+            shared, unshared, size, at = self.header(at)
             if shared > len(key):
                 raise CorruptionError("an entry shares more than the key before it has", None, at)
-            if shared > 0 and spent > self._max_shared:
+            if shared > 0 and spent > self.max_shared:
                 raise CorruptionError("keys that share more than a block may hold", None, at)
             spent += shared
             key = key[:shared] + data[at : at + unshared]
@@ -372,8 +373,8 @@ class Block:
         """
         if self._decoded is not None and target is None:
             return self._decoded
-        data = self._data
-        end = self._end
+        data = self.data
+        end = self.end
         at: i64 = 0
         if target is not None and compare is not None:
             at = self._restart_before(target, compare)
@@ -391,8 +392,8 @@ class Block:
             if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
                 at += 3
             else:
-                shared, unshared, size, at = self._header(at)
-            if shared > 0 and spent > self._max_shared:
+                shared, unshared, size, at = self.header(at)
+            if shared > 0 and spent > self.max_shared:
                 raise CorruptionError("keys that share more than a block may hold", None, at)
             spent += shared
             if shared > len(key):
@@ -406,9 +407,9 @@ class Block:
 
     def rows(self, tail: i64) -> list[Row]:
         """All entries as :data:`Row`; :class:`CorruptionError` for a key shorter than ``tail``."""
-        data = self._data
-        end = self._end
-        most = self._max_shared
+        data = self.data
+        end = self.end
+        most = self.max_shared
         rows: list[Row] = []
         head = b""
         rest = b""
@@ -424,7 +425,7 @@ class Block:
             if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
                 at += 3
             else:
-                shared, unshared, size, at = self._header(at)
+                shared, unshared, size, at = self.header(at)
             middle: i64 = at + unshared - tail
             stop: i64 = at + unshared + size
             if shared == 0 and unshared >= tail:
@@ -452,96 +453,39 @@ class Block:
             at = stop
         return rows
 
-    def untagged(self, newest: i64, order: bytes = b"") -> list[tuple[bytes, bytes]] | None:
-        """Each key without its last eight bytes, and its value: what a scan is after.
-
-        Only if that is all there is to it: the first of the eight bytes is 1 in every key, the
-        other seven, a little-endian number, are at most ``newest`` (below 2^56), and what remains
-        of the keys differs.  Else None; for a damaged block, too, where it does not raise
-        :class:`CorruptionError`.
-
-        Begins at the last restart point below ``order``: some keys below it may come first.
-        """
-        data = self._data
-        end = self._end
-        pairs: list[tuple[bytes, bytes]] = []
-        head = b""
-        known: i64 = 0  # its length
-        at: i64 = 0
-        if order and end > 0 and self._restarts > 1:
-            at = self._restart_below(order, 8)
-        while at + 3 <= end:
-            shared: i64 = data[at]
-            unshared: i64 = data[at + 1]
-            size: i64 = data[at + 2]
-            if (shared | unshared | size) >= 128:
-                shared, unshared, size, at = self._header(at)
-            else:
-                at += 3
-            tag = at + unshared - 8
-            stop = tag + 8 + size
-            if unshared < 8 or stop > end or shared > known or data[tag] != 1:
-                return None  # among others: a key that shares a part of its tag
-            # Each byte is a machine integer before it is shifted: compiled, that is half the cost.
-            low: i64 = data[tag + 1]
-            byte: i64 = data[tag + 2]
-            low |= byte << 8
-            byte = data[tag + 3]
-            low |= byte << 16
-            byte = data[tag + 4]
-            low |= byte << 24
-            high: i64 = data[tag + 5]
-            byte = data[tag + 6]
-            high |= byte << 8
-            byte = data[tag + 7]
-            high |= byte << 16
-            if (high << 32 | low) > newest:
-                return None
-            last = head
-            if shared > 0:
-                head = head[:shared] + data[at:tag]
-            else:
-                head = data[at:tag]
-            if tag - at + shared == known and head == last and pairs:
-                return None  # another version of the same
-            known = tag - at + shared
-            pairs.append((head, data[tag + 8 : stop]))
-            at = stop
-        return pairs if at == end else None
-
     def restart_points(self) -> list[int]:
         """Offsets of the entries whose keys are whole."""
         return [self._restart(index) for index in range(self._restarts)]
 
     def _restart(self, index: i64) -> i64:
-        data = self._data
-        at = self._end + 4 * index
+        data = self.data
+        at = self.end + 4 * index
         offset: i64 = data[at] | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
-        if offset > self._end or (offset == self._end and self._end > 0):
+        if offset > self.end or (offset == self.end and self.end > 0):
             raise CorruptionError("a restart point beyond the entries", None, at)
         return offset
 
     def _restart_before(self, target: bytes, compare: Callable[[bytes, bytes], int]) -> i64:
         """Offset of the last restart point whose key is < ``target``; of the first if none is."""
-        if self._restarts == 0 or self._end == 0:
+        if self._restarts == 0 or self.end == 0:
             return 0
         low: i64 = 0
         high: i64 = self._restarts - 1
         while low < high:
             middle = (low + high + 1) // 2
-            shared, unshared, _, at = self._header(self._restart(middle))
+            shared, unshared, _, at = self.header(self._restart(middle))
             if shared != 0:
                 raise CorruptionError("a restart point whose key is not whole", None, at)
-            if compare(self._data[at : at + unshared], target) < 0:
+            if compare(self.data[at : at + unshared], target) < 0:
                 low = middle
             else:
                 high = middle - 1
         return self._restart(low)
 
-    def _header(self, at: i64) -> tuple[i64, i64, i64, i64]:
+    def header(self, at: i64) -> tuple[i64, i64, i64, i64]:
         """An entry's three lengths, and the offset of its key's suffix; all checked."""
-        data = self._data
-        end = self._end
+        data = self.data
+        end = self.end
         if at + 3 <= end:
             a: i64 = data[at]
             b: i64 = data[at + 1]

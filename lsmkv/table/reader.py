@@ -154,7 +154,7 @@ class Table:
         """
         if order is None:
             order = self._coarse(key)
-        number = bisect_left(self._index_order, order) if first else self._find_block(key, order)
+        number = bisect_left(self._index_order, order) if first else self.find_block(key, order)
         if number == len(self._handles):
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
@@ -172,7 +172,7 @@ class Table:
             else:
                 entry = block.find(key, order, self._compare, self._coarse_key)
         except CorruptionError as error:
-            raise self._damaged(error, number) from None
+            raise self.damaged(error, number) from None
         if entry is None:
             return outcome, None, b""
         return outcome, entry[0], entry[1]
@@ -191,7 +191,7 @@ class Table:
         """
         number = 0
         if start is not None:
-            number = self._find_block(start)
+            number = self.find_block(start)
             if number == len(self._handles):
                 return
             yield self._block_from(number, start, counters, fill_cache)
@@ -217,7 +217,7 @@ class Table:
             try:
                 rows += block.rows(tail)
             except CorruptionError as error:
-                raise self._damaged(error, number) from None
+                raise self.damaged(error, number) from None
             size += len(block)
             if size >= enough:
                 yield rows
@@ -232,7 +232,7 @@ class Table:
         """Entries before ``before``, the last block first; each block in rising order."""
         number = len(self._handles) - 1
         if before is not None:
-            boundary = self._find_block(before)
+            boundary = self.find_block(before)
             if boundary <= number:
                 keys, values = self._entries(boundary, counters, fill_cache)
                 cut = self._position(keys, before)
@@ -243,50 +243,42 @@ class Table:
             yield self._entries(number, counters, fill_cache)
             number -= 1
 
-    def untagged(
-        self, start: bytes | None, newest: int, counters: ReadCounters, fill_cache: bool
-    ) -> Iterator[list[tuple[bytes, bytes]] | None]:
-        """:meth:`Block.untagged` of each block from the one where ``start`` would be.
+    def find_block(self, key: bytes, order: Any = None) -> int:
+        """Number of the first block whose index key is >= ``key``; of none, one past the last."""
+        if order is None:
+            order = self._coarse(key)
+        index = self._index_order
+        at = bisect_left(index, order)
+        while (
+            at < len(index)
+            and index[at] == order
+            and self._compare(self._index_keys[at], key) < 0
+        ):
+            at += 1
+        return at
 
-        Ends with None at a block that does not give it.  Whether neighbouring blocks hold what is
-        the same without its tag is for the caller to see.
-        """
-        number = 0 if start is None else self._find_block(start)
-        order = b"" if start is None else start[:-8]
-        while number < len(self._handles):
-            pairs = self._untagged(number, newest, counters, fill_cache, order)
-            order = b""
-            yield pairs
-            if pairs is None:
-                return
-            number += 1
+    def index_key(self, number: int) -> bytes:
+        """A key at or after the last one of a data block, and before the first one of the next."""
+        return self._index_keys[number]
 
-    def untagged_back(
-        self, before: bytes | None, newest: int, counters: ReadCounters, fill_cache: bool
-    ) -> Iterator[list[tuple[bytes, bytes]] | None]:
-        """The mirror image: from the block where ``before`` would be, the last one first."""
-        number = len(self._handles) - 1
-        if before is not None:
-            number = min(number, self._find_block(before))
-        while number >= 0:
-            pairs = self._untagged(number, newest, counters, fill_cache)
-            if pairs and number > 0 and self._index_keys[number - 1][:-8] == pairs[0][0]:
-                pairs = None  # the block before may hold a newer version of its first key
-            yield pairs
-            if pairs is None:
-                return
-            number -= 1
+    def block(self, number: int, counters: ReadCounters, fill_cache: bool) -> Block:
+        """A data block, from the cache or from the file."""
+        return self._find(number, counters, fill_cache)[1]
+
+    def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
+        """What damage of a data block is to be told as: with the file, and the block's offset."""
+        return CorruptionError(error.reason, self.path, self._handles[number].offset)
 
     def approximate_offset(self, key: bytes) -> int:
         """Where in the file the data of ``key`` would begin, in bytes; no data block is read."""
-        number = self._find_block(key)
+        number = self.find_block(key)
         if number == len(self._handles):
             return self._metaindex_offset
         return self._handles[number].offset
 
     def may_contain(self, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
         """False if the index or a filter rules ``key`` out; no data block is read."""
-        number = self._find_block(key)
+        number = self.find_block(key)
         if number == len(self._handles):
             return False
         return not self._filters or self._may_match(number, key, key_hash, counters)
@@ -294,7 +286,7 @@ class Table:
     def look(self, key: bytes, key_hash: i64) -> TableLook:
         """Everything that a lookup of ``key`` meets here, without a trace: nothing is counted, and
         nothing is put into the cache.  The block is read even where a filter says no."""
-        number = self._find_block(key)
+        number = self.find_block(key)
         if number == len(self._handles):
             return TableLook(None, [], None)
         handle = self._handles[number]
@@ -311,7 +303,7 @@ class Table:
         try:
             entries = block.entries()
         except CorruptionError as error:
-            raise self._damaged(error, number) from None
+            raise self.damaged(error, number) from None
         look = BlockLook(
             offset=handle.offset,
             stored_size=handle.size + BLOCK_TRAILER_SIZE,
@@ -324,7 +316,7 @@ class Table:
 
     def filters_for(self, key: bytes) -> list[bytes]:
         """The filter bytes that a lookup of ``key`` would ask, in that order (for experiments)."""
-        number = self._find_block(key)
+        number = self.find_block(key)
         if number == len(self._handles):
             return []
         offset = self._handles[number].offset
@@ -448,20 +440,6 @@ class Table:
         coarse = self._coarse_key
         return key if coarse is None else coarse(key)
 
-    def _find_block(self, key: bytes, order: Any = None) -> int:
-        """Number of the first block whose index key is >= ``key``; of none, one past the last."""
-        if order is None:
-            order = self._coarse(key)
-        index = self._index_order
-        at = bisect_left(index, order)
-        while (
-            at < len(index)
-            and index[at] == order
-            and self._compare(self._index_keys[at], key) < 0
-        ):
-            at += 1
-        return at
-
     def _position(self, keys: list[bytes], key: bytes) -> int:
         """How many of these sorted keys are below ``key``."""
         coarse = self._coarse_key
@@ -508,31 +486,17 @@ class Table:
         try:
             return Block(contents, self._max_block_bytes)
         except CorruptionError as error:
-            raise self._damaged(error, number) from None
+            raise self.damaged(error, number) from None
 
     def _entries(self, number: int, counters: ReadCounters, fill_cache: bool) -> Entries:
         _, block = self._find(number, counters, fill_cache)
         return self._decode(block, number)
 
-    def _untagged(
-        self,
-        number: int,
-        newest: int,
-        counters: ReadCounters,
-        fill_cache: bool,
-        order: bytes = b"",
-    ) -> list[tuple[bytes, bytes]] | None:
-        _, block = self._find(number, counters, fill_cache)
-        try:
-            return block.untagged(newest, order)
-        except CorruptionError as error:
-            raise self._damaged(error, number) from None
-
     def _decode(self, block: Block, number: int) -> Entries:
         try:
             return block.entries()
         except CorruptionError as error:
-            raise self._damaged(error, number) from None
+            raise self.damaged(error, number) from None
 
     def _block_from(
         self, number: int, start: bytes, counters: ReadCounters, fill_cache: bool
@@ -542,7 +506,7 @@ class Table:
         try:
             keys, values = block.entries(start, self._compare)
         except CorruptionError as error:
-            raise self._damaged(error, number) from None
+            raise self.damaged(error, number) from None
         cut = self._position(keys, start)
         return (keys[cut:], values[cut:]) if cut > 0 else (keys, values)
 
@@ -571,9 +535,6 @@ class Table:
                 try:
                     block = Block(contents, self._max_block_bytes)
                 except CorruptionError as error:
-                    raise self._damaged(error, at) from None
+                    raise self.damaged(error, at) from None
                 yield at, block
             number = stop
-
-    def _damaged(self, error: CorruptionError, number: int) -> CorruptionError:
-        return CorruptionError(error.reason, self.path, self._handles[number].offset)

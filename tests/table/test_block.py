@@ -345,47 +345,6 @@ def test_get_beyond_what_the_walk_decides() -> None:
     assert block.get(b"k" + tag[:-1], 8) is None
 
 
-@given(
-    st.lists(
-        st.tuples(keys | st.sampled_from([b"", b"k", b"kk"]), st.integers(1, 9), kinds),
-        max_size=30,
-    ),
-    st.integers(1, 20),
-    st.integers(0, 10),
-)
-def test_untagged(
-    versions: list[tuple[bytes, int, int]], interval: int, newest: int
-) -> None:
-    by_key = {(key, number): kind for key, number, kind in versions}
-    ordered = sorted(by_key, key=lambda version: (version[0], -version[1]))
-    rows = [(tagged(*version, by_key[version]), b"v" * version[1]) for version in ordered]
-    pairs = Block(build(rows, interval)).untagged(newest)
-    plain = all(number <= newest and by_key[key, number] == 1 for key, number in ordered)
-    if plain and len({key for key, _ in ordered}) == len(ordered):
-        # None is allowed where a key shares a part of its tag with the one before it.
-        assert pairs in (None, [(key, b"v" * number) for key, number in ordered])
-        if interval == 1:
-            assert pairs is not None
-    else:
-        assert pairs is None
-
-
-@pytest.mark.parametrize("interval", [1, 2])
-def test_untagged_takes_no_two_versions(interval: int) -> None:
-    for key in (b"", b"k"):
-        rows = [(tagged(key, 3), b"new"), (tagged(key, 2), b"old")]
-        assert Block(build(rows, interval)).untagged(9) is None
-    rows = [(tagged(b"", 2), b""), (tagged(b"k", 2), b"")]
-    assert Block(build(rows, interval)).untagged(9) == [(b"", b""), (b"k", b"")]
-
-
-def test_untagged_at_the_largest_number() -> None:
-    for number in (1, 2**32, 2**55, 2**56 - 1):
-        block = Block(build([(tagged(b"k", number), b"v")]))
-        assert block.untagged(number) == [(b"k", b"v")]
-        assert block.untagged(number - 1) is None
-
-
 @given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
 def test_seek_and_entries(entries: dict[bytes, bytes], interval: int, others: list[bytes]) -> None:
     rows = sorted(entries.items())
@@ -457,13 +416,6 @@ def use(data: bytes) -> None:
                 block.get(order, tail)
             except CorruptionError:
                 pass
-    try:
-        pairs = block.untagged(5)
-    except CorruptionError:
-        pairs = None
-    if pairs is not None:
-        found, values = block.entries()
-        assert [(key[:-8], value) for key, value in zip(found, values, strict=True)] == pairs
     try:
         assert all(0 <= offset <= len(data) for offset in block.restart_points())
     except CorruptionError:

@@ -1,0 +1,246 @@
+"""A sorted run as a reader sees it: the files of one level, one after the other."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from lsmkv.db.keys import TAG_SIZE
+from lsmkv.db.merge import Pair, Position
+from lsmkv.db.table_cache import TableCache, edge_of
+from lsmkv.db.version import Version
+from lsmkv.errors import CorruptionError
+from lsmkv.stats import ReadCounters
+from lsmkv.table.reader import Table
+from lsmkv.table.walk import ALL, Walk
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+_FIRST_CHUNK: Final = 4
+"""Pairs that a seek reads first, and twice as many each time: often a few are all it is about."""
+
+_user_key: Final = itemgetter(0)
+
+
+class RunReader:
+    """Blocks of a run, for those who go through it; keys in the bytewise order."""
+
+    def __init__(
+        self,
+        tables: TableCache,
+        version: Version,
+        level: i64,
+        newest: i64,
+        counters: ReadCounters,
+        fill_cache: bool,
+    ) -> None:
+        """``level`` is 1 or more, or level 0 with one file; versions after ``newest`` are hidden
+        (:data:`~lsmkv.table.walk.NO_LIMIT`: none)."""
+        self.files = version.levels[level]
+        self.version = version
+        self.level: i64 = level
+        self._tables = tables
+        self._newest: i64 = newest
+        self._counters = counters
+        self._fill_cache = fill_cache
+
+    def file_at(self, edge: bytes) -> i64:
+        """Index of the file where an internal key would be; of none, one past the last."""
+        return self.version.file_at(self.level, edge) if self.level > 0 else 0
+
+    def table(self, at: i64) -> Table:
+        """The table of a file of the run."""
+        return self._tables.find(self.files[at])
+
+    def walk(
+        self, table: Table, number: i64, start: bytes, head: bytes, settled: bool
+    ) -> Walk:
+        """A block's walk, see :class:`~lsmkv.table.walk.Walk`."""
+        block = table.block(number, self._counters, self._fill_cache)
+        try:
+            return Walk(block, self._newest, start, head, settled)
+        except CorruptionError as error:
+            raise table.damaged(error, number) from None
+
+    def take(self, table: Table, number: i64, walk: Walk, count: i64) -> list[Pair]:
+        """The walk's next pairs."""
+        try:
+            return walk.take(count)
+        except CorruptionError as error:
+            raise table.damaged(error, number) from None
+
+
+class Run:
+    """The pairs of a run after a position, in lists of a block or so; none is empty."""
+
+    def __init__(
+        self, reader: RunReader, start: Position | None, upper: Position | None
+    ) -> None:
+        """The pairs of ``reader`` below ``upper``, if there is such a bound."""
+        self._reader = reader
+        self._upper = upper
+        self._file: i64 = 0  # the next one to open
+        self._table: Table | None = None
+        self._number: i64 = 0  # of the block after the walk's
+        self._walk: Walk | None = None
+        self._start = b""
+        self._head = b""  # the last key, whose older versions may follow in the next block
+        self._settled = False
+        self._count: i64 = ALL
+        self._edge = b""  # where to begin, until that is found
+        if start is not None:
+            self._start = start.user_key
+            self._head = start.user_key
+            self._settled = start.after
+            self._count = _FIRST_CHUNK
+            self._edge = edge_of(start)
+
+    def __iter__(self) -> Run:
+        return self
+
+    def __next__(self) -> list[Pair]:
+        reader = self._reader
+        if self._edge:
+            self._file = reader.file_at(self._edge)
+            if self._file < len(reader.files):
+                self._table = reader.table(self._file)
+                self._number = self._table.find_block(self._edge)
+                self._file += 1
+            self._edge = b""
+        while True:
+            walk = self._walk
+            table = self._table
+            if walk is None:
+                if table is None or self._number == table.num_blocks:
+                    if self._file == len(reader.files):
+                        raise StopIteration
+                    self._table = reader.table(self._file)
+                    self._file += 1
+                    self._number = 0
+                    continue
+                walk = reader.walk(table, self._number, self._start, self._head, self._settled)
+                self._number += 1
+                self._start = b""
+            assert table is not None
+            pairs = reader.take(table, self._number - 1, walk, self._count)
+            self._count *= 2
+            if walk.done:
+                self._count = ALL
+                self._head = walk.head
+                self._settled = walk.settled
+                self._walk = None
+            else:
+                self._walk = walk
+            if not pairs:
+                continue
+            upper = self._upper
+            if upper is not None and _is_at_or_after(pairs[-1][0], upper):
+                self._file = len(reader.files)
+                self._table = None
+                self._walk = None
+                pairs = pairs[: _count_before(pairs, upper)]
+                if not pairs:
+                    raise StopIteration
+            return pairs
+
+
+class RunBack:
+    """The mirror image: the pairs before a position, the last list first, each list rising."""
+
+    def __init__(
+        self, reader: RunReader, before: Position | None, lower: Position | None
+    ) -> None:
+        """The pairs of ``reader`` at ``lower`` or above, if there is such a bound."""
+        self._reader = reader
+        self._before = before
+        self._lower = lower
+        self._file: i64 = len(reader.files)  # the one that was opened last
+        self._table: Table | None = None
+        self._number: i64 = -1  # of the next block
+        self._walk: Walk | None = None  # of the block that was read last
+        self._held: list[Pair] | None = None  # pairs that were read too early
+        self._edge = b"" if before is None else edge_of(before)  # where to begin, as in Run
+
+    def __iter__(self) -> RunBack:
+        return self
+
+    def __next__(self) -> list[Pair]:
+        if self._edge:
+            at = self._reader.file_at(self._edge)
+            if at < len(self._reader.files):
+                table = self._reader.table(at)
+                self._number = min(table.find_block(self._edge), table.num_blocks - 1)
+                self._table = table
+                self._file = at
+            self._edge = b""
+        while True:
+            pairs = self._held
+            self._held = None
+            if pairs is None:
+                pairs = self._read_block()
+                if pairs is None:
+                    raise StopIteration
+                before = self._before
+                if before is not None:
+                    if pairs and _is_at_or_after(pairs[-1][0], before):
+                        pairs = pairs[: _count_before(pairs, before)]
+                    self._before = None
+            if not pairs:
+                continue
+            first = pairs[0][0]
+            if self._end_before() == first:
+                # The block before may hold newer versions of the first key.
+                held = self._read_block()
+                walk = self._walk
+                self._held = held
+                if walk is not None and walk.head == first and walk.settled:
+                    pairs = pairs[1:]
+                    if not pairs:
+                        continue
+            lower = self._lower
+            if lower is not None and not _is_at_or_after(pairs[0][0], lower):
+                self._file = 0
+                self._table = None
+                self._held = None
+                pairs = pairs[_count_before(pairs, lower) :]
+                if not pairs:
+                    raise StopIteration
+            return pairs
+
+    def _read_block(self) -> list[Pair] | None:
+        """All pairs of the next block; None after the run's first one."""
+        reader = self._reader
+        table = self._table
+        while table is None or self._number < 0:
+            if self._file == 0:
+                self._walk = None
+                return None
+            self._file -= 1
+            table = reader.table(self._file)
+            self._table = table
+            self._number = table.num_blocks - 1
+        number = self._number
+        self._number = number - 1
+        walk = reader.walk(table, number, b"", b"", False)
+        self._walk = walk
+        return reader.take(table, number, walk, ALL)
+
+    def _end_before(self) -> bytes | None:
+        """A user key at or after the last one of the next block, and before or at the first one of
+        the block read last; None if no block is next."""
+        if self._table is not None and self._number >= 0:
+            return self._table.index_key(self._number)[:-TAG_SIZE]
+        if self._file == 0:
+            return None
+        return self._reader.files[self._file - 1].largest[:-TAG_SIZE]
+
+
+def _is_at_or_after(user_key: bytes, position: Position) -> bool:
+    return user_key > position.user_key or (user_key == position.user_key and not position.after)
+
+
+def _count_before(pairs: list[Pair], position: Position) -> int:
+    find = bisect_right if position.after else bisect_left
+    return find(pairs, position.user_key, key=_user_key)

@@ -1,0 +1,170 @@
+"""lsmkv.db.run: a level read both ways, against a model, whatever block and file a key is in."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from lsmkv.db.flush import TableOutput
+from lsmkv.db.keys import InternalKeyComparator, rank_of
+from lsmkv.db.merge import Pair, Position
+from lsmkv.db.run import Run, RunBack, RunReader
+from lsmkv.db.table_cache import TableCache
+from lsmkv.db.version import Version
+from lsmkv.db.version_edit import FileMetaData
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.errors import CorruptionError
+from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
+from lsmkv.table.walk import NO_LIMIT
+from lsmkv.util.cache import LRUCache
+from lsmkv.util.comparator import BYTEWISE
+from lsmkv.util.compression import NO_COMPRESSION
+
+Versions = dict[tuple[bytes, int], int]
+"""Kinds by user key and sequence."""
+
+
+class Bench:
+    """A level whose tables have blocks of a few entries."""
+
+    def __init__(self, versions: Versions, cuts: list[int], level: int = 1) -> None:
+        """Entries in order, a new table at each of the ``cuts``."""
+        comparator = InternalKeyComparator(BYTEWISE)
+        options = Options(
+            comparator=comparator,
+            block_size=60,
+            block_restart_interval=3,
+            compression=NO_COMPRESSION,
+            block_cache=LRUCache(10_000),
+        )
+        self.directory = MemoryEnv().open_directory("db", create=True)
+        self.reads = ReadCounters()
+        self.tables = TableCache(self.directory, options, Counters())
+        ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
+        files: list[FileMetaData] = []
+        bounds = [0, *sorted(set(cuts) - {0, len(ordered)}), len(ordered)]
+        for number, (begin, end) in enumerate(itertools.pairwise(bounds), 1):
+            output = TableOutput(self.directory, number, options)
+            for key, sequence in ordered[begin:end]:
+                output.add(key, rank_of(sequence, versions[key, sequence]), b"%d" % sequence)
+            files.append(output.finish())
+        levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
+        levels[level] = files
+        self.version = Version(comparator, levels)
+        self.level = level
+
+    def reader(self, newest: int = NO_LIMIT) -> RunReader:
+        return RunReader(self.tables, self.version, self.level, newest, self.reads, True)
+
+    def forward(
+        self, start: Position | None, upper: Position | None, newest: int = NO_LIMIT
+    ) -> list[Pair]:
+        run = Run(self.reader(newest), start, upper)
+        chunks = list(run)
+        assert all(chunks)
+        assert list(run) == []
+        return [pair for chunk in chunks for pair in chunk]
+
+    def backward(
+        self, before: Position | None, lower: Position | None, newest: int = NO_LIMIT
+    ) -> list[Pair]:
+        run = RunBack(self.reader(newest), before, lower)
+        chunks = list(run)
+        assert all(chunks)
+        assert list(run) == []
+        return [pair for chunk in reversed(chunks) for pair in chunk]
+
+
+def seen(versions: Versions, newest: int) -> list[Pair]:
+    """The model."""
+    found: dict[bytes, int] = {}
+    for key, sequence in versions:
+        if sequence <= newest:
+            found[key] = max(sequence, found.get(key, 0))
+    return [(key, b"%d" % last) for key, last in sorted(found.items()) if versions[key, last]]
+
+
+def lies_before(key: bytes, position: Position) -> bool:
+    return key < position.user_key or (key == position.user_key and position.after)
+
+
+def random_versions(rng: random.Random, keys: int, most: int) -> Versions:
+    return {
+        (b"%03d" % rng.randrange(keys), rng.randrange(1, 30)): int(rng.random() < 0.7)
+        for _ in range(rng.randrange(most))
+    }
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_ways_from_anywhere(seed: int) -> None:
+    rng = random.Random(seed)
+    # With few keys, the versions of one are spread over several blocks and tables.
+    versions = random_versions(rng, keys=rng.choice([2, 8, 40]), most=150)
+    bench = Bench(versions, [rng.randrange(len(versions) + 1) for _ in range(rng.randrange(5))])
+    for newest in (NO_LIMIT, rng.randrange(31)):
+        pairs = seen(versions, newest)
+        assert bench.forward(None, None, newest) == pairs
+        assert bench.backward(None, None, newest) == pairs
+        for _ in range(20):
+            low = Position(b"%03d" % rng.randrange(-1, 41), rng.random() < 0.5)
+            high = Position(b"%03d" % rng.randrange(-1, 41), rng.random() < 0.5)
+            above = [pair for pair in pairs if not lies_before(pair[0], low)]
+            between = [pair for pair in above if lies_before(pair[0], high)]
+            below = [pair for pair in pairs if lies_before(pair[0], high)]
+            assert bench.forward(low, None, newest) == above
+            assert bench.forward(None, high, newest) == below
+            assert bench.forward(low, high, newest) == between
+            assert bench.backward(None, low, newest) == above
+            assert bench.backward(high, None, newest) == below
+            assert bench.backward(high, low, newest) == between
+
+
+def test_one_table_of_level_0() -> None:
+    versions = {(b"%03d" % number, number): 1 for number in range(1, 50)}
+    bench = Bench(versions, [], level=0)
+    pairs = seen(versions, NO_LIMIT)
+    assert bench.forward(Position(b"010", after=False), None) == pairs[9:]
+    assert bench.backward(Position(b"010", after=False), None) == pairs[:9]
+    assert bench.forward(Position(b"9", after=False), None) == []
+    assert bench.backward(Position(b"9", after=False), None) == pairs
+
+
+def test_a_seek_reads_one_block_and_a_few_pairs() -> None:
+    versions = {(b"%03d" % number, number): 1 for number in range(1, 200)}
+    bench = Bench(versions, [100])
+    for begin in (1, 57, 150):
+        before = bench.reads.blocks_read
+        run = Run(bench.reader(), Position(b"%03d" % begin, after=False), None)
+        found = next(run)
+        assert found[0] == (b"%03d" % begin, b"%d" % begin)
+        assert len(found) <= 4
+        assert bench.reads.blocks_read == before + 1
+
+
+def test_nothing_beyond_a_bound_is_read() -> None:
+    versions = {(b"%03d" % number, number): 1 for number in range(1, 200)}
+    bench = Bench(versions, [100])
+    edge = Position(b"004", after=False)
+    run = Run(bench.reader(), None, edge)
+    assert len([pair for pairs in run for pair in pairs]) == 3
+    assert list(run) == []
+    back = RunBack(bench.reader(), Position(b"199", after=True), Position(b"197", after=False))
+    assert len([pair for pairs in back for pair in pairs]) == 3
+    assert list(back) == []
+    assert bench.reads.blocks_read <= 5
+
+
+def test_damage_is_told_with_file_and_offset() -> None:
+    """A key of a kind that there is not, in the second block."""
+    versions = {(b"%03d" % number, number): 1 for number in range(1, 20)}
+    versions[b"010", 10] = 3
+    bench = Bench(versions, [])
+    for read in (bench.forward, bench.backward):
+        with pytest.raises(CorruptionError, match="kind 3") as caught:
+            read(None, None)
+        assert caught.value.path == f"{bench.directory.path}/000001.ldb"
+        assert caught.value.offset is not None
+        assert caught.value.offset > 0
