@@ -1,7 +1,8 @@
 """The write path: number a batch, append it to the log, apply it to the memtable.
 
-Writers queue; the one that gets the writers' lock leads, and commits what has queued up behind it
-with one write (and one sync) of the log.  (Source: LevelDB, ``DBImpl::Write``.)
+Writers queue; the first one leads, and commits what has queued up behind it with one write (and
+one sync) of the log.  The others wait to be told that they are done, or first.  (Source: LevelDB,
+``DBImpl::Write``.)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
+from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, Error, raise_typed
 from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
@@ -31,7 +33,7 @@ _SETTLE_ATTEMPTS = 100
 class _Pending:
     """A batch on its way, and what became of it."""
 
-    __slots__ = ("condition", "done", "error", "operations", "sync")
+    __slots__ = ("_turn", "condition", "done", "error", "operations", "sync")
 
     def __init__(
         self,
@@ -44,6 +46,20 @@ class _Pending:
         self.sync = sync
         self.done = False
         self.error: BaseException | None = None
+        self._turn: Lock | None = None
+
+    def ticket(self) -> Ticket:
+        """What :meth:`call` releases from now on; whoever waits looks at ``done`` first."""
+        turn = Lock()
+        turn.acquire()
+        self._turn = turn
+        return Ticket(turn)
+
+    def call(self) -> None:
+        """Tell the writer, if it waits, that it is done or the first of the queue."""
+        turn = self._turn
+        if turn is not None and turn.locked():
+            turn.release()
 
 
 class _Commit:
@@ -107,12 +123,18 @@ class Writer:
         pending = _Pending(operations, sync, condition)
         self._queue.append(pending)
         try:
-            with self._lock:
-                while not pending.done:
-                    self._lead(pending)
+            if not self._is_first(pending):
+                self._wait_for_turn(pending)
+            if not pending.done:
+                with self._lock:
+                    while not pending.done:
+                        self._lead(pending)
         except BaseException:
             self._withdraw(pending)
+            self._call_first()
             raise
+        if self._queue:
+            self._call_first()
         if pending.error is not None:
             raise pending.error
 
@@ -201,6 +223,38 @@ class Writer:
             finally:
                 self._wal.close()
 
+    # The queue
+
+    def _is_first(self, pending: _Pending) -> bool:
+        try:
+            return self._queue[0] is pending
+        except IndexError:
+            return False  # it is done
+
+    def _wait_for_turn(self, pending: _Pending) -> None:
+        """Until the batch is done, or it is its writer's turn to lead.
+
+        A call is a hint: one that a signal has kept from being made costs a tenth of a second.
+        """
+        ticket = pending.ticket()
+        while not pending.done and not self._is_first(pending):
+            ticket.acquire_soon()
+        if pending.done:
+            self._withdraw(pending)  # unless its leader, or one that was interrupted, has
+
+    def _call_first(self) -> None:
+        try:
+            self._queue[0].call()
+        except IndexError:
+            pass  # nobody is waiting
+
+    def _withdraw(self, pending: _Pending) -> None:
+        """Take a batch out of the queue, unless it is out already."""
+        try:
+            self._queue.remove(pending)
+        except ValueError:
+            pass
+
     # Leading; the writers' lock is held in all that follows
 
     def _lead(self, own: _Pending) -> None:
@@ -220,6 +274,7 @@ class Writer:
         self._commit(group)
         for pending in group:
             self._withdraw(pending)
+            pending.call()
 
     def _gather(self) -> list[_Pending]:
         """The batches to commit together: not too many bytes, and none that would not be synced.
@@ -354,13 +409,6 @@ class Writer:
         for pending in group:
             pending.error = error
             pending.done = True
-
-    def _withdraw(self, pending: _Pending) -> None:
-        """Take a batch out of the queue, unless it is out already."""
-        try:
-            self._queue.remove(pending)
-        except ValueError:
-            pass
 
     def _sync_log(self) -> None:
         if self._wal.sync():

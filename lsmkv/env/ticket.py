@@ -20,5 +20,9 @@ class Ticket:
 
     def acquire(self) -> None:
         """Until the lock is released; a signal is heard within a tenth of a second."""
-        while not self._lock.acquire(timeout=_LISTEN_EVERY):
+        while not self.acquire_soon():
             pass
+
+    def acquire_soon(self) -> bool:
+        """The same for a tenth of a second at most; whether the lock was released."""
+        return self._lock.acquire(timeout=_LISTEN_EVERY)
