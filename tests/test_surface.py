@@ -24,6 +24,8 @@ from __future__ import annotations
 import ast
 import doctest
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,11 +74,19 @@ def source(module: str) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+def statements(module: str) -> Iterator[ast.stmt]:
+    """A module's statements, and what it imports for type checkers and, later, for users."""
+    for node in source(module).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from node.body
+        yield node
+
+
 def find(module: str, name: str) -> Found | None:
     """What a dotted name means in a module: followed through imports; None if not lsmkv's own."""
     head, _, rest = name.partition(".")
     found: Found | None = None
-    for node in source(module).body:
+    for node in statements(module):
         if isinstance(node, Function | ast.ClassDef) and node.name == head and not rest:
             found = Found(module, node)  # the last one: what comes before are overloads
         elif isinstance(node, ast.Assign | ast.AnnAssign) and not rest:
@@ -140,6 +150,22 @@ def public_names() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 for name in ast.literal_eval(node.value):
                     yield module, name
+
+
+def test_what_is_imported_late() -> None:
+    """Every public name is there, and what most programs never ask for costs them nothing."""
+    code = (
+        "import sys, lsmkv\n"
+        "late = {'lsmkv.mapping', 'lsmkv.db.repair', 'lsmkv.db.repair_job'}\n"
+        "assert not late & set(sys.modules), late & set(sys.modules)\n"
+        "assert set(lsmkv.__all__) <= set(dir(lsmkv))\n"
+        "from lsmkv import *\n"
+        "assert late <= set(sys.modules)\n"
+        "assert repair_db.__module__ == 'lsmkv.db.repair' and lsmkv.open is open\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        lsmkv.nonsense  # noqa: B018
 
 
 @cache
