@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Version = tuple[int, bytes, Any]
 """Rank, value (empty for a deletion), and the next older version kept, or None."""
 
-_FIRST_CHUNK: Final = 16
+_FIRST_CHUNK: Final = 4
 _LARGEST_CHUNK: Final = 1024
 _ROWS: Final = 512
 

@@ -28,6 +28,8 @@ Keyed = TypeVar("Keyed", bound=tuple[Any, ...])
 Cursor = Iterator[list[Entry]]
 Pair = tuple[bytes, bytes]
 """A user key and its value."""
+Seen = tuple[bytes, bytes | None]
+"""A user key and its value; None for a removal."""
 
 
 class Position:
@@ -63,6 +65,20 @@ class KeyOrder:
     def is_bytewise(self) -> bool:
         """Whether keys compare as the bytes that they are."""
         return self._order is None
+
+    def is_at_or_after(self, user_key: bytes, position: Position) -> bool:
+        """Whether a key lies on the far side of a position."""
+        if self._order is None:
+            if position.after:
+                return user_key > position.user_key
+            return user_key >= position.user_key
+        compared = self.compare(user_key, position.user_key)
+        return compared > 0 or (compared == 0 and not position.after)
+
+    def count_before(self, entries: list[Any], position: Position) -> int:
+        """How many of these entries, or pairs, lie before a position.  O(log of their number)."""
+        find = bisect_right if position.after else bisect_left
+        return find(entries, self.of(position.user_key), key=self.of_entry)
 
     def sort(self, entries: list[Any]) -> None:
         """Sort entries of several sources: by user key, newest version first."""
@@ -166,12 +182,19 @@ def _gather(runs: list[list[Keyed]], order: KeyOrder) -> list[Keyed]:
 
 
 def visible(entries: list[Entry], hidden: int, order: KeyOrder) -> list[Pair]:
-    """What a reader sees of these entries: each user key's newest version above ``hidden``.
+    """What a reader sees of these entries: :func:`newest`, less the removals."""
+    return [
+        (key, value) for key, value in newest(entries, hidden, order) if value is not None
+    ]
 
-    Deletions leave nothing.  ``entries`` hold all versions of their user keys, newest first;
-    ``hidden`` comes from :func:`~lsmkv.db.keys.oldest_rank_hidden`.
+
+def newest(entries: list[Entry], hidden: int, order: KeyOrder) -> list[Seen]:
+    """Each user key's newest version above ``hidden``.
+
+    ``entries`` hold all versions of their user keys, newest first; ``hidden`` comes from
+    :func:`~lsmkv.db.keys.oldest_rank_hidden`.
     """
-    pairs: list[Pair] = []
+    found: list[Seen] = []
     last: bytes | None = None
     bytewise = order.is_bytewise
     for key, rank, value in entries:
@@ -182,9 +205,8 @@ def visible(entries: list[Entry], hidden: int, order: KeyOrder) -> list[Pair]:
         ):
             continue
         last = key
-        if rank & 1:
-            pairs.append((key, value))
-    return pairs
+        found.append((key, value if rank & 1 else None))
+    return found
 
 
 def live_entries(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import TAG_SIZE
-from lsmkv.db.merge import Pair, Position
+from lsmkv.db.merge import KeyOrder, Position
 from lsmkv.db.table_cache import TableCache, edge_of
 from lsmkv.db.version import Version
+from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
 from lsmkv.stats import ReadCounters
 from lsmkv.table.reader import Table
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 _FIRST_CHUNK: Final = 4
 """Pairs that a seek reads first, and twice as many each time: often a few are all it is about."""
 
-_user_key: Final = itemgetter(0)
-
 
 class RunReader:
     """Blocks of a run, for those who go through it; keys in the bytewise order."""
@@ -32,17 +29,25 @@ class RunReader:
         tables: TableCache,
         version: Version,
         level: i64,
+        files: list[FileMetaData],
         newest: i64,
+        form: i64,
+        order: KeyOrder,
         counters: ReadCounters,
         fill_cache: bool,
     ) -> None:
-        """``level`` is 1 or more, or level 0 with one file; versions after ``newest`` are hidden
-        (:data:`~lsmkv.table.walk.NO_LIMIT`: none)."""
-        self.files = version.levels[level]
+        """``files`` are those of a level, or one of level 0; versions after ``newest`` are hidden
+        (:data:`~lsmkv.table.walk.NO_LIMIT`: none).  ``form`` is one of
+        :mod:`lsmkv.table.walk`'s.
+        """
+        self.order = order
+        """The store's, which is the bytewise one."""
+        self.files = files
         self.version = version
         self.level: i64 = level
         self._tables = tables
         self._newest: i64 = newest
+        self._form: i64 = form
         self._counters = counters
         self._fill_cache = fill_cache
 
@@ -64,10 +69,10 @@ class RunReader:
         except CorruptionError as error:
             raise table.damaged(error, number) from None
 
-    def take(self, table: Table, number: i64, walk: Walk, count: i64) -> list[Pair]:
+    def take(self, table: Table, number: i64, walk: Walk, count: i64) -> list[Any]:
         """The walk's next pairs."""
         try:
-            return walk.take(count)
+            return walk.take(count, self._form)
         except CorruptionError as error:
             raise table.damaged(error, number) from None
 
@@ -100,7 +105,7 @@ class Run:
     def __iter__(self) -> Run:
         return self
 
-    def __next__(self) -> list[Pair]:
+    def __next__(self) -> list[Any]:
         reader = self._reader
         if self._edge:
             self._file = reader.file_at(self._edge)
@@ -136,11 +141,11 @@ class Run:
             if not pairs:
                 continue
             upper = self._upper
-            if upper is not None and _is_at_or_after(pairs[-1][0], upper):
+            if upper is not None and reader.order.is_at_or_after(pairs[-1][0], upper):
                 self._file = len(reader.files)
                 self._table = None
                 self._walk = None
-                pairs = pairs[: _count_before(pairs, upper)]
+                pairs = pairs[: reader.order.count_before(pairs, upper)]
                 if not pairs:
                     raise StopIteration
             return pairs
@@ -160,17 +165,18 @@ class RunBack:
         self._table: Table | None = None
         self._number: i64 = -1  # of the next block
         self._walk: Walk | None = None  # of the block that was read last
-        self._held: list[Pair] | None = None  # pairs that were read too early
+        self._held: list[Any] | None = None  # pairs that were read too early
         self._edge = b"" if before is None else edge_of(before)  # where to begin, as in Run
 
     def __iter__(self) -> RunBack:
         return self
 
-    def __next__(self) -> list[Pair]:
+    def __next__(self) -> list[Any]:
+        reader = self._reader
         if self._edge:
-            at = self._reader.file_at(self._edge)
-            if at < len(self._reader.files):
-                table = self._reader.table(at)
+            at = reader.file_at(self._edge)
+            if at < len(reader.files):
+                table = reader.table(at)
                 self._number = min(table.find_block(self._edge), table.num_blocks - 1)
                 self._table = table
                 self._file = at
@@ -184,8 +190,8 @@ class RunBack:
                     raise StopIteration
                 before = self._before
                 if before is not None:
-                    if pairs and _is_at_or_after(pairs[-1][0], before):
-                        pairs = pairs[: _count_before(pairs, before)]
+                    if pairs and reader.order.is_at_or_after(pairs[-1][0], before):
+                        pairs = pairs[: reader.order.count_before(pairs, before)]
                     self._before = None
             if not pairs:
                 continue
@@ -200,16 +206,16 @@ class RunBack:
                     if not pairs:
                         continue
             lower = self._lower
-            if lower is not None and not _is_at_or_after(pairs[0][0], lower):
+            if lower is not None and not reader.order.is_at_or_after(pairs[0][0], lower):
                 self._file = 0
                 self._table = None
                 self._held = None
-                pairs = pairs[_count_before(pairs, lower) :]
+                pairs = pairs[reader.order.count_before(pairs, lower) :]
                 if not pairs:
                     raise StopIteration
             return pairs
 
-    def _read_block(self) -> list[Pair] | None:
+    def _read_block(self) -> list[Any] | None:
         """All pairs of the next block; None after the run's first one."""
         reader = self._reader
         table = self._table
@@ -235,12 +241,3 @@ class RunBack:
         if self._file == 0:
             return None
         return self._reader.files[self._file - 1].largest[:-TAG_SIZE]
-
-
-def _is_at_or_after(user_key: bytes, position: Position) -> bool:
-    return user_key > position.user_key or (user_key == position.user_key and not position.after)
-
-
-def _count_before(pairs: list[Pair], position: Position) -> int:
-    find = bisect_right if position.after else bisect_left
-    return find(pairs, position.user_key, key=_user_key)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator as Iteration
-from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from lsmkv.db.batch import BytesLike, as_bytes
-from lsmkv.db.keys import oldest_rank_hidden
-from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, merge_back, merge_forward, visible
+from lsmkv.db.keys import Entry, oldest_rank_hidden
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, Seen, merge_back, merge_forward
+from lsmkv.db.overlay import Overlay, OverlayBack, seen, seen_back
 from lsmkv.db.run import Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.stats import NUM_LEVELS
-from lsmkv.table.walk import NO_LIMIT
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64
+from lsmkv.table.walk import NO_LIMIT, NUMBERED, PAIRS, SEEN
 
 
 class Bounds:
@@ -94,111 +90,107 @@ class Scan:
         self._bounds = bounds
         self._fill_cache = fill_cache
 
-    @property
-    def order(self) -> KeyOrder:
-        """The store's order of keys."""
-        return self._store.order
-
     def forward(self, start: Position | None) -> Iteration[list[Pair]]:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
-        level = self._view.version.only_level
-        if level >= 0 and self._in_tables_alone():
-            return Run(self._run(level), start, self._bounds.upper)
-        return self._merged(start)
+        upper = self._bounds.upper
+        order = self._store.order
+        if self._is_one_run():
+            return Run(self._runs()[0], start, upper)
+        sources: list[Iteration[list[Seen]]] = [
+            seen(memtable.scan(start), self._hidden, order, upper) for memtable in self._memtables()
+        ]
+        if order.is_bytewise:
+            sources += [Run(run, start, upper) for run in self._runs()]
+        else:
+            sources.append(seen(self._cursor(start), self._hidden, order, upper))
+        return Overlay(sources, order)
 
     def backward(self, before: Position | None) -> Iteration[list[Pair]]:
         """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
-        level = self._view.version.only_level
-        if level >= 0 and self._in_tables_alone():
-            return RunBack(self._run(level), before, self._bounds.lower)
-        return self._merged_back(before)
-
-    def _merged(self, start: Position | None) -> Iteration[list[Pair]]:
-        upper = self._bounds.upper
-        for entries in merge_forward(self._cursors(start), self.order):
-            pairs = visible(entries, self._hidden, self.order)
-            if upper is not None:
-                cut = self.count_before(pairs, upper)
-                if cut < len(pairs):
-                    yield pairs[:cut]
-                    return
-                if self.is_at_or_after(entries[-1][0], upper):
-                    yield pairs
-                    return
-            yield pairs
-
-    def _merged_back(self, before: Position | None) -> Iteration[list[Pair]]:
         lower = self._bounds.lower
-        for entries in merge_back(self._cursors_back(before), self.order):
-            pairs = visible(entries, self._hidden, self.order)
-            if lower is not None:
-                cut = self.count_before(pairs, lower)
-                if cut > 0:
-                    yield pairs[cut:]
-                    return
-                if not self.is_at_or_after(entries[0][0], lower):
-                    yield pairs
-                    return
-            yield pairs
-
-    def count_before(self, pairs: list[Pair], position: Position) -> int:
-        """How many of these pairs lie before a position."""
-        find = bisect_right if position.after else bisect_left
-        order = self.order
+        order = self._store.order
+        if self._is_one_run():
+            return RunBack(self._runs()[0], before, lower)
+        sources: list[Iteration[list[Seen]]] = [
+            seen_back(memtable.scan_back(before), self._hidden, order, lower)
+            for memtable in self._memtables()
+        ]
         if order.is_bytewise:
-            return find(pairs, position.user_key, key=itemgetter(0))
-        return find(pairs, order.of(position.user_key), key=lambda pair: order.of(pair[0]))
+            sources += [RunBack(run, before, lower) for run in self._runs()]
+        else:
+            sources.append(seen_back(self._cursor_back(before), self._hidden, order, lower))
+        return OverlayBack(sources, order)
 
-    def is_at_or_after(self, user_key: bytes, position: Position) -> bool:
-        """Whether a key lies on the far side of a position."""
-        compared = self.order.compare(user_key, position.user_key)
-        return compared > 0 or (compared == 0 and not position.after)
-
-    def _in_tables_alone(self) -> bool:
+    def _is_one_run(self) -> bool:
+        """Whether all there is lies in one sorted run of bytewise keys."""
         view = self._view
-        return view.memtable.empty and view.immutable is None and self.order.is_bytewise
-
-    def _run(self, level: i64) -> RunReader:
-        store = self._store
-        return RunReader(
-            store.tables,
-            self._view.version,
-            level,
-            NO_LIMIT if self._current else self._sequence,
-            store.counters.reads[level],
-            self._fill_cache,
+        return (
+            view.version.only_level >= 0
+            and view.immutable is None
+            and view.memtable.empty
+            and self._store.order.is_bytewise
         )
 
-    def _cursors(self, start: Position | None) -> list[Cursor]:
+    def _memtables(self) -> list[MemTable]:
+        """Those that hold anything, the newer one first."""
         view = self._view
-        tables = self._store.tables
-        reads = self._store.counters.reads
-        cursors: list[Cursor] = [view.memtable.scan(start)]
+        found = [] if view.memtable.empty else [view.memtable]
         if view.immutable is not None:
-            cursors.append(view.immutable.scan(start))
-        for file in view.version.levels[0]:
-            cursors.append(tables.scan(file, start, reads[0], self._fill_cache))
-        for level in range(1, NUM_LEVELS):
-            if view.version.levels[level]:
-                cursors.append(
-                    tables.scan_level(view.version, level, start, reads[level], self._fill_cache)
-                )
-        return cursors
+            found.append(view.immutable)
+        return found
 
-    def _cursors_back(self, before: Position | None) -> list[Cursor]:
-        view = self._view
-        tables = self._store.tables
-        reads = self._store.counters.reads
-        cursors: list[Cursor] = [view.memtable.scan_back(before)]
-        if view.immutable is not None:
-            cursors.append(view.immutable.scan_back(before))
-        for file in view.version.levels[0]:
-            cursors.append(tables.scan_back(file, before, reads[0], self._fill_cache))
-        for level in range(1, NUM_LEVELS):
-            if view.version.levels[level]:
-                cursors.append(
-                    tables.scan_level_back(
-                        view.version, level, before, reads[level], self._fill_cache
+    def _runs(self) -> list[RunReader]:
+        """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
+        store = self._store
+        version = self._view.version
+        limit = NO_LIMIT if self._current else self._sequence
+        form = PAIRS if self._is_one_run() else SEEN
+        runs: list[RunReader] = []
+        for level, files in enumerate(version.levels):
+            reads = store.counters.reads[level]
+            # Files that LevelDB's repair has put into level 0 may not be newest first.
+            each = [[file] for file in files] if level == 0 else [files] if files else []
+            for run in each:
+                runs.append(
+                    RunReader(
+                        store.tables,
+                        version,
+                        level,
+                        run,
+                        limit,
+                        NUMBERED if len(each) > 1 else form,
+                        store.order,
+                        reads,
+                        self._fill_cache,
                     )
                 )
-        return cursors
+        return runs
+
+    def _cursor(self, start: Position | None) -> Iteration[list[Entry]]:
+        """All tables' entries, whatever the order of keys."""
+        version = self._view.version
+        tables = self._store.tables
+        reads = self._store.counters.reads
+        cursors: list[Cursor] = [
+            tables.scan(file, start, reads[0], self._fill_cache) for file in version.levels[0]
+        ]
+        for level in range(1, NUM_LEVELS):
+            if version.levels[level]:
+                cursors.append(
+                    tables.scan_level(version, level, start, reads[level], self._fill_cache)
+                )
+        return merge_forward(cursors, self._store.order)
+
+    def _cursor_back(self, before: Position | None) -> Iteration[list[Entry]]:
+        version = self._view.version
+        tables = self._store.tables
+        reads = self._store.counters.reads
+        cursors: list[Cursor] = [
+            tables.scan_back(file, before, reads[0], self._fill_cache) for file in version.levels[0]
+        ]
+        for level in range(1, NUM_LEVELS):
+            if version.levels[level]:
+                cursors.append(
+                    tables.scan_level_back(version, level, before, reads[level], self._fill_cache)
+                )
+        return merge_back(cursors, self._store.order)

@@ -7,7 +7,7 @@ fall.  (Source: LevelDB, ``db/dbformat.h``.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.errors import CorruptionError
 from lsmkv.table.block import Block
@@ -23,12 +23,20 @@ NO_LIMIT: Final = (1 << 56) - 1
 ALL: Final = 1 << 40
 """As a count: everything that is left."""
 
+PAIRS: Final = 0
+"""A key without its tag, and its value."""
+SEEN: Final = 1
+"""The same, and the key of a removal with None."""
+NUMBERED: Final = 2
+"""The same, and behind it its number."""
+
 
 class Walk:
     """Goes through a block once, and hands out keys without their tags, and values.
 
     Of the keys that differ in their tags alone, the first whose number is at most ``newest`` is
-    taken, unless it is a removal.  For keys that sort, but for their tags, as bytes.
+    taken; a removal is told only where that is asked for.  For keys that sort, but for their tags,
+    as bytes.
     """
 
     __slots__ = ("_at", "_block", "_data", "_end", "_newest", "_spent", "_tail", "head", "settled")
@@ -63,8 +71,8 @@ class Walk:
         """Whether nothing is left."""
         return self._at >= self._end
 
-    def take(self, count: i64) -> list[tuple[bytes, bytes]]:
-        """The next ``count`` pairs, fewer only at the end of the block."""
+    def take(self, count: i64, form: i64 = PAIRS) -> list[Any]:
+        """The next ``count`` of what is taken, in this form; fewer only at the end of the block."""
         data = self._data
         end = self._end
         newest = self._newest
@@ -78,7 +86,8 @@ class Walk:
         tag: i64 = -1  # where the last key's tag is whole
         prefix = b""  # what the last key begins with, and the next one mostly too
         cut: i64 = 0
-        pairs: list[tuple[bytes, bytes]] = []
+        taken: list[Any] = []
+        numbered = form == NUMBERED
         while at < end and count > 0:
             shared: i64 = data[at]
             unshared: i64 = 128
@@ -111,7 +120,7 @@ class Walk:
                             cut = shared
                         head = prefix + data[at:tag]
                 kind: i64 = data[tag]
-                number: i64 = _number(data, tag) if limited else 0
+                number: i64 = _number(data, tag) if limited or numbered else 0
             else:
                 whole = head + (data[tag : tag + TAG_SIZE] if tag >= 0 else self._tail)
                 if shared > len(whole):
@@ -135,9 +144,16 @@ class Walk:
             settled = number <= newest
             if settled:
                 if kind == 1:
-                    pairs.append((head, data[value_at:at]))
+                    if numbered:
+                        taken.append((head, data[value_at:at], number))
+                    else:
+                        taken.append((head, data[value_at:at]))
                     count -= 1
-                elif kind != 0:
+                elif kind == 0:
+                    if form != PAIRS:
+                        taken.append((head, None, number) if numbered else (head, None))
+                        count -= 1
+                else:
                     raise CorruptionError(f"an internal key of kind {kind}", None, value_at)
         if tag >= 0:
             self._tail = data[tag : tag + TAG_SIZE]
@@ -145,7 +161,7 @@ class Walk:
         self._spent = spent
         self.head = head
         self.settled = settled
-        return pairs
+        return taken
 
     def _seek(self, start: bytes) -> None:
         """Go to the first key that is ``start`` or more; no key is put together on the way.

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.db.store import View
 from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.memory import MemoryEnv
 
 TINY: dict[str, Any] = {
     "write_buffer_size": 1024,
@@ -585,3 +587,39 @@ def test_plain_iteration_is_plyvels(tmp_path: pathlib.Path, reverse: bool) -> No
                         compared += 1
         assert compared > 300
     oracle.close()
+
+
+def test_tables_of_level_0_in_the_wrong_order() -> None:
+    """LevelDB's repair puts tables there whose numbers do not rise with their sequences."""
+    env = MemoryEnv()
+    with DB("db", env=env, create_if_missing=True, compression=None) as db:
+        for value in (b"1", b"2", b"3", b"4"):
+            db.put(b"k", value)
+            db.put(b"l" + value, value)
+            db.flush()
+        older, newer = [table.number for table in db.tables() if table.level == 0][::-1]
+    directory = env.open_directory("db")
+    for source, target in ((older, 999), (newer, older), (999, newer)):
+        directory.rename(f"{source:06}.ldb", f"{target:06}.ldb")
+    with DB("db", env=env) as db:
+        expected = [(b"k", b"4"), (b"l1", b"1"), (b"l2", b"2"), (b"l3", b"3"), (b"l4", b"4")]
+        assert list(db) == expected
+        assert list(db.iterator(reverse=True)) == expected[::-1]
+        assert next(db.iterator(start=b"k")) == expected[0]
+
+
+def test_an_immutable_memtable_over_one_level() -> None:
+    """As it is between the beginning of a new memtable and the end of the flush."""
+    with DB(":memory:") as db:
+        db.put(b"a", b"old")
+        db.put(b"b", b"1")
+        db.flush()
+        db.put(b"a", b"new")
+        store = db._store
+        assert store is not None
+        view = store.open_view()
+        store.view = View(store.new_memtable(0), view.memtable, view.version)
+        expected = [(b"a", b"new"), (b"b", b"1")]
+        assert list(db) == expected
+        assert list(db.iterator(reverse=True)) == expected[::-1]
+        store.view = view

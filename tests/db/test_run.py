@@ -9,7 +9,7 @@ import pytest
 
 from lsmkv.db.flush import TableOutput
 from lsmkv.db.keys import InternalKeyComparator, rank_of
-from lsmkv.db.merge import Pair, Position
+from lsmkv.db.merge import KeyOrder, Pair, Position
 from lsmkv.db.run import Run, RunBack, RunReader
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
@@ -18,7 +18,7 @@ from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
-from lsmkv.table.walk import NO_LIMIT
+from lsmkv.table.walk import NO_LIMIT, PAIRS
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.comparator import BYTEWISE
 from lsmkv.util.compression import NO_COMPRESSION
@@ -56,8 +56,12 @@ class Bench:
         self.version = Version(comparator, levels)
         self.level = level
 
-    def reader(self, newest: int = NO_LIMIT) -> RunReader:
-        return RunReader(self.tables, self.version, self.level, newest, self.reads, True)
+    def reader(self, newest: int = NO_LIMIT, form: int = PAIRS) -> RunReader:
+        order = KeyOrder(BYTEWISE)
+        files = self.version.levels[self.level]
+        return RunReader(
+            self.tables, self.version, self.level, files, newest, form, order, self.reads, True
+        )
 
     def forward(
         self, start: Position | None, upper: Position | None, newest: int = NO_LIMIT

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lsmkv.errors import CorruptionError
 from lsmkv.table.block import Block, BlockBuilder
-from lsmkv.table.walk import ALL, NO_LIMIT, Walk
+from lsmkv.table.walk import ALL, NO_LIMIT, NUMBERED, SEEN, Walk
 from lsmkv.util.coding import encode_varint
 
 Pairs = list[tuple[bytes, bytes]]
@@ -70,6 +70,29 @@ def test_newest_versions(
     for limit in (newest, 2**40 + 1, NO_LIMIT):
         assert all_of(Walk(block, limit, b"", b"", False)) == seen(versions, limit)
         assert all_of(Walk(block, limit, b"", b"", False), count) == seen(versions, limit)
+
+
+@given(version_sets, st.integers(0, 10), st.integers(1, 5))
+def test_removals_and_numbers(
+    versions: dict[tuple[bytes, int], int], newest: int, count: int
+) -> None:
+    block = build(rows_of(versions), 3)
+    found: dict[bytes, int] = {}
+    for key, number in versions:
+        if number <= newest:
+            found[key] = max(number, found.get(key, 0))
+    expected = [
+        (key, b"%d" % number if versions[key, number] else None, number)
+        for key, number in sorted(found.items())
+    ]
+    for form in (SEEN, NUMBERED):
+        walk = Walk(block, newest, b"", b"", False)
+        taken = []
+        while not walk.done:
+            taken += walk.take(count, form)
+        assert taken == [entry if form == NUMBERED else entry[:2] for entry in expected]
+    walk = Walk(block, NO_LIMIT, b"", b"", False)
+    assert all(number > 0 for _, _, number in walk.take(ALL, NUMBERED))
 
 
 @given(version_sets, st.integers(1, 20), st.lists(keys, max_size=5), st.booleans())

@@ -1,0 +1,171 @@
+"""lsmkv.db.overlay: sources laid over each other against a model, both ways, in every order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lsmkv.db.keys import Entry, oldest_rank_hidden, rank_of
+from lsmkv.db.merge import KeyOrder, Pair, Position, Seen
+from lsmkv.db.overlay import Overlay, OverlayBack, seen, seen_back
+from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
+
+
+def fold(a: bytes, b: bytes) -> int:
+    """Upper and lower case alike: keys of different bytes compare equal."""
+    left, right = a.lower(), b.lower()
+    return (left > right) - (left < right)
+
+
+COMPARATORS: list[Comparator] = [
+    BYTEWISE,
+    REVERSE_BYTEWISE,
+    CallableComparator(fold, "test.Folding"),
+]
+every_comparator = pytest.mark.parametrize("comparator", COMPARATORS, ids=lambda each: each.name)
+
+
+def name(order: KeyOrder, key: bytes) -> bytes:
+    """The same for keys that compare equal."""
+    return key.lower() if order.compare(b"a", b"A") == 0 else key
+
+
+def chunks_of(entries: list[Any], rng: random.Random) -> list[list[Any]]:
+    """Cut anywhere."""
+    chunks: list[list[Any]] = []
+    at = 0
+    while at < len(entries):
+        size = rng.choice([1, 2, 5, 20])
+        chunks.append(entries[at : at + size])
+        at += size
+    return chunks
+
+
+def with_empty_lists(chunks: list[list[Any]], rng: random.Random) -> Iterator[list[Any]]:
+    for chunk in chunks:
+        if rng.random() < 0.2:
+            yield []
+        yield chunk
+
+
+def random_key(rng: random.Random, order: KeyOrder) -> bytes:
+    key = b"%02d" % rng.randrange(40) + rng.choice([b"", b"a", b"b"])
+    return key if order.is_bytewise or rng.random() < 0.5 else key.upper()
+
+
+def source_of(rng: random.Random, order: KeyOrder, size: int) -> list[Seen]:
+    """Pairs in order; no two keys compare equal."""
+    found: dict[bytes, Seen] = {}
+    for _ in range(size):
+        key = random_key(rng, order)
+        found[name(order, key)] = (key, rng.randbytes(3) if rng.random() < 0.7 else None)
+    return [found[one] for one in sorted(found, key=order.of)]
+
+
+@every_comparator
+@pytest.mark.parametrize("seed", range(40))
+def test_the_newest_source_counts(comparator: Comparator, seed: int) -> None:
+    rng = random.Random(seed)
+    order = KeyOrder(comparator)
+    sources = [source_of(rng, order, rng.choice([0, 1, 10, 60])) for _ in range(rng.randrange(5))]
+    model: dict[bytes, Seen] = {}
+    for source in reversed(sources):
+        model |= {name(order, pair[0]): pair for pair in source}
+    expected = [
+        model[one] for one in sorted(model, key=order.of) if model[one][1] is not None
+    ]
+    chunked = [chunks_of(source, rng) for source in sources]
+    forward = list(Overlay([with_empty_lists(chunks, rng) for chunks in chunked], order))
+    assert all(forward)
+    assert [pair for pairs in forward for pair in pairs] == expected
+    back = list(OverlayBack([with_empty_lists(chunks[::-1], rng) for chunks in chunked], order))
+    assert all(back)
+    assert [pair for pairs in reversed(back) for pair in pairs] == expected
+    again = Overlay([iter([])], order)
+    assert list(again) == list(again) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_level_0_goes_by_its_sequences(seed: int) -> None:
+    """Its entries bring them along; the memtable before it and the levels below it do not."""
+    rng = random.Random(seed)
+    order = KeyOrder(BYTEWISE)
+    above, below = (source_of(rng, order, 20) for _ in range(2))
+    numbers = list(range(1, 200))
+    rng.shuffle(numbers)
+    level_0 = [
+        [(*pair, numbers.pop()) for pair in source_of(rng, order, 30)]
+        for _ in range(rng.randrange(2, 5))
+    ]
+    model: dict[bytes, Pair | Seen] = {pair[0]: pair for pair in below}
+    model |= {
+        key: (key, value)
+        for key, value, _ in sorted(
+            (entry for source in level_0 for entry in source), key=lambda entry: entry[2]
+        )
+    }
+    model |= {pair[0]: pair for pair in above}
+    expected = [model[key] for key in sorted(model) if model[key][1] is not None]
+    sources: list[list[Any]] = [above, *level_0, below]
+    chunked = [chunks_of(source, rng) for source in sources]
+    assert [p for ps in Overlay([iter(c) for c in chunked], order) for p in ps] == expected
+    back = list(OverlayBack([iter(c[::-1]) for c in chunked], order))
+    assert [p for ps in reversed(back) for p in ps] == expected
+
+
+def test_no_list_is_asked_for_too_early() -> None:
+    asked: list[bytes] = []
+
+    def source(*keys: bytes) -> Iterator[list[Seen]]:
+        for key in keys:
+            asked.append(key)
+            yield [(key, b"v")]
+
+    order = KeyOrder(BYTEWISE)
+    overlay = Overlay([source(b"a", b"d", b"e"), source(b"b", b"c")], order)
+    assert next(overlay) == [(b"a", b"v")]
+    assert asked == [b"a", b"b"]
+    assert next(overlay) == [(b"b", b"v")]
+    assert asked == [b"a", b"b", b"d"]
+    asked.clear()
+    back = OverlayBack([source(b"e", b"d", b"a"), source(b"c", b"b")], order)
+    assert next(back) == [(b"e", b"v")]
+    assert asked == [b"e", b"c"]
+
+
+@every_comparator
+@pytest.mark.parametrize("seed", range(40))
+def test_sources_of_entries(comparator: Comparator, seed: int) -> None:
+    """The versions of a key may lie in several lists."""
+    rng = random.Random(seed)
+    order = KeyOrder(comparator)
+    history: list[Entry] = [
+        (random_key(rng, order), rank_of(sequence, int(rng.random() < 0.7)), b"%d" % sequence)
+        for sequence in range(1, rng.choice([2, 30, 100]))
+    ]
+    entries = sorted(history, key=lambda entry: (order.of(entry[0]), entry[1]))
+    limit = rng.randrange(101)
+    newest: dict[bytes, Seen] = {}
+    for sequence, (key, rank, value) in enumerate(history, 1):
+        if sequence <= limit:
+            newest[name(order, key)] = (key, value if rank & 1 else None)
+    expected = [newest[one] for one in sorted(newest, key=order.of)]
+    edge = Position(random_key(rng, order), rng.random() < 0.5)
+    below = [pair for pair in expected if not order.is_at_or_after(pair[0], edge)]
+    above = [pair for pair in expected if order.is_at_or_after(pair[0], edge)]
+    chunks = chunks_of(entries, rng)
+    hidden = oldest_rank_hidden(limit)
+
+    def forward(upper: Position | None) -> list[Seen]:
+        return [pair for pairs in seen(iter(chunks), hidden, order, upper) for pair in pairs]
+
+    def backward(lower: Position | None) -> list[Seen]:
+        lists = list(seen_back(iter(chunks[::-1]), hidden, order, lower))
+        return [pair for pairs in reversed(lists) for pair in pairs]
+
+    assert forward(None) == backward(None) == expected
+    assert forward(edge) == below
+    assert backward(edge) == above
