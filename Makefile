@@ -15,7 +15,7 @@ demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode characte
 	@$(BIN)/lsmkv demo
 
 test: $(VENV)/.test  ## the test suite, doctests included
-	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q
+	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto
 
 wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and the source distribution
 	rm -rf $(DIST)
@@ -24,7 +24,7 @@ wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and
 test-compiled: $(COMPILED)/.made wheel  ## the suite against the wheel
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DIST)/*.whl
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
-	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q tests
+	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto tests
 
 test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that fails half way, ...
 	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q packaging
