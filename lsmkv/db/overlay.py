@@ -37,95 +37,82 @@ class _Source:
                 return False
         return True
 
+    def take_up_to(self, horizon: Any, order: KeyOrder) -> list[Any]:
+        """What of the buffer lies up to a key, given as it compares."""
+        buffer = self.buffer
+        cut = len(buffer)
+        if order.of(buffer[-1][0]) > horizon:
+            cut = bisect_right(buffer, horizon, key=order.of_entry)
+        self.buffer = buffer[cut:]
+        return buffer[:cut]
 
-class Overlay:
-    """The pairs of several sources, in rising lists; none is empty."""
+    def take_from(self, horizon: Any, order: KeyOrder) -> list[Any]:
+        """What of the buffer lies from a key on."""
+        buffer = self.buffer
+        cut = 0
+        if order.of(buffer[0][0]) < horizon:
+            cut = bisect_left(buffer, horizon, key=order.of_entry)
+        self.buffer = buffer[:cut]
+        return buffer[cut:]
+
+
+class _Layers:
+    """Sources, the newest first, less those that are used up."""
 
     def __init__(self, sources: list[Iterator[list[Any]]], order: KeyOrder) -> None:
         self._sources = [_Source(source) for source in sources]
         self._order = order
+
+    def _filled(self) -> list[_Source]:
+        """The sources, each with something in its buffer; ``StopIteration`` if none is left."""
+        sources = [source for source in self._sources if source.fill()]
+        self._sources = sources
+        if not sources:
+            raise StopIteration
+        return sources
+
+
+class Overlay(_Layers):
+    """The pairs of several sources, in rising lists; none is empty."""
 
     def __iter__(self) -> Overlay:
         return self
 
     def __next__(self) -> list[Pair]:
         order = self._order
-        while True:
-            sources = [source for source in self._sources if source.fill()]
-            self._sources = sources
-            if not sources:
-                raise StopIteration
-            if len(sources) == 1:
-                ready = [sources[0].buffer]
-                sources[0].buffer = []
-            else:
-                # Below the lowest last key, nothing new can turn up.
-                ends = [order.of(source.buffer[-1][0]) for source in sources]
-                horizon = min(ends)
-                ready = []
-                for source, end in zip(sources, ends, strict=True):
-                    buffer = source.buffer
-                    if end == horizon:
-                        ready.append(buffer)
-                        source.buffer = []
-                        continue
-                    cut = bisect_right(buffer, horizon, key=order.of_entry)
-                    if cut > 0:
-                        ready.append(buffer[:cut])
-                        source.buffer = buffer[cut:]
-            pairs = _laid_over(ready, order)
-            if pairs:
-                return pairs
+        pairs: list[Pair] = []
+        while not pairs:
+            sources = self._filled()
+            # Up to the lowest last key, nothing new can turn up.
+            horizon = min([order.of(source.buffer[-1][0]) for source in sources])
+            pairs = _laid_over([source.take_up_to(horizon, order) for source in sources], order)
+        return pairs
 
 
-class OverlayBack:
+class OverlayBack(_Layers):
     """The mirror image: the last list first, each list rising."""
-
-    def __init__(self, sources: list[Iterator[list[Any]]], order: KeyOrder) -> None:
-        self._sources = [_Source(source) for source in sources]
-        self._order = order
 
     def __iter__(self) -> OverlayBack:
         return self
 
     def __next__(self) -> list[Pair]:
         order = self._order
-        while True:
-            sources = [source for source in self._sources if source.fill()]
-            self._sources = sources
-            if not sources:
-                raise StopIteration
-            if len(sources) == 1:
-                ready = [sources[0].buffer]
-                sources[0].buffer = []
-            else:
-                begins = [order.of(source.buffer[0][0]) for source in sources]
-                horizon = max(begins)
-                ready = []
-                for source, begin in zip(sources, begins, strict=True):
-                    buffer = source.buffer
-                    if begin == horizon:
-                        ready.append(buffer)
-                        source.buffer = []
-                        continue
-                    cut = bisect_left(buffer, horizon, key=order.of_entry)
-                    if cut < len(buffer):
-                        ready.append(buffer[cut:])
-                        source.buffer = buffer[:cut]
-            pairs = _laid_over(ready, order)
-            if pairs:
-                return pairs
+        pairs: list[Pair] = []
+        while not pairs:
+            sources = self._filled()
+            horizon = max([order.of(source.buffer[0][0]) for source in sources])
+            pairs = _laid_over([source.take_from(horizon, order) for source in sources], order)
+        return pairs
 
 
 def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
     """All pairs in order: of each key the first list's, and no removals."""
     # Of anything: compiled, what is known to be a pair is taken apart and put together again.
     pairs: list[Any] = []
-    entries: list[Any] = lists[0]
-    if len(lists) > 1:
-        entries = list(entries)
-        for others in lists[1:]:
-            entries += others
+    entries: list[Any] = []
+    for some in lists:
+        entries += some
+    if len(entries) > len(lists[0]):
         entries.sort(key=order.of_entry)  # stable: what comes from the newer source stays first
     bytewise = order.is_bytewise
     best: tuple[Any, ...] = ()
