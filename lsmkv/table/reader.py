@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.errors import CorruptionError
+from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.options import Options
 from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block, Row
@@ -322,6 +322,19 @@ class Table:
         offset = self._handles[number].offset
         found = [reader.filter_for(offset) for reader in self._filters]
         return [data for data in found if data is not None]
+
+    def begins_with(self, key: bytes) -> bool:
+        """False if the first key is another one: the file is not the table that it was taken for.
+
+        True if its block cannot be read: whoever needs what is in it will be told.  One read.
+        """
+        if not self._handles:
+            return False
+        try:
+            block = Block(self._read_raw(self._handles[0]), self._max_block_bytes)
+            return block.first_key() == key
+        except (CorruptionError, UnsupportedCompressionError):
+            return True
 
     def check_metadata(self) -> None:
         """Read footer, index and filters again: what is held of them hides damage since then."""
