@@ -210,16 +210,21 @@ class Trial:
 
     def _means_nothing(self) -> bool:
         """Whether a table may go on as if nothing had been: padding, and what is not in use."""
-        data = self.specimen.files[self.damage.name]
         if self.damage.kind != "flip":
             return False
+        data = self.specimen.files[self.damage.name]
         footer = Footer.decode(data[-FOOTER_SIZE:])
-        if self.specimen.options.get("bloom_filter_bits") == 0:
-            return footer.metaindex.offset <= self.damage.at < footer.index.offset or (
-                self.damage.at >= len(data) - FOOTER_SIZE
-            )
-        used = len(footer.metaindex.encode() + footer.index.encode())
-        return len(data) - FOOTER_SIZE + used <= self.damage.at < len(data) - 8
+        start = len(data) - FOOTER_SIZE
+        if self.damage.at >= start:
+            flipped = self.damage.applied(self.specimen.files)[self.damage.name]
+            found = Footer.decode(flipped[-FOOTER_SIZE:])
+            same_metaindex = found.metaindex == footer.metaindex or self._without_filters()
+            return found.index == footer.index and same_metaindex
+        return self._without_filters() and self.damage.at >= footer.metaindex.offset
+
+    def _without_filters(self) -> bool:
+        """Whether nobody asks where the filters lie."""
+        return self.specimen.options.get("bloom_filter_bits") == 0
 
     def _judge_lost(self, env: lsmkv.MemoryEnv, files: Files) -> None:
         """Where a prefix was kept, that was told, and the rest was set aside."""
