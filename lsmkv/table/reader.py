@@ -26,6 +26,7 @@ from lsmkv.table.format import (
     BlockHandle,
     Footer,
     read_block,
+    read_stored,
     unpack_block,
 )
 from lsmkv.util.comparator import coarse_key, coarse_tail
@@ -537,7 +538,7 @@ class Table:
                     break  # blocks need not adjoin, though every writer known lays them so
                 end += handles[stop].size + BLOCK_TRAILER_SIZE
                 stop += 1
-            stored = self._file.read(first, end - first)
+            stored = read_stored(self._file, first, end - first)
             counters.blocks_read += stop - number
             counters.bytes_read += end - first
             for at in range(number, stop):
