@@ -258,7 +258,7 @@ def long_manifest(outcome: Outcome, commits: int) -> None:
     largest = 0
     with DB("/db", create_if_missing=True, env=env, background="thread") as db:
         for n in range(commits):
-            db.put(b"k" * 1000 + b"%d" % (n % 3), b"v")
+            db.put(b"k" * 4000 + b"%d" % (n % 3), b"v")
             db.flush()
             with env.open_directory("/db") as directory:
                 sizes = [
