@@ -6,8 +6,9 @@ from typing import Any
 
 from lsmkv import DB, MemoryEnv
 from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.keys import pack
 from lsmkv.db.log import LogReader
-from lsmkv.table.block import Block
+from lsmkv.table.block import Block, BlockBuilder
 from lsmkv.table.format import FOOTER_SIZE, Footer, read_block
 
 OPTIONS: list[dict[str, Any]] = [
@@ -17,12 +18,29 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+VERSIONS = [pack(b"k%d" % key, sequence, 1) for key in range(4) for sequence in (9, 5, 2)]
+"""Several versions of each key."""
+SHARED_TAILS = [pack(b"k" + pack(b"", 1, 1) * n + b"k" * (n > 0), 1, 1) for n in range(4)]
+"""Keys that have the tail of the one before them inside."""
+
+
+def _block(interval: int, keys: list[bytes]) -> bytes:
+    builder = BlockBuilder(interval)
+    for number, key in enumerate(keys):
+        builder.add(key, b"v%d" % number)
+    return builder.finish()
+
+
 def seeds() -> dict[str, list[bytes]]:
     """By target: bytes that its reader accepts."""
     found: dict[str, list[bytes]] = {
         "batch": [], "block": [], "compression": [], "filter": [], "log": [], "store": [],
         "table": [], "version-edit": [],
+        # FULL, then FIRST MIDDLE LAST, then a FIRST without its end.
+        "fragments": [bytes([0, 9, 1, 8, 2, 7, 3, 6, 1, 5, 0, 4])],
     }  # fmt: skip
+    for interval in (1, 2, 16):
+        found["block"] += [_block(interval, VERSIONS), _block(interval, SHARED_TAILS)]
     for number, options in enumerate(OPTIONS):
         _take(found, number, options)
     return found
@@ -49,7 +67,8 @@ def _take(found: dict[str, list[bytes]], number: int, options: dict[str, Any]) -
                     if parsed[1] is FileType.TABLE:
                         _take_blocks(found, file)
                     elif parsed[1] is FileType.LOG:
-                        found["batch"] += [record.payload for record in LogReader(file)][:5]
+                        batches = [record.payload for record in LogReader(file)]
+                        found["batch"] += [*batches[:3], *batches[-3:-1]]
                     elif parsed[1] is FileType.MANIFEST:
                         found["version-edit"] += [record.payload for record in LogReader(file)]
     found["log"] += files[FileType.LOG] + files[FileType.MANIFEST]

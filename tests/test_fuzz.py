@@ -15,12 +15,15 @@ SEEDS = seeds()
 
 
 def mutations(data: bytes, rng: random.Random, count: int) -> Iterator[bytes]:
-    """The bytes with a few changed, cut out, doubled or put in."""
-    for _ in range(count):
+    """The bytes with one or a few changed, cut out, doubled or put in."""
+    for number in range(count):
         changed = bytearray(data)
         for _ in range(rng.randrange(1, 4)):
             at = rng.randrange(len(changed) + 1)
             stop = at + rng.randrange(1, 9)
+            if number % 2 and at < len(changed):
+                changed[at] = rng.choice([0, 1, 2, 3, 4, 5, 8, 127, 128, 255, rng.randrange(256)])
+                continue
             changed[at:stop] = rng.choice(
                 [b"", rng.randbytes(rng.randrange(1, 9)), changed[at:stop] * 2, b"\xff" * 9]
             )
