@@ -25,6 +25,8 @@ from study import Outcome, Say
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
+from lsmkv.db.batch import decode_batch
+from lsmkv.db.log import LogReader
 
 SECONDS = (2.0, 120.0)
 """At size 1 and at size 100."""
@@ -62,6 +64,14 @@ def _quick_switches() -> Iterator[None]:
     sys.setswitchinterval(1e-5)
     yield
     sys.setswitchinterval(before)
+
+
+def stacks() -> str:
+    """Where every thread stands."""
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        return file.read()
 
 
 class Wrong(AssertionError):
@@ -110,10 +120,7 @@ class Load:
                 thread.join(max(0.1, deadline - time.monotonic()))
             stuck = [thread.name for thread in threads if thread.is_alive()]
             if stuck:
-                with tempfile.TemporaryFile("w+") as stacks:
-                    faulthandler.dump_traceback(stacks)
-                    stacks.seek(0)
-                    self._errors.append(f"stuck: {stuck}: {stacks.read()}")
+                self._errors.append(f"stuck: {stuck}: {stacks()}")
             else:
                 self._judge_the_end()
         for what, number in self.counts.items():
@@ -342,10 +349,12 @@ def storm(outcome: Outcome, interrupts: int, seed: int) -> None:
                 for _ in range(interrupts // 5):
                     write_until_interrupted(db, model, rng, alarm)
                     outcome.count("interrupts")
+                    _judge_logs(env, outcome)
                 done.set()
                 other.join(LONGEST)
                 if other.is_alive():
-                    outcome.violations.append(f"seed {seed}: the other thread is stuck")
+                    outcome.violations.append(f"seed {seed}: the other is stuck: {stacks()}")
+                    return
                 _judge(db, model, outcome)
                 db.check()
         with DB("/db", env=env) as db:
@@ -363,3 +372,22 @@ def _judge(db: DB, model: dict[bytes, set[bytes]], outcome: Outcome) -> None:
     more = dict(db).keys() - model.keys() - {b"other"}
     if more:
         outcome.violations.append(f"never written: {sorted(more)[:5]}")
+
+
+def _judge_logs(env: MemoryEnv, outcome: Outcome) -> None:
+    """Whatever was interrupted: in a log each batch starts where the one before it ended."""
+    with env.open_directory("/db") as directory:
+        for name in directory.names():
+            if not name.endswith(".log"):
+                continue
+            expected = -1
+            try:
+                file = directory.open(name)
+            except FileNotFoundError:
+                continue  # it has just been flushed
+            with file:
+                for record in LogReader(file):
+                    sequence, operations = decode_batch(record.payload)
+                    if expected not in (-1, sequence):
+                        outcome.violations.append(f"{name}: write {sequence}, not {expected}")
+                    expected = sequence + len(operations)
