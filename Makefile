@@ -8,8 +8,12 @@ DIST := dist
 BENCH := .venv-bench
 BENCH_ARGS ?=
 STRESS_ARGS ?=
+COVERING := tests/table $(patsubst %,tests/db/test_%.py,log wal manifest version version_edit \
+	version_set recovery compaction compact_range read_only)
+FUZZ_SECONDS ?= 60
+FUZZ_ARGS ?=
 
-.PHONY: demo test test-compiled test-install test-others test-browser stress bench wheel lint clean
+.PHONY: demo test test-compiled test-install test-others test-browser stress fuzz coverage bench wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@$(BIN)/lsmkv demo
@@ -41,6 +45,14 @@ stress: $(COMPILED)/.made wheel  ## crashes, kills, faults, damage, ... by the t
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
 	$(COMPILED)/bin/python stress/run_studies.py $(STRESS_ARGS)
 
+fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run_fuzz.py $(FUZZ_ARGS)
+
+coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compaction that their tests take: 95%
+	mkdir -p build
+	$(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider $(COVERING)
+	$(BIN)/python -m coverage report
+
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 25 minutes, and writes docs/performance.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
@@ -64,6 +76,10 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
 	@touch $@
 
 $(VENV)/.wheel: $(VENV)/.made

@@ -73,6 +73,7 @@ class Recovery:
         self._set_aside: list[str] = []  # logs that recovery could not use to their end
         self._manifest_torn = False
         self._expected: int | None = None  # the sequence that the next batch must start at
+        self._begun = False  # whether any batch was applied
         self._doubt: tuple[int, LogDamage] | None = None  # log and damage not judged yet
 
     def run(self) -> tuple[Recovered, WriteAheadLog]:
@@ -199,6 +200,7 @@ class Recovery:
         """Apply a log's batches.  Returns where writes are missing, if they are."""
         name = log_name(number)
         first = True
+        begun = self._begun
         with self._directory.open(name) as file:
             reader = LogReader(file)
             for record in reader:
@@ -217,12 +219,19 @@ class Recovery:
                         f" {self._doubt[1].offset}; no acknowledged write is missing"
                     )
                     self._doubt = None
-                elif first and self._expected is not None and sequence > self._expected:
+                elif first and self._expected is not None and sequence != self._expected:
                     reason = f"the log begins with write {sequence}, not {self._expected}"
-                    return LogDamage(0, reason)
+                    if sequence > self._expected:
+                        return LogDamage(0, reason)
+                    if begun:
+                        # Logs that have changed places: what was applied is no prefix.
+                        raise CorruptionError(reason, f"{self._directory.path}/{name}", 0)
                 first = False
                 self._apply(sequence, operations)
             self._doubt = self._doubt or self._doubt_of(number, reader.tail)
+        if self._expected is None:
+            # Nothing is in this log: the next one goes on where the tables end.
+            self._expected = self._versions.last_sequence + 1
         return None
 
     def _doubt_of(self, number: int, damage: LogDamage | None) -> tuple[int, LogDamage] | None:
@@ -264,6 +273,7 @@ class Recovery:
             raise CorruptionError(f"a batch that ends at write {last}", self._directory.path)
         self._memtable.add(sequence, operations, -1)
         self._expected = last + 1
+        self._begun = True
         self._versions.last_sequence = max(self._versions.last_sequence, last)
         if self._memtable.usage > self._options.write_buffer_size:
             self._when_full()

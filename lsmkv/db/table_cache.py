@@ -44,8 +44,8 @@ class TableCache:
     def find(self, file: FileMetaData) -> Table:
         """The table, opened if need be.
 
-        :class:`CorruptionError` if it is missing, damaged, or not of the size that the MANIFEST
-        states.
+        :class:`CorruptionError` if it is missing, damaged, or neither of the size nor of the first
+        key that the MANIFEST states.
         """
         table = self._tables.get(file.number)
         if table is None:
@@ -157,7 +157,11 @@ class TableCache:
                     handle.path,
                     min(handle.size, file.size),
                 )
-            return Table(self._options, handle)
+            table = Table(self._options, handle)
+            if not table.begins_with(file.smallest):
+                reason = "the table begins with another key than the MANIFEST states"
+                raise CorruptionError(reason, handle.path, 0)
+            return table
         except BaseException:
             handle.close()
             raise

@@ -146,22 +146,29 @@ class Version:
         compare = self._user_compare
         if level > 0:
             return [file for file in self.levels[level] if self._touches(file, begin, end)]
-        taken: list[FileMetaData] = []
-        rest = list(self.levels[0])
-        grew = True
-        while grew:
-            grew = False
-            for file in list(rest):
-                if not self._touches(file, begin, end):
-                    continue
-                rest.remove(file)
-                taken.append(file)
-                grew = True
-                if begin is not None and compare(file.smallest[:-8], begin) < 0:
-                    begin = file.smallest[:-8]
-                if end is not None and compare(file.largest[:-8], end) > 0:
-                    end = file.largest[:-8]
-        return [file for file in self.levels[0] if file in taken]
+        # Files that touch each other are taken together or not at all.  O(n log n): a hostile
+        # MANIFEST may name any number of them.
+        groups: list[list[int]] = []
+        edges: list[tuple[bytes, bytes]] = []
+        for file in sorted(self.levels[0], key=self._smallest_first):
+            low, high = file.smallest[:-8], file.largest[:-8]
+            if edges and compare(low, edges[-1][1]) <= 0:
+                groups[-1].append(file.number)
+                if compare(high, edges[-1][1]) > 0:
+                    edges[-1] = edges[-1][0], high
+            else:
+                groups.append([file.number])
+                edges.append((low, high))
+        taken: set[int] = set()
+        for (low, high), numbers in zip(edges, groups, strict=True):
+            if (begin is None or compare(high, begin) >= 0) and (
+                end is None or compare(low, end) <= 0
+            ):
+                taken.update(numbers)
+        return [file for file in self.levels[0] if file.number in taken]
+
+    def _smallest_first(self, file: FileMetaData) -> Any:
+        return self.comparator.sort_key(file.smallest)
 
     def overlaps(self, level: int, begin: bytes | None, end: bytes | None) -> bool:
         """Whether any file of the level holds a user key in [begin, end]."""

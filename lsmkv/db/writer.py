@@ -121,8 +121,8 @@ class Writer:
                 self._probe(key, key)
         self._store.open_view()  # raises once the store is closed
         pending = _Pending(operations, sync, condition)
-        self._queue.append(pending)
         try:
+            self._queue.append(pending)
             if not self._is_first(pending):
                 self._wait_for_turn(pending)
             if not pending.done:
@@ -234,11 +234,13 @@ class Writer:
     def _wait_for_turn(self, pending: _Pending) -> None:
         """Until the batch is done, or it is its writer's turn to lead.
 
-        A call is a hint: one that a signal has kept from being made costs a tenth of a second.
+        A call is a hint: one that a signal has kept from being made costs a tenth of a second.  So
+        does a first of the queue whose writer a signal has taken away: anyone leads for it then.
         """
         ticket = pending.ticket()
         while not pending.done and not self._is_first(pending):
-            ticket.acquire_soon()
+            if not ticket.acquire_soon() and not self._lock.locked():
+                break
         if pending.done:
             self._withdraw(pending)  # unless its leader, or one that was interrupted, has
 

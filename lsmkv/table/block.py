@@ -222,6 +222,13 @@ class Block:
         """Bytes held, for a cache's charge."""
         return len(self.data)
 
+    def first_key(self) -> bytes:
+        """The first entry's key; the empty key of a block without entries."""
+        if self.end == 0:
+            return b""
+        _, unshared, _, at = self.header(0)
+        return self.data[at : at + unshared]
+
     def get(self, order: bytes, tail: i64) -> tuple[bytes, bytes] | None:
         """The first entry whose key is ``order`` but for its last ``tail`` bytes; None without one.
 

@@ -157,13 +157,13 @@ class FilterBlockReader(FilterReader):
         # The same, without a copy of the filter.
         starts = self._starts
         index: i64 = block_offset >> self._base_lg if self._base_lg < 63 else 0
-        if index + 1 >= len(starts):
+        if index >= len(starts) - 1:
             return True
         return bloom_may_match(key_hash, self._contents, starts[index], starts[index + 1])
 
     def filter_for(self, block_offset: i64) -> bytes | None:
         index: i64 = block_offset >> self._base_lg if self._base_lg < 63 else 0
-        if index + 1 >= len(self._starts):
+        if index >= len(self._starts) - 1:
             return None  # a block that no filter speaks for may hold anything
         return self._contents[self._starts[index] : self._starts[index + 1]]
 

@@ -115,10 +115,22 @@ def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int
     length = handle.size + BLOCK_TRAILER_SIZE
     if offset + length > file.size:
         raise CorruptionError(f"a block of {handle.size} bytes beyond the end", file.path, offset)
-    stored = file.read(offset, length)
+    stored = read_stored(file, offset, length)
     if len(stored) < length:
         raise CorruptionError("block cut short", file.path, offset)
     return unpack_block(stored, file.path, offset, max_block_bytes)
+
+
+def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
+    """``file.read``; :class:`CorruptionError` for more than there is memory for.
+
+    A file may have a size and take no room on the disk: its size is no bound.
+    """
+    try:
+        return file.read(offset, length)
+    except MemoryError:
+        reason = f"{length} bytes of blocks, more than there is memory for"
+        raise CorruptionError(reason, file.path, offset) from None
 
 
 def unpack_block(stored: bytes, path: str, offset: int, max_block_bytes: int) -> bytes:

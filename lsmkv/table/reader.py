@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.errors import CorruptionError
+from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.options import Options
 from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block, Row
@@ -26,6 +26,7 @@ from lsmkv.table.format import (
     BlockHandle,
     Footer,
     read_block,
+    read_stored,
     unpack_block,
 )
 from lsmkv.util.comparator import coarse_key, coarse_tail
@@ -323,6 +324,19 @@ class Table:
         found = [reader.filter_for(offset) for reader in self._filters]
         return [data for data in found if data is not None]
 
+    def begins_with(self, key: bytes) -> bool:
+        """False if the first key is another one: the file is not the table that it was taken for.
+
+        True if its block cannot be read: whoever needs what is in it will be told.  One read.
+        """
+        if not self._handles:
+            return False
+        try:
+            block = Block(self._read_raw(self._handles[0]), self._max_block_bytes)
+            return block.first_key() == key
+        except (CorruptionError, UnsupportedCompressionError):
+            return True
+
     def check_metadata(self) -> None:
         """Read footer, index and filters again: what is held of them hides damage since then."""
         Table(self._options, self._file)
@@ -524,7 +538,7 @@ class Table:
                     break  # blocks need not adjoin, though every writer known lays them so
                 end += handles[stop].size + BLOCK_TRAILER_SIZE
                 stop += 1
-            stored = self._file.read(first, end - first)
+            stored = read_stored(self._file, first, end - first)
             counters.blocks_read += stop - number
             counters.bytes_read += end - first
             for at in range(number, stop):

@@ -126,6 +126,7 @@ class LRUCache(Generic[K, V]):
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.usage -= entry.charge
+            entry.value = None  # the queue may keep the entry, but not a file open with it
 
     def _evict_one(self) -> None:
         """Remove the oldest entry that was not used, or pass one over.  Caller holds the lock."""

@@ -20,6 +20,7 @@ import pytest
 import lsmkv
 from lsmkv import DB, MemoryEnv, WriteBatch
 from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.writer import _Pending
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
 
@@ -1688,3 +1689,17 @@ def test_interface_of_directories_is_all_that_the_store_uses() -> None:
         fill(db)
         db.compact_range()
         assert dict(db) == ENTRIES
+
+
+def test_a_batch_whose_writer_was_interrupted_holds_nobody_up() -> None:
+    """A signal may strike when the batch is in the queue and nobody leads for it yet."""
+    with DB(":memory:") as db:
+        db.put(b"a", b"1")
+        writer = db._writer
+        assert writer is not None
+        writer._queue.append(_Pending([(b"orphan", b"1")], False, None))
+        thread = threading.Thread(target=db.put, args=(b"b", b"1"), daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert dict(db) == {b"a": b"1", b"b": b"1", b"orphan": b"1"}

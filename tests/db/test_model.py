@@ -214,48 +214,6 @@ def test_a_store_is_a_dict() -> None:
     )
 
 
-def test_a_long_random_run() -> None:
-    """The same without shrinking, much longer: three levels, and tables that split keys' ranges."""
-    rng = random.Random(20)
-    env = MemoryEnv()
-    model: Model = {}
-    settings_ = [
-        {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 128},
-        {"write_buffer_size": 4096, "max_file_size": 2048, "compression": None},
-        {"write_buffer_size": 1024, "reuse_logs": True, "bloom_filter_bits": 0},
-    ]
-    held: list[tuple[Snapshot, Model]] = []
-    for round_ in range(24):
-        options: dict[str, Any] = settings_[round_ % 3]
-        with DB("/db", create_if_missing=True, env=env, **options) as db:
-            for n in range(700):
-                key = b"%05d" % rng.randrange(600)
-                choice = rng.random()
-                if choice < 0.6:
-                    model[key] = b"%d" % n * rng.randrange(30)
-                    db.put(key, model[key])
-                elif choice < 0.9:
-                    model.pop(key, None)
-                    db.delete(key)
-                elif choice < 0.92 and len(held) < 5:
-                    held.append((db.snapshot(), dict(model)))
-                elif choice < 0.94 and held:
-                    snapshot, then = held.pop(rng.randrange(len(held)))
-                    assert dict(snapshot) == then
-                    snapshot.close()
-                elif choice < 0.943:
-                    db.compact_range(key, b"%05d" % rng.randrange(600))
-                else:
-                    assert db.get(key) == model.get(key)
-            for snapshot, then in held:
-                assert dict(snapshot) == then
-                snapshot.close()
-            held.clear()
-            db.check()
-            assert list(db) == sorted(model.items())
-            assert list(db.iterator(reverse=True)) == sorted(model.items(), reverse=True)
-
-
 # Threads
 
 

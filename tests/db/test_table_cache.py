@@ -173,6 +173,36 @@ def test_a_table_of_another_size_than_the_manifest_states(size: int) -> None:
     bench.cache.find(file)
 
 
+def test_tables_that_have_changed_places() -> None:
+    """Of one size, so that only what is in them tells."""
+    bench = Bench()
+    low = bench.table(7, entries_of([b"a1", b"a2"]))
+    high = bench.table(8, entries_of([b"b1", b"b2"]))
+    assert low.size == high.size
+    for old, new in ((7, 9), (8, 7), (9, 8)):
+        bench.directory.rename(table_name(old), table_name(new))
+    for file in (low, high):
+        with pytest.raises(CorruptionError, match="another key") as caught:
+            bench.cache.find(file)
+        assert caught.value.path == f"{bench.directory.path}/{table_name(file.number)}"
+
+
+def test_damage_in_the_first_block_leaves_the_others_readable() -> None:
+    bench = Bench()
+    entries = entries_of([b"%03d" % number for number in range(50)])
+    file = bench.table(7, entries)
+    with bench.directory.open(table_name(7)) as whole:
+        data = bytearray(whole.read(0, whole.size))
+    data[3] ^= 1
+    bench.directory.remove(table_name(7))
+    with bench.directory.create(table_name(7)) as out:
+        out.append(bytes(data))
+    rest = flat(bench.cache.scan(file, Position(b"030", False), bench.reads, True))
+    assert rest[-60:] == entries[-60:]
+    with pytest.raises(CorruptionError, match="checksum"):
+        flat(bench.cache.scan(file, None, bench.reads, True))
+
+
 def test_an_error_of_the_disk_is_no_damage() -> None:
     n = 0
     failed = True
@@ -224,7 +254,7 @@ def test_keys_that_are_no_internal_keys(bad: bytes) -> None:
         builder = TableBuilder(Options(compression=NO_COMPRESSION), out)
         builder.add(bad, b"")
         builder.finish()
-    file = FileMetaData(7, bench.directory.size(table_name(7)), pack(b"", 1, 1), pack(b"z", 1, 1))
+    file = FileMetaData(7, bench.directory.size(table_name(7)), bad, pack(b"z", 1, 1))
     for scan in (
         bench.cache.scan(file, None, bench.reads, True),
         bench.cache.scan_back(file, None, bench.reads, True),

@@ -315,3 +315,5 @@ def test_any_base_is_read(base_lg: int) -> None:
         assert ask(reader, second, b"bar")
     else:
         assert not ask(reader, 2**62, b"bar")
+    if base_lg < 62:
+        assert ask(reader, 2**63 - 1, b"bar")

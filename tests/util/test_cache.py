@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -127,6 +128,31 @@ def test_discard_and_clear() -> None:
     cache.check()
     cache.put("a", "A", 5)
     assert cache.get("a") == "A"
+
+
+class Held:
+    """Something that can be watched going away."""
+
+
+@pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
+def test_what_is_no_longer_cached_is_let_go(end: str) -> None:
+    """A table's file is closed with it, and a removed file takes room until it is closed."""
+    cache: LRUCache[int, Held] = LRUCache(2)
+    held = Held()
+    gone = weakref.ref(held)
+    cache.put(1, held, 1)
+    del held
+    assert gone() is not None
+    if end == "discarded":
+        cache.discard(1)
+    elif end == "replaced":
+        cache.put(1, Held(), 1)
+    elif end == "evicted":
+        for key in (2, 3, 4):
+            cache.put(key, Held(), 1)
+    else:
+        cache.clear()
+    assert gone() is None
 
 
 def test_check_sees_a_wrong_sum() -> None:

@@ -1,0 +1,99 @@
+"""Seeds for the fuzzer, taken out of stores that the engine writes while this runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsmkv import DB, MemoryEnv
+from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.keys import pack
+from lsmkv.db.log import LogReader
+from lsmkv.table.block import Block, BlockBuilder
+from lsmkv.table.format import FOOTER_SIZE, Footer, read_block
+
+OPTIONS: list[dict[str, Any]] = [
+    {"compression": None, "block_size": 200},
+    {"compression": "snappy", "block_restart_interval": 2, "filter_layout": "both"},
+    {"compression": "zstd", "filter_layout": "table", "block_size": 100},
+]
+
+
+VERSIONS = [pack(b"k%d" % key, sequence, 1) for key in range(4) for sequence in (9, 5, 2)]
+"""Several versions of each key."""
+SHARED_TAILS = [pack(b"k" + pack(b"", 1, 1) * n + b"k" * (n > 0), 1, 1) for n in range(4)]
+"""Keys that have the tail of the one before them inside."""
+
+
+def _block(interval: int, keys: list[bytes]) -> bytes:
+    builder = BlockBuilder(interval)
+    for number, key in enumerate(keys):
+        builder.add(key, b"v%d" % number)
+    return builder.finish()
+
+
+def seeds() -> dict[str, list[bytes]]:
+    """By target: bytes that its reader accepts."""
+    found: dict[str, list[bytes]] = {
+        "batch": [], "block": [], "compression": [], "filter": [], "log": [], "store": [],
+        "table": [], "version-edit": [],
+        # FULL, then FIRST MIDDLE LAST, then a FIRST without its end.
+        "fragments": [bytes([0, 9, 1, 8, 2, 7, 3, 6, 1, 5, 0, 4])],
+    }  # fmt: skip
+    for interval in (1, 2, 16):
+        found["block"] += [_block(interval, VERSIONS), _block(interval, SHARED_TAILS)]
+    for number, options in enumerate(OPTIONS):
+        _take(found, number, options)
+    return found
+
+
+def _take(found: dict[str, list[bytes]], number: int, options: dict[str, Any]) -> None:
+    env = MemoryEnv()
+    files: dict[FileType, list[bytes]] = {}
+    with DB("/db", create_if_missing=True, env=env, **options) as db:
+        for generation in range(3):
+            for key in range(12):
+                db.put(b"key%02d" % key * (1 + key % 3), b"%d" % generation * (key * 5 + number))
+            db.delete(b"key%02d" % generation)
+            if generation < 2:
+                db.flush()
+        db.put(b"large", b"x" * 33_000 if number == 0 else b"")
+        with env.open_directory("/db") as directory:
+            for name in directory.names():
+                parsed = parse_filename(name)
+                if parsed is None:
+                    continue
+                with directory.open(name) as file:
+                    files.setdefault(parsed[1], []).append(file.read(0, file.size))
+                    if parsed[1] is FileType.TABLE:
+                        _take_blocks(found, file)
+                    elif parsed[1] is FileType.LOG:
+                        batches = [record.payload for record in LogReader(file)]
+                        found["batch"] += [*batches[:3], *batches[-3:-1]]
+                    elif parsed[1] is FileType.MANIFEST:
+                        found["version-edit"] += [record.payload for record in LogReader(file)]
+    found["log"] += files[FileType.LOG] + files[FileType.MANIFEST]
+    found["table"] += files[FileType.TABLE]
+    for manifest in files[FileType.MANIFEST]:
+        found["store"].append(len(manifest).to_bytes(2, "little") + manifest)
+    if number == 1:
+        fresh = MemoryEnv()
+        with DB("/db", create_if_missing=True, env=fresh) as db:
+            db.put(b"k", b"v")
+            db.delete(b"l")
+            with fresh.open_directory("/db") as directory:
+                manifest = directory.read_file("MANIFEST-000004", 4096)
+                log = directory.read_file("000003.log", 4096)
+        found["store"].append(len(manifest).to_bytes(2, "little") + manifest + log)
+
+
+def _take_blocks(found: dict[str, list[bytes]], file: Any) -> None:
+    footer = Footer.decode(file.read(file.size - FOOTER_SIZE, FOOTER_SIZE))
+    for handle in (footer.index, footer.metaindex):
+        contents = read_block(file, handle, 1 << 20)
+        found["block"].append(contents)
+        for key, value in zip(*Block(contents).entries(), strict=True):
+            inner = type(handle).decode(value)[0]
+            stored = file.read(inner.offset, inner.size + 1)
+            found["compression"].append(stored[-1:] + stored[:-1])
+            plain = read_block(file, inner, 1 << 20)
+            found["filter" if key.startswith(b"filter.") else "block"].append(plain)

@@ -1,0 +1,420 @@
+"""What is fuzzed: every reader of bytes from disk, each with a judge of its answers.
+
+A target takes any bytes.  One of lsmkv's own errors is an answer like any other; whatever else is
+raised is a finding.  Where bytes can be read, writing and reading them again must give the same,
+and all ways of reading them must agree.
+
+A checksum keeps mutated bytes from the code behind it, so targets whose format has them read the
+bytes twice: as they are, and with every checksum made right.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+
+from lsmkv import DB, Error, MemoryEnv
+from lsmkv.db.batch import decode_batch, decode_rows, encode_batch
+from lsmkv.db.keys import InternalKeyComparator, unpack
+from lsmkv.db.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
+from lsmkv.db.version_edit import VersionEdit
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.options import Options
+from lsmkv.stats import ReadCounters
+from lsmkv.table.block import Block, BlockBuilder
+from lsmkv.table.filter_block import FilterBlockReader
+from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer
+from lsmkv.table.reader import Table
+from lsmkv.table.walk import ALL, Walk
+from lsmkv.util.checksum import masked_crc32c
+from lsmkv.util.coding import decode_varint32
+from lsmkv.util.comparator import BYTEWISE
+from lsmkv.util.compression import NO_COMPRESSION, decompress
+
+TAG = 8
+NEWEST = (1 << 56) - 1
+MOST = 1 << 16
+"""The bound on a block, and on what its keys may share."""
+
+
+class Finding(AssertionError):
+    """What a judge raises."""
+
+
+def expect(condition: bool, what: str) -> None:
+    """Raise :class:`Finding` unless the condition holds."""
+    if not condition:
+        raise Finding(what)
+
+
+def file_of(data: bytes) -> RandomAccessFile:
+    """The bytes as an open file."""
+    with MemoryEnv().open_directory("/") as directory:
+        with directory.create("file") as file:
+            file.append(data)
+        return directory.open("file")
+
+
+# Records
+
+
+def fuzz_log(data: bytes) -> None:
+    """The log reader: what it finds can be written, and is found again."""
+    for content in (data, with_log_checksums(data)):
+        payloads = [record.payload for record in LogReader(file_of(content))]
+        with MemoryEnv().open_directory("/") as directory:
+            with directory.create("log") as out:
+                writer = LogWriter(out)
+                for payload in payloads:
+                    writer.add_record(payload)
+            reader = LogReader(directory.open("log"))
+            again = list(reader)
+        expect([record.payload for record in again] == payloads, "other records")
+        expect(all(record.damage is None for record in again), "damage in a new log")
+        expect(reader.tail is None, "a tail behind a new log")
+
+
+def fuzz_fragments(data: bytes) -> None:
+    """The log reader on sound fragments in any order, which no checksum hides from the fuzzer.
+
+    Two bytes for each: its type, and how long it is.
+    """
+    content = b""
+    expected: list[bytes] = []
+    parts: list[bytes] | None = None
+    for number in range(len(data) // 2):
+        kind = data[2 * number] % 4 + 1
+        payload = bytes([number % 256]) * (data[2 * number + 1] % 64)
+        typed = bytes([kind]) + payload
+        if len(content) % BLOCK_SIZE + HEADER_SIZE + len(payload) > BLOCK_SIZE:
+            break
+        content += masked_crc32c(typed).to_bytes(4, "little")
+        content += len(payload).to_bytes(2, "little") + typed
+        if kind == FULL:
+            expected.append(payload)
+            parts = None
+        elif kind == FIRST:
+            parts = [payload]
+        elif parts is not None:
+            parts.append(payload)
+            if kind == LAST:
+                expected.append(b"".join(parts))
+                parts = None
+    found = [record.payload for record in LogReader(file_of(content))]
+    expect(found == expected, "records that were not written")
+
+
+def with_log_checksums(data: bytes) -> bytes:
+    """The log with right checksums wherever a fragment may be meant."""
+    content = bytearray(data)
+    for base in range(0, len(data), BLOCK_SIZE):
+        stop = min(len(data), base + BLOCK_SIZE)
+        at = base
+        while at + HEADER_SIZE <= stop:
+            end = at + HEADER_SIZE + int.from_bytes(content[at + 4 : at + 6], "little")
+            if end > stop:
+                break
+            content[at : at + 4] = masked_crc32c(bytes(content[at + 6 : end])).to_bytes(4, "little")
+            at = end
+    return bytes(content)
+
+
+def fuzz_batch(data: bytes) -> None:
+    """A batch: its two decoders agree, and it is written as it was read."""
+    rows: list[tuple[bytes, bytes]] = []
+    try:
+        sequence, operations = decode_batch(data)
+    except Error:
+        try:
+            decode_rows(data, rows)
+        except Error:
+            return
+        raise Finding("rows of a batch that cannot be decoded") from None
+    again = decode_batch(encode_batch(sequence, operations))
+    expect(again == (sequence, operations), "another batch")
+    try:
+        decoded = decode_rows(data, rows)
+    except Error:
+        expect(sequence + len(data) > NEWEST, "operations of a batch that has no rows")
+        return
+    expect(decoded == (sequence, len(operations)), "another sequence or number")
+    for number, ((key, value), row) in enumerate(zip(operations, rows, strict=True)):
+        tag = ((sequence + number) << 8 | (value is not None)).to_bytes(TAG, "little")
+        expect(row == (key, tag + (value or b"")), f"row {number} is another operation")
+
+
+def fuzz_version_edit(data: bytes) -> None:
+    """A MANIFEST's record."""
+    try:
+        edit = VersionEdit.decode(data)
+    except Error:
+        return
+    encoded = edit.encode()
+    expect(VersionEdit.decode(encoded).encode() == encoded, "another edit")
+
+
+# Tables
+
+
+def fuzz_block(data: bytes) -> None:
+    """A block: all ways of reading it agree."""
+    try:
+        block = Block(data, MOST)
+        keys, values = block.entries()
+    except Error:
+        read_anyhow(data)
+        return
+    entries = list(zip(keys, values, strict=True))
+    rows_agree(data, entries)
+    order = InternalKeyComparator(BYTEWISE)
+    tagged = all(len(key) >= TAG and key[-TAG] <= 1 for key in keys)
+    rising = tagged and all(
+        order.compare(a, b) < 0 for a, b in itertools.pairwise(keys)
+    )
+    if not rising or not restarts_are_sound(data, block):
+        read_anyhow(data)
+        return
+    searches_agree(data, entries, order)
+    if not shares_much(data):
+        walks_agree(data, entries)
+    for interval in (1, 3, 16):
+        builder = BlockBuilder(interval, MOST)
+        for key, value in entries:
+            builder.add(key, value)
+        again = Block(builder.finish(), 2 * MOST).entries()
+        expect(again == (keys, values), "other entries once written again")
+
+
+def rows_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
+    """Rows are the entries in pieces."""
+    try:
+        rows = Block(data, MOST).rows(TAG)
+    except Error:
+        short = any(len(key) < TAG for key, _ in entries)
+        expect(short or shares_much(data), "entries that have no rows")
+    else:
+        pieces = [(key[:-TAG], key[-TAG:] + value) for key, value in entries]
+        expect(rows == pieces, "rows are other entries")
+
+
+def shares_much(data: bytes) -> bool:
+    """Whether the bound on shared bytes is near: readers count in slightly different ways."""
+    return len(data) > 512
+
+
+def restarts_are_sound(data: bytes, block: Block) -> bool:
+    """Whether the restart points are whole entries, in order, from the first one on."""
+    try:
+        points = block.restart_points()
+    except Error:
+        return False
+    starts = set()
+    at = 0
+    end = len(data) - 4 - 4 * len(points)
+    while at < end:
+        shared, position = decode_varint32(data, at)
+        unshared, position = decode_varint32(data, position)
+        size, position = decode_varint32(data, position)
+        if shared == 0:
+            starts.add(at)
+        at = position + unshared + size
+    return points[:1] == [0] and points == sorted(set(points)) and starts.issuperset(points)
+
+
+def searches_agree(
+    data: bytes, entries: list[tuple[bytes, bytes]], order: InternalKeyComparator
+) -> None:
+    """Whatever is searched for, every search finds what going through all entries finds."""
+    often = Block(data, MOST)
+    targets = {key for key, _ in entries[:40]}
+    targets |= {key[:-TAG] + b"\0" + key[-TAG:] for key in targets}
+    targets |= {key[: (len(key) - TAG) // 2] + key[-TAG:] for key in targets}
+    for target in sorted(targets):
+        expected = next((e for e in entries if order.compare(e[0], target) >= 0), None)
+        expect(Block(data, MOST).seek(target, order.compare) == expected, "seek")
+        found = often.find(target, order.coarse_key(target), order.compare, order.coarse_key)
+        expect(found == expected, "find")
+        begun = Block(data, MOST).entries(target, order.compare)
+        tail = list(zip(*begun, strict=True))
+        expect(tail == entries[len(entries) - len(tail) :], "entries from a target on")
+        expect(expected is None or expected in tail, "entries from a target on begin behind it")
+        wanted = target[:-TAG]
+        first = next((e for e in entries if e[0][:-TAG] == wanted), None)
+        expect(Block(data, MOST).get(wanted, TAG) == first, "get")
+
+
+def walks_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
+    """A walk hands out what is seen of the entries, from any key on and at any number."""
+    tags = [unpack(key) for key, _ in entries]
+    for newest in {NEWEST, *(tag[1] for tag in tags[:5])}:
+        for start in {b"", *(tag[0] for tag in tags[:10]), b"k1\0"}:
+            seen: list[tuple[bytes, bytes]] = []
+            last: bytes | None = None
+            for (user_key, sequence, kind), (_, value) in zip(tags, entries, strict=True):
+                if user_key >= start and user_key != last and sequence <= newest:
+                    last = user_key
+                    if kind == 1:
+                        seen.append((user_key, value))
+            walk = Walk(Block(data, MOST), newest, start, b"", False)
+            found: list[tuple[bytes, bytes]] = []
+            while not walk.done:
+                found += walk.take(3)
+            expect(found == seen, "a walk sees other pairs")
+
+
+def read_anyhow(data: bytes) -> None:
+    """Every way of reading a block that may be none; answers are worth nothing."""
+    order = InternalKeyComparator(BYTEWISE)
+    target = data[:5] + bytes([1]) + bytes(7)
+    readings: list[Callable[[Block], object]] = [
+        Block.restart_points,
+        Block.first_key,
+        lambda block: block.rows(TAG),
+        lambda block: Walk(block, NEWEST, data[:3], b"", False).take(ALL),
+        lambda block: Walk(block, 5, b"", b"", False).take(ALL),
+        lambda block: block.get(data[:3], TAG),
+        lambda block: block.get(b"", TAG),
+        lambda block: block.seek(data[:9], BYTEWISE.compare),
+        lambda block: block.entries(data[:9], BYTEWISE.compare),
+        lambda block: block.seek(target, order.compare),
+    ]
+    for reading in readings:
+        try:
+            reading(Block(data, MOST))
+        except Error:
+            pass
+
+
+def fuzz_table(data: bytes) -> None:
+    """A table: every way of reading it agrees, and what ``check`` passes can be found."""
+    for content in (data, with_table_checksums(data)):
+        for filters in (False, True):
+            try:
+                read_table(content, filters)
+            except Error:
+                pass
+
+
+def read_table(data: bytes, filters: bool) -> None:
+    """Open it, and read it in every way; raises what reading raises."""
+    options = Options(
+        max_block_bytes=MOST, filter_policy=BloomFilterPolicy(10) if filters else None
+    )
+    counters = ReadCounters()
+    table = Table(options, file_of(data))
+    try:
+        first, last = table.check()
+        sound = True
+    except Error:
+        sound = False
+    entries = joined(table.scan(None, counters))
+    expect(sum(len(key) + len(value) for key, value in entries) < 1 << 26, "too much")
+    back = joined(reversed(list(table.scan_back(None, counters))))
+    expect(back == entries, "backward it is another table")
+    ahead = joined(table.scan(None, counters, readahead=4096))
+    expect(ahead == entries, "with readahead it is another table")
+    if not sound:
+        return
+    if entries:
+        expect((first, last) == (entries[0][0], entries[-1][0]), "check sees other keys")
+    policy = options.filter_policy
+    for key, value in entries[:50]:
+        key_hash = -1 if not isinstance(policy, BloomFilterPolicy) else policy.key_hash(key)
+        _, found, content = table.get(key, key_hash, counters)
+        expect(found == key and content == value, "a key is not found")
+
+
+def joined(chunks: Iterable[tuple[list[bytes], list[bytes]]]) -> list[tuple[bytes, bytes]]:
+    """The entries of all chunks."""
+    return [entry for keys, values in chunks for entry in zip(keys, values, strict=True)]
+
+
+def with_table_checksums(data: bytes) -> bytes:
+    """The table with a right checksum behind each block that a handle leads to."""
+    content = bytearray(data)
+    try:
+        footer = Footer.decode(bytes(data[-FOOTER_SIZE:]))
+    except Error:
+        return data
+    todo = [footer.index, footer.metaindex]
+    for depth in range(2):
+        found: list[BlockHandle] = []
+        for handle in todo:
+            end = handle.offset + handle.size
+            if end + 5 > len(data):
+                continue
+            if depth == 0:
+                content[end] = NO_COMPRESSION
+            body = bytes(content[handle.offset : end + 1])
+            content[end + 1 : end + 5] = masked_crc32c(body).to_bytes(4, "little")
+            try:
+                for value in Block(body[:-1], MOST).entries()[1]:
+                    found.append(BlockHandle.decode(value)[0])
+            except Error:
+                pass
+        todo = found[:100]
+    return bytes(content)
+
+
+def fuzz_filter(data: bytes) -> None:
+    """A filter block: any answer, no other error."""
+    try:
+        reader = FilterBlockReader(BloomFilterPolicy(10), data)
+    except Error:
+        return
+    for offset in (0, 2047, 2048, 10_000, 1 << 40, (1 << 63) - 1):
+        reader.may_match(offset, b"key", -1)
+        reader.filter_for(offset)
+
+
+def fuzz_compression(data: bytes) -> None:
+    """A compressed block: never more than the bound."""
+    if not data:
+        return
+    try:
+        plain = decompress(data[1:], data[0] % 8, MOST)
+    except Error:
+        return
+    expect(len(plain) <= MOST or data[0] % 8 == NO_COMPRESSION, "beyond the bound")
+
+
+# Stores
+
+
+def fuzz_store(data: bytes) -> None:
+    """MANIFEST and log of a store, with right checksums: it opens or does not, and stays so."""
+    cut = int.from_bytes(data[:2], "little")
+    manifest, log = with_log_checksums(data[2 : 2 + cut]), with_log_checksums(data[2 + cut :])
+    env = MemoryEnv()
+    with env.open_directory("/db", create=True) as directory:
+        for name, content in (
+            ("CURRENT", b"MANIFEST-000002\n"), ("MANIFEST-000002", manifest), ("000003.log", log),
+        ):  # fmt: skip
+            with directory.create(name) as file:
+                file.append(content)
+    answers = []
+    for read_only in (True, False, True):
+        try:
+            with DB("/db", env=env, read_only=read_only, background="thread") as db:
+                db.check()
+                answers.append(list(db))
+        except Error:
+            answers.append([])
+            if read_only and len(answers) == 1:
+                continue
+            return
+    expect(answers[1] == answers[2], "another store once it is opened again")
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "batch": fuzz_batch,
+    "block": fuzz_block,
+    "compression": fuzz_compression,
+    "filter": fuzz_filter,
+    "fragments": fuzz_fragments,
+    "log": fuzz_log,
+    "store": fuzz_store,
+    "table": fuzz_table,
+    "version-edit": fuzz_version_edit,
+}

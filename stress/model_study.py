@@ -1,0 +1,388 @@
+"""The same answers as a dict, under any order of operations; and as LevelDB, on one directory.
+
+Every seed is a run of random operations on one store: puts, deletions, batches, snapshots,
+iterators both ways and in zigzag, over any bounds, seeks, flushes, compactions, and openings with
+other settings.  Every other run takes turns with LevelDB, where plyvel can be imported: one engine
+has the store open for a while, then the other, and each must find what the other one left.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import random
+import tempfile
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any
+
+from study import Outcome, Say
+
+from lsmkv import DB, MemoryEnv, ReverseBytewiseComparator
+
+Entry = tuple[bytes, bytes]
+State = dict[bytes, bytes]
+
+KEYS = [b"", b"\0", b"\xff", b"\xff\xff", b"a", b"a\0", b"a\xff", b"b", b"k1"]
+KEYS += [b"k%04d" % n for n in range(250)]
+TURN = 150
+"""Operations until somebody else opens the store."""
+
+
+def run(size: float, seed: int, say: Say) -> Outcome:
+    """Two runs of 1,000 operations at size 1, and 200 of 5,000 at size 100."""
+    outcome = Outcome()
+    operations = int(1000 + 4000 * min(1.0, max(0.0, (size - 1) / 99)))
+    engines = ["lsmkv"]
+    if importlib.util.find_spec("plyvel") is not None:
+        engines.append("leveldb")
+    for number in range(max(2, int(2 * size))):
+        own = seed * 1000 + number
+        in_turns = number % 2 == 1 and len(engines) == 2
+        with tempfile.TemporaryDirectory() as path:
+            one = Run(own, outcome, f"{path}/db", engines if in_turns else engines[:1])
+            try:
+                one.run(operations)
+            except Exception as error:
+                where = f"seed {own}, operation {one.at} ({one.doing})"
+                outcome.violations.append(f"{where}: {error!r}")
+        outcome.count("runs in turns" if in_turns else "runs")
+        if number % 20 == 19:
+            say(f"{number + 1} runs")
+    return outcome
+
+
+class Wrong(AssertionError):
+    """An answer that is not the model's."""
+
+
+def expect(found: object, expected: object, what: str) -> None:
+    """Raise :class:`Wrong` unless they are equal; says where they part."""
+    if found == expected:
+        return
+    if isinstance(found, list) and isinstance(expected, list):
+        pairs = itertools.zip_longest(found, expected)
+        at, pair = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
+        raise Wrong(f"{what}: at {at} of {len(expected)}: {pair[0]!r:.80}, not {pair[1]!r:.80}")
+    raise Wrong(f"{what}: {found!r:.80}, not {expected!r:.80}")
+
+
+class Run:
+    """One store and its model."""
+
+    def __init__(self, seed: int, outcome: Outcome, path: str, engines: list[str]) -> None:
+        self.rng = random.Random(seed)
+        self.outcome = outcome
+        self.engines = engines
+        self.state: State = {}
+        self.at = 0
+        self.doing = "opening"
+        self.db: Any = None
+        self.engine = ""
+        self._snapshots: list[tuple[Any, State]] = []
+        self._iterators: list[tuple[Any, list[Entry], int]] = []
+        """With what each has before and behind it, and where it stands."""
+        self._where: dict[str, Any] = {"path": path}
+        self._reverse = False
+        if len(engines) == 1:
+            self._where = {"path": "/db", "env": MemoryEnv()}
+            self._reverse = self.rng.random() < 0.25
+        self._common: list[tuple[Callable[[], None], int]] = [
+            (self.put, 40), (self.delete, 18), (self.batch, 6), (self.overwrite, 1), (self.get, 25),
+            (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3), (self.read_snapshot, 2),
+            (self.release_snapshot, 2), (self.begin_iterator, 3), (self.walk, 12),
+            (self.compact, 1), (self.scan_prefix, 2),
+        ]  # fmt: skip
+        self._own: list[tuple[Callable[[], None], int]] = [
+            (self.flush, 2), (self.check, 2), (self.multi_get, 4), (self.range_flags, 4),
+            (self.raw, 3),
+        ]  # fmt: skip
+
+    def run(self, operations: int) -> None:
+        """So many, in turns."""
+        try:
+            for turn in range(max(1, operations // TURN)):
+                self.engine = self.engines[turn % len(self.engines)]
+                self.open()
+                self.doing = "what was left"
+                self.check()
+                choices = self._common + (self._own if self.engine == "lsmkv" else [])
+                actions, weights = zip(*choices, strict=True)
+                for action in self.rng.choices(actions, weights, k=TURN):
+                    self.at += 1
+                    self.doing = f"{self.engine}: {action.__name__}"
+                    action()
+                    self.outcome.count("operations")
+                self.doing = "the end of a turn"
+                self.check()
+                self.close()
+        finally:
+            self._let_go()
+            if self.db is not None:
+                self.db.close()
+
+    # Opening
+
+    def open(self) -> None:
+        """With settings by chance, small ones, so that levels form."""
+        rng = self.rng
+        options: dict[str, Any] = {
+            "create_if_missing": True,
+            "paranoid_checks": True,
+            "compression": rng.choice(["snappy", None]),
+            "bloom_filter_bits": rng.choice([0, 1, 10]),
+            "block_size": rng.choice([1024, 4096]),
+            "block_restart_interval": rng.choice([1, 2, 16]),
+        }
+        if self.engine == "leveldb":
+            plyvel: Any = importlib.import_module("plyvel")
+            self.db = plyvel.DB(self._where["path"], write_buffer_size=65536, **options)
+            return
+        if len(self.engines) == 1:
+            options["compression"] = rng.choice(["snappy", "zstd", None])
+            options["block_size"] = rng.choice([64, 256, 4096])
+        if self._reverse:
+            options["comparator"] = ReverseBytewiseComparator()
+        self.db = DB(
+            **self._where, **options, background="thread",
+            write_buffer_size=rng.choice([1024, 5000, 65536]),
+            max_file_size=rng.choice([1024, 5000, 1 << 20]),
+            filter_layout=rng.choice(["block", "table", "both"]),
+            lru_cache_size=rng.choice([0, 2000, 1 << 20]),
+            max_open_files=rng.choice([20, 1000]),
+            reuse_logs=rng.random() < 0.5,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Whatever was taken from it first."""
+        self._let_go()
+        self.db.close()
+        self.db = None
+
+    def _let_go(self) -> None:
+        for holder in [*self._snapshots, *self._iterators]:
+            holder[0].close()
+        self._snapshots = []
+        self._iterators = []
+
+    # The model
+
+    def entries(self, state: State | None = None) -> list[Entry]:
+        """In the store's order."""
+        return sorted((self.state if state is None else state).items(), reverse=self._reverse)
+
+    def key(self) -> bytes:
+        """One that may well be there."""
+        return self.rng.choice(KEYS)
+
+    def target(self) -> bytes:
+        """A key, or what lies beside one."""
+        return self.key() + self.rng.choice([b"", b"", b"\0", b"x", b"\xff"])
+
+    def value(self) -> bytes:
+        """Compressible or not, empty at times."""
+        size = self.rng.choice([0, 10, 10, 300, 3000])
+        return self.rng.randbytes(size) if self.rng.random() < 0.7 else b"x" * size
+
+    # Writing
+
+    def put(self) -> None:
+        key, value = self.key(), self.value()
+        self.db.put(key, value, sync=self.rng.random() < 0.01)
+        self.state[key] = value
+
+    def delete(self) -> None:
+        key = self.key()
+        self.db.delete(key)
+        self.state.pop(key, None)
+
+    def batch(self) -> None:
+        """Several operations on few keys: the last of each counts."""
+        keys = [self.key() for _ in range(3)]
+        batch = self.db.write_batch()
+        for _ in range(self.rng.randrange(12)):
+            key = self.rng.choice(keys)
+            if self.rng.random() < 0.3:
+                batch.delete(key)
+                self.state.pop(key, None)
+            else:
+                value = self.value()
+                batch.put(key, value)
+                self.state[key] = value
+        batch.write()
+
+    def overwrite(self) -> None:
+        """Enough to fill a memtable."""
+        for key in KEYS[:: self.rng.choice([3, 7])]:
+            value = b"%d" % self.at * self.rng.randrange(60)
+            self.db.put(key, value)
+            self.state[key] = value
+
+    def flush(self) -> None:
+        self.db.flush()
+
+    def compact(self) -> None:
+        start, stop = sorted([self.key(), self.key()], reverse=self._reverse)
+        whole = self.rng.random() < 0.5
+        if whole and self.engine == "lsmkv":
+            self.db.compact_range()
+        else:
+            self.db.compact_range(start=start, stop=stop)
+
+    # Reading
+
+    def get(self) -> None:
+        key = self.target()
+        expect(self.db.get(key), self.state.get(key), f"get {key!r}")
+        expect(self.db.get(key, b"d"), self.state.get(key, b"d"), f"get {key!r} or a default")
+
+    def multi_get(self) -> None:
+        keys = [self.target() for _ in range(self.rng.randrange(8))]
+        expect(self.db.multi_get(keys), [self.state.get(k) for k in keys], f"multi_get {keys}")
+        for key in keys:
+            expect(key in self.db, key in self.state, f"{key!r} in db")
+
+    def scan(self) -> None:
+        expect(list(self.db.iterator()), self.entries(), "scan")
+        expect(list(self.db.iterator(reverse=True)), self.entries()[::-1], "scan back")
+
+    def check(self) -> None:
+        """Everything, and what structures must be."""
+        self.scan()
+        for key in KEYS:
+            expect(self.db.get(key), self.state.get(key), f"get {key!r}")
+        if self.engine == "lsmkv":
+            self.db.check()
+
+    def _between(self, start: bytes | None, stop: bytes | None, flags: str = "[)") -> list[Entry]:
+        """The model's entries in a range."""
+        entries = self.entries()
+        order = [_Backward(key) if self._reverse else key for key, _ in entries]
+        low, high = 0, len(order)
+        if start is not None:
+            edge: Any = _Backward(start) if self._reverse else start
+            low = (bisect_left if flags[0] == "[" else bisect_right)(order, edge)
+        if stop is not None:
+            edge = _Backward(stop) if self._reverse else stop
+            high = (bisect_left if flags[1] == ")" else bisect_right)(order, edge)
+        return entries[low:high]
+
+    def _bounds(self) -> tuple[bytes | None, bytes | None]:
+        start, stop = sorted([self.target(), self.target()], reverse=self._reverse)
+        chance = self.rng.random()
+        return (None if chance < 0.15 else start), (None if chance > 0.85 else stop)
+
+    def scan_range(self) -> None:
+        start, stop = self._bounds()
+        expected = self._between(start, stop)
+        what = f"{start!r} to {stop!r}"
+        expect(list(self.db.iterator(start=start, stop=stop)), expected, what)
+        keys = [key for key, _ in expected]
+        if self.engine == "leveldb" and (keys == [start] or stop is None):
+            return  # plyvel finds nothing there
+        back = self.db.iterator(start=start, stop=stop, reverse=True, include_value=False)
+        expect(list(back), keys[::-1], f"{what}, back")
+
+    def range_flags(self) -> None:
+        start, stop = self._bounds()
+        flags = self.rng.choice("([") + self.rng.choice(")]")
+        expected = self._between(start, stop, flags)
+        for reverse in (False, True):
+            found = list(self.db.iterator(
+                start=start, stop=stop, include_start=flags[0] == "[",
+                include_stop=flags[1] == "]", reverse=reverse,
+            ))  # fmt: skip
+            what = f"{flags[0]}{start!r}, {stop!r}{flags[1]} reverse={reverse}"
+            expect(found, expected[::-1] if reverse else expected, what)
+
+    def scan_prefix(self) -> None:
+        if self._reverse:
+            return  # a prefix is a range of the bytewise order alone
+        prefix = self.target()[: self.rng.randrange(1, 5)]
+        expected = [entry for entry in self.entries() if entry[0].startswith(prefix)]
+        expect(list(self.db.iterator(prefix=prefix)), expected, f"prefix {prefix!r}")
+        if self.engine == "lsmkv":
+            back = list(self.db.iterator(prefix=prefix, reverse=True))
+            expect(back, expected[::-1], f"prefix {prefix!r}, back")
+
+    # What is held while the store changes
+
+    def take_snapshot(self) -> None:
+        if len(self._snapshots) < 4:
+            self._snapshots.append((self.db.snapshot(), dict(self.state)))
+
+    def read_snapshot(self) -> None:
+        if not self._snapshots:
+            return
+        snapshot, state = self.rng.choice(self._snapshots)
+        reverse = self.rng.random() < 0.5
+        expected = self.entries(state)
+        found = list(snapshot.iterator(reverse=reverse))
+        expect(found, expected[::-1] if reverse else expected, "a snapshot")
+        for key in self.rng.sample(KEYS, 20):
+            expect(snapshot.get(key), state.get(key), f"a snapshot's {key!r}")
+
+    def release_snapshot(self) -> None:
+        if self._snapshots:
+            self._snapshots.pop(self.rng.randrange(len(self._snapshots)))[0].close()
+
+    def begin_iterator(self) -> None:
+        if len(self._iterators) >= 4:
+            self._iterators.pop(self.rng.randrange(4))[0].close()
+        start, stop = self._bounds()
+        iterator = self.db.iterator(start=start, stop=stop)
+        self._iterators.append((iterator, self._between(start, stop), 0))
+
+    def walk(self) -> None:
+        """Forth and back, and to any place, in what was there when the iterator was made."""
+        if not self._iterators:
+            return
+        number = self.rng.randrange(len(self._iterators))
+        iterator, entries, at = self._iterators[number]
+        for _ in range(self.rng.randrange(1, 25)):
+            step = self.rng.random()
+            if step < 0.6 and at < len(entries):
+                expect(next(iterator), entries[at], "next")
+                at += 1
+            elif step < 0.9 and at > 0:
+                at -= 1
+                expect(iterator.prev(), entries[at], "prev")
+            elif step > 0.96 and self.engine == "lsmkv":
+                key = self.target()
+                iterator.seek(key)
+                at = sum(self._before(name, key) for name, _ in entries)
+            elif step > 0.93:
+                start = self.rng.random() < 0.5
+                (iterator.seek_to_start if start else iterator.seek_to_stop)()
+                at = 0 if start else len(entries)
+        self._iterators[number] = iterator, entries, at
+
+    def _before(self, key: bytes, other: bytes) -> bool:
+        return key > other if self._reverse else key < other
+
+    def raw(self) -> None:
+        """LevelDB's own kind of iterator."""
+        entries = self.entries()
+        iterator = self.db.raw_iterator()
+        key = self.target()
+        at = sum(self._before(name, key) for name, _ in entries)
+        iterator.seek(key)
+        for _ in range(self.rng.randrange(1, 12)):
+            expect(iterator.valid(), 0 <= at < len(entries), "valid")
+            if not iterator.valid():
+                break
+            expect((iterator.key(), iterator.value()), entries[at], "where a raw iterator stands")
+            forward = self.rng.random() < 0.5
+            (iterator.next if forward else iterator.prev)()
+            at += 1 if forward else -1
+        iterator.close()
+
+
+class _Backward:
+    """A key in the opposite order."""
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+
+    def __lt__(self, other: _Backward) -> bool:
+        return self.key > other.key

@@ -1,0 +1,52 @@
+"""The fuzzer's targets, on their seeds and on these mutated at random: ``make fuzz`` does more."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from corpus import seeds
+from targets import TARGETS, Finding, fuzz_batch
+
+from lsmkv import Error
+
+SEEDS = seeds()
+
+
+def mutations(data: bytes, rng: random.Random, count: int) -> Iterator[bytes]:
+    """The bytes with one or a few changed, cut out, doubled or put in."""
+    for number in range(count):
+        changed = bytearray(data)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(changed) + 1)
+            stop = at + rng.randrange(1, 9)
+            if number % 2 and at < len(changed):
+                changed[at] = rng.choice([0, 1, 2, 3, 4, 5, 8, 127, 128, 255, rng.randrange(256)])
+                continue
+            changed[at:stop] = rng.choice(
+                [b"", rng.randbytes(rng.randrange(1, 9)), changed[at:stop] * 2, b"\xff" * 9]
+            )
+        yield bytes(changed)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_finding(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL", logger="lsmkv")
+    rng = random.Random(name)
+    assert SEEDS[name]
+    for data in SEEDS[name]:
+        TARGETS[name](data)
+        for changed in mutations(data, rng, 150):
+            TARGETS[name](changed)
+
+
+def test_a_judge_can_say_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(record: bytes) -> tuple[int, list[tuple[bytes, bytes | None]]]:
+        if len(record) < 12:
+            raise Error
+        return int.from_bytes(record[:8], "little") + 1, []
+
+    monkeypatch.setattr("targets.decode_batch", wrong)
+    with pytest.raises(Finding):
+        fuzz_batch(SEEDS["batch"][0])
