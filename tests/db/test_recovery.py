@@ -22,7 +22,8 @@ from lsmkv import DB, WriteBatch
 from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 
 PATH = "/db"
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
@@ -169,7 +170,7 @@ def test_kills_and_power_cuts_at_every_call(reuse_logs: bool) -> None:
             env.kill(), workload, progress.acknowledged, progress.begun, reuse_logs=reuse_logs
         )
         for names in NameModel:
-            cut = env.power_cut(names, random.Random(n), torn=n % 3 > 0)
+            cut = env.power_cut(names, random.Random(n), tails=list(Tails)[n % 4])
             judge(cut, workload, progress.synced, progress.begun, reuse_logs=reuse_logs)
         states.add(progress.acknowledged)
     assert n > 200
@@ -212,7 +213,7 @@ def test_power_cuts_in_a_second_life() -> None:
         if env.failures == 0:
             break
         for names in NameModel:
-            cut = env.power_cut(names, random.Random(n), torn=n % 2 == 0)
+            cut = env.power_cut(names, random.Random(n), tails=list(Tails)[n % 4])
             judge(cut, second, progress.synced, progress.begun)
     assert n > 100
 
@@ -247,7 +248,7 @@ def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
                 pass
             struck = env.failures
             for seed, names in enumerate(NameModel):
-                cut = env.power_cut(names, random.Random(n), torn=seed == n % 3)
+                cut = env.power_cut(names, random.Random(n), tails=list(Tails)[(n + seed) % 4])
                 judge(cut, second, progress.synced, progress.begun)
         finally:
             env.heal()
@@ -954,7 +955,7 @@ def test_recovery_is_killed_anywhere_and_begun_again() -> None:
         if env.failures == 0:
             break
         images = [env.kill()]
-        images += [env.power_cut(names, random.Random(n), torn=True) for names in NameModel]
+        images += [env.power_cut(names, random.Random(n), tails=Tails.TORN) for names in NameModel]
         for image in images:
             assert opened(image, **TINY) == expected
             # An attempt before may have left its own new log, which is empty.
