@@ -103,8 +103,9 @@ class DurableFile(MemoryFile):
         if cut.tails is Tails.ZEROED:
             left += bytes(rng.randint(0, len(self.data) - len(left)))
         elif cut.tails is Tails.HOLES:
+            share = rng.choice((0.02, 0.1, 0.5))
             for start in range(self._durable // _SECTOR * _SECTOR, len(left), _SECTOR):
-                if rng.random() < 0.5:
+                if rng.random() < share:
                     at = max(start, self._durable)
                     end = min(start + _SECTOR, len(left))
                     left[at:end] = bytes(end - at)

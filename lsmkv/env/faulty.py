@@ -98,6 +98,7 @@ class FaultyEnv(Env):
     ...         workload(env)
     ...     except IOError as error:
     ...         reported += error.errno == errno.ENOSPC
+    ...     assert env.failures == 1 and env.struck[0][0] == clean.history[n - 1]
     ...     env.heal()
     ...     DB("/db", create_if_missing=True, env=env).close()
     >>> reported > clean.calls / 2  # not all are needed: removing an old file may fail, say
@@ -122,8 +123,8 @@ class FaultyEnv(Env):
         """Calls made so far, failed ones included."""
         self.history: list[str] = []
         """Their names in order, out of ``CALLS``: the n-th call is ``history[n - 1]``."""
-        self.failures = 0
-        """Calls that were made to fail so far."""
+        self.struck: list[tuple[str, str]] = []
+        """Calls that were made to fail so far: their names, and the paths that they were about."""
         self._fault: _Fault | None = None
         self._use(DurableFolder())
 
@@ -131,6 +132,11 @@ class FaultyEnv(Env):
         self._root = root
         self._memory = MemoryEnv(root)
         self._mutex = self._memory.mutex
+
+    @property
+    def failures(self) -> int:
+        """How many calls were made to fail so far."""
+        return len(self.struck)
 
     def fail_at(
         self,
@@ -215,17 +221,17 @@ class FaultyEnv(Env):
 
     def _call(self, call: str, path: str) -> None:
         """Count a call, and raise if it is to fail."""
-        fault = self._strike(call)
+        fault = self._strike(call, path)
         if fault is not None:
             raise fault.error(path)
 
-    def _strike(self, call: str) -> _Fault | None:
+    def _strike(self, call: str, path: str) -> _Fault | None:
         """Count a call; the fault if it is to fail.  Asked with the mutex held."""
         self.calls += 1
         self.history.append(call)
         if self._fault is None or not self._fault.strikes(call):
             return None
-        self.failures += 1
+        self.struck.append((call, path))
         return self._fault
 
 
@@ -333,7 +339,7 @@ class _FaultyWritableFile(WritableFile):
 
     def append(self, data: bytes) -> None:
         with self._mutex:
-            fault = self._env._strike("append")
+            fault = self._env._strike("append", self.path)
             written = data if fault is None else data[: len(data) // 2] if fault.short else b""
             self._inner.append(written)
             self.offset = self._inner.offset
@@ -353,7 +359,7 @@ class _FaultyWritableFile(WritableFile):
 
     def sync(self) -> None:
         with self._mutex:
-            fault = self._env._strike("sync")
+            fault = self._env._strike("sync", self.path)
             if fault is None:
                 self._inner.sync()
                 return

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from lsmkv.env.base import Directory, Env
-from lsmkv.env.durable import DurableFile, DurableFolder, NameModel, PowerCut, Tails
+from lsmkv.env.durable import DurableFolder, NameModel, PowerCut, Tails
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv, MemoryFile, MemoryFolder, MemoryNode
 
@@ -138,15 +138,14 @@ class _RecordedFolder(MemoryFolder):
         self._journal.changes.append(change)
 
 
-class _Disk:
-    """The recorded run, carried out again up to some moment, on nodes that know what is durable."""
+class _Rerun:
+    """The recorded run, carried out again up to some moment, in another directory."""
 
-    def __init__(self, changes: list[_Change]) -> None:
+    def __init__(self, changes: list[_Change], root: MemoryFolder) -> None:
         self._changes = changes
         self._at = 0
         self._part = 0  # bytes of the next change that are written
-        self.root = DurableFolder()
-        self._nodes: dict[int, DurableFile | DurableFolder] = {_ROOT: self.root}
+        self._nodes: dict[int, MemoryNode] = {_ROOT: root}
 
     def advance(self, at: int, part: int) -> None:
         """Go on until ``at`` changes are done, and ``part`` bytes of the next one, a write."""
@@ -170,7 +169,7 @@ class _Disk:
         if change.verb == "sync":
             node.sync()
             return
-        assert isinstance(node, DurableFolder)
+        assert isinstance(node, MemoryFolder)
         if change.verb == "link":
             if change.linked not in self._nodes:
                 made = node.new_folder() if change.folder else node.new_file()
@@ -184,9 +183,9 @@ class _Disk:
             assert change.verb == "confirm"
             node.confirm(change.name)
 
-    def _file(self, number: int) -> DurableFile:
+    def _file(self, number: int) -> MemoryFile:
         node = self._nodes[number]
-        assert isinstance(node, DurableFile)
+        assert isinstance(node, MemoryFile)
         return node
 
 
@@ -214,7 +213,8 @@ class CrashState:
     ) -> None:
         self.env = env
         """The disk after the restart: a recording env of its own, so that the run on it, a
-        recovery say, can be explored in its turn."""
+        recovery say, can be explored in its turn.  After a power cut all that is left is durable;
+        what a killed process wrote is as durable as it was."""
         self.label = label
         """Names this state within its recording: see :meth:`RecordingEnv.state`."""
         self.moment = moment
@@ -275,7 +275,7 @@ class RecordingEnv(MemoryEnv):
     0
 
     Errors are those of :class:`MemoryEnv`.  Every write is kept, so memory grows with all that was
-    ever written.  A state costs O(bytes on the disk).
+    ever written.  A state costs O(bytes on the disk); of a killed process, O(bytes ever written).
     """
 
     def __init__(self, start: MemoryEnv | None = None) -> None:
@@ -355,13 +355,15 @@ class RecordingEnv(MemoryEnv):
         moments.append((len(changes), 0))
         if points is not None and points < len(moments):
             moments = sorted(rng.sample(moments, points))
-        disk = _Disk(changes)
+        disk = DurableFolder()
+        rerun = _Rerun(changes, disk)
         for at, part in moments:
-            disk.advance(at, part)
+            rerun.advance(at, part)
             if kills:
-                yield self._state(disk, at, part, None, None, 0)
+                yield self._killed(changes, at, part)
             for names in models:
-                yield self._state(disk, at, part, names, _drawn_tails(at, part, names, seed), seed)
+                tails = random.Random(f"{at}+{part} {names.value} {seed}").choice(list(Tails))
+                yield self._cut(disk, at, part, names, tails, seed)
 
     def state(self, label: str) -> CrashState:
         """The state of this label once more.
@@ -384,42 +386,41 @@ class RecordingEnv(MemoryEnv):
             changes = list(self._journal.changes)
         if at > len(changes) or (part > 0 and (at == len(changes) or part > len(changes[at].data))):
             raise ValueError(f"this recording has no such moment: {label!r}")
-        disk = _Disk(changes)
-        disk.advance(at, part)
         if match["names"] is None:
-            return self._state(disk, at, part, None, None, 0)
+            return self._killed(changes, at, part)
+        disk = DurableFolder()
+        _Rerun(changes, disk).advance(at, part)
         names, tails = NameModel(match["names"]), Tails(match["tails"])
-        return self._state(disk, at, part, names, tails, int(match["seed"]))
+        return self._cut(disk, at, part, names, tails, int(match["seed"]))
 
-    def _state(
-        self,
-        disk: _Disk,
-        at: int,
-        part: int,
-        names: NameModel | None,
-        tails: Tails | None,
-        seed: int,
+    def _cut(
+        self, disk: DurableFolder, at: int, part: int, names: NameModel, tails: Tails, seed: int
     ) -> CrashState:
-        label = f"{at - self._start}+{part}" if part else f"{at - self._start}"
-        if names is None or tails is None:
-            label += ", killed"
-            left = disk.root.copy()
-        else:
-            label += f", {names.value}, {tails.value}, seed {seed}"
-            left = disk.root.survivor(PowerCut(names, tails, random.Random(label)))
-        noted = self._notes[: bisect.bisect_right(self._noted, at)]
+        label = f"{self._point(at, part)}, {names.value}, {tails.value}, seed {seed}"
+        left = disk.survivor(PowerCut(names, tails, random.Random(label)))
         env = RecordingEnv(MemoryEnv(left))
-        return CrashState(env, label, self._moment(at, part), names, tails, noted)
+        moment = self._moment(at, part)
+        return CrashState(env, label, moment, names, tails, self._notes_at(at))
+
+    def _killed(self, changes: list[_Change], at: int, part: int) -> CrashState:
+        """The machine goes on: what was not durable is not durable yet."""
+        env = RecordingEnv()
+        _Rerun(changes, env.root).advance(at, part)
+        env._start = len(env._journal.changes)
+        label = f"{self._point(at, part)}, killed"
+        return CrashState(env, label, self._moment(at, part), None, None, self._notes_at(at))
+
+    def _point(self, at: int, part: int) -> str:
+        return f"{at - self._start}+{part}" if part else f"{at - self._start}"
+
+    def _notes_at(self, at: int) -> list[object]:
+        return self._notes[: bisect.bisect_right(self._noted, at)]
 
     def _moment(self, at: int, part: int) -> str:
         if at == len(self._journal.changes):
             return "at the end"
         change = self._journal.changes[at]
         return f"in the {change}, {part} of them written" if part else f"before the {change}"
-
-
-def _drawn_tails(at: int, part: int, names: NameModel, seed: int) -> Tails:
-    return random.Random(f"{at}+{part} {names.value} {seed}").choice(list(Tails))
 
 
 def _adopt(source: MemoryFolder, target: MemoryFolder, made: dict[int, MemoryFile]) -> None:
