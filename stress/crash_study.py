@@ -12,12 +12,13 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from numbered import PLAIN, TINY, Progress, Workload, differences, judge, quiet
+from numbered import run as run_workload
+from study import Outcome, Say
+
 import lsmkv
 from lsmkv import DB
 from lsmkv.testing import CrashState, RecordingEnv, explore
-from numbered import PLAIN, Progress, Workload, differences, judge, quiet
-from numbered import run as run_workload
-from study import Outcome, Say
 
 _POINTS = 40
 """Of each workload, at size 1."""
@@ -107,18 +108,31 @@ class _Judge:
         killed = state.names is None
         least = promise.acknowledged if killed else promise.synced
         twice = self._rng.randrange(_SECOND_CRASHES) == 0
+        if twice:
+            self._sync(state)
         # A write after the recovery is left out where the recovery is to crash as well.
         self._judge(state, least, promise, go_on=not twice and self._rng.random() < 0.3)
         if twice:
-            for second in state.env.crash_states(points=1, seed=self._rng.randrange(1 << 30)):
+            for second in state.env.crash_states(points=2, seed=self._rng.randrange(1 << 30)):
                 self._outcome.count("crashes of a recovery")
-                if second.names is not None:  # what a killed process wrote may be lost yet
-                    least = promise.synced
+                # What a killed process wrote may be lost yet, but not once it was synced.
+                kept = promise.synced if second.names is not None else least
+                synced = [note for note in second.notes if isinstance(note, int)]
                 try:
-                    self._judge(second, least, promise, go_on=False)
+                    self._judge(second, max(kept, *synced, 0), promise, go_on=False)
                 except (AssertionError, lsmkv.Error) as error:
                     error.add_note(f"after a second crash, {second.label} ({second.moment})")
                     raise
+
+    def _sync(self, state: CrashState) -> None:
+        """Open what is left, and have all of it made durable."""
+        try:
+            with DB("/db", env=state.env, **{**TINY, **self._plan.options}) as db:
+                number = int(db.get(b"n", b"0"))
+                db.sync()
+                state.env.note(number)
+        except lsmkv.NotFoundError:
+            pass
 
     def _judge(self, state: CrashState, least: int, promise: Promised, go_on: bool) -> None:
         options = self._plan.options

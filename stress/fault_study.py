@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from faulty_system import FaultySystem, faulty_system
+from faulty_system import faulty_system
 from numbered import PLAIN, TINY, History, Progress, Workload, judge, quiet, run_on
 from numbered import run as run_workload
 from study import Outcome, Say

@@ -120,7 +120,7 @@ class FullDisk:
             if self._refused(lambda: self._put(db)):
                 return 1
             if self._kind == "table" and self._acknowledged % 500 == 0:
-                self._refused(lambda: db.compact_range())
+                self._refused(db.compact_range)
         self.complain(f"{_MOST_WRITES} writes, and no end of the space")
         return 0
 

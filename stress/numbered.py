@@ -54,7 +54,8 @@ class Workload:
                 for _ in range(rng.randrange(1, 4)):
                     key = b"key%02d" % rng.randrange(12)
                     deleted = kind != "ingest" and rng.random() < 0.3
-                    operations.append((key, None if deleted else rng.randbytes(rng.randrange(size))))
+                    value = None if deleted else rng.randbytes(rng.randrange(size))
+                    operations.append((key, value))
                 operations.append((b"n", b"%d" % len(self.states)))
                 self.states.append(changed(self.states[-1], operations))
             self.steps.append((kind, operations))
