@@ -97,7 +97,9 @@ def promised(state: CrashState) -> Promised:
 
 
 class _Judge:
-    def __init__(self, plan: Plan, workload: Workload, outcome: Outcome, rng: random.Random) -> None:
+    def __init__(
+        self, plan: Plan, workload: Workload, outcome: Outcome, rng: random.Random
+    ) -> None:
         self._plan = plan
         self._workload = workload
         self._outcome = outcome

@@ -18,6 +18,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -219,10 +220,7 @@ def cases_in_memory(size: float, seed: int) -> Iterator[Case]:
         for n in range(1, env.calls + 1):
             for at, mode in enumerate(ways(plan.share, size, rng)):
                 other = seed + at // len(MODES)
-
-                def case(plan: Plan = plan, n: int = n, mode: Mode = mode, seed: int = other) -> bool:
-                    return fail_in_memory(plan, seed, n, mode)
-
+                case = partial(fail_in_memory, plan, other, n, mode)
                 yield "failed calls", f"{plan.name!r}, seed {other}, call {n}: {mode}", case
 
 
@@ -238,23 +236,14 @@ def cases_of_the_system(place: str, size: float, seed: int) -> Iterator[Case]:
 
     for n in range(1, system_calls(new_place(), seed, False) + 1):
         for mode in ways(_LOCAL.share, size, rng):
-            yield (
-                "failed system calls",
-                f"system call {n}, seed {seed}: {mode}",
-                lambda n=n, mode=mode, path=new_place(): fail_locally(  # type: ignore[misc]
-                    path, seed, n, mode, mode.sticky
-                ),
-            )
+            case = partial(fail_locally, new_place(), seed, n, mode, mode.sticky)
+            yield "failed system calls", f"system call {n}, seed {seed}: {mode}", case
     for n in range(1, system_calls(new_place(), seed, True) + 1):
         if rng.random() < _HALVES * size:
             sticky = rng.random() < 0.2
-            yield (
-                "half-done system calls",
-                f"read or write {n}, seed {seed}: half done{', and all after it' * sticky}",
-                lambda n=n, sticky=sticky, path=new_place(): fail_locally(  # type: ignore[misc]
-                    path, seed, n, None, sticky
-                ),
-            )
+            case = partial(fail_locally, new_place(), seed, n, None, sticky)
+            text = f"read or write {n}, seed {seed}: half done{', and all after it' * sticky}"
+            yield "half-done system calls", text, case
 
 
 class _Runner(threading.Thread):
@@ -269,7 +258,8 @@ class _Runner(threading.Thread):
 
     def run(self) -> None:
         """All of them."""
-        for figure, self.current, case in self._cases:
+        for figure, text, case in self._cases:
+            self.current = text
             try:
                 if case():
                     self._outcome.count(figure)

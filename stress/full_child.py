@@ -1,7 +1,7 @@
 """A disk that is really full, in a process of its own: ``full_child.py log|table|disk PLACE``.
 
-``log``: no file may become longer than a limit, and the log would (``RLIMIT_FSIZE``).  ``table``: so
-it is, and a compaction's output would.  ``disk``: PLACE is a small file system, which is filled up.
+``log``: no file may become longer than a limit, and the log would (``RLIMIT_FSIZE``).  ``table``:
+so it is, and a compaction's output would.  ``disk``: PLACE is a small file system, which is filled.
 Prints what went wrong, a line each, and ``counts`` at the end.
 """
 
