@@ -122,8 +122,13 @@ def fail_in_memory(plan: Plan, seed: int, n: int, mode: Mode) -> bool:
         assert errors == [], f"errors out of nowhere: {errors}"
         return False
     check_report(errors, env.struck, mode)
+    rng = random.Random(n)
+    cut = env.power_cut(rng.choice(list(NameModel)), rng, tails=rng.choice(list(Tails)))
     env.heal()
     look_again(env.kill() if n % 2 else env, "/db", history, plan.options)
+    settings: dict[str, Any] = {**TINY, **plan.options}
+    with DB("/db", create_if_missing=True, env=cut, **settings) as db:
+        history.judge(dict(db), after_power_cut=True)
     if "checkpoint" not in plan.kinds:  # else the name of a half-made copy may be taken
         stop_and_cut(plan, workload, n, mode)
     return True

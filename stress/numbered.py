@@ -198,13 +198,19 @@ class History:
 
     def __init__(self) -> None:
         self.writes: list[tuple[dict[bytes, bytes | None], bool]] = []
+        """Each with whether it was acknowledged."""
+        self.synced = 0
+        """How many of them, from the first, were said to be durable if acknowledged."""
 
-    def judge(self, found: State) -> None:
-        """Each key has its last acknowledged value, or that of a failed write after it."""
+    def judge(self, found: State, *, after_power_cut: bool = False) -> None:
+        """Each key has its last acknowledged value, or that of a failed write after it.
+
+        After a power cut those count that were said to be durable.
+        """
         allowed: dict[bytes, set[bytes | None]] = {}
-        for changes, acknowledged in self.writes:
+        for at, (changes, acknowledged) in enumerate(self.writes):
             for key, value in changes.items():
-                if acknowledged:
+                if acknowledged and (at < self.synced or not after_power_cut):
                     allowed[key] = {value}
                 else:
                     allowed.setdefault(key, {None}).add(value)
@@ -248,7 +254,8 @@ def run_on(
         kind, operations = step
         assert db is not None
         if kind == "reopen":
-            attempt(db.close)
+            if attempt(db.close):
+                history.synced = len(history.writes)
             assert db.closed
             if not attempt(opened) and not attempt(opened):
                 return errors
@@ -258,11 +265,14 @@ def run_on(
             progress.checkpoints += (0,)
         if operations:
             history.writes.append((dict(operations), done))
+        if done and kind not in ("write", "checkpoint"):
+            history.synced = len(history.writes)
     assert db is not None
     attempt(lambda: history.judge(dict(db)))
     for key in [b"key%02d" % n for n in range(12)]:
         attempt(lambda: db.get(key))  # noqa: B023
-    attempt(db.close)
+    if attempt(db.close):
+        history.synced = len(history.writes)
     assert db.closed
     return errors
 
