@@ -305,9 +305,13 @@ def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
                 continue
             then = f'mount -t tmpfs -o size=1m tmpfs "{target}" && exec "$@"'
             command = ["unshare", "-rm", "sh", "-c", then, "sh", *command]
-        child = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=_LONGEST_CASE
-        )
+        try:
+            child = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=_LONGEST_CASE
+            )
+        except subprocess.TimeoutExpired as error:
+            outcome.violations.append(f"full {kind}: hangs, having said {error.stdout!r}")
+            continue
         lines = child.stdout.splitlines()
         outcome.violations += [line for line in lines if line.startswith("wrong ")]
         if child.returncode or not lines or not lines[-1].startswith("counts "):

@@ -224,7 +224,7 @@ class Story:
         self._outcome.violations.append(f"{self}: {what}, says {engine}")
 
     def __str__(self) -> str:
-        return f"the store of seed {self._seed} in its life {self._life}"
+        return f"{self._path} in its life {self._life}"
 
 
 _MANNERS = ["open", "busy", "open", "workers", "busy"]
