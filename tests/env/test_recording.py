@@ -140,7 +140,7 @@ def test_another_seed_draws_others(env: RecordingEnv) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_label(env: RecordingEnv, label: str) -> None:
-    with pytest.raises(ValueError, match="label|moment|valid"):
+    with pytest.raises(ValueError, match=r"label|moment|valid"):
         env.state(label)
 
 
