@@ -113,6 +113,8 @@ class Story:
         self._states: list[State] = [{} for _ in self._acknowledged]  # each writer's, as judged
         self._judged = list(self._acknowledged)
         self._life = 0
+        self.given_up = False
+        """Whether something went wrong, so that nothing can be told of what comes after."""
 
     def round(self, manner: str) -> None:
         """A life that writes and its end, perhaps lives that only recover; and a look at it all."""
@@ -165,7 +167,7 @@ class Story:
             elif words[1] == "ack":
                 self._acknowledged[int(words[2])] = int(words[3])
             elif words[1] == "failed":
-                self._outcome.violations.append(f"{self}: life {self._life}: {words[2:]}")
+                self._wrong(" ".join(words[2:]), "the process")
             elif words[1] == "dead":
                 break
         self._outcome.count("kills")
@@ -175,19 +177,27 @@ class Story:
             self._outcome.count("of them with worker processes")
 
     def _judge(self) -> None:
+        wrong = len(self._outcome.violations)
+        found = f"{self._path}-as-it-was-found"
+        if os.path.exists(self._path):
+            shutil.copytree(self._path, found, dirs_exist_ok=True)
         try:
             if plyvel is not None and self._rng.random() < 0.3:
                 self._let_leveldb_in()
             with lsmkv.DB(self._path, create_if_missing=True, **self._options) as db:
                 self._compare(dict(db), "lsmkv")
                 db.check()
-        except lsmkv.Error as error:
-            self._outcome.violations.append(f"{self}: {error!r}")
+        except (lsmkv.Error, plyvel.Error if plyvel else lsmkv.Error) as error:
+            self._wrong(repr(error), "opening")
         # What is there is there to stay: it was read.
         self._acknowledged = list(self._judged)
+        if len(self._outcome.violations) == wrong:
+            shutil.rmtree(found, ignore_errors=True)
+        else:
+            self.given_up = True
 
     def _let_leveldb_in(self) -> None:
-        db = plyvel.DB(self._path, create_if_missing=True)
+        db = self._opened_by_leveldb()
         try:
             self._compare(dict(db), "LevelDB")
             number = self._judged[0] + 1
@@ -198,6 +208,17 @@ class Story:
         finally:
             db.close()
         self._outcome.count("openings by LevelDB")
+
+    def _opened_by_leveldb(self) -> Any:
+        """LevelDB does not wait for the children of a dead owner, which have its lock until exec."""
+        for _ in range(100):
+            try:
+                return plyvel.DB(self._path, create_if_missing=True)
+            except plyvel.IOError as error:
+                if "lock" not in str(error):
+                    raise
+            time.sleep(0.01)
+        return plyvel.DB(self._path, create_if_missing=True)
 
     def _compare(self, found: State, engine: str) -> None:
         """Each writer's keys are as after its last acknowledged write, or the one after that."""
@@ -240,7 +261,7 @@ def run(size: float, seed: int, say: Say) -> Outcome:
         with quiet(), Template() as template:
             story = Story(template, place, seed, outcome)
             for number in range(rounds):
-                if number % _ROUNDS_OF_A_STORE == 0:
+                if number % _ROUNDS_OF_A_STORE == 0 or story.given_up:
                     seed += 1
                     story = Story(template, place, seed, outcome)
                     say(f"{number} of {rounds} rounds, {len(outcome.violations)} violations")
