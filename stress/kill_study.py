@@ -37,6 +37,10 @@ _ROUNDS_OF_A_STORE = 25
 _LONGEST_SILENCE = 60.0
 """Seconds without a word, after which a process is said to hang."""
 
+_ENGINES_ERRORS: tuple[type[Exception], ...] = (lsmkv.Error,)
+if plyvel is not None:
+    _ENGINES_ERRORS += (plyvel.Error,)
+
 State = dict[bytes, bytes]
 
 
@@ -187,7 +191,7 @@ class Story:
             with lsmkv.DB(self._path, create_if_missing=True, **self._options) as db:
                 self._compare(dict(db), "lsmkv")
                 db.check()
-        except (lsmkv.Error, plyvel.Error if plyvel else lsmkv.Error) as error:
+        except _ENGINES_ERRORS as error:
             self._wrong(repr(error), "opening")
         # What is there is there to stay: it was read.
         self._acknowledged = list(self._judged)
@@ -210,7 +214,7 @@ class Story:
         self._outcome.count("openings by LevelDB")
 
     def _opened_by_leveldb(self) -> Any:
-        """LevelDB does not wait for the children of a dead owner, which have its lock until exec."""
+        """LevelDB does not wait for children of a dead owner, which have its lock until exec."""
         for _ in range(100):
             try:
                 return plyvel.DB(self._path, create_if_missing=True)
