@@ -121,7 +121,7 @@ def fail_in_memory(plan: Plan, seed: int, n: int, mode: Mode) -> bool:
     if not env.failures:
         assert errors == [], f"errors out of nowhere: {errors}"
         return False
-    check_report(errors, env.struck, mode)
+    check_report(errors + history.kept, env.struck, mode)
     rng = random.Random(n)
     cut = env.power_cut(rng.choice(list(NameModel)), rng, tails=rng.choice(list(Tails)))
     env.heal()
@@ -193,7 +193,7 @@ def fail_locally(path: str, seed: int, n: int, mode: Mode | None, sticky: bool) 
         if mode is None:
             assert errors == [], f"{system.struck[0]} did half of its work: {errors}"
         else:
-            check_report(errors, system.struck, mode)
+            check_report(errors + history.kept, system.struck, mode)
             system.heal()
         look_again(None, path, history, _LOCAL.options)
     return True

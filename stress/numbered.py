@@ -201,6 +201,8 @@ class History:
         """Each with whether it was acknowledged."""
         self.synced = 0
         """How many of them, from the first, were said to be durable if acknowledged."""
+        self.kept: list[lsmkv.Error] = []
+        """Failures of background work: later writes raise them, and the logger warns of them."""
 
     def judge(self, found: State, *, after_power_cut: bool = False) -> None:
         """Each key has its last acknowledged value, or that of a failed write after it.
@@ -248,15 +250,24 @@ def run_on(
         nonlocal db
         db = DB(path, create_if_missing=True, env=env, **settings)
 
+    def closed() -> None:
+        assert db is not None
+        background = db._background
+        try:
+            db.close()
+        finally:
+            assert db.closed
+            if background is not None and isinstance(background.error, lsmkv.Error):
+                history.kept.append(background.error)
+
     if not attempt(opened):
         return errors
     for step in workload.steps:
         kind, operations = step
         assert db is not None
         if kind == "reopen":
-            if attempt(db.close):
+            if attempt(closed):
                 history.synced = len(history.writes)
-            assert db.closed
             if not attempt(opened) and not attempt(opened):
                 return errors
             continue
@@ -271,9 +282,8 @@ def run_on(
     attempt(lambda: history.judge(dict(db)))
     for key in [b"key%02d" % n for n in range(12)]:
         attempt(lambda: db.get(key))  # noqa: B023
-    if attempt(db.close):
+    if attempt(closed):
         history.synced = len(history.writes)
-    assert db.closed
     return errors
 
 
