@@ -240,8 +240,8 @@ def check_failed(bench: Bench, error: LsmkvIOError, numbers: set[int]) -> None:
 
 def test_an_interrupted_write_of_the_manifest_is_final() -> None:
     class Interrupted(FaultyEnv):
-        def _strike(self, call: str) -> None:
-            super()._strike(call)
+        def _strike(self, call: str, path: str) -> None:
+            super()._strike(call, path)
             if call == "sync" and self.armed:
                 raise KeyboardInterrupt
 
