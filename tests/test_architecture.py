@@ -22,7 +22,10 @@ WINGS: list[tuple[str, ...]] = [
     ("lsmkv.__main__",),
     ("lsmkv.tools",),
     ("lsmkv",),  # the public door, which tools may use as anyone does
-    ("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio", "lsmkv.indexeddb"),
+    (
+        *("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio", "lsmkv.indexeddb"),
+        "lsmkv.testing",
+    ),
     ("lsmkv.db",),
     ("lsmkv.table",),
     ("lsmkv.options",),

@@ -8,29 +8,21 @@
   or if the process were killed now (:meth:`FaultyEnv.kill`), as a new file system.  With
   ``fail_at(n, sticky=True)`` the run stops at its n-th call, so that a sweep reaches every moment.
 
-What is durable is modelled pessimistically: a file's content only by its own ``sync``, a name only
-by its directory's (and a directory made by ``create=True`` at once, as the interface promises).
-After a failed ``sync`` nothing more of that file ever becomes durable, whatever a later ``sync``
-returns: so does Linux forget the pages that it could not write.
+What is durable is modelled in ``durable.py``.  After a failed ``sync`` nothing more of that file
+ever becomes durable, whatever a later ``sync`` returns: so does Linux forget the pages that it
+could not write.
 """
 
 from __future__ import annotations
 
-import enum
 import errno
 import os
 import random
 from collections.abc import Collection
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
-from lsmkv.env.memory import (
-    MemoryDirectory,
-    MemoryEnv,
-    MemoryFile,
-    MemoryFolder,
-    MemoryNode,
-    MemoryWritableFile,
-)
+from lsmkv.env.durable import DurableFile, DurableFolder, NameModel, PowerCut, Tails
+from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryWritableFile
 
 CALLS = frozenset(
     {
@@ -60,145 +52,6 @@ CALLS = frozenset(
 ``WritableFile.size`` (``file_size``) and ``Directory.sync`` (``dir_sync``).  ``close`` is none."""
 
 
-class NameModel(enum.Enum):
-    """What a power cut leaves of the creations, renames and removals since a directory's sync."""
-
-    ORDERED = "ordered"
-    """The first few of each directory, in their order: a journalling file system."""
-    ANY_SUBSET = "any subset"
-    """Each of them or not, whatever became of the others."""
-    SYNCED = "synced"
-    """None."""
-
-
-class _File(MemoryFile):
-    """A file that remembers what of it is durable."""
-
-    def __init__(self, data: bytes = b"") -> None:
-        super().__init__(data)
-        self._durable = len(data)  # bytes of ``data``, unless ``_cut_off`` stands for it
-        self._cut_off: bytes | None = None  # the durable content, once it was cut into
-        self._doomed = False
-
-    def truncate(self, length: int) -> None:
-        if length < self._durable:
-            if self._cut_off is None:
-                self._cut_off = bytes(self.data[: self._durable])
-            self._durable = length
-        super().truncate(length)
-
-    def sync(self) -> None:
-        if not self._doomed:
-            self._durable = len(self.data)
-            self._cut_off = None
-
-    def doom(self) -> None:
-        """A sync failed: what is not durable now never will be."""
-        self._doomed = True
-
-    def survivor(self, model: NameModel, rng: random.Random, torn: bool) -> _File:
-        """What a power cut leaves: the durable content, or if ``torn`` some of the rest too.
-
-        A truncation that was not synced may then have reached the disk or not.
-        """
-        durable = bytes(self.data[: self._durable]) if self._cut_off is None else self._cut_off
-        if not torn or (self._cut_off is not None and rng.random() < 0.5):
-            return _File(durable)
-        return _File(bytes(self.data[: rng.randint(self._durable, len(self.data))]))
-
-    def copy(self) -> _File:
-        """All that is there now, all of it durable."""
-        return _File(bytes(self.data))
-
-
-class _Change:
-    """One change of a directory: a node's new name (or none), the old one going away."""
-
-    def __init__(self, node: MemoryNode, old: str | None, new: str | None) -> None:
-        self.node = node
-        self.old = old
-        self.new = new
-
-    def apply(self, entries: dict[str, MemoryNode]) -> None:
-        """Do it to the names that survived so far, which may lack the changes before it.
-
-        A node never gets two names.
-        """
-        if self.new is None:
-            if self.old is not None and entries.get(self.old) is self.node:
-                del entries[self.old]
-            return
-        for name in [name for name, node in entries.items() if node is self.node]:
-            del entries[name]
-        entries[self.new] = self.node
-
-
-class _Folder(MemoryFolder):
-    """A directory that remembers which of its names are durable."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._durable: dict[str, MemoryNode] = {}
-        self._pending: list[_Change] = []
-
-    def new_file(self) -> _File:
-        return _File()
-
-    def new_folder(self) -> _Folder:
-        return _Folder()
-
-    def link(self, name: str, node: MemoryNode) -> None:
-        super().link(name, node)
-        self._pending.append(_Change(node, None, name))
-
-    def unlink(self, name: str) -> None:
-        self._pending.append(_Change(self.entries[name], name, None))
-        super().unlink(name)
-
-    def move(self, old: str, new: str) -> None:
-        self._pending.append(_Change(self.entries[old], old, new))
-        super().move(old, new)
-
-    def sync(self) -> None:
-        self._durable = dict(self.entries)
-        self._pending.clear()
-
-    def confirm(self, name: str) -> None:
-        self._durable[name] = self.entries[name]
-        self._pending = [change for change in self._pending if name not in (change.old, change.new)]
-
-    def survivor(self, model: NameModel, rng: random.Random, torn: bool) -> _Folder:
-        """What a power cut leaves, all of it durable."""
-        entries = dict(self._durable)
-        for change in self._kept_changes(model, rng):
-            change.apply(entries)
-        folder = _Folder()
-        for name, node in entries.items():
-            folder.link(name, _own(node).survivor(model, rng, torn))
-        folder.sync()
-        return folder
-
-    def _kept_changes(self, model: NameModel, rng: random.Random) -> list[_Change]:
-        if model is NameModel.ORDERED:
-            return self._pending[: rng.randint(0, len(self._pending))]
-        if model is NameModel.ANY_SUBSET:
-            return [change for change in self._pending if rng.random() < 0.5]
-        return []
-
-    def copy(self) -> _Folder:
-        """All that is there now, all of it durable."""
-        folder = _Folder()
-        for name, node in self.entries.items():
-            folder.link(name, _own(node).copy())
-        folder.sync()
-        return folder
-
-
-def _own(node: MemoryNode) -> _File | _Folder:
-    assert isinstance(node, _File | _Folder)
-    return node
-
-
 class _Fault:
     """Which calls are to fail, and how; see :meth:`FaultyEnv.fail_at`."""
 
@@ -225,22 +78,65 @@ class _Fault:
 
 
 class FaultyEnv(Env):
-    """A file system in memory that fails on demand; see the module's text."""
+    """A file system in memory that fails on demand, and knows what a crash would leave.
+
+    Run something once and read ``calls``; then run it once more for every ``n`` up to it with
+    ``fail_at(n)``: no call of the run has gone untested.
+
+    >>> import errno
+    >>> from lsmkv import DB, IOError
+    >>> def workload(env):
+    ...     with DB("/db", create_if_missing=True, env=env) as db:
+    ...         db.put(b"k", b"v", sync=True)
+    >>> clean = FaultyEnv()
+    >>> workload(clean)
+    >>> reported = 0
+    >>> for n in range(1, clean.calls + 1):
+    ...     env = FaultyEnv()
+    ...     env.fail_at(n, OSError(errno.ENOSPC, "disk full"))
+    ...     try:
+    ...         workload(env)
+    ...     except IOError as error:
+    ...         reported += error.errno == errno.ENOSPC
+    ...     assert env.failures == 1 and env.struck[0][0] == clean.history[n - 1]
+    ...     env.heal()
+    ...     DB("/db", create_if_missing=True, env=env).close()
+    >>> reported > clean.calls / 2  # not all are needed: removing an old file may fail, say
+    True
+    >>> with DB("/db", env=clean.power_cut()) as db:
+    ...     db.get(b"k")
+    b'v'
+    >>> with DB("/db", env=clean.kill()) as db:
+    ...     db.get(b"k")
+    b'v'
+    >>> clean.rename_directory("/db", "/old")
+    >>> "rename_directory" in CALLS, clean.history[-1]
+    (True, 'rename_directory')
+    >>> clean.open_directory("/new", create=True).close()
+    >>> clean.remove_directory("/new")
+
+    Errors and costs are those of :class:`~lsmkv.MemoryEnv`, but for the errors that were asked for.
+    """
 
     def __init__(self) -> None:
         self.calls = 0
         """Calls made so far, failed ones included."""
         self.history: list[str] = []
         """Their names in order, out of ``CALLS``: the n-th call is ``history[n - 1]``."""
-        self.failures = 0
-        """Calls that were made to fail so far."""
+        self.struck: list[tuple[str, str]] = []
+        """Calls that were made to fail so far: their names, and the paths that they were about."""
         self._fault: _Fault | None = None
-        self._use(_Folder())
+        self._use(DurableFolder())
 
-    def _use(self, root: _Folder) -> None:
+    def _use(self, root: DurableFolder) -> None:
         self._root = root
         self._memory = MemoryEnv(root)
         self._mutex = self._memory.mutex
+
+    @property
+    def failures(self) -> int:
+        """How many calls were made to fail so far."""
+        return len(self.struck)
 
     def fail_at(
         self,
@@ -280,16 +176,16 @@ class FaultyEnv(Env):
         names: NameModel = NameModel.SYNCED,
         rng: random.Random | None = None,
         *,
-        torn: bool = False,
+        tails: Tails = Tails.LOST,
     ) -> FaultyEnv:
         """What the disk would hold after a power cut now, as a new file system without locks.
 
-        ``torn`` keeps some first part of what was appended since a file's last sync; otherwise
-        nothing of it survives.  All choices are drawn from ``rng`` (``random.Random(0)`` by
-        default), so a seed repeats them.  This file system is not disturbed.
+        All choices are drawn from ``rng`` (``random.Random(0)`` by default), so a seed repeats
+        them.  This file system is not disturbed.
         """
         with self._mutex:
-            return self._restarted(self._root.survivor(names, rng or random.Random(0), torn))
+            cut = PowerCut(names, tails, rng or random.Random(0))
+            return self._restarted(self._root.survivor(cut))
 
     def kill(self) -> FaultyEnv:
         """What the disk holds if the process is killed now: all that was written.
@@ -300,39 +196,42 @@ class FaultyEnv(Env):
             return self._restarted(self._root.copy())
 
     @staticmethod
-    def _restarted(root: _Folder) -> FaultyEnv:
+    def _restarted(root: DurableFolder) -> FaultyEnv:
         env = FaultyEnv()
         env._use(root)
         return env
 
     def open_directory(self, path: str, create: bool = False) -> Directory:
+        """Open a directory; see :meth:`Env.open_directory`."""
         with self._mutex:
             self._call("open_directory", path)
             return _FaultyDirectory(self, self._memory.open_directory(path, create))
 
     def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
         with self._mutex:
             self._call("remove_directory", path)
             self._memory.remove_directory(path)
 
     def rename_directory(self, old: str, new: str) -> None:
+        """Give a directory another path beside its own."""
         with self._mutex:
             self._call("rename_directory", old)
             self._memory.rename_directory(old, new)
 
     def _call(self, call: str, path: str) -> None:
         """Count a call, and raise if it is to fail."""
-        fault = self._strike(call)
+        fault = self._strike(call, path)
         if fault is not None:
             raise fault.error(path)
 
-    def _strike(self, call: str) -> _Fault | None:
+    def _strike(self, call: str, path: str) -> _Fault | None:
         """Count a call; the fault if it is to fail.  Asked with the mutex held."""
         self.calls += 1
         self.history.append(call)
         if self._fault is None or not self._fault.strikes(call):
             return None
-        self.failures += 1
+        self.struck.append((call, path))
         return self._fault
 
 
@@ -440,7 +339,7 @@ class _FaultyWritableFile(WritableFile):
 
     def append(self, data: bytes) -> None:
         with self._mutex:
-            fault = self._env._strike("append")
+            fault = self._env._strike("append", self.path)
             written = data if fault is None else data[: len(data) // 2] if fault.short else b""
             self._inner.append(written)
             self.offset = self._inner.offset
@@ -460,11 +359,11 @@ class _FaultyWritableFile(WritableFile):
 
     def sync(self) -> None:
         with self._mutex:
-            fault = self._env._strike("sync")
+            fault = self._env._strike("sync", self.path)
             if fault is None:
                 self._inner.sync()
                 return
             file = self._inner.file
-            assert isinstance(file, _File)
+            assert isinstance(file, DurableFile)
             file.doom()
             raise fault.error(self.path)

@@ -12,9 +12,13 @@ locking, and the table refuses a second owner of one *directory* inside this pro
 processes, ``LOCK`` must not be unlinked while somebody may hold it.
 
 The owner writes its process id into ``LOCK`` (LevelDB never reads the file), because the kernel
-does not tell who holds an OFD lock.  It is for messages only: no decision rests on it, and an
-error in writing it is ignored.  It is taken out again on release, so that the directory looks as
-LevelDB left it and a released lock names nobody.
+does not tell who holds an OFD lock.  It is for messages, and an error in writing it is ignored.  It
+is taken out again on release, so that the directory looks as LevelDB left it and a released lock
+names nobody.
+
+An OFD lock outlives a killed owner for a moment, if the owner was just starting another program:
+between fork and exec the child has the owner's descriptors.  So where the process that is written
+down is dead, whoever wants the lock has some patience.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import os
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 from lsmkv.env.base import FileLock
@@ -43,10 +48,17 @@ HAS_OFD_LOCKS = _LINUX
 
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _ATTEMPTS = 100
+_PATIENCE = 100
+"""Looks, with a pause after each, at a lock whose owner is dead."""
+_PAUSE = 0.01  # seconds
 _PID_DIGITS = 20
 _PID_LIMIT = 2**31
 
 _Key = tuple[int, int, str]
+
+
+class _OrphanedLockError(LockedError):
+    """The lock is held, and its owner is dead: a child of the owner's still has the descriptor."""
 
 
 class _Table:
@@ -111,8 +123,20 @@ def take_lock(
     """Lock the file ``name`` of the directory open as the descriptor ``directory``.
 
     ``open_file`` opens it for reading and writing, making it if need be; ``path`` is for messages.
-    ``LockedError`` if anybody holds it; never waits.
+    ``LockedError`` if anybody holds it, at once, but for an owner who is dead: see the module's
+    text.
     """
+    for _ in range(_PATIENCE):
+        try:
+            return _take_lock(directory, name, path, open_file, ofd)
+        except _OrphanedLockError:
+            time.sleep(_PAUSE)
+    raise LockedError(path)
+
+
+def _take_lock(
+    directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
+) -> LocalFileLock:
     with _table.mutex:
         home = os.fstat(directory)
         home_key = (home.st_dev, home.st_ino, name)
@@ -161,7 +185,7 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
     except OSError as error:
         if error.errno in _HELD_ELSEWHERE:
-            raise LockedError(path, _holder(fd, ofd)) from None
+            raise _refusal(fd, ofd, path) from None
         error.filename = path
         raise
     return ofd
@@ -193,22 +217,27 @@ def _unpack_flock(answer: bytes) -> tuple[int, int]:
     return kind, pid
 
 
-def _holder(fd: int, ofd: bool) -> int | None:
-    """Who holds the lock that was refused just now, as far as that can be known."""
+def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
+    """The error for a lock that was refused just now: who holds it, as far as that can be known."""
     try:
         answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
     except OSError:
-        return _written_pid(fd)
-    kind, pid = _unpack_flock(answer)
+        kind, pid = fcntl.F_WRLCK, -1
+    else:
+        kind, pid = _unpack_flock(answer)
     if kind == fcntl.F_UNLCK:  # released in between
-        return None
-    if pid == -1:  # an OFD lock: some lsmkv, which wrote its pid
-        return _written_pid(fd)
-    return pid if pid > 0 else None  # 0: a process of another pid namespace
+        return LockedError(path)
+    if pid != -1:
+        return LockedError(path, pid if pid > 0 else None)  # 0: of another pid namespace
+    # An OFD lock: some lsmkv, which wrote its pid.
+    written = _written_pid(fd)
+    if written is not None and not _alive(written):
+        return _OrphanedLockError(path)
+    return LockedError(path, written)
 
 
 def _written_pid(fd: int) -> int | None:
-    """The pid that the owner wrote, unless it cannot be the owner's: a dead process, or this one.
+    """The pid that the owner wrote; None if it cannot be the owner's: this process, or no number.
 
     An owner that has only just locked the file has not replaced yet what a killed one left.
     """
@@ -219,7 +248,7 @@ def _written_pid(fd: int) -> int | None:
     if not content.isdigit() or len(content) > _PID_DIGITS:  # bytes.isdigit knows ASCII only
         return None
     pid = int(content)
-    return pid if 0 < pid < _PID_LIMIT and pid != os.getpid() and _alive(pid) else None
+    return pid if 0 < pid < _PID_LIMIT and pid != os.getpid() else None
 
 
 def _alive(pid: int) -> bool:

@@ -293,7 +293,8 @@ class MemoryEnv(Env):
     """
 
     def __init__(self, root: MemoryFolder | None = None) -> None:
-        self._root = MemoryFolder() if root is None else root
+        self.root = MemoryFolder() if root is None else root
+        """The nodes themselves, for who knows what is behind the handles."""
         self.mutex = threading.RLock()
         """Held in every call on this file system; hold it to do several at once."""
 
@@ -304,7 +305,7 @@ class MemoryEnv(Env):
         """
         parts = _parts(path)
         with self.mutex:
-            folder = self._root
+            folder = self.root
             for index, name in enumerate(parts):
                 folder = _step(folder, name, path, create and index == len(parts) - 1)
             return MemoryDirectory(path, self.mutex, folder)
@@ -315,7 +316,7 @@ class MemoryEnv(Env):
         with self.mutex:
             if not parts:
                 raise _error(errno.EBUSY, path)
-            parent = self._root
+            parent = self.root
             for name in parts[:-1]:
                 parent = _step(parent, name, path, False)
             folder = _step(parent, parts[-1], path, False)
@@ -330,7 +331,7 @@ class MemoryEnv(Env):
         with self.mutex:
             if not parts or not target or parts[:-1] != target[:-1]:
                 raise _error(errno.EXDEV, new)
-            parent = self._root
+            parent = self.root
             for name in parts[:-1]:
                 parent = _step(parent, name, old, False)
             _step(parent, parts[-1], old, False)

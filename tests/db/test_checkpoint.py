@@ -15,7 +15,8 @@ import pytest
 import lsmkv
 from lsmkv import DB, MemoryEnv, WriteBatch
 from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryDirectory, MemoryFolder, MemoryWritableFile
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
@@ -291,7 +292,7 @@ def test_every_moment_of_a_kill_and_a_power_cut() -> None:
     for env, db, state, failure in crash_points(sticky=True):
         env.heal()
         images = [env.kill()] + [
-            env.power_cut(model, torn=torn) for model in NameModel for torn in (False, True)
+            env.power_cut(model, tails=tails) for model in NameModel for tails in Tails
         ]
         for image in images:
             with DB("/db", env=image) as source:

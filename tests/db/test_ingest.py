@@ -23,7 +23,8 @@ import lsmkv
 from lsmkv import DB, TableWriter
 from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.env.base import Env
-from lsmkv.env.faulty import FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryFolder, MemoryWritableFile
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
@@ -756,7 +757,7 @@ def test_kills_and_power_cuts_at_every_call() -> None:
             pass
         judge(env.kill(), stage.acknowledged, stage.begun)
         for model in NameModel:
-            cut = env.power_cut(model, random.Random(n), torn=n % 3 > 0)
+            cut = env.power_cut(model, random.Random(n), tails=list(Tails)[n % 4])
             judge(cut, stage.durable, stage.begun)
         if env.failures == 0:
             break

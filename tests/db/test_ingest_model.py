@@ -15,7 +15,8 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, TableWriter, WriteBatch
-from lsmkv.env.faulty import FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 128}
@@ -264,7 +265,7 @@ def test_power_cuts_at_any_time(seed: int) -> None:
         program.step()
         if rng.random() < 0.2:
             cut = program.env.power_cut(
-                rng.choice(list(NameModel)), rng, torn=rng.random() < 0.5
+                rng.choice(list(NameModel)), rng, tails=rng.choice(list(Tails))
             )
             found = found_in(cut, paranoid_checks=rng.random() < 0.5)
             assert found in program.states[program.durable :]

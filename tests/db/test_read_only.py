@@ -360,7 +360,7 @@ class HookedEnv(MemoryEnv):
     """Shows another env's files; ``before_open`` is called with each name."""
 
     def __init__(self, inner: MemoryEnv, before_open: Callable[[str], None]) -> None:
-        super().__init__(inner._root)
+        super().__init__(inner.root)
         self.mutex = inner.mutex
         self.before_open = before_open
 

@@ -16,205 +16,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from numbered import PATH, TINY, Progress, State, Workload, batch_of, judge, quiet, run
 
 import lsmkv
 from lsmkv import DB, WriteBatch
 from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv, NameModel
-
-PATH = "/db"
-TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
-State = dict[bytes, bytes]
-Step = tuple[str, list[tuple[bytes, bytes | None]]]
-
-
-class Workload:
-    """Steps (``write``, ``write sync``, ``sync``, ``flush``, ``compact``) and their states."""
-
-    def __init__(self, steps: int, seed: int, size: int = 60) -> None:
-        rng = random.Random(seed)
-        self.steps: list[Step] = []
-        self.states: list[State] = [{}]
-        """After so many writes; the state's own number is in it, under ``n``."""
-        for at in range(steps):
-            kind = rng.choices(
-                ["write", "write sync", "sync", "flush", "compact"], [16, 6, 1, 1, 1]
-            )[0]
-            if at == 0:
-                kind = "write"
-            operations: list[tuple[bytes, bytes | None]] = []
-            if kind.startswith("write"):
-                state = dict(self.states[-1])
-                for _ in range(rng.randrange(1, 4)):
-                    key = b"key%02d" % rng.randrange(12)
-                    if rng.random() < 0.3:
-                        operations.append((key, None))
-                        state.pop(key, None)
-                    else:
-                        value = rng.randbytes(rng.randrange(size))
-                        operations.append((key, value))
-                        state[key] = value
-                number = b"%d" % len(self.states)
-                operations.append((b"n", number))
-                state[b"n"] = number
-                self.states.append(state)
-            self.steps.append((kind, operations))
-
-
-class Progress:
-    """How far a run came, in writes."""
-
-    def __init__(self, begun: int = 0, synced: int | None = None) -> None:
-        self.begun = begun
-        self.acknowledged = begun
-        self.synced = begun if synced is None else synced
-
-
-def batch_of(operations: list[tuple[bytes, bytes | None]]) -> WriteBatch:
-    batch = WriteBatch()
-    for key, value in operations:
-        if value is None:
-            batch.delete(key)
-        else:
-            batch.put(key, value)
-    return batch
-
-
-def take(db: DB, step: Step) -> None:
-    kind, operations = step
-    if kind == "sync":
-        db.sync()
-    elif kind == "flush":
-        db.flush()
-    elif kind == "compact":
-        db.compact_range()
-    else:
-        db.write(batch_of(operations), sync=kind == "write sync")
-
-
-def run(env: FaultyEnv, workload: Workload, progress: Progress, **options: Any) -> None:
-    """The whole workload on a store that is opened first and closed at the end.
-
-    The first error ends it, and is raised once the store is closed.
-    """
-    db = DB(PATH, create_if_missing=True, env=env, **TINY, **options)
-    try:
-        for step in workload.steps:
-            if step[1]:
-                progress.begun += 1
-            take(db, step)
-            progress.acknowledged = progress.begun
-            if step[0] != "write":
-                progress.synced = progress.begun
-    except BaseException:
-        try:
-            db.close()
-        except lsmkv.Error:
-            pass
-        raise
-    db.close()
-    progress.synced = progress.begun
-
-
-def judge(env: FaultyEnv, workload: Workload, least: int, most: int, **options: Any) -> None:
-    """Open what is there, twice: both times the same state, between the two."""
-    found: list[State] = []
-    for _ in range(2):
-        try:
-            db = DB(PATH, env=env, **TINY, **options)
-        except lsmkv.NotFoundError:
-            assert least == 0
-            return
-        with db:
-            found.append(dict(db))
-            db.check()
-    number = int(found[0].get(b"n", b"0"))
-    assert least <= number <= most
-    assert found[0] == workload.states[number]
-    assert found[1] == found[0]
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Thousands of warnings that a log was torn are no help to anybody."""
-    logger = logging.getLogger("lsmkv")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    yield
-    logger.setLevel(before)
+    with quiet():
+        yield
 
 
-# Kills and power cuts
-
-
-@pytest.mark.parametrize("reuse_logs", [False, True])
-def test_kills_and_power_cuts_at_every_call(reuse_logs: bool) -> None:
-    workload = Workload(steps=80, seed=2)
-    n = 0
-    states = set()
-    while True:
-        n += 1
-        env = FaultyEnv()
-        env.fail_at(n, sticky=True, short=n % 2 == 0)
-        progress = Progress()
-        try:
-            run(env, workload, progress, reuse_logs=reuse_logs)
-        except lsmkv.IOError:
-            pass
-        if env.failures == 0:
-            break
-        judge(
-            env.kill(), workload, progress.acknowledged, progress.begun, reuse_logs=reuse_logs
-        )
-        for names in NameModel:
-            cut = env.power_cut(names, random.Random(n), torn=n % 3 > 0)
-            judge(cut, workload, progress.synced, progress.begun, reuse_logs=reuse_logs)
-        states.add(progress.acknowledged)
-    assert n > 200
-    assert len(states) > 0.6 * len(workload.states)  # others pass while background work goes on
-
-
-def continued(first: Workload, steps: int, seed: int) -> Workload:
-    """A workload that goes on from another one's last state, with the states of both."""
-    workload = Workload(steps, seed)
-    workload.states = list(first.states)
-    for _, operations in workload.steps:
-        if operations:
-            operations[-1] = (b"n", b"%d" % len(workload.states))
-            state = dict(workload.states[-1])
-            for key, value in operations:
-                if value is None:
-                    state.pop(key, None)
-                else:
-                    state[key] = value
-            workload.states.append(state)
-    return workload
-
-
-def test_power_cuts_in_a_second_life() -> None:
-    """A store with tables and a log is opened again, works on, and the power fails at any call."""
-    first = Workload(steps=40, seed=5)
-    base = FaultyEnv()
-    run(base, first, Progress())
-    second = continued(first, steps=30, seed=6)
-    n = 0
-    while True:
-        n += 1
-        env = base.kill()
-        env.fail_at(n, sticky=True)
-        progress = Progress(len(first.states) - 1)
-        try:
-            run(env, second, progress)
-        except lsmkv.IOError:
-            pass
-        if env.failures == 0:
-            break
-        for names in NameModel:
-            cut = env.power_cut(names, random.Random(n), torn=n % 2 == 0)
-            judge(cut, second, progress.synced, progress.begun)
-    assert n > 100
+# Kills and power cuts: see stress/crash_study.py, too
 
 
 def dead_process(env: FaultyEnv) -> None:
@@ -228,7 +47,7 @@ def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
     """What a killed process wrote is not durable yet; the next one must not take it for that."""
     first = Workload(steps=6, seed=11)  # less than a memtable, so that its log is taken over
     first.steps = [("write" if operations else "", operations) for _, operations in first.steps]
-    second = continued(first, steps=16, seed=12)
+    second = Workload(steps=16, seed=12, before=first)
     n = 0
     while True:
         n += 1
@@ -247,7 +66,7 @@ def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
                 pass
             struck = env.failures
             for seed, names in enumerate(NameModel):
-                cut = env.power_cut(names, random.Random(n), torn=seed == n % 3)
+                cut = env.power_cut(names, random.Random(n), tails=list(Tails)[(n + seed) % 4])
                 judge(cut, second, progress.synced, progress.begun)
         finally:
             env.heal()
@@ -258,102 +77,7 @@ def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
     assert n > 60
 
 
-# Failing calls
-
-
-class History:
-    """What was asked of a store and what came of it, when any write may have failed."""
-
-    def __init__(self) -> None:
-        self.writes: list[tuple[dict[bytes, bytes | None], bool]] = []
-
-    def judge(self, found: State) -> None:
-        """Each key has its last acknowledged value, or that of a failed write after it."""
-        allowed: dict[bytes, set[bytes | None]] = {}
-        for changes, acknowledged in self.writes:
-            for key, value in changes.items():
-                if acknowledged:
-                    allowed[key] = {value}
-                else:
-                    allowed.setdefault(key, {None}).add(value)
-        assert found.keys() <= allowed.keys()
-        for key, values in allowed.items():
-            assert found.get(key) in values, key
-        # Batches are whole: what the number says is there is there, unless written over.
-        number = found.get(b"n")
-        if number is not None:
-            at = next(i for i, (c, _) in enumerate(self.writes) if c.get(b"n") == number)
-            later = {key for changes, _ in self.writes[at + 1 :] for key in changes}
-            for key, value in self.writes[at][0].items():
-                assert key in later or found.get(key) == value
-
-
-def run_on(env: FaultyEnv, workload: Workload, history: History) -> list[lsmkv.Error]:
-    """The workload with no regard to errors; all that were raised."""
-    errors: list[lsmkv.Error] = []
-    try:
-        db = DB(PATH, create_if_missing=True, env=env, **TINY)
-    except lsmkv.IOError as error:
-        return [error]
-    for step in workload.steps:
-        try:
-            take(db, step)
-        except lsmkv.IOError as error:
-            errors.append(error)
-            if step[1]:
-                history.writes.append((dict(step[1]), False))
-        else:
-            if step[1]:
-                history.writes.append((dict(step[1]), True))
-    try:
-        history.judge(dict(db))
-        for key in [b"key%02d" % n for n in range(12)]:
-            db.get(key)
-    except lsmkv.IOError as error:
-        errors.append(error)
-    try:
-        db.close()
-    except lsmkv.IOError as error:
-        errors.append(error)
-    assert db.closed
-    return errors
-
-
-@pytest.mark.parametrize(
-    ("code", "sticky", "short"),
-    [
-        (errno.EIO, False, False),
-        (errno.ENOSPC, False, True),
-        (errno.ENOSPC, True, True),
-    ],
-)
-def test_each_call_failed_in_turn(code: int, sticky: bool, short: bool) -> None:
-    workload = Workload(steps=40, seed=3)
-    n = 0
-    reported = 0
-    while True:
-        n += 1
-        env = FaultyEnv()
-        env.fail_at(n, OSError(code, os.strerror(code)), sticky=sticky, short=short)
-        history = History()
-        errors = run_on(env, workload, history)
-        if env.failures == 0:
-            assert errors == []
-            break
-        reported += len(errors) > 0
-        env.heal()
-        # Usable again, in the same place, or after a kill.
-        disk = env.kill() if n % 2 else env
-        with DB(PATH, create_if_missing=True, env=disk, **TINY) as db:
-            history.judge(dict(db))
-            db.check()
-            db.put(b"again", b"1", sync=True)
-            db.compact_range()
-        with DB(PATH, env=disk, **TINY) as db:
-            history.judge({k: v for k, v in db if k != b"again"})
-            assert db.get(b"again") == b"1"
-    assert n > 200
-    assert reported > n * 2 // 3  # not reported: LOG, and files that could not be removed
+# Failing calls: see stress/fault_study.py, too
 
 
 @pytest.mark.parametrize("call", ["sync", "dir_sync"])
@@ -920,7 +644,7 @@ def test_recovery_is_killed_anywhere_and_begun_again() -> None:
         if env.failures == 0:
             break
         images = [env.kill()]
-        images += [env.power_cut(names, random.Random(n), torn=True) for names in NameModel]
+        images += [env.power_cut(names, random.Random(n), tails=Tails.TORN) for names in NameModel]
         for image in images:
             assert opened(image, **TINY) == expected
             # An attempt before may have left its own new log, which is empty.

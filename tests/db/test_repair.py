@@ -17,7 +17,8 @@ import lsmkv
 from lsmkv import DB, plan_repair, repair_db
 from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.db.log import LogWriter
-from lsmkv.env.faulty import FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalEnv
 from lsmkv.table.format import FOOTER_SIZE, Footer
 
@@ -800,7 +801,10 @@ def test_kills_and_power_cuts_of_a_repair_in_place(way: str) -> None:
             break
         states = [env.kill()]
         if n % 4 == 0:
-            states += [env.power_cut(names, random.Random(n), torn=True) for names in NameModel]
+            states += [
+                env.power_cut(names, random.Random(n), tails=list(Tails)[n // 4 % 4])
+                for names in NameModel
+            ]
         for state in states:
             kept = {name: read_if_there(state, "/db", name) for name in originals}
             set_aside = {name: read_if_there(state, "/db/lost", name) for name in originals}

@@ -20,7 +20,8 @@ from lsmkv.db.keys import InternalKeyComparator, pack
 from lsmkv.db.log import LogWriter
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Env
-from lsmkv.env.faulty import FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.options import make_options
 from lsmkv.stats import ReadCounters
@@ -338,7 +339,8 @@ def test_each_call_failed_in_turn() -> None:
 def test_power_cuts_at_every_call() -> None:
     def judge(env: FaultyEnv, n: int, done: bool) -> None:
         for model in NameModel:
-            for disk in (env.power_cut(model, random.Random(n), torn=n % 2 == 0), env.kill()):
+            cut = env.power_cut(model, random.Random(n), tails=list(Tails)[n % 4])
+            for disk in (cut, env.kill()):
                 there = "t.ldb" in names(disk)
                 assert there or not done
                 if there:

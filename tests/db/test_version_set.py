@@ -15,7 +15,8 @@ from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.db.version_set import VersionSet
 from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.errors import IOError as LsmkvIOError
 from lsmkv.options import Options
@@ -239,8 +240,8 @@ def check_failed(bench: Bench, error: LsmkvIOError, numbers: set[int]) -> None:
 
 def test_an_interrupted_write_of_the_manifest_is_final() -> None:
     class Interrupted(FaultyEnv):
-        def _strike(self, call: str) -> None:
-            super()._strike(call)
+        def _strike(self, call: str, path: str) -> None:
+            super()._strike(call, path)
             if call == "sync" and self.armed:
                 raise KeyboardInterrupt
 
@@ -259,8 +260,8 @@ def test_an_interrupted_write_of_the_manifest_is_final() -> None:
 
 
 @pytest.mark.parametrize("names", list(NameModel))
-@pytest.mark.parametrize("torn", [False, True])
-def test_a_power_cut_at_any_moment_leaves_a_state_that_was(names: NameModel, torn: bool) -> None:
+@pytest.mark.parametrize("tails", [Tails.LOST, Tails.TORN])
+def test_a_power_cut_at_any_moment_leaves_a_state_that_was(names: NameModel, tails: Tails) -> None:
     """Never one that was not, and never one older than what was acknowledged."""
     n = 0
     failed = True
@@ -289,7 +290,7 @@ def test_a_power_cut_at_any_moment_leaves_a_state_that_was(names: NameModel, tor
                 pass
         failed = bench.env.failures > 0
         for seed in range(5):
-            survived = read_state(bench.env.power_cut(names, random.Random(seed), torn=torn))
+            survived = read_state(bench.env.power_cut(names, random.Random(seed), tails=tails))
             assert set(survived.levels[1]) in states[acknowledged - 1 : acknowledged + 1]
     assert n == 3 * 2 + len(NEW_MANIFEST) + 1
     assert acknowledged == 5

@@ -10,7 +10,8 @@ from functools import partial
 import pytest
 
 from lsmkv.env.base import Directory, Env
-from lsmkv.env.faulty import CALLS, FaultyEnv, NameModel
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import CALLS, FaultyEnv
 
 SYNCED, ORDERED, ANY_SUBSET = NameModel.SYNCED, NameModel.ORDERED, NameModel.ANY_SUBSET
 
@@ -180,7 +181,7 @@ def test_content_needs_its_files_sync(env: FaultyEnv, directory: Directory) -> N
         file.sync()
         file.append(b"cd")
         assert contents(env.power_cut()) == {"x": b"ab"}
-        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, torn=True)) == {
+        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
             (("x", b"ab"),),
             (("x", b"abc"),),
             (("x", b"abcd"),),
@@ -198,7 +199,7 @@ def test_a_truncation_needs_a_sync_too(env: FaultyEnv, directory: Directory) -> 
         file.truncate(2)
         file.append(b"ZY")
         assert contents(env.power_cut()) == {"x": b"abcdef"}
-        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, torn=True)) == {
+        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
             (("x", b"abcdef"),),
             (("x", b"ab"),),
             (("x", b"abZ"),),
@@ -208,7 +209,9 @@ def test_a_truncation_needs_a_sync_too(env: FaultyEnv, directory: Directory) -> 
         assert contents(env.power_cut()) == {"x": b"abZY"}
         file.append(b"X")
         file.truncate(4)
-        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, torn=True)) == {(("x", b"abZY"),)}
+        assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
+            (("x", b"abZY"),)
+        }
 
 
 def test_a_power_cut_is_repeatable_and_disturbs_nothing(
@@ -220,7 +223,8 @@ def test_a_power_cut_is_repeatable_and_disturbs_nothing(
         before = contents(env)
         calls = env.calls
         one, two = (
-            contents(env.power_cut(ANY_SUBSET, random.Random(7), torn=True)) for _ in range(2)
+            contents(env.power_cut(ANY_SUBSET, random.Random(7), tails=Tails.HOLES))
+            for _ in range(2)
         )
         assert one == two
         assert env.calls == calls
@@ -381,7 +385,7 @@ def test_a_failed_sync_is_final(env: FaultyEnv, directory: Directory) -> None:
         file.sync()
     assert contents(env) == {"x": b"123"}
     assert contents(env.power_cut()) == {"x": b"1"}
-    assert outcomes(lambda rng: env.power_cut(SYNCED, rng, torn=True)) == {
+    assert outcomes(lambda rng: env.power_cut(SYNCED, rng, tails=Tails.TORN)) == {
         (("x", b"1"),),
         (("x", b"12"),),
         (("x", b"123"),),

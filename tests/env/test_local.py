@@ -8,13 +8,16 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import lsmkv
 from lsmkv.env import local
+from lsmkv.env import lock as lock_module
 from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.lock import HAS_OFD_LOCKS, take_lock
 from lsmkv.errors import LockedError
@@ -398,6 +401,61 @@ def test_what_is_no_pid_of_a_living_owner_is_not_reported(store: LocalDirectory)
         store.lock("LOCK")
     assert caught.value.pid == os.getppid()
     os.close(other)
+
+
+KILLED_WHILE_IT_STARTS_A_PROGRAM = """if True:
+    import subprocess, sys, time
+    from lsmkv.env.local import LocalEnv
+    directory = LocalEnv().open_directory(sys.argv[1])
+    lock = directory.lock("LOCK")
+    # As any child between fork and exec: it has all descriptors.
+    code = "import sys; print('there', flush=True); sys.stdin.read(1)"
+    subprocess.Popen([sys.executable, "-c", code], pass_fds=[lock._fd])
+    time.sleep(60)
+"""
+
+
+@needs_ofd
+def test_the_lock_of_a_dead_owner_is_waited_for(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    patience = 3
+    really_sleep = time.sleep
+    owner = subprocess.Popen(
+        [sys.executable, "-P", "-c", KILLED_WHILE_IT_STARTS_A_PROGRAM, store.path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with owner, ExitStack() as at_the_end:
+        at_the_end.callback(owner.kill)
+        assert owner.stdin is not None
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"there\n"
+        monkeypatch.setattr(lock_module.time, "sleep", pauses.append)
+        with pytest.raises(LockedError) as caught:
+            store.lock("LOCK")
+        assert caught.value.pid == owner.pid
+        assert pauses == []  # it lives: nobody waits
+        owner.kill()
+        owner.wait()
+        monkeypatch.setattr(lock_module, "_PATIENCE", patience)
+        with pytest.raises(LockedError) as caught:
+            store.lock("LOCK")
+        assert caught.value.pid is None
+        assert type(caught.value) is LockedError
+        assert len(pauses) == patience
+        stdin, stdout = owner.stdin, owner.stdout
+
+        def pause(seconds: float) -> None:
+            if not stdin.closed:
+                stdin.close()  # now the child ends
+                assert stdout.read() == b""
+            really_sleep(seconds)
+
+        monkeypatch.setattr(lock_module.time, "sleep", pause)
+        monkeypatch.setattr(lock_module, "_PATIENCE", 1000)
+        store.lock("LOCK").close()
 
 
 def take_lock_on(fd: int) -> None:

@@ -1,0 +1,206 @@
+"""What a power cut leaves: files and directories in memory that know what of them is durable.
+
+Pessimistic on purpose: content is durable by the file's own ``sync`` alone, a name by its
+directory's (and a directory made by ``create=True`` at once, as the interface promises).  What
+becomes of the rest is drawn at random from what real file systems do: :class:`NameModel` for
+names, :class:`Tails` for content.
+
+Left out: a write that changes bytes which a sync has confirmed (there is no such call, but for
+``truncate``), bytes out of nowhere (a file system that shows a stranger's old blocks is broken),
+and reordered renames of one file onto itself.
+"""
+
+from __future__ import annotations
+
+import enum
+import random
+from dataclasses import dataclass, field
+
+from lsmkv.env.memory import MemoryFile, MemoryFolder, MemoryNode
+
+_SECTOR = 512
+"""Bytes that a disk writes all or none of."""
+
+
+class NameModel(enum.Enum):
+    """What a power cut leaves of the creations, renames and removals since a directory's sync.
+
+    >>> [model.value for model in NameModel]
+    ['ordered', 'any subset', 'synced']
+    """
+
+    ORDERED = "ordered"
+    """The first few of each directory, in their order: a journalling file system."""
+    ANY_SUBSET = "any subset"
+    """Each of them or not, whatever became of the others."""
+    SYNCED = "synced"
+    """None."""
+
+
+class Tails(enum.Enum):
+    """What a power cut leaves of what was appended to a file since its sync.
+
+    >>> [tails.value for tails in Tails]
+    ['lost', 'torn', 'zeroed', 'holes']
+    """
+
+    LOST = "lost"
+    """Nothing."""
+    TORN = "torn"
+    """Some first part of it."""
+    ZEROED = "zeroed"
+    """Some first part, then zeros: the file's new length was written down before its content."""
+    HOLES = "holes"
+    """Some first part, in which sectors of 512 bytes are zeros: later ones were written before."""
+
+
+@dataclass
+class PowerCut:
+    """One draw of what is left.  ``survivors`` are the nodes done so far: a file may have several
+    names."""
+
+    names: NameModel
+    tails: Tails
+    rng: random.Random
+    survivors: dict[int, DurableFile | DurableFolder] = field(default_factory=dict)
+
+
+class DurableFile(MemoryFile):
+    """A file that remembers what of it is durable."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        super().__init__(data)
+        self._durable = len(data)  # bytes of ``data``, unless ``_cut_off`` stands for it
+        self._cut_off: bytes | None = None  # the durable content, once it was cut into
+        self._doomed = False
+
+    def truncate(self, length: int) -> None:
+        if length < self._durable:
+            if self._cut_off is None:
+                self._cut_off = bytes(self.data[: self._durable])
+            self._durable = length
+        super().truncate(length)
+
+    def sync(self) -> None:
+        if not self._doomed:
+            self._durable = len(self.data)
+            self._cut_off = None
+
+    def doom(self) -> None:
+        """A sync failed: what is not durable now never will be."""
+        self._doomed = True
+
+    def survivor(self, cut: PowerCut) -> DurableFile:
+        """What a power cut leaves: the durable content, and of the rest what ``cut.tails`` says.
+
+        A truncation that was not synced may then have reached the disk or not.
+        """
+        durable = bytes(self.data[: self._durable]) if self._cut_off is None else self._cut_off
+        rng = cut.rng
+        if cut.tails is Tails.LOST or (self._cut_off is not None and rng.random() < 0.5):
+            return DurableFile(durable)
+        left = self.data[: rng.randint(self._durable, len(self.data))]
+        if cut.tails is Tails.ZEROED:
+            left += bytes(rng.randint(0, len(self.data) - len(left)))
+        elif cut.tails is Tails.HOLES:
+            share = rng.choice((0.02, 0.1, 0.5))
+            for start in range(self._durable // _SECTOR * _SECTOR, len(left), _SECTOR):
+                if rng.random() < share:
+                    at = max(start, self._durable)
+                    end = min(start + _SECTOR, len(left))
+                    left[at:end] = bytes(end - at)
+        return DurableFile(bytes(left))
+
+    def copy(self) -> DurableFile:
+        """All that is there now, all of it durable."""
+        return DurableFile(bytes(self.data))
+
+
+class _Change:
+    """One change of a directory: a node's new name (or none), the old one going away."""
+
+    def __init__(self, node: MemoryNode, old: str | None, new: str | None) -> None:
+        self.node = node
+        self.old = old
+        self.new = new
+
+    def apply(self, entries: dict[str, MemoryNode]) -> None:
+        """Do it to the names that survived so far, which may lack the changes before it.
+
+        A node never gets two names.
+        """
+        if self.new is None:
+            if self.old is not None and entries.get(self.old) is self.node:
+                del entries[self.old]
+            return
+        for name in [name for name, node in entries.items() if node is self.node]:
+            del entries[name]
+        entries[self.new] = self.node
+
+
+class DurableFolder(MemoryFolder):
+    """A directory that remembers which of its names are durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._durable: dict[str, MemoryNode] = {}
+        self._pending: list[_Change] = []
+
+    def new_file(self) -> DurableFile:
+        return DurableFile()
+
+    def new_folder(self) -> DurableFolder:
+        return DurableFolder()
+
+    def link(self, name: str, node: MemoryNode) -> None:
+        super().link(name, node)
+        self._pending.append(_Change(node, None, name))
+
+    def unlink(self, name: str) -> None:
+        self._pending.append(_Change(self.entries[name], name, None))
+        super().unlink(name)
+
+    def move(self, old: str, new: str) -> None:
+        self._pending.append(_Change(self.entries[old], old, new))
+        super().move(old, new)
+
+    def sync(self) -> None:
+        self._durable = dict(self.entries)
+        self._pending.clear()
+
+    def confirm(self, name: str) -> None:
+        self._durable[name] = self.entries[name]
+        self._pending = [change for change in self._pending if name not in (change.old, change.new)]
+
+    def survivor(self, cut: PowerCut) -> DurableFolder:
+        """What a power cut leaves, all of it durable."""
+        entries = dict(self._durable)
+        for change in self._kept_changes(cut):
+            change.apply(entries)
+        folder = DurableFolder()
+        for name, node in entries.items():
+            if id(node) not in cut.survivors:
+                cut.survivors[id(node)] = _own(node).survivor(cut)
+            folder.link(name, cut.survivors[id(node)])
+        folder.sync()
+        return folder
+
+    def _kept_changes(self, cut: PowerCut) -> list[_Change]:
+        if cut.names is NameModel.ORDERED:
+            return self._pending[: cut.rng.randint(0, len(self._pending))]
+        if cut.names is NameModel.ANY_SUBSET:
+            return [change for change in self._pending if cut.rng.random() < 0.5]
+        return []
+
+    def copy(self) -> DurableFolder:
+        """All that is there now, all of it durable."""
+        folder = DurableFolder()
+        for name, node in self.entries.items():
+            folder.link(name, _own(node).copy())
+        folder.sync()
+        return folder
+
+
+def _own(node: MemoryNode) -> DurableFile | DurableFolder:
+    assert isinstance(node, DurableFile | DurableFolder)
+    return node

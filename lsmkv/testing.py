@@ -1,0 +1,144 @@
+"""For your own tests: what a crash leaves at every moment of a run, and calls that fail on demand.
+
+A program that keeps its data in lsmkv (or anything else that does its file work through an
+:class:`~lsmkv.Env`) can be shown every disk that a power cut or a kill could have left of one run:
+
+>>> from lsmkv import DB, NotFoundError
+>>> from lsmkv.testing import explore
+>>> def pay(env):  # moves 5 coins, in two writes: a mistake
+...     with DB("/db", create_if_missing=True, env=env) as db:
+...         db.put(b"anna", b"5", sync=True)
+...         env.note("paid in")
+...         db.put(b"anna", b"0")
+...         db.put(b"bert", b"5", sync=True)
+>>> def all_coins_are_there(state):
+...     if "paid in" in state.notes:
+...         with DB("/db", env=state.env) as db:
+...             assert sum(int(coins) for _, coins in db) == 5
+>>> report = explore(pay, all_coins_are_there)
+>>> report.states > 100, len(report.violations) > 0
+(True, True)
+
+Each violation has a label that brings its state back, from the same recording.  Here it is what was
+left before the second half was written:
+
+>>> state = report.recording.state(report.violations[0].label)
+>>> with DB("/db", env=state.env) as db:
+...     list(db)
+[(b'anna', b'0')]
+
+:class:`FaultyEnv` lets a chosen call fail, to see that a program reports it and loses nothing.
+``docs/testing.md`` tells how far each of the two goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import CALLS, FaultyEnv
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.recording import CrashState, RecordingEnv
+
+__all__ = [
+    "CALLS",
+    "CrashState",
+    "FaultyEnv",
+    "NameModel",
+    "RecordingEnv",
+    "Report",
+    "Tails",
+    "Violation",
+    "explore",
+]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A state that a check did not accept.
+
+    >>> def refuse(state):
+    ...     raise AssertionError("never content")
+    >>> report = explore(lambda env: env.open_directory("/d", create=True), refuse)
+    >>> print(report.violations[0])
+    0, killed: before the link of /d: AssertionError: never content
+    """
+
+    label: str
+    """For ``report.recording.state``."""
+    moment: str
+    """When the crash was, in words."""
+    error: Exception
+    """What the check raised."""
+
+    def __str__(self) -> str:
+        """One line: label, moment, error."""
+        return f"{self.label}: {self.moment}: {type(self.error).__name__}: {self.error}"
+
+
+@dataclass
+class Report:
+    """What :func:`explore` found.
+
+    >>> print(explore(lambda env: None, lambda state: None))
+    4 states, 0 violations
+    """
+
+    recording: RecordingEnv
+    """The run: its ``state(label)`` brings a state back."""
+    states: int = 0
+    """How many were tried."""
+    violations: list[Violation] = field(default_factory=list)
+    """In the order of the run."""
+
+    def __str__(self) -> str:
+        """How many of each, then a line for every violation."""
+        lines = [f"{self.states} states, {len(self.violations)} violations"]
+        return "\n".join([*lines, *map(str, self.violations)])
+
+
+def explore(
+    workload: Callable[[RecordingEnv], object],
+    check: Callable[[CrashState], object],
+    *,
+    start: MemoryEnv | None = None,
+    points: int | None = None,
+    models: Collection[NameModel] = tuple(NameModel),
+    kills: bool = True,
+    seed: int = 0,
+) -> Report:
+    """Run ``workload`` once, and let ``check`` see what a crash at any moment of it had left.
+
+    ``check`` opens what it finds on ``state.env`` and raises what it likes if that will not do; it
+    is called for some five to eight states for every write, sync, and change of a name.  ``start``
+    is what the disk holds before; the rest is as in :meth:`RecordingEnv.crash_states`.
+
+    Raises what ``workload`` raises; what ``check`` raises becomes a :class:`Violation` (but not
+    ``KeyboardInterrupt`` and its like).  Costs one check a state, and O(bytes on the disk).
+
+    >>> from lsmkv import DB
+    >>> def workload(env):
+    ...     with DB("/db", create_if_missing=True, env=env) as db:
+    ...         with db.write_batch(sync=True) as batch:
+    ...             batch.put(b"a", b"1")
+    ...             batch.put(b"b", b"2")
+    ...         env.note("written")
+    >>> def check(state):
+    ...     with DB("/db", create_if_missing=True, env=state.env) as db:
+    ...         found = dict(db)
+    ...         assert found == {b"a": b"1", b"b": b"2"} or (found == {} and not state.notes)
+    >>> print(explore(workload, check, points=20))
+    80 states, 0 violations
+    """
+    recording = RecordingEnv(start)
+    workload(recording)
+    report = Report(recording)
+    states = recording.crash_states(points=points, models=models, kills=kills, seed=seed)
+    for state in states:
+        report.states += 1
+        try:
+            check(state)
+        except Exception as error:
+            report.violations.append(Violation(state.label, state.moment, error))
+    return report

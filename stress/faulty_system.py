@@ -1,0 +1,101 @@
+"""The system calls of the local file system, made to fail or to do half of what they are asked."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lsmkv.env import local
+
+_FAILING = frozenset(
+    {
+        *("open", "pread", "write", "fsync", "fdatasync", "ftruncate", "fstat", "stat", "listdir"),
+        *("rename", "unlink", "link", "mkdir", "rmdir"),
+    }
+)
+_SHORT = frozenset({"pread", "write"})
+
+
+class FaultySystem:
+    """Stands in for the module ``os`` in ``lsmkv.env.local``; see :func:`faulty_system`."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        """That were counted: those that can fail, or those that can be short."""
+        self.struck: list[tuple[str, str]] = []
+        """Which calls it was, and the names that they were about."""
+        self._lock = threading.Lock()
+        self._names: dict[int, str] = {}
+        self._n = 0
+        self._code: int | None = None
+        self._sticky = False
+
+    def fail_at(self, n: int, code: int | None, sticky: bool) -> None:
+        """Let the n-th call fail with ``code``; with None, do half of its work."""
+        self._n, self._code, self._sticky = n, code, sticky
+
+    def heal(self) -> None:
+        """Let no more calls fail."""
+        self._n = 0
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(os, name)
+        return self._wrapped(name, real) if name in _FAILING else real
+
+    def sync_content(self, fd: int) -> None:
+        """``fdatasync``, which the module has looked up already."""
+        self._wrapped("fdatasync", getattr(os, "fdatasync", os.fsync))(fd)
+
+    def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            about = self._about(arguments)
+            if self._strikes(name, about):
+                if self._code is not None:
+                    raise OSError(self._code, os.strerror(self._code), about)
+                arguments = _halved(name, arguments)
+            result = real(*arguments, **keywords)
+            if name == "open":
+                self._names[result] = about
+            return result
+
+        return call
+
+    def _about(self, arguments: tuple[Any, ...]) -> str:
+        first = arguments[0]
+        return self._names.get(first, "") if isinstance(first, int) else os.fspath(first)
+
+    def _strikes(self, name: str, about: str) -> bool:
+        with self._lock:
+            if self._n > 0 and self._code is None and name not in _SHORT:
+                return False
+            self.calls += 1
+            struck = self._n > 0 and (
+                self.calls == self._n or (self._sticky and self.calls > self._n)
+            )
+            if struck:
+                self.struck.append((name, about))
+            return struck
+
+
+def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    if name == "write":
+        fd, data = arguments
+        return fd, data[: max(1, len(data) // 2)]
+    fd, length, offset = arguments
+    return fd, length if length < 2 else length // 2, offset
+
+
+@contextmanager
+def faulty_system() -> Iterator[FaultySystem]:
+    """Put one in the place of ``os``, for the local file system alone."""
+    system = FaultySystem()
+    module: Any = local
+    real, real_sync = module.os, module._sync_content
+    module.os, module._sync_content = system, system.sync_content
+    try:
+        yield system
+    finally:
+        module.os, module._sync_content = real, real_sync
