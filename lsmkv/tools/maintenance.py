@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -197,7 +198,8 @@ def _files(directory: str) -> dict[str, int]:
     for place, _, names in os.walk(directory):
         for name in names:
             path = os.path.join(place, name)
-            found[os.path.relpath(path, directory)] = os.lstat(path).st_size
+            with suppress(FileNotFoundError):  # a store in use removes files
+                found[os.path.relpath(path, directory)] = os.lstat(path).st_size
     return found
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.db.log import LogWriter
 from lsmkv.db.store import View
+from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 
@@ -592,16 +594,24 @@ def test_plain_iteration_is_plyvels(tmp_path: pathlib.Path, reverse: bool) -> No
 def test_tables_of_level_0_in_the_wrong_order() -> None:
     """LevelDB's repair puts tables there whose numbers do not rise with their sequences."""
     env = MemoryEnv()
-    with DB("db", env=env, create_if_missing=True, compression=None) as db:
+    with DB("db", env=env, create_if_missing=True) as db:
         for value in (b"1", b"2", b"3", b"4"):
             db.put(b"k", value)
             db.put(b"l" + value, value)
             db.flush()
-        older, newer = [table.number for table in db.tables() if table.level == 0][::-1]
+        store = db._store
+        assert store is not None
+        older = store.open_view().version.levels[0][-1]
     directory = env.open_directory("db")
-    for source, target in ((older, 999), (newer, older), (999, newer)):
-        directory.rename(f"{source:06}.ldb", f"{target:06}.ldb")
+    directory.rename(f"{older.number:06}.ldb", "000999.ldb")
+    edit = VersionEdit()
+    edit.next_file_number = 1000
+    edit.delete_file(0, older.number)
+    edit.add_file(0, FileMetaData(999, older.size, older.smallest, older.largest))
+    (manifest,) = [name for name in directory.names() if name.startswith("MANIFEST")]
+    LogWriter(directory.append_to(manifest)).add_record(edit.encode())
     with DB("db", env=env) as db:
+        assert next(table.number for table in db.tables() if table.level == 0) == 999
         expected = [(b"k", b"4"), (b"l1", b"1"), (b"l2", b"2"), (b"l3", b"3"), (b"l4", b"4")]
         assert list(db) == expected
         assert list(db.iterator(reverse=True)) == expected[::-1]

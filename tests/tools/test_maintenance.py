@@ -316,6 +316,22 @@ def test_destroy_refuses_a_store_in_use(store: Path) -> None:
     assert len(content(store)) == 200
 
 
+def test_destroy_refuses_a_store_that_removes_files(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is gone between the listing and the look at it."""
+    lstat = os.lstat
+
+    def racing(path: str) -> os.stat_result:
+        if path.endswith("LOG"):
+            os.rename(path, path + ".moved")
+        return lstat(path)
+
+    with lsmkv.DB(store):
+        monkeypatch.setattr(maintenance.os, "lstat", racing)
+        fails(lsm("destroy", store, "--yes"), "in use")
+
+
 # approximate-sizes
 
 
