@@ -104,7 +104,8 @@ class OptionArguments(TypedDict, total=False):
     write_buffer_size: int | None
     max_open_files: int | None
     lru_cache_size: int | None
-    """Bytes of the block cache: 8 MiB if left out; 0 turns it off."""
+    """Bytes of the block cache: 8 MiB if left out; 0 turns it off.  Values that are asked for often
+    take up to half as much more."""
     block_cache: LRUCache[tuple[int, int], Any] | None
     """A cache to share between stores, in place of one of ``lru_cache_size`` bytes."""
     block_size: int | None

@@ -304,7 +304,10 @@ class DB:
         ...     b"k" in db
         False
         """
-        self._open_writer().write([as_operation(key, None)], sync)
+        writer = self._writer
+        if writer is None:
+            writer = self._open_writer()
+        writer.write([as_operation(key, None)], sync)
 
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of ``batch``, or none.  The batch keeps its content.

@@ -27,7 +27,7 @@ from lsmkv.table.reader import SharedBlocks
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-_ROWS_SHARE = 8
+_ROWS_SHARE = 2
 """Single values are kept in memory up to this part of the block cache's capacity."""
 
 
