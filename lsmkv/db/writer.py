@@ -92,6 +92,7 @@ class Writer:
         self._lock = Lock()
         """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
         self._queue: deque[_Pending] = deque()
+        self._left: WriteAheadLog | None = None  # that must not be taken over
         self._unsettled: _Commit | None = None
         self._unpublished: tuple[Publication, WriteAheadLog] | None = None
         self.ingests: list[tuple[int, Lock]] = []
@@ -219,7 +220,7 @@ class Writer:
         with self._lock:
             try:
                 self._settle()
-                self._wal.sync()
+                self._sync_log()
             finally:
                 self._wal.close()
 
@@ -413,8 +414,27 @@ class Writer:
             pending.done = True
 
     def _sync_log(self) -> None:
-        if self._wal.sync():
+        try:
+            synced = self._wal.sync()
+        except Error:
+            self._leave_log()
+            raise
+        if synced:
             self._store.counters.log_syncs += 1
+
+    def _leave_log(self) -> None:
+        """Let nobody take over a log whose sync has failed, in this process or another.
+
+        What could not be made durable may never be, whatever a later sync says.  Beside a newer
+        log, though it is empty, the next recovery writes this one's content anew, into a table.
+        """
+        if self._left is self._wal:
+            return
+        self._left = self._wal
+        try:
+            self._new_log().close()
+        except Error:
+            pass  # nothing can be made here: then nothing can go on here either
 
     # Room in the memtable
 

@@ -135,6 +135,25 @@ def test_no_write_is_acknowledged_after_a_failed_sync() -> None:
         again.put(b"e", b"1")
 
 
+@pytest.mark.parametrize("when", ["write", "close"])
+def test_a_log_whose_sync_failed_is_not_taken_over(when: str) -> None:
+    """What such a file holds may never become durable, whatever later syncs of it say."""
+    env = FaultyEnv()
+    db = DB(PATH, create_if_missing=True, env=env, reuse_logs=True)
+    db.put(b"a", b"1", sync=True)
+    db.put(b"b", b"1")
+    env.fail_at(1, calls={"sync"})
+    if when == "write":
+        with pytest.raises(lsmkv.IOError):
+            db.sync()
+    with pytest.raises(lsmkv.IOError):
+        db.close()
+    with DB(PATH, env=env, reuse_logs=True) as again:
+        again.put(b"c", b"1", sync=True)
+        with DB(PATH, env=env.power_cut()) as cut:
+            assert dict(cut) == {b"a": b"1", b"b": b"1", b"c": b"1"}
+
+
 @pytest.mark.parametrize("short", [False, True])
 def test_a_failed_write_leaves_no_trace(short: bool) -> None:
     """A full disk: the log is cut back, and goes on when there is room again."""
