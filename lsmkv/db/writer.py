@@ -58,8 +58,11 @@ class _Pending:
     def call(self) -> None:
         """Tell the writer, if it waits, that it is done or the first of the queue."""
         turn = self._turn
-        if turn is not None and turn.locked():
-            turn.release()
+        if turn is not None:
+            try:
+                turn.release()
+            except RuntimeError:
+                pass  # called already
 
 
 class _Commit:
@@ -273,6 +276,8 @@ class Writer:
             own.done = True
             self._withdraw(own)
             return
+        while self._queue and self._queue[0].done:
+            self._withdraw(self._queue[0])  # its writer was interrupted before it could
         group = [own] if len(self._queue) == 1 else self._gather()
         self._commit(group)
         for pending in group:
@@ -380,6 +385,13 @@ class Writer:
         if commit is None:
             return
         if self._wal.end > commit.log_end:
+            if any(pending.sync for pending in commit.group):
+                try:
+                    self._sync_log()
+                except Error as error:
+                    self._unsettled = None
+                    self._fail(commit.group, error)
+                    return
             self._apply(commit)
             return
         self._wal.cut_back()
