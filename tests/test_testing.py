@@ -35,7 +35,8 @@ def nothing_is_lost(state: CrashState) -> None:
     with db:
         for key in state.notes:
             assert isinstance(key, bytes)
-            assert db.get(key) == VALUES[key], key
+            found = db.get(key)
+            assert found == VALUES[key], key
 
 
 def test_synced_writes_survive() -> None:

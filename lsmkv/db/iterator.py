@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iteration
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from mypy_extensions import mypyc_attr
 
@@ -134,21 +134,21 @@ class Iterator(BaseIterator):
         for name in arguments:
             if name not in _NAMES:
                 raise TypeError(f"iterator() got an unexpected keyword argument {name!r}")
-        reverse = arguments.get("reverse", False)
+        flags = cast(dict[str, Any], arguments)  # what is true is true, compiled or not
+        reverse = bool(flags.get("reverse", False))
         bounds = bounds_of(
             arguments.get("start"),
             arguments.get("stop"),
-            arguments.get("include_start", True),
-            arguments.get("include_stop", False),
+            bool(flags.get("include_start", True)),
+            bool(flags.get("include_stop", False)),
             arguments.get("prefix"),
             store.order,
         )
-        super().__init__(
-            store, view, sequence, current, owner, bounds, arguments.get("fill_cache", True)
-        )
-        self._include_key = arguments.get("include_key", True)
-        self._include_value = arguments.get("include_value", True)
+        self._include_key = bool(flags.get("include_key", True))
+        self._include_value = bool(flags.get("include_value", True))
         self._window = Window(store, reverse, self._include_key and self._include_value)
+        fill_cache = bool(flags.get("fill_cache", True))
+        super().__init__(store, view, sequence, current, owner, bounds, fill_cache)
         self._gap: Position | None = None  # where the gap is when the window is empty
         self._at_end = False  # what no position means there: the end of everything, or the start
         self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window

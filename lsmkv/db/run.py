@@ -138,9 +138,13 @@ class Run:
                 self._walk = None
             else:
                 self._walk = walk
-            if not pairs:
-                continue
             upper = self._upper
+            if not pairs:
+                if upper is not None and reader.order.is_at_or_after(walk.head, upper):
+                    self._file = len(reader.files)
+                    self._table = None
+                    self._walk = None
+                continue
             if upper is not None and reader.order.is_at_or_after(pairs[-1][0], upper):
                 self._file = len(reader.files)
                 self._table = None
@@ -194,6 +198,14 @@ class RunBack:
                         pairs = pairs[: reader.order.count_before(pairs, before)]
                     self._before = None
             if not pairs:
+                edge = self._end_before()
+                if (
+                    edge is not None
+                    and self._lower is not None
+                    and not reader.order.is_at_or_after(edge, self._lower)
+                ):
+                    self._file = 0
+                    self._table = None
                 continue
             first = pairs[0][0]
             if self._end_before() == first:

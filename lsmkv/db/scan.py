@@ -95,12 +95,12 @@ class Scan:
         upper = self._bounds.upper
         order = self._store.order
         if self._is_one_run():
-            return Run(self._runs()[0], start, upper)
+            return Run(self._runs(PAIRS)[0], start, upper)
         sources: list[Iteration[list[Seen]]] = [
             seen(memtable.scan(start), self._hidden, order, upper) for memtable in self._memtables()
         ]
         if order.is_bytewise:
-            sources += [Run(run, start, upper) for run in self._runs()]
+            sources += [Run(run, start, upper) for run in self._runs(SEEN)]
         else:
             sources.append(seen(self._cursor(start), self._hidden, order, upper))
         return Overlay(sources, order)
@@ -110,13 +110,13 @@ class Scan:
         lower = self._bounds.lower
         order = self._store.order
         if self._is_one_run():
-            return RunBack(self._runs()[0], before, lower)
+            return RunBack(self._runs(PAIRS)[0], before, lower)
         sources: list[Iteration[list[Seen]]] = [
             seen_back(memtable.scan_back(before), self._hidden, order, lower)
             for memtable in self._memtables()
         ]
         if order.is_bytewise:
-            sources += [RunBack(run, before, lower) for run in self._runs()]
+            sources += [RunBack(run, before, lower) for run in self._runs(SEEN)]
         else:
             sources.append(seen_back(self._cursor_back(before), self._hidden, order, lower))
         return OverlayBack(sources, order)
@@ -139,12 +139,11 @@ class Scan:
             found.append(view.immutable)
         return found
 
-    def _runs(self) -> list[RunReader]:
+    def _runs(self, form: int) -> list[RunReader]:
         """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
         store = self._store
         version = self._view.version
         limit = NO_LIMIT if self._current else self._sequence
-        form = PAIRS if self._is_one_run() else SEEN
         runs: list[RunReader] = []
         for level, files in enumerate(version.levels):
             reads = store.counters.reads[level]

@@ -58,8 +58,11 @@ class _Pending:
     def call(self) -> None:
         """Tell the writer, if it waits, that it is done or the first of the queue."""
         turn = self._turn
-        if turn is not None and turn.locked():
-            turn.release()
+        if turn is not None:
+            try:
+                turn.release()
+            except RuntimeError:
+                pass  # called already
 
 
 class _Commit:
@@ -292,6 +295,7 @@ class Writer:
         sync = False
         for head in list(self._queue):
             if head.done:
+                self._withdraw(head)  # its writer was interrupted before it could
                 continue
             added = encoded_size(head.operations)
             if not group:
@@ -380,6 +384,14 @@ class Writer:
         if commit is None:
             return
         if self._wal.end > commit.log_end:
+            if any(pending.sync for pending in commit.group):
+                # What interrupted the leader may have done so before the sync.
+                try:
+                    self._sync_log()
+                except Error as error:
+                    self._unsettled = None
+                    self._fail(commit.group, error)
+                    return
             self._apply(commit)
             return
         self._wal.cut_back()
@@ -430,11 +442,11 @@ class Writer:
         """
         if self._left is self._wal:
             return
-        self._left = self._wal
         try:
             self._new_log().close()
         except Error:
-            pass  # nothing can be made here: then nothing can go on here either
+            pass  # where nothing can be made, there is nothing else to be tried
+        self._left = self._wal
 
     # Room in the memtable
 

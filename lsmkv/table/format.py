@@ -121,6 +121,9 @@ def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int
     return unpack_block(stored, file.path, offset, max_block_bytes)
 
 
+_LARGE = 1 << 24  # bytes: more than any sound read asks for
+
+
 def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
     """``file.read``; :class:`CorruptionError` for more than there is memory for.
 
@@ -129,6 +132,8 @@ def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
     try:
         return file.read(offset, length)
     except MemoryError:
+        if length <= _LARGE:
+            raise  # no fault of the file's
         reason = f"{length} bytes of blocks, more than there is memory for"
         raise CorruptionError(reason, file.path, offset) from None
 

@@ -161,6 +161,20 @@ def test_nothing_beyond_a_bound_is_read() -> None:
     assert bench.reads.blocks_read <= 5
 
 
+def test_nothing_beyond_a_bound_is_read_where_nothing_is_seen() -> None:
+    """Beside a long row of removals, or of what a snapshot does not see."""
+    versions = {(b"b%03d" % number, number): 0 for number in range(2, 400)}
+    versions |= {(b"a", 1): 1, (b"c", 1): 1}
+    low, high = Position(b"b", after=False), Position(b"b999", after=True)
+    for newest in (NO_LIMIT, 1):
+        bench = Bench(versions, [200])
+        assert bench.forward(None, low, newest) == [(b"a", b"1")]
+        assert bench.backward(None, high, newest) == [(b"c", b"1")]
+        assert bench.forward(Position(b"b", after=True), Position(b"b001", False), newest) == []
+        assert bench.backward(high, Position(b"b998", after=False), newest) == []
+        assert bench.reads.blocks_read + bench.reads.block_cache_hits <= 10
+
+
 def test_damage_is_told_with_file_and_offset() -> None:
     """A key of a kind that there is not, in the second block."""
     versions = {(b"%03d" % number, number): 1 for number in range(1, 20)}

@@ -1,0 +1,121 @@
+"""lsmkv.db.writer: the queue of writers, and what signals may do to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.db.writer import _Pending
+from lsmkv.env.faulty import FaultyEnv
+
+
+def test_a_writer_may_be_called_by_several() -> None:
+    pending = _Pending([], False, None)
+    pending.call()  # it does not wait yet
+    ticket = pending.ticket()
+    pending.call()
+    pending.call()
+    assert ticket.acquire_soon()
+
+
+def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
+    """Its writer was interrupted while it led, and once more before it could withdraw."""
+    with DB(":memory:") as db:
+        writer = db._writer
+        assert writer is not None
+        left = _Pending([], False, None)
+        left.done = True
+        writer._queue.append(left)
+        db.put(b"k", b"v")
+        assert len(writer._queue) == 0
+
+
+def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
+    """It is written or not, as one may be that was interrupted; whoever comes next is."""
+    with DB(":memory:") as db:
+        writer = db._writer
+        assert writer is not None
+        writer._queue.append(_Pending([(b"left", b"v")], False, None))
+        db.put(b"k", b"v")
+        assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
+        assert len(writer._queue) == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool) -> None:
+    """A signal strikes the leader before the sync that it does for its followers, too."""
+    env = FaultyEnv()
+    inside, go_on = threading.Event(), threading.Event()
+    syncs: list[str] = []
+
+    def sync_of(file: Any) -> Callable[[], None]:
+        inner = file.sync
+
+        def sync() -> None:
+            syncs.append(threading.current_thread().name)
+            if len(syncs) == 1:
+                inside.set()
+                go_on.wait()
+            elif len(syncs) == 2:
+                if fails:
+                    env.fail_at(1, calls={"sync"})
+                raise KeyboardInterrupt
+            inner()
+
+        return sync
+
+    open_directory = env.open_directory
+
+    def with_hook(path: str, create: bool = False) -> Any:
+        directory: Any = open_directory(path, create)
+        create_file = directory.create
+
+        def create_hooked(name: str) -> Any:
+            file = create_file(name)
+            if name.endswith(".log"):
+                file.sync = sync_of(file)
+            return file
+
+        directory.create = create_hooked
+        return directory
+
+    env.open_directory = with_hook  # type: ignore[method-assign]
+    db = DB("db", create_if_missing=True, env=env)
+    writer = db._writer
+    assert writer is not None
+    outcome: dict[bytes, BaseException | None] = {}
+
+    def write(key: bytes) -> None:
+        try:
+            db.put(key, b"v", sync=True)
+            outcome[key] = None
+        except BaseException as error:
+            outcome[key] = error
+
+    threads: list[threading.Thread] = []
+    for key in (b"first", b"leader", b"follower"):
+        thread = threading.Thread(target=write, args=(key,))
+        threads.append(thread)
+        thread.start()
+        inside.wait()
+        while len(writer._queue) < len(threads):
+            threading.Event().wait(0.001)  # until it stands in line
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert outcome[b"first"] is None
+    assert isinstance(outcome[b"leader"], KeyboardInterrupt)
+    assert isinstance(outcome[b"follower"], lsmkv.IOError if fails else type(None))
+    with DB("db", env=env.power_cut()) as again:
+        kept = set(again.iterator(include_value=False))
+    assert kept == ({b"first"} if fails else {b"first", b"leader", b"follower"})
+    if fails:
+        with pytest.raises(lsmkv.IOError):
+            db.close()
+    else:
+        db.close()
