@@ -339,6 +339,8 @@ class Run:
             return
         number = self.rng.randrange(len(self._iterators))
         iterator, entries, at = self._iterators[number]
+        if self.engine == "leveldb" and len(entries) == 1:
+            return  # plyvel does not find the only entry of a range when it comes back to it
         for _ in range(self.rng.randrange(1, 25)):
             step = self.rng.random()
             if step < 0.6 and at < len(entries):
