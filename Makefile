@@ -13,7 +13,7 @@ COVERING := tests/table $(patsubst %,tests/db/test_%.py,log wal manifest version
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
-.PHONY: demo test test-compiled test-install test-others test-browser stress fuzz coverage bench wheel lint clean
+.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@$(BIN)/lsmkv demo
@@ -25,9 +25,11 @@ wheel: $(VENV)/.wheel  ## the wheel, compiled by mypyc (needs a C compiler), and
 	rm -rf $(DIST)
 	LSMKV_MYPYC=1 $(BIN)/python -m build --outdir $(DIST) .
 
-test-compiled: $(COMPILED)/.made wheel  ## the suite against the wheel
+compiled: $(COMPILED)/.made wheel  ## that wheel, installed beside what its suite needs
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DIST)/*.whl
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
+
+test-compiled: compiled  ## the suite against that wheel
 	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto tests
 
 test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that fails half way, ...
@@ -40,9 +42,7 @@ test-others:  ## the suite under every other CPython that pyenv or the PATH has
 test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	$(BIN)/python -m pytest -q --log-cli-level=INFO browser
 
-stress: $(COMPILED)/.made wheel  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
-	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DIST)/*.whl
-	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
+stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python stress/run_studies.py $(STRESS_ARGS)
 
 fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk, fuzzed for FUZZ_SECONDS each (Linux on x86-64)

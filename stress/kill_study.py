@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import kill_child
-from numbered import differences, quiet
+from numbered import State, changed, differences, quiet
 from study import Outcome, Say
 
 import lsmkv
@@ -40,8 +40,6 @@ _LONGEST_SILENCE = 60.0
 _ENGINES_ERRORS: tuple[type[Exception], ...] = (lsmkv.Error,)
 if plyvel is not None:
     _ENGINES_ERRORS += (plyvel.Error,)
-
-State = dict[bytes, bytes]
 
 
 class Hung(Exception):
@@ -235,11 +233,8 @@ class Story:
                 continue
             state = self._states[writer]
             for done in range(self._judged[writer] + 1, number + 1):
-                for key, value in kill_child.operations(self._seed, writer, done).items():
-                    if value is None:
-                        state.pop(key, None)
-                    else:
-                        state[key] = value
+                state = changed(state, kill_child.operations(self._seed, writer, done).items())
+            self._states[writer] = state
             self._outcome.count("writes", number - self._judged[writer])
             self._judged[writer] = number
             if own != state:

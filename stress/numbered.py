@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,7 +61,7 @@ class Workload:
             self.steps.append((kind, operations))
 
 
-def changed(state: State, operations: Operations) -> State:
+def changed(state: State, operations: Iterable[tuple[bytes, bytes | None]]) -> State:
     """The state after some more operations."""
     after = dict(state)
     for key, value in operations:
@@ -89,12 +89,17 @@ class Progress:
 def batch_of(operations: Operations) -> WriteBatch:
     """One batch."""
     batch = WriteBatch()
+    put_all(batch, operations)
+    return batch
+
+
+def put_all(batch: Any, operations: Iterable[tuple[bytes, bytes | None]]) -> None:
+    """Put operations into a batch, of lsmkv or of plyvel; None deletes."""
     for key, value in operations:
         if value is None:
             batch.delete(key)
         else:
             batch.put(key, value)
-    return batch
 
 
 def take(db: DB, env: Env | None, step: Step, progress: Progress) -> None:

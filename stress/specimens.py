@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numbered import State, changed, put_all
+
 from lsmkv import DB, MemoryEnv
 from lsmkv.db.filenames import FileType, log_name, parse_filename
 
 PATH = "/db"
 
-State = dict[bytes, bytes]
 Files = dict[str, bytes]
 
 SMALL: dict[str, Any] = {"block_size": 160, "block_restart_interval": 3, "lru_cache_size": 4096}
@@ -113,16 +114,9 @@ Change = tuple[bytes, bytes | None]
 
 def _apply(db: Any, state: State, changes: list[Change]) -> State:
     """Write one batch, to a store of either engine; the state after it."""
-    state = dict(state)
     with db.write_batch() as batch:
-        for key, value in changes:
-            if value is None:
-                batch.delete(key)
-                state.pop(key, None)
-            else:
-                batch.put(key, value)
-                state[key] = value
-    return state
+        put_all(batch, changes)
+    return changed(state, changes)
 
 
 def _rounds(size: int) -> list[list[Change]]:

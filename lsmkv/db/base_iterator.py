@@ -44,9 +44,7 @@ class BaseIterator:
         self._owner: object = owner
         self._sequence = sequence
         self._bounds = bounds
-        self._scan: Scan | None = Scan(
-            store, view, sequence, current, bounds, fill_cache
-        )
+        self._scan: Scan | None = Scan(store, view, sequence, current, bounds, fill_cache)
         store.counters.iterators += 1
 
     @property

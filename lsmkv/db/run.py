@@ -139,20 +139,14 @@ class Run:
             else:
                 self._walk = walk
             upper = self._upper
-            if not pairs:
-                if upper is not None and reader.order.is_at_or_after(walk.head, upper):
-                    self._file = len(reader.files)
-                    self._table = None
-                    self._walk = None
-                continue
-            if upper is not None and reader.order.is_at_or_after(pairs[-1][0], upper):
+            # The last key that was met tells, whether anything was seen of it or not.
+            if upper is not None and reader.order.is_at_or_after(walk.head, upper):
                 self._file = len(reader.files)
                 self._table = None
                 self._walk = None
                 pairs = pairs[: reader.order.count_before(pairs, upper)]
-                if not pairs:
-                    raise StopIteration
-            return pairs
+            if pairs:
+                return pairs
 
 
 class RunBack:
