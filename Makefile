@@ -50,8 +50,7 @@ fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk, fuzzed for FUZZ_SECONDS
 
 coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compaction that their tests take: 95%
 	mkdir -p build
-	$(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider $(COVERING) \
-		--deselect tests/db/test_read_only.py::test_beside_a_process_that_writes  # traced, it lags for ever
+	$(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider -m "not untraced" $(COVERING)
 	$(BIN)/python -m coverage report
 
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 25 minutes, and writes docs/performance.md

@@ -323,6 +323,7 @@ def test_ctrl_c_in_progress(env: PacedEnv, at: str) -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.untraced  # as in the storm below
 def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
     main = threading.get_ident()
 
@@ -416,6 +417,7 @@ def strike(_number: int, frame: FrameType | None) -> None:
         raise Interrupted
 
 
+@pytest.mark.untraced  # coverage's tracer, interrupted in taking its own lock, never gives it back
 @pytest.mark.usefixtures("signals_are_heard")
 def test_a_storm_of_signals() -> None:
     """One after the other, so fast that several meet one compaction."""

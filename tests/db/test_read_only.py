@@ -441,6 +441,7 @@ print(n, flush=True)
 """
 
 
+@pytest.mark.untraced  # too slow a reader never catches up with the writer
 @pytest.mark.parametrize("engine", ["lsmkv", "plyvel"])
 def test_beside_a_process_that_writes(tmp_path: pathlib.Path, engine: str) -> None:
     if engine == "plyvel":
