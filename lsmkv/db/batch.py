@@ -12,17 +12,18 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol
 
+from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.keys import MAX_SEQUENCE
+from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
 from lsmkv.errors import CorruptionError
 from lsmkv.table.block import Row
 from lsmkv.util.coding import (
     MAX_UINT32,
+    append_string,
     decode_fixed32,
     decode_fixed64,
     decode_string,
-    encode_varint,
     varint_size,
 )
 
@@ -62,31 +63,24 @@ def as_operation(key: object, value: object) -> Operation:
     return name, content
 
 
-_PUT_HEAD: Final = [b"\x01" + encode_varint(size) for size in range(128)]
-_DELETE_HEAD: Final = [b"\x00" + encode_varint(size) for size in range(128)]
-_SIZE: Final = [encode_varint(size) for size in range(128)]
-_ONE: Final = b"\x01\x00\x00\x00"
-
-
 def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
     """The whole record.  O(its bytes): they are put together once, at the end."""
-    count = len(operations)
-    parts = [
-        sequence.to_bytes(8, "little"),
-        _ONE if count == 1 else count.to_bytes(4, "little"),
-    ]
+    record = BytesWriter()
+    if 0 <= sequence <= MAX_SEQUENCE:
+        write_i64_le(record, sequence)
+    else:  # nothing that a store gives out
+        record.write(sequence.to_bytes(8, "little"))
+    write_i64_le(record, len(operations))
+    record.truncate(HEADER_SIZE)
     for key, value in operations:
-        size: i64 = len(key)
         if value is None:
-            parts.append(_DELETE_HEAD[size] if size < 128 else b"\x00" + encode_varint(size))
-            parts.append(key)
+            record.append(KIND_DELETION)
+            append_string(record, key)
         else:
-            parts.append(_PUT_HEAD[size] if size < 128 else b"\x01" + encode_varint(size))
-            parts.append(key)
-            size = len(value)
-            parts.append(_SIZE[size] if size < 128 else encode_varint(size))
-            parts.append(value)
-    return b"".join(parts)
+            record.append(KIND_VALUE)
+            append_string(record, key)
+            append_string(record, value)
+    return record.getvalue()
 
 
 def encoded_size(operations: list[Operation]) -> int:

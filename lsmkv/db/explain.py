@@ -13,13 +13,11 @@ from typing import Any
 from lsmkv.db.keys import (
     KIND_VALUE,
     MAX_SEQUENCE,
-    is_value,
-    oldest_rank_hidden,
+    TAG_SIZE,
     pack,
-    sequence_of,
     unpack,
 )
-from lsmkv.db.memtable import MemTable
+from lsmkv.db.memtable import MemTable, sequence_in
 from lsmkv.db.store import Store
 from lsmkv.db.version import escape
 from lsmkv.db.version_edit import FileMetaData
@@ -220,16 +218,12 @@ class Explainer:
         )
 
     def _look_into(self, name: str, memtable: MemTable, key: bytes) -> None:
-        """Note the memtable's versions of the key: a chain from the newest, which never changes."""
+        """Note the memtable's versions of the key, from the newest on."""
         if not self._versions:
             self._memtables.append(name)
-        version = memtable.get(key, oldest_rank_hidden(MAX_SEQUENCE))
-        while version is not None:
-            deleted = not is_value(version[0])
-            self._versions.append(
-                KeyVersion(name, sequence_of(version[0]), deleted, len(version[1]))
-            )
-            version = version[2]
+        for row in memtable.versions(key):
+            deleted = row[0] != KIND_VALUE
+            self._versions.append(KeyVersion(name, sequence_in(row), deleted, len(row) - TAG_SIZE))
 
     def _ask(self, level: int, file: FileMetaData, key: bytes, key_hash: int) -> None:
         """One table, as the Get does it; and then, for what it hides, without regard to filters."""

@@ -42,10 +42,6 @@ def oldest_rank_hidden(sequence: int) -> int:
     return -((sequence + 1) << 8)
 
 
-NOTHING_HIDDEN: Final = oldest_rank_hidden(MAX_SEQUENCE)
-"""For who reads what is newest."""
-
-
 def oldest_rank_seen(sequence: int) -> int:
     """The smallest rank that a version at or before ``sequence`` can have."""
     return -(sequence << 8 | 0xFF)

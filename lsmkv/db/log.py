@@ -17,8 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from librt.strings import BytesWriter, write_i64_le
+
 from lsmkv.env.base import RandomAccessFile, WritableFile
-from lsmkv.util.checksum import masked_crc32c
+from lsmkv.util.checksum import crc32c, masked_crc32c
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -33,7 +35,7 @@ LAST: Final = 4
 
 _RUNS_PAST = "a fragment runs past its block"
 
-_TYPE_BYTE = [bytes([kind]) for kind in range(5)]
+_TYPE_CRC: Final = [crc32c(bytes([kind])) for kind in range(5)]
 
 
 class LogWriter:
@@ -77,8 +79,14 @@ def frame(payload: bytes, block_offset: i64) -> bytes:
 
 
 def _fragment(data: bytes, kind: int) -> bytes:
-    typed = _TYPE_BYTE[kind] + data
-    return (masked_crc32c(typed) | len(data) << 32).to_bytes(6, "little") + typed
+    size: i64 = len(data)
+    type_byte: i64 = kind
+    crc: i64 = masked_crc32c(data, _TYPE_CRC[kind])
+    fragment = BytesWriter()
+    write_i64_le(fragment, crc | size << 32 | type_byte << 48)
+    fragment.truncate(HEADER_SIZE)
+    fragment.write(data)
+    return fragment.getvalue()
 
 
 class LogDamage(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from threading import Lock
+
+from librt.threading import Lock
 
 from lsmkv.db.filenames import FileType, parse_filename, worker_token
 from lsmkv.db.store import Store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from librt.threading import Lock
 
 from lsmkv.db.background import Background
 from lsmkv.db.directory import open_database_directory
@@ -93,7 +93,7 @@ def _recover(opened: OpenStore, path: str, options: Options) -> None:
     table_options = internal_options(options, comparator)
     refuse_rocksdb(directory)
     info_log = InfoLog(directory)
-    lock = threading.Lock()
+    lock = Lock()
     try:
         recovery = Recovery(directory, options, table_options, comparator, info_log, lock)
         recovered, wal = recovery.run()

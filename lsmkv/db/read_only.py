@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import errno
 import logging
-import threading
 from dataclasses import replace
+
+from librt.threading import Lock
 
 from lsmkv.db.filenames import CURRENT, LOST, read_current
 from lsmkv.db.info_log import InfoLog
@@ -107,7 +108,7 @@ def _open_once(
     log_may_be_missing: bool,
 ) -> Store:
     info_log = InfoLog(directory, to_file=False)
-    lock = threading.Lock()
+    lock = Lock()
     recovery = ReadOnlyRecovery(directory, options, table_options, comparator, info_log, lock)
     recovery.log_may_be_missing = log_may_be_missing
     recovered = recovery.read()

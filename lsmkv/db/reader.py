@@ -9,16 +9,9 @@ from lsmkv.db.background import Background
 from lsmkv.db.batch import BytesLike
 from lsmkv.db.explain import Explainer, Explanation
 from lsmkv.db.iterator import Iterator, IteratorArguments
-from lsmkv.db.keys import (
-    MAX_SEQUENCE,
-    NOTHING_HIDDEN,
-    is_value,
-    oldest_rank_hidden,
-    sequence_of,
-    unpack,
-)
+from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, unpack
 from lsmkv.db.lookup import AT_HAND, COMPACTION_DUE, look_up, may_contain
-from lsmkv.db.memtable import Version as MemVersion
+from lsmkv.db.memtable import sequence_in
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import Version
@@ -48,10 +41,10 @@ class Reader:
         store = self.store
         view = store.open_view()
         store.counters.gets += 1
-        version = self._in_memory(view, key, sequence)
-        if version is not None:
+        row = _in_memory(view, key, sequence)
+        if row is not None:
             store.counters.gets_from_memory += 1
-            value = version[1] if is_value(version[0]) else None
+            value = row[TAG_SIZE:] if row[0] == KIND_VALUE else None
         else:
             value = self._in_tables(view.version, key, sequence, fill_cache, shared)
         if value is not None:
@@ -106,9 +99,9 @@ class Reader:
     def may_contain(self, key: bytes) -> bool:
         """False only if ``key`` is not there now; no data block is read."""
         view = self.store.open_view()
-        version = self._in_memory(view, key, MAX_SEQUENCE)
-        if version is not None:
-            return is_value(version[0])
+        row = _in_memory(view, key, MAX_SEQUENCE)
+        if row is not None:
+            return row[0] == KIND_VALUE
         try:
             return may_contain(self.store, view.version, key)
         except OSError as error:
@@ -124,9 +117,9 @@ class Reader:
     def newest_sequence(self, key: bytes) -> int:
         """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
         view = self.store.open_view()
-        version = self._in_memory(view, key, MAX_SEQUENCE)
-        if version is not None:
-            return sequence_of(version[0])
+        row = _in_memory(view, key, MAX_SEQUENCE)
+        if row is not None:
+            return sequence_in(row)
         try:
             _, found, _ = look_up(self.store, view.version, key, MAX_SEQUENCE, True)
         except OSError as error:
@@ -198,15 +191,15 @@ class Reader:
             store.live.register(sequence)
         return view
 
-    def _in_memory(self, view: View, key: bytes, sequence: int) -> MemVersion | None:
-        """The newest version at ``sequence`` that a memtable holds."""
-        hidden = NOTHING_HIDDEN if sequence == MAX_SEQUENCE else oldest_rank_hidden(sequence)
-        version = view.memtable.get(key, hidden)
-        if version is None and view.immutable is not None:
-            version = view.immutable.get(key, hidden)
-        return version
-
     def _schedule(self, background: Background) -> None:
         if self.store.options.seek_compaction:
             with self.store.lock:
                 background.schedule()
+
+
+def _in_memory(view: View, key: bytes, sequence: int) -> bytes | None:
+    """The row of the newest version at ``sequence`` that a memtable holds."""
+    row = view.memtable.get(key, sequence)
+    if row is None and view.immutable is not None:
+        row = view.immutable.get(key, sequence)
+    return row

@@ -6,7 +6,7 @@ moment and begun again: it removes and renames nothing before what it made of it
 
 from __future__ import annotations
 
-from threading import Lock
+from librt.threading import Lock
 
 from lsmkv.db.batch import Operation, decode_batch
 from lsmkv.db.filenames import (

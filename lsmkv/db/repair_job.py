@@ -7,7 +7,8 @@ there: a repair may be killed anywhere, and begun again.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Lock
+
+from librt.threading import Lock
 
 from lsmkv.db.filenames import (
     CURRENT,

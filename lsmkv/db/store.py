@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NoReturn
 
+from librt.threading import Lock
+
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator
 from lsmkv.db.live import LiveSequences
@@ -84,7 +86,7 @@ class Store:
         comparator: InternalKeyComparator,
         recovered: Recovered,
         info_log: InfoLog,
-        lock: threading.Lock,
+        lock: Lock,
         counters: Counters | None = None,
     ) -> None:
         """``counters`` to go on with, when one view of a store takes the place of another."""

@@ -8,8 +8,9 @@ known of what it holds, so nothing is committed or removed any more until the st
 
 from __future__ import annotations
 
-import threading
 import weakref
+
+from librt.threading import Lock
 
 from lsmkv.db.filenames import manifest_name, set_current
 from lsmkv.db.keys import InternalKeyComparator
@@ -40,7 +41,7 @@ class VersionSet:
         self._options = options
         self._comparator = comparator
         self.current = Version(comparator, [[] for _ in range(NUM_LEVELS)])
-        self._numbers = threading.Lock()
+        self._numbers = Lock()
         self.next_file_number = 2
         self.last_sequence = 0
         """Of the writes that are visible: in the memtable, or in a table."""

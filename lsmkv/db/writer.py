@@ -10,7 +10,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from threading import Lock, get_ident
+from threading import Lock as WaitingLock
+from threading import get_ident
+
+from librt.threading import Lock
 
 from lsmkv.db.background import Background
 from lsmkv.db.batch import Operation, encode_batch, encoded_size
@@ -46,11 +49,11 @@ class _Pending:
         self.sync = sync
         self.done = False
         self.error: BaseException | None = None
-        self._turn: Lock | None = None
+        self._turn: WaitingLock | None = None
 
     def ticket(self) -> Ticket:
         """What :meth:`call` releases from now on; whoever waits looks at ``done`` first."""
-        turn = Lock()
+        turn = WaitingLock()
         turn.acquire()
         self._turn = turn
         return Ticket(turn)
@@ -98,7 +101,7 @@ class Writer:
         self._left: WriteAheadLog | None = None  # that must not be taken over
         self._unsettled: _Commit | None = None
         self._unpublished: tuple[Publication, WriteAheadLog] | None = None
-        self.ingests: list[tuple[int, Lock]] = []
+        self.ingests: list[tuple[int, WaitingLock]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._write_buffer_size: int = store.options.write_buffer_size
         comparator = store.comparator.user_comparator
@@ -126,9 +129,10 @@ class Writer:
         self._store.open_view()  # raises once the store is closed
         pending = _Pending(operations, sync, condition)
         try:
-            self._queue.append(pending)
-            if not self._is_first(pending):
-                self._wait_for_turn(pending)
+            if self._queue or self._lock.locked():
+                self._queue.append(pending)
+                if not self._is_first(pending):
+                    self._wait_for_turn(pending)
             if not pending.done:
                 with self._lock:
                     while not pending.done:
@@ -276,14 +280,17 @@ class Writer:
             own.done = True
             self._withdraw(own)
             return
-        group = [own] if len(self._queue) == 1 else self._gather()
+        group = self._gather(own) if self._queue else [own]
         self._commit(group)
-        for pending in group:
-            self._withdraw(pending)
-            pending.call()
+        if self._queue:
+            for pending in group:
+                self._withdraw(pending)
+                pending.call()
 
-    def _gather(self) -> list[_Pending]:
+    def _gather(self, own: _Pending) -> list[_Pending]:
         """The batches to commit together: not too many bytes, and none that would not be synced.
+
+        ``own`` is not in the queue if there was none, and nobody led, when it came.
 
         They stay in the queue until they are done, whatever interrupts their leader.  A small batch
         is not made to wait for much more than itself, and one with a condition goes alone, so that
@@ -293,7 +300,10 @@ class Writer:
         size = 0
         limit = _LARGEST_GROUP
         sync = False
-        for head in list(self._queue):
+        heads = list(self._queue)
+        if own not in heads:
+            heads.insert(0, own)
+        for head in heads:
             if head.done:
                 self._withdraw(head)  # its writer was interrupted before it could
                 continue

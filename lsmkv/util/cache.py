@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
+
+from librt.threading import Lock
 
 _STALE = 64
 """So many removed entries may wait in the queue, beside as many as there are entries."""
@@ -66,7 +67,7 @@ class LRUCache(Generic[K, V]):
         self._entries: dict[K, _Entry] = {}
         self._queue: deque[tuple[K, _Entry]] = deque()
         """Oldest first; entries that were removed meanwhile are passed over."""
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         """Number of entries."""

@@ -9,32 +9,39 @@ The work is done by ``google-crc32c`` where its C implementation is there, else 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import crcmod.predefined
 
-_MASK_DELTA = 0xA282EAD8
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+_MASK_DELTA: Final = 0xA282EAD8
 _POLYNOMIAL = 0x82F63B78  # with its bits turned round, as CRCs of this kind run
 
 
-def _choose() -> Callable[[bytes], int]:
+def _choose() -> Callable[[int, bytes], int]:
     try:
         import google_crc32c  # noqa: PLC0415 - an optional dependency
     except ImportError:
         pass
     else:
         if google_crc32c.implementation != "python":
-            fast: Callable[[bytes], int] = google_crc32c.value
+            fast: Callable[[int, bytes], int] = google_crc32c.extend
             return fast
-    portable: Callable[[bytes], int] = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
-    return portable
+    portable = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
+    return lambda crc, data: portable(data, crc)
 
 
-_value: Callable[[bytes], int] = _choose()
+_extend: Final = _choose()
 
 
-def crc32c(data: bytes) -> int:
-    """The CRC-32C of ``data``.  O(len(data)): about 0.2 us for 4 KiB with google-crc32c."""
-    return _value(data)
+def crc32c(data: bytes, crc: int = 0) -> int:
+    """The CRC-32C of ``data``, behind bytes that have the CRC ``crc``.
+
+    O(len(data)): about 0.2 us for 4 KiB with google-crc32c.
+    """
+    return _extend(crc, data)
 
 
 def mask(crc: int) -> int:
@@ -48,9 +55,10 @@ def unmask(masked: int) -> int:
     return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
 
 
-def masked_crc32c(data: bytes) -> int:
-    """``mask(crc32c(data))``: what stands in a log record's header or a block's trailer."""
-    return mask(_value(data))
+def masked_crc32c(data: bytes, crc: int = 0) -> int:
+    """``mask(crc32c(data, crc))``: what stands in a log record's header or a block's trailer."""
+    value: i64 = _extend(crc, data)
+    return (((value >> 15) | (value << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def _byte_table() -> list[int]:

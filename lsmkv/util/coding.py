@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from librt.strings import BytesWriter
+
 from lsmkv.errors import CorruptionError
 
 if TYPE_CHECKING:
@@ -116,6 +118,16 @@ def decode_varint64(data: bytes, position: int) -> tuple[int, int]:
 def encode_string(value: bytes) -> bytes:
     """A length-prefixed string."""
     return encode_varint(len(value)) + value
+
+
+def append_string(writer: BytesWriter, value: bytes) -> None:
+    """Write a length-prefixed string."""
+    size: i64 = len(value)
+    while size >= 128:
+        writer.append((size & 127) | 128)
+        size >>= 7
+    writer.append(size)
+    writer.write(value)
 
 
 def decode_string(data: bytes, position: int) -> tuple[bytes, int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.threading import Lock
 
 from lsmkv.db.batch import (
     HEADER_SIZE,
@@ -43,7 +43,7 @@ def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
 def contents(record: bytes) -> str:
     """What a memtable holds after the batch, told as LevelDB's tests tell it."""
     sequence, operations = decode_batch(record)
-    memtable = MemTable(BYTEWISE, threading.Lock())
+    memtable = MemTable(BYTEWISE, Lock())
     # Someone looks at each moment, so that each version is kept.
     for at, operation in enumerate(operations):
         memtable.add(sequence + at, [operation], sequence + at - 1)

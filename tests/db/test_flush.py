@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
+from librt.threading import Lock
 
 from lsmkv.db.filenames import table_name
 from lsmkv.db.flush import TableOutput, remove_table, write_memtable
@@ -41,7 +40,7 @@ class Bench:
             filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
             block_size=200,
         )
-        self.memtable = MemTable(comparator, threading.Lock())
+        self.memtable = MemTable(comparator, Lock())
 
     def flush(self, oldest_seen: int = EVERYONE_LOOKS_AT, number: int = 7) -> FileMetaData | None:
         return write_memtable(
