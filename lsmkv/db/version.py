@@ -7,7 +7,6 @@ level the files are sorted and disjoint, so a key lies in one file at most.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import InternalKeyComparator, before_versions, unpack
@@ -15,6 +14,7 @@ from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.errors import CorruptionError
 from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
 from lsmkv.stats import NUM_LEVELS
+from lsmkv.util.search import SortedKeys
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -62,6 +62,7 @@ class Version:
         self._largest: list[list[Any]] = [
             [comparator.coarse_key(file.largest) for file in files] for files in levels
         ]
+        self._ends = [SortedKeys(largest) for largest in self._largest]
         self._deeper = [level for level in range(1, NUM_LEVELS) if levels[level]]
         """The levels below level 0 that hold anything."""
         used = [level for level in range(NUM_LEVELS) if levels[level]]
@@ -125,7 +126,7 @@ class Version:
 
     def _find(self, level: int, internal_key: bytes, order: Any) -> int:
         largest = self._largest[level]
-        at = bisect_left(largest, order)
+        at = self._ends[level].first_at_or_after(order)
         # One user key may be spread over several files: its versions tie.
         while (
             at < len(largest)

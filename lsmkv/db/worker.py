@@ -19,7 +19,7 @@ from lsmkv.db.flush import write_rows
 from lsmkv.db.jobs import FlushOrder, MergeOrder, Report, decode_order, decode_settings
 from lsmkv.db.keys import TAG_SIZE, InternalKeyComparator, internal_options
 from lsmkv.db.log import LogReader
-from lsmkv.db.memtable import entry_overhead
+from lsmkv.db.memtable import entry_overhead, sequence_in
 from lsmkv.db.merge import RowOrder
 from lsmkv.db.table_cache import TableCache
 from lsmkv.env.aliased import AliasedDirectory
@@ -182,7 +182,7 @@ def _seen(rows: list[Row], live: list[int]) -> Iterator[Row]:
     last: bytes | None = None
     newer = 0
     for row in rows:
-        sequence = int.from_bytes(row[1][1:TAG_SIZE], "little")
+        sequence = sequence_in(row[1])
         if row[0] != last or bisect_left(live, sequence) < bisect_left(live, newer):
             last = row[0]
             newer = sequence

@@ -14,10 +14,13 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from librt.strings import read_i64_le
+
 from lsmkv.errors import CorruptionError
-from lsmkv.util.coding import decode_fixed32, decode_varint32, encode_varint
+from lsmkv.util.coding import MAX_UINT32, decode_fixed32, decode_varint32, encode_varint
 from lsmkv.util.comparator import SortKey
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
+from lsmkv.util.search import is_below
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -310,7 +313,7 @@ class Block:
                 raise CorruptionError("a restart point whose key is not whole", None, at)
             if unshared < tail:
                 raise CorruptionError("a key shorter than its tag", None, at)
-            if data[at : at + unshared - tail] < order:
+            if is_below(data, at, unshared - tail, order):
                 low = middle
             else:
                 high = middle - 1
@@ -465,9 +468,9 @@ class Block:
         return [self._restart(index) for index in range(self._restarts)]
 
     def _restart(self, index: i64) -> i64:
-        data = self.data
         at = self.end + 4 * index
-        offset: i64 = data[at] | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
+        # Four bytes, and at least four more: behind the last restart point stands their number.
+        offset: i64 = read_i64_le(self.data, at) & MAX_UINT32
         if offset > self.end or (offset == self.end and self.end > 0):
             raise CorruptionError("a restart point beyond the entries", None, at)
         return offset

@@ -30,6 +30,7 @@ from lsmkv.table.format import (
     unpack_block,
 )
 from lsmkv.util.comparator import coarse_key, coarse_tail
+from lsmkv.util.search import SortedKeys
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -155,7 +156,10 @@ class Table:
         """
         if order is None:
             order = self._coarse(key)
-        number = bisect_left(self._index_order, order) if first else self.find_block(key, order)
+        if first:
+            number: i64 = self._index_ends.first_at_or_after(order)
+        else:
+            number = self.find_block(key, order)
         if number == len(self._handles):
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
@@ -249,7 +253,7 @@ class Table:
         if order is None:
             order = self._coarse(key)
         index = self._index_order
-        at = bisect_left(index, order)
+        at = self._index_ends.first_at_or_after(order)
         while (
             at < len(index)
             and index[at] == order
@@ -406,6 +410,7 @@ class Table:
         self._index_order: list[Any] = (
             list(keys) if coarse is None else [coarse(key) for key in keys]
         )
+        self._index_ends = SortedKeys(self._index_order)
         self._handles = handles
 
     def _read_filters(self, handle: BlockHandle, options: Options) -> None:

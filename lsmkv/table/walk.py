@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from librt.strings import read_i64_le
+
 from lsmkv.errors import CorruptionError
 from lsmkv.table.block import Block
 
@@ -236,17 +238,4 @@ class Walk:
 
 def _number(key: bytes, tag: i64) -> i64:
     """The number in the tag at ``tag``."""
-    # Each byte is a machine integer before it is shifted: compiled, that is half the cost.
-    low: i64 = key[tag + 1]
-    byte: i64 = key[tag + 2]
-    low |= byte << 8
-    byte = key[tag + 3]
-    low |= byte << 16
-    byte = key[tag + 4]
-    low |= byte << 24
-    high: i64 = key[tag + 5]
-    byte = key[tag + 6]
-    high |= byte << 8
-    byte = key[tag + 7]
-    high |= byte << 16
-    return high << 32 | low
+    return (read_i64_le(key, tag) >> 8) & NO_LIMIT

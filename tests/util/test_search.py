@@ -1,0 +1,62 @@
+"""lsmkv.util.search against bisect and slices."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lsmkv.util.search import SortedKeys, is_below
+
+# Few different bytes, so that keys share beginnings, and end in zeros; both sides of a sign.
+short = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]), max_size=12).map(bytes)
+beginnings = st.sampled_from([b"", b"k", b"common/", b"01234567", b"\xff" * 9, b"\0" * 8])
+
+
+@given(data=st.data(), beginning=beginnings, last=st.none() | short)
+def test_the_place_is_that_of_bisect(
+    data: st.DataObject, beginning: bytes, last: bytes | None
+) -> None:
+    keys = sorted(beginning + key for key in data.draw(st.lists(short, max_size=12)))
+    if last is not None and (not keys or last >= keys[-1]):
+        keys.append(last)  # as a separator at the end of an index
+    search = SortedKeys(keys)
+    probes = [*keys, *data.draw(st.lists(short)), b"", b"\xff" * 20, beginning, beginning[:-1]]
+    probes += [key + b"\0" for key in keys] + [key[:-1] for key in keys]
+    probes += [beginning + probe for probe in probes]
+    for probe in probes:
+        assert search.first_at_or_after(probe) == bisect_left(keys, probe), (keys, probe)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100, 1000])
+def test_numbers_in_decimals(size: int) -> None:
+    keys = [b"%016d" % (7 * n) for n in range(size)]
+    for ending in ([], [b"1"]):
+        search = SortedKeys(keys + ending)
+        for n in range(7 * size + 1):
+            expected = bisect_left(keys + ending, b"%016d" % n)
+            assert search.first_at_or_after(b"%016d" % n) == expected
+
+
+def test_what_is_no_bytes_compares_itself() -> None:
+    search = SortedKeys([(1, b"a"), (1, b"b"), (3, b"")])
+    assert [search.first_at_or_after((n, b"b")) for n in range(5)] == [0, 1, 2, 3, 3]
+    assert SortedKeys([]).first_at_or_after(b"k") == 0
+
+
+@given(st.lists(short, max_size=8), short)
+def test_keys_out_of_order_have_some_place(keys: list[bytes], probe: bytes) -> None:
+    """As those of a damaged index."""
+    assert 0 <= SortedKeys(keys).first_at_or_after(probe) <= len(keys)
+
+
+@given(short, short, short, short)
+@example(b"", b"12345678", b"", b"12345678")
+@example(b"", b"\x80" + bytes(7), b"", b"\x7f" + bytes(7))
+def test_is_below(before: bytes, part: bytes, after: bytes, key: bytes) -> None:
+    data = before + part + after
+    assert is_below(data, len(before), len(part), key) == (part < key)
+    for same in (part, part + b"\0", part[:-1], part + key):
+        assert is_below(data, len(before), len(part), same) == (part < same)
