@@ -485,6 +485,9 @@ class Writer:
                 view.immutable is not None
                 or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
             ):
+                # Nothing more goes into this log.  It is to be durable before the next one begins,
+                # and the disk may as well be waited for while a flush is.
+                self._sync_log()
                 self._stall(view)
             else:
                 self._begin_log()
