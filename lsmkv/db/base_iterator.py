@@ -8,6 +8,7 @@ from typing import Self
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.live import Pin
 from lsmkv.db.merge import Pair, Position
 from lsmkv.db.scan import Bounds, Scan
 from lsmkv.db.store import Store, View
@@ -16,35 +17,34 @@ from lsmkv.errors import ClosedError, raise_typed
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
 class BaseIterator:
-    """Holds a view of a store, and the sequence that keeps it readable, until it is closed.
+    """Holds a view of a store, and the pin that keeps it readable, until it is closed.
 
     What it stands on, and how it moves, is the business of
     :class:`~lsmkv.db.iterator.Iterator` and :class:`~lsmkv.db.raw_iterator.RawIterator`.
     """
 
-    _store: Store | None = None  # until there is something to release
     _prefix: bytes = b""  # of every key, and not shown
 
     def __init__(
         self,
         store: Store,
         view: View,
-        sequence: int,
+        pin: Pin,
         current: bool,
         owner: object,
         bounds: Bounds,
         fill_cache: bool,
     ) -> None:
-        """The sequence was registered for this iterator, which releases it.
+        """``pin`` is of the view, and of this iterator alone.
 
         ``current`` says that the view holds nothing newer in its tables; ``owner``, the handle
-        that was asked for it, is kept from being collected till then.
+        that was asked for it, is kept from being collected until the iterator is closed.
         """
-        self._store = store
+        self._store: Store | None = store
         self._owner: object = owner
-        self._sequence = sequence
+        self._pin = pin
         self._bounds = bounds
-        self._scan: Scan | None = Scan(store, view, sequence, current, bounds, fill_cache)
+        self._scan: Scan | None = Scan(store, view, pin.sequence, current, bounds, fill_cache)
         store.counters.iterators += 1
 
     @property
@@ -54,14 +54,11 @@ class BaseIterator:
 
     def close(self) -> None:
         """Let go of everything.  Closing twice is harmless."""
-        store = self._store
-        if store is None:
-            return
         self._store = None
         self._scan = None
         self._forget()
-        store.live.release(self._sequence)
         self._owner = None
+        self._pin.release()
 
     def hide_prefix(self, prefix: bytes, /) -> None:
         """Show keys without this prefix, which all keys of the range have; targets lack it too.
@@ -87,10 +84,6 @@ class BaseIterator:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_store", None) is not None:  # not if the arguments were refused
-            self.close()
 
     def _forget(self) -> None:
         """Drop what was read: a subclass says what that is."""

@@ -272,8 +272,8 @@ class DB:
         (None, b'v')
         """
         reader = self._open_reader()
-        _, sequence = reader.store.pin()
-        return Snapshot(reader, sequence, self)
+        _, pin = reader.store.pin()
+        return Snapshot(reader, pin, self)
 
     # Writing
 

@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.base_iterator import BaseIterator
 from lsmkv.db.batch import BytesLike, as_bytes
+from lsmkv.db.live import Pin
 from lsmkv.db.merge import Pair, Position
 from lsmkv.db.scan import Scan, bounds_of
 from lsmkv.db.store import Store, View
@@ -121,12 +122,12 @@ class Iterator(BaseIterator):
         self,
         store: Store,
         view: View,
-        sequence: int,
+        pin: Pin,
         current: bool,
         owner: object,
         arguments: IteratorArguments,
     ) -> None:
-        """The sequence was registered for this iterator, which releases it.
+        """``pin`` is of the view, and of this iterator alone.
 
         ``current`` says that the view holds nothing newer in its tables; ``owner`` is kept from
         being collected.  Not called by users: they ask a store or a snapshot for an iterator.
@@ -148,7 +149,7 @@ class Iterator(BaseIterator):
         self._include_value = bool(flags.get("include_value", True))
         self._window = Window(store, reverse, self._include_key and self._include_value)
         fill_cache = bool(flags.get("fill_cache", True))
-        super().__init__(store, view, sequence, current, owner, bounds, fill_cache)
+        super().__init__(store, view, pin, current, owner, bounds, fill_cache)
         self._gap: Position | None = None  # where the gap is when the window is empty
         self._at_end = False  # what no position means there: the end of everything, or the start
         self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window

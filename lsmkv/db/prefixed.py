@@ -330,9 +330,6 @@ class PrefixedSnapshot(Snapshot):
         """Let go of the versions that the snapshot keeps.  Closing twice is harmless."""
         self._whole.close()
 
-    def __del__(self) -> None:
-        """The whole lets go by itself."""
-
 
 @mypyc_attr(native_class=False)
 class PrefixedWriteBatch(WriteBatch):

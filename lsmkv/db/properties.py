@@ -87,7 +87,7 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
 
     ``ValueError`` for a table that is not of the current version.
     """
-    view, sequence = store.pin()
+    view, pin = store.pin()
     try:
         cursors: list[Cursor] = [view.memtable.scan(None)]
         if view.immutable is not None:
@@ -106,7 +106,7 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
                 if not keys or keys[-1] != entry[0]:
                     keys.append(entry[0])
     finally:
-        store.unpin(view, sequence)
+        store.unpin(view, pin)
     return keys
 
 

@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.base_iterator import BaseIterator
 from lsmkv.db.batch import BytesLike, as_bytes
+from lsmkv.db.live import Pin
 from lsmkv.db.merge import Pair, Position
 from lsmkv.db.scan import Scan, bounds_of
 from lsmkv.db.store import Store, View
@@ -55,20 +56,19 @@ class RawIterator(BaseIterator):
         self,
         store: Store,
         view: View,
-        sequence: int,
+        pin: Pin,
         current: bool,
         owner: object,
         prefix: BytesLike | None,
         fill_cache: bool,
     ) -> None:
-        """The sequence was registered for this iterator, which releases it.
+        """``pin`` is of the view, and of this iterator alone.
 
         ``current`` says that the view holds nothing newer in its tables; ``owner`` is kept from
-        being collected.  Not called by users: they ask a store or a snapshot
-        for an iterator.
+        being collected.  Not called by users: they ask a store or a snapshot for an iterator.
         """
         bounds = bounds_of(None, None, True, False, prefix, store.order)
-        super().__init__(store, view, sequence, current, owner, bounds, fill_cache)
+        super().__init__(store, view, pin, current, owner, bounds, fill_cache)
         self._window: list[Pair] = []  # empty if the iterator is not valid
         self._at = 0  # of the entry that it stands on
         self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window

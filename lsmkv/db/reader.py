@@ -10,6 +10,7 @@ from lsmkv.db.batch import BytesLike
 from lsmkv.db.explain import Explainer, Explanation
 from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, unpack
+from lsmkv.db.live import Pin
 from lsmkv.db.lookup import AT_HAND, COMPACTION_DUE, look_up, may_contain
 from lsmkv.db.memtable import sequence_in
 from lsmkv.db.raw_iterator import RawIterator
@@ -86,15 +87,15 @@ class Reader:
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""
         store = self.store
-        _, sequence = store.pin()
+        _, pin = store.pin()
         shared: SharedBlocks = {}
         try:
             return {
-                key: self.get(key, sequence, fill_cache, shared)
+                key: self.get(key, pin.sequence, fill_cache, shared)
                 for key in sorted(set(keys), key=store.order.of)
             }
         finally:
-            store.live.release(sequence)
+            pin.release()
 
     def may_contain(self, key: bytes) -> bool:
         """False only if ``key`` is not there now; no data block is read."""
@@ -128,68 +129,58 @@ class Reader:
 
     def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:
         """An iterator over the store as it is now.  It keeps ``owner`` from being collected."""
-        view, sequence = self.store.pin()
-        return self._iterator(view, sequence, True, owner, arguments)
+        view, pin = self.store.pin()
+        return self._iterator(view, pin, True, owner, arguments)
 
     def iterator_at(
         self, sequence: int, owner: object, arguments: IteratorArguments
     ) -> Iterator:
         """An iterator over the store as it was at ``sequence``, which the caller holds live."""
-        return self._iterator(self._view_at(sequence), sequence, False, owner, arguments)
+        view, pin = self.store.pin_at(sequence)
+        return self._iterator(view, pin, False, owner, arguments)
 
     def _iterator(
         self,
         view: View,
-        sequence: int,
+        pin: Pin,
         current: bool,
         owner: object,
         arguments: IteratorArguments,
     ) -> Iterator:
-        """The sequence is registered; it becomes the iterator's to release."""
         try:
-            return Iterator(self.store, view, sequence, current, owner, arguments)
+            return Iterator(self.store, view, pin, current, owner, arguments)
         except BaseException:
-            self.store.live.release(sequence)
+            pin.release()  # at once: the traceback may keep it for long
             raise
 
     def raw_iterator(
         self, owner: object, prefix: BytesLike | None, fill_cache: bool
     ) -> RawIterator:
         """A raw iterator over the store as it is now."""
-        view, sequence = self.store.pin()
-        return self._raw_iterator(view, sequence, True, owner, prefix, fill_cache)
+        view, pin = self.store.pin()
+        return self._raw_iterator(view, pin, True, owner, prefix, fill_cache)
 
     def raw_iterator_at(
         self, sequence: int, owner: object, prefix: BytesLike | None, fill_cache: bool
     ) -> RawIterator:
         """A raw iterator over the store as it was at ``sequence``, which the caller holds live."""
-        return self._raw_iterator(
-            self._view_at(sequence), sequence, False, owner, prefix, fill_cache
-        )
+        view, pin = self.store.pin_at(sequence)
+        return self._raw_iterator(view, pin, False, owner, prefix, fill_cache)
 
     def _raw_iterator(
         self,
         view: View,
-        sequence: int,
+        pin: Pin,
         current: bool,
         owner: object,
         prefix: BytesLike | None,
         fill_cache: bool,
     ) -> RawIterator:
-        """The sequence is registered; it becomes the iterator's to release."""
         try:
-            return RawIterator(self.store, view, sequence, current, owner, prefix, fill_cache)
+            return RawIterator(self.store, view, pin, current, owner, prefix, fill_cache)
         except BaseException:
-            self.store.live.release(sequence)
+            pin.release()  # at once: the traceback may keep it for long
             raise
-
-    def _view_at(self, sequence: int) -> View:
-        """The view, and ``sequence`` registered once more."""
-        store = self.store
-        with store.lock:
-            view = store.open_view()
-            store.live.register(sequence)
-        return view
 
     def _schedule(self, background: Background) -> None:
         if self.store.options.seek_compaction:

@@ -9,6 +9,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.iterator import Iterator, IteratorArguments
+from lsmkv.db.live import Pin
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.reader import Reader
 from lsmkv.errors import ClosedError
@@ -43,14 +44,13 @@ class Snapshot:
 
     _reader: Reader | None = None
 
-    def __init__(self, reader: Reader, sequence: int, owner: object) -> None:
+    def __init__(self, reader: Reader, pin: Pin, owner: object) -> None:
         """Not called by users: ``db.snapshot()`` makes one.
 
-        ``sequence`` is registered already; the snapshot releases it, and keeps ``owner`` from being
-        collected.
+        It keeps ``owner`` from being collected.
         """
         self._reader = reader
-        self._sequence = sequence
+        self._pin = pin
         self._owner: object = owner
 
     @overload
@@ -82,12 +82,12 @@ class Snapshot:
         fill_cache: bool = True,
     ) -> bytes | T | None:
         """As ``DB.get``, at the time of the snapshot."""
-        value = self._open().get(as_bytes(key, "key"), self._sequence, fill_cache)
+        value = self._open().get(as_bytes(key, "key"), self._pin.sequence, fill_cache)
         return default if value is None else value
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """As ``DB.iterator``, at the time of the snapshot."""
-        return self._open().iterator_at(self._sequence, self._owner, arguments)
+        return self._open().iterator_at(self._pin.sequence, self._owner, arguments)
 
     def __iter__(self) -> Iterator:
         """:meth:`iterator` over everything."""
@@ -101,16 +101,18 @@ class Snapshot:
         fill_cache: bool = True,
     ) -> RawIterator:
         """As ``DB.raw_iterator``, at the time of the snapshot."""
-        return self._open().raw_iterator_at(self._sequence, self._owner, prefix, fill_cache)
+        return self._open().raw_iterator_at(
+            self._pin.sequence, self._owner, prefix, fill_cache
+        )
 
     def __contains__(self, key: object) -> bool:
         """Whether the key had a value at the time of the snapshot.  Costs what a get costs."""
-        return self._open().get(as_bytes(key, "key"), self._sequence, True) is not None
+        return self._open().get(as_bytes(key, "key"), self._pin.sequence, True) is not None
 
     @property
     def sequence(self) -> int:
         """The number of the last write that the snapshot sees."""
-        return self._sequence
+        return self._pin.sequence
 
     @property
     def closed(self) -> bool:
@@ -119,11 +121,9 @@ class Snapshot:
 
     def close(self) -> None:
         """Let go of the versions that the snapshot keeps.  Closing twice is harmless."""
-        reader = self._reader
-        if reader is not None:
-            self._reader = None
-            self._owner = None
-            reader.store.live.release(self._sequence)
+        self._reader = None
+        self._owner = None
+        self._pin.release()
 
     def release(self) -> None:
         """LevelDB's name for :meth:`close`.
@@ -146,9 +146,6 @@ class Snapshot:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
         self.close()
 
     def _open(self) -> Reader:

@@ -9,7 +9,7 @@ from librt.threading import Lock
 
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator
-from lsmkv.db.live import LiveSequences
+from lsmkv.db.live import LiveSequences, Pin
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import KeyOrder
 from lsmkv.db.recovery import Recovered
@@ -141,19 +141,21 @@ class Store:
         self.open_view()
         raise_typed(error)
 
-    def pin(self) -> tuple[View, int]:
+    def pin(self) -> tuple[View, Pin]:
         """A view and the sequence to read it at, which stays readable until it is released."""
         with self.lock:
-            view = self.open_view()
-            sequence = self.versions.last_sequence
-            self.live.register(sequence)
-        return view, sequence
+            return self.open_view(), Pin(self.live, self.versions.last_sequence)
 
-    def unpin(self, view: View, sequence: int) -> None:
+    def pin_at(self, sequence: int) -> tuple[View, Pin]:
+        """As :meth:`pin`, for an older sequence, which the caller holds live."""
+        with self.lock:
+            return self.open_view(), Pin(self.live, sequence)
+
+    def unpin(self, view: View, pin: Pin) -> None:
         """Undo :meth:`pin`.
 
         The view is asked for because it has to live until here: compiled code lets go of an object
         after its last use, and the files of a version that nobody holds are removed.
         """
         del view
-        self.live.release(sequence)
+        pin.release()

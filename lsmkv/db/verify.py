@@ -14,7 +14,7 @@ def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionErr
     and its place in the index are verified, and its keys against the range that the MANIFEST
     states.  O(size of the store).
     """
-    view, sequence = store.pin()
+    view, pin = store.pin()
     damage: list[CorruptionError] = []
     try:
         view.version.check()
@@ -35,5 +35,5 @@ def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionErr
             if progress is not None:
                 progress(done, total, "tables")
     finally:
-        store.unpin(view, sequence)
+        store.unpin(view, pin)
     return damage

@@ -1,13 +1,24 @@
-"""lsmkv.db.live: the sequences that someone still looks at."""
+"""lsmkv.db.live: the sequences that someone still looks at, and what holds each of them."""
 
 from __future__ import annotations
 
+import dis
+import gc
+import sys
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.db.live import LiveSequences
+import lsmkv
+from lsmkv import DB
+from lsmkv.db import live as live_module
+from lsmkv.db.live import LiveSequences, Pin
 
 
 def test_nothing_is_live_at_first() -> None:
@@ -86,3 +97,176 @@ def test_release_takes_no_lock() -> None:
         thread.join()
     assert live.oldest(-7) == -7
     assert len(live) == 0
+
+
+# Pins
+
+
+def test_a_pin_releases_once() -> None:
+    live = LiveSequences()
+    other = Pin(live, 7)
+    pin = Pin(live, 7)
+    assert (pin.sequence, len(live)) == (7, 2)
+    pin.release()
+    pin.release()
+    del pin
+    gc.collect()
+    assert (live.newest(), len(live)) == (7, 1)
+    other.release()
+    assert (live.newest(), len(live)) == (-1, 0)
+
+
+def test_a_forgotten_pin_releases() -> None:
+    live = LiveSequences()
+    pin = Pin(live, 7)
+    assert live.newest() == 7
+    del pin
+    gc.collect()
+    assert (live.newest(), len(live)) == (-1, 0)
+
+
+def test_a_pin_that_was_never_made_releases_nothing() -> None:
+    live = LiveSequences()
+    other = Pin(live, 7)
+    with pytest.raises(TypeError):
+        Pin(live, "7")  # type: ignore[arg-type]
+    gc.collect()
+    assert (live.newest(), len(live)) == (7, 1)
+    other.release()
+
+
+HOLDERS = {
+    str(Path(lsmkv.__path__[0], "db", f"{name}.py"))
+    for name in (
+        *("base_iterator", "db", "iterator", "live", "raw_iterator", "reader", "snapshot"),
+        *("store", "verify"),
+    )
+}
+"""The modules through which a pin goes."""
+
+
+class Interrupt:
+    """Ctrl-C at the ``at``-th place in ``HOLDERS`` where the interpreter looks for signals.
+
+    It does so behind each call, at the start of each function, and when it jumps back.
+    """
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.place: str | None = None
+        """The file that was interrupted, if one was."""
+        self._looking: set[FrameType] = set()  # those that look before their next instruction
+
+    def trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename not in HOLDERS:
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        looks = frame in self._looking
+        self._looking.discard(frame)
+        if event == "call":
+            self._looking.add(frame)
+        elif event == "opcode":
+            if looks:
+                self._strike(frame)
+            name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            if name.startswith(("CALL", "JUMP_BACK")):
+                self._looking.add(frame)
+        return self.trace
+
+    def _strike(self, frame: FrameType) -> None:
+        self.left -= 1
+        if self.left < 0 and self.place is None:
+            self.place = frame.f_code.co_filename
+            self._looking.clear()
+            raise KeyboardInterrupt
+
+
+def make_and_forget(db: DB) -> None:
+    db.iterator(start=b"a", stop=b"b")
+
+
+def make_and_close(db: DB) -> None:
+    db.iterator().close()
+
+
+def read_in_a_block(db: DB) -> None:
+    with db.iterator() as it:
+        list(it)
+
+
+def make_raw(db: DB) -> None:
+    db.raw_iterator(prefix=b"a").close()
+
+
+def refuse(db: DB) -> None:
+    with pytest.raises(TypeError):
+        db.iterator(start="a")  # type: ignore[arg-type]
+
+
+def refuse_raw(db: DB) -> None:
+    with pytest.raises(TypeError):
+        db.raw_iterator(prefix="a")  # type: ignore[arg-type]
+
+
+def take_a_snapshot(db: DB) -> None:
+    with db.snapshot() as snapshot:
+        snapshot.iterator().close()
+        snapshot.raw_iterator()
+
+
+def get_many(db: DB) -> None:
+    db.multi_get([b"a", b"b"])
+
+
+def verify(db: DB) -> None:
+    db.verify()
+
+
+@pytest.mark.untraced  # a tracer of its own
+@pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
+@pytest.mark.parametrize(
+    "use",
+    [
+        make_and_forget,
+        make_and_close,
+        read_in_a_block,
+        make_raw,
+        refuse,
+        refuse_raw,
+        take_a_snapshot,
+        get_many,
+        verify,
+    ],
+)
+def test_an_interrupt_anywhere_releases_nothing_twice(
+    use: Callable[[DB], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it leave anything registered, but from within the few steps of doing that."""
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # it strikes in finalizers too
+    with DB(":memory:") as db:
+        db.put(b"a", b"1")
+        db.flush()
+        store = db._store
+        assert store is not None
+        sequence = store.versions.last_sequence
+        for at in range(10_000):
+            store.live = LiveSequences()
+            other = Pin(store.live, sequence)  # from which a second release would take it
+            interrupt = Interrupt(at)
+            sys.settrace(interrupt.trace)
+            try:
+                use(db)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            gc.collect()
+            left = len(store.live) - 1
+            assert left == 0 or (left == 1 and interrupt.place == live_module.__file__), at
+            assert store.live.newest() == sequence
+            other.release()
+            if interrupt.place is None:
+                break
+        assert interrupt.place is None
+        assert at > 20
