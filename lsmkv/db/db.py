@@ -689,6 +689,11 @@ class DB:
         another thread is in ends first, or with that error.  Closing twice is harmless.  Cost: one
         wait for the disk; a compaction under way is given up, not waited for.
 
+        Raises :class:`IOError` if the log cannot be synced: the newest writes may not be durable
+        then.  The store is closed all the same.  A flush or compaction that has failed is not
+        raised here: the logger ``lsmkv`` said so when it happened, and nothing is missing, for
+        what is in no table is in a synced log, where opening finds it.
+
         >>> db = DB(":memory:")
         >>> db.close()
         >>> db.get(b"k")

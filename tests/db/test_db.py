@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import hashlib
 import os
@@ -1490,6 +1491,58 @@ def test_a_failed_flush_ends_a_stall_with_its_error() -> None:
         expected = {b"%05d" % n: b"v" * 100 for n in range(first)}
         assert dict(db) == {**expected, b"a0": b"v", b"a1": b"v", b"a2": b"v"}
         db.put(b"more", b"1")
+
+
+def failed_after_the_last_write(env: FaultyEnv, call: str, n: int) -> tuple[DB, dict[bytes, bytes]]:
+    """A store whose last write set off a flush, which failed: in making the table, say."""
+    db = DB("/db", create_if_missing=True, env=env, write_buffer_size=1024, background="thread")
+    state = {b"%d" % number: b"v" * 300 for number in range(4)}
+    for key, value in state.items():
+        db.put(key, value)
+    env.fail_at(n, OSError(errno.ENOSPC, "disk full"), calls={call})
+    state[b"last"] = b"1"
+    db.put(b"last", b"1")
+    settle(db)
+    assert env.failures == 1
+    return db, state
+
+
+# The log comes first, created and synced by the writer; then the table; then the MANIFEST.
+@pytest.mark.parametrize(("call", "n"), [("create", 2), ("sync", 2), ("sync", 3)])
+def test_closing_does_not_raise_what_a_flush_failed_with(
+    call: str, n: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was logged, and all is there: after a power cut, too."""
+    env = FaultyEnv()
+    db, state = failed_after_the_last_write(env, call, n)
+    assert "Background work ended by an error: [Errno 28] disk full" in caplog.text
+    with pytest.raises(lsmkv.IOError, match="disk full"):
+        db.put(b"refused", b"")
+    db.close()
+    for after in (env.kill(), env.power_cut(), env):
+        with DB("/db", env=after) as again:
+            assert dict(again) == state
+
+
+def test_a_block_that_raises_is_not_hidden_by_a_failed_flush() -> None:
+    db, _ = failed_after_the_last_write(FaultyEnv(), "create", 2)
+    with pytest.raises(LookupError, match="of the block") as caught, db:
+        raise LookupError("of the block")
+    assert caught.value.__context__ is None
+    assert db.closed
+
+
+def test_closing_raises_what_syncing_the_log_failed_with() -> None:
+    env = FaultyEnv()
+    db = DB("/db", create_if_missing=True, env=env)
+    db.put(b"k", b"v")
+    env.fail_at(1, OSError(errno.EIO, "bad disk"), calls={"sync"})
+    with pytest.raises(lsmkv.IOError, match="bad disk"):
+        db.close()
+    assert db.closed
+    db.close()
+    with DB("/db", env=env) as again:  # the lock was given up
+        assert dict(again) == {b"k": b"v"}
 
 
 def test_many_small_tables_slow_writes_down_and_no_more(path: str) -> None:
