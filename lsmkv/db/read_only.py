@@ -40,8 +40,6 @@ class ReadOnlyRecovery(Recovery):
     def read(self) -> Recovered:
         """The store's state.  :class:`_Moved` if the only log needed is missing."""
         self._read_manifest(self._directory.names())
-        # What an ingest wrote is in the MANIFEST alone: a log that goes on behind it is too new.
-        self._expected = self._versions.last_sequence + 1
         # Named only now: a log begun before this MANIFEST was read must not be overlooked.
         self._replay_logs(self._directory.names())
         return Recovered(self._versions, self._memtable)

@@ -72,7 +72,10 @@ class Recovery:
         self._memtable = MemTable(comparator.user_comparator, lock)
         self._set_aside: list[str] = []  # logs that recovery could not use to their end
         self._manifest_torn = False
-        self._expected: int | None = None  # the sequence that the next batch must start at
+        # The sequence that the next batch must start at.  None for the oldest log's first one, of
+        # which the MANIFEST's last sequence says nothing: neither damage before it nor a gap can be
+        # judged by that (``docs/format.md``).
+        self._expected: int | None = None
         self._begun = False  # whether any batch was applied
         self._doubt: tuple[int, LogDamage] | None = None  # log and damage not judged yet
 

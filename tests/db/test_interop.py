@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv import DB, WriteBatch
+from lsmkv import DB, LocalEnv, WriteBatch
+from lsmkv.db.batch import decode_batch
+from lsmkv.db.log import LogReader
 
 plyvel = pytest.importorskip("plyvel")
 
@@ -351,6 +353,39 @@ def test_a_killed_process_loses_nothing(path: pathlib.Path, writer: str, reader:
         else:
             with open_leveldb(path) as db:
                 assert dict(db.iterator()) == expected
+
+
+FAILING = """
+import os, resource, sys, plyvel
+with plyvel.DB(sys.argv[1], create_if_missing=True) as db:
+    db.put(b"a", b"1")
+db = plyvel.DB(sys.argv[1])  # "a" goes into a table, and a new log is begun
+unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+for key in (b"b", b"c"):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, unlimited[1]))
+    try:
+        db.put(b"refused", b"")
+    except plyvel.IOError:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        db.put(key, b"1")
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("paranoid", [False, True])
+def test_writes_that_leveldb_could_not_write_leave_gaps(
+    path: pathlib.Path, paranoid: bool
+) -> None:
+    """They take a sequence all the same, also that of the first batch behind the tables."""
+    killed(FAILING, path)
+    first = next(iter(LogReader(LocalEnv().open_directory(str(path)).open("000006.log"))))
+    assert decode_batch(first.payload)[0] == 3  # of 2, nobody was told
+    state = {b"a": b"1", b"b": b"1", b"c": b"1"}
+    with DB(path, read_only=True, paranoid_checks=paranoid) as db:
+        assert dict(db) == state
+    with DB(path, paranoid_checks=paranoid) as db:
+        assert dict(db) == state
+        assert not (path / "lost").exists()
 
 
 def test_a_log_that_leveldb_left_is_continued(path: pathlib.Path) -> None:

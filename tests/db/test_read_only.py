@@ -132,6 +132,25 @@ def test_a_gap_in_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
     assert traces(path) == before
 
 
+def test_damage_at_the_head_of_a_log_that_was_taken_over(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The MANIFEST's last sequence is then of a write that the log alone holds, perhaps no more."""
+    path = str(tmp_path / "db")
+    for key in (b"first", b"second"):
+        with DB(path, create_if_missing=True, reuse_logs=True) as db:
+            db.put(key, b"1")
+    log = pathlib.Path(only(path, ".log"))
+    content = bytearray(log.read_bytes())
+    content[content.index(b"first")] ^= 1
+    log.write_bytes(content)
+    with pytest.raises(lsmkv.CorruptionError, match="missing"):
+        DB(path, read_only=True, paranoid_checks=True)
+    with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
+        assert dict(db) == {}  # "second" alone is a state that the store was never in
+    assert "writes are missing" in caplog.text
+
+
 def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: pathlib.Path) -> None:
     """What was ingested is in the MANIFEST alone: nothing written after it is shown without it."""
     with lsmkv.TableWriter(tmp_path / "bulk.ldb") as table:
