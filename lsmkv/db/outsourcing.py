@@ -23,9 +23,11 @@ from lsmkv.env.process import Process, ProcessEnded, can_start, processors, rand
 from lsmkv.options import Options, has_own_parts_alone
 
 _PAYS_FROM = 8 * 1024 * 1024
-"""Bytes of jobs, one soon after the other, with which a worker is started."""
+"""Bytes of jobs, one soon after the other, with which a worker is started; or half of them in one
+job, where the one before, or the opening, was just now: then much is being written."""
 
 _SOON = 5.0  # seconds
+_JUST_NOW = 1.0
 
 _LISTEN_EVERY = 0.01  # seconds
 _LONGEST_SILENCE = 60.0  # seconds: a disk may take long to sync a file
@@ -46,7 +48,7 @@ class Outsourcing:
         self._flushing = _Hand(store, in_the_making, False)
         self._merging = _Hand(store, in_the_making, True)
         self._bytes = 0
-        self._last_job = 0.0
+        self._last_job = time.monotonic()
         self._jobs = 0
         self._failures = 0
 
@@ -118,9 +120,11 @@ class Outsourcing:
         if hand.process is not None and hand.process.ended:
             hand.end()  # it had nothing to do for some time
         now = time.monotonic()
-        self._bytes = size + (self._bytes if now - self._last_job < _SOON else 0)
+        since = now - self._last_job
         self._last_job = now
-        if hand.process is None and (self._insists or self._bytes >= _PAYS_FROM):
+        self._bytes = size + (self._bytes if since < _SOON else 0)
+        pays = self._bytes >= (_PAYS_FROM // 2 if since < _JUST_NOW else _PAYS_FROM)
+        if hand.process is None and (pays or self._insists):
             try:
                 hand.start()
             except Exception as error:  # the system's, Python's, or the process died

@@ -254,14 +254,29 @@ def test_jobs_count_that_come_soon_after_each_other(path: str) -> None:
         mine._possible = True  # whatever the number of processors
         hand = mine._flushing
         size = outsourcing._PAYS_FROM * 2 // 3
+        mine._last_job -= 60
         assert not mine._begin(hand, size)
         mine._last_job -= 60
         assert not mine._begin(hand, size)
         assert mine.pids == []
+        mine._last_job -= 2
         assert mine._begin(hand, size)
         assert len(mine.pids) == 1
         mine._last_job -= 60
         assert mine._begin(hand, 1)  # it is there
+
+
+def test_a_worker_starts_at_once_where_much_is_written(path: str) -> None:
+    with DB(path, create_if_missing=True) as db:
+        mine = work(db)
+        mine._possible = True
+        mine._last_job = time.monotonic()
+        assert not mine._begin(mine._flushing, outsourcing._PAYS_FROM // 2 - 1)
+        mine._bytes = 0
+        mine._last_job -= 2
+        assert not mine._begin(mine._flushing, outsourcing._PAYS_FROM // 2)
+        mine._bytes = 0
+        assert mine._begin(mine._flushing, outsourcing._PAYS_FROM // 2)
 
 
 def test_no_flush_waits_for_a_worker_to_start(
