@@ -1,14 +1,12 @@
 """The write path: number a batch, append it to the log, apply it to the memtable.
 
-Writers queue; the first one leads, and commits what has queued up behind it with one write (and
-one sync) of the log.  The others wait to be told that they are done, or first.  (Source: LevelDB,
-``DBImpl::Write``.)
+Writers exclude each other: one leads, and commits what others have queued up meanwhile, too
+(``write_queue.py``).  (Source: LevelDB, ``DBImpl::Write``.)
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from threading import Lock as WaitingLock
 from threading import get_ident
@@ -16,76 +14,19 @@ from threading import get_ident
 from librt.threading import Lock
 
 from lsmkv.db.background import Background
-from lsmkv.db.batch import Operation, encode_batch, encoded_size
+from lsmkv.db.batch import Operation, encode_batch
 from lsmkv.db.checkpoint import CheckpointSource, hold_logs
 from lsmkv.db.filenames import log_name
 from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
-from lsmkv.env.ticket import Ticket
+from lsmkv.db.write_queue import Pending, WriteQueue
 from lsmkv.errors import ClosedError, Error, raise_typed
 from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
 
-_LARGEST_GROUP = 1024 * 1024
-_SMALL_BATCH = 128 * 1024
 _SETTLE_ATTEMPTS = 100
-
-
-class _Pending:
-    """A batch on its way, and what became of it."""
-
-    __slots__ = ("_turn", "condition", "done", "error", "operations", "sync")
-
-    def __init__(
-        self,
-        operations: list[Operation],
-        sync: bool,
-        condition: Callable[[], None] | None,
-    ) -> None:
-        self.condition = condition
-        self.operations = operations
-        self.sync = sync
-        self.done = False
-        self.error: BaseException | None = None
-        self._turn: WaitingLock | None = None
-
-    def ticket(self) -> Ticket:
-        """What :meth:`call` releases from now on; whoever waits looks at ``done`` first."""
-        turn = WaitingLock()
-        turn.acquire()
-        self._turn = turn
-        return Ticket(turn)
-
-    def call(self) -> None:
-        """Tell the writer, if it waits, that it is done or the first of the queue."""
-        turn = self._turn
-        if turn is not None:
-            try:
-                turn.release()
-            except RuntimeError:
-                pass  # called already
-
-
-class _Commit:
-    """Batches between the log and the memtable, as one record."""
-
-    __slots__ = ("first_sequence", "group", "log_end", "operations")
-
-    def __init__(
-        self,
-        group: list[_Pending],
-        operations: list[Operation],
-        first_sequence: int,
-        log_end: int,
-    ) -> None:
-        self.group = group
-        self.operations = operations
-        """Of all the group."""
-        self.first_sequence = first_sequence
-        self.log_end = log_end
-        """Where the log ended before."""
 
 
 class Writer:
@@ -97,9 +38,9 @@ class Writer:
         self._wal = wal
         self._lock = Lock()
         """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
-        self._queue: deque[_Pending] = deque()
+        self._queue = WriteQueue(self._lock)
         self._left: WriteAheadLog | None = None  # that must not be taken over
-        self._unsettled: _Commit | None = None
+        self._unsettled: Pending | None = None  # between the log and the memtable
         self._unpublished: tuple[Publication, WriteAheadLog] | None = None
         self.ingests: list[tuple[int, WaitingLock]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
@@ -127,22 +68,21 @@ class Writer:
             for key, _ in operations:
                 self._probe(key, key)
         self._store.open_view()  # raises once the store is closed
-        pending = _Pending(operations, sync, condition)
+        pending = Pending(operations, sync, condition)
+        queue = self._queue
         try:
-            if self._queue or self._lock.locked():
-                self._queue.append(pending)
-                if not self._is_first(pending):
-                    self._wait_for_turn(pending)
+            if len(queue) > 0 or self._lock.locked():
+                queue.wait(pending)
             if not pending.done:
                 with self._lock:
                     while not pending.done:
                         self._lead(pending)
         except BaseException:
-            self._withdraw(pending)
-            self._call_first()
+            queue.withdraw(pending)
+            queue.call_first()
             raise
-        if self._queue:
-            self._call_first()
+        if len(queue) > 0:
+            queue.call_first()
         if pending.error is not None:
             raise pending.error
 
@@ -231,44 +171,10 @@ class Writer:
             finally:
                 self._wal.close()
 
-    # The queue
-
-    def _is_first(self, pending: _Pending) -> bool:
-        try:
-            return self._queue[0] is pending
-        except IndexError:
-            return False  # it is done
-
-    def _wait_for_turn(self, pending: _Pending) -> None:
-        """Until the batch is done, or it is its writer's turn to lead.
-
-        A call is a hint: one that a signal has kept from being made costs a tenth of a second.  So
-        does a first of the queue whose writer a signal has taken away: anyone leads for it then.
-        """
-        ticket = pending.ticket()
-        while not pending.done and not self._is_first(pending):
-            if not ticket.acquire_soon() and not self._lock.locked():
-                break
-        if pending.done:
-            self._withdraw(pending)  # unless its leader, or one that was interrupted, has
-
-    def _call_first(self) -> None:
-        try:
-            self._queue[0].call()
-        except IndexError:
-            pass  # nobody is waiting
-
-    def _withdraw(self, pending: _Pending) -> None:
-        """Take a batch out of the queue, unless it is out already."""
-        try:
-            self._queue.remove(pending)
-        except ValueError:
-            pass
-
     # Leading; the writers' lock is held in all that follows
 
-    def _lead(self, own: _Pending) -> None:
-        """Commit the group at the head of the queue."""
+    def _lead(self, own: Pending) -> None:
+        """Commit the batch, and with it what has queued up."""
         if self._unsettled is not None or self._unpublished is not None:
             self._settle()
             if own.done:
@@ -276,133 +182,91 @@ class Writer:
         try:
             self._make_room()
         except Exception as error:
-            own.error = error
-            own.done = True
-            self._withdraw(own)
+            own.end(error)
+            self._queue.withdraw(own)
             return
-        group = self._gather(own) if self._queue else [own]
-        self._commit(group)
-        if self._queue:
-            for pending in group:
-                self._withdraw(pending)
-                pending.call()
+        batch = self._queue.gather(own) if len(self._queue) > 0 else own
+        self._commit(batch)
+        if len(self._queue) > 0:
+            self._queue.dismiss(batch)
 
-    def _gather(self, own: _Pending) -> list[_Pending]:
-        """The batches to commit together: not too many bytes, and none that would not be synced.
-
-        ``own`` is not in the queue if there was none, and nobody led, when it came.
-
-        They stay in the queue until they are done, whatever interrupts their leader.  A small batch
-        is not made to wait for much more than itself, and one with a condition goes alone, so that
-        the condition sees all that was written before it.
-        """
-        group: list[_Pending] = []
-        size = 0
-        limit = _LARGEST_GROUP
-        sync = False
-        heads = list(self._queue)
-        if own not in heads:
-            heads.insert(0, own)
-        for head in heads:
-            if head.done:
-                self._withdraw(head)  # its writer was interrupted before it could
-                continue
-            added = encoded_size(head.operations)
-            if not group:
-                sync = head.sync
-                if added <= _SMALL_BATCH:
-                    limit = added + _SMALL_BATCH
-            elif (
-                (head.sync and not sync)
-                or size + added > limit
-                or head.condition is not None
-                or group[0].condition is not None
-            ):
-                break
-            size += added
-            group.append(head)
-        return group
-
-    def _commit(self, group: list[_Pending]) -> None:
+    def _commit(self, batch: Pending) -> None:
         """Log, then memtable.
 
         An exception out of nowhere (Ctrl-C) may strike between any two steps.  What was begun is
         noted in ``_unsettled`` first and cleared last; whoever leads next completes it or takes
         it back, so that log, memtable and sequences never disagree.
         """
-        condition = group[0].condition
+        condition = batch.condition
         if condition is not None:
             try:
                 condition()
             except Exception as error:
-                self._fail(group, error)
+                batch.end(error)
                 return
+        operations = batch.operations
         store = self._store
-        versions = store.versions
-        operations = group[0].operations
-        if len(group) > 1:
-            operations = [operation for pending in group for operation in pending.operations]
-        sequence = versions.last_sequence + 1
+        sequence = store.versions.last_sequence + 1
         if sequence + len(operations) > MAX_SEQUENCE:
-            self._fail(group, Error("the store has used up its 2^56 sequence numbers"))
+            batch.end(Error("the store has used up its 2^56 sequence numbers"))
             return
+        batch.first_sequence = sequence
+        batch.log_end = self._wal.end
         record = encode_batch(sequence, operations)
-        commit = _Commit(group, operations, sequence, self._wal.end)
-        self._unsettled = commit
+        self._unsettled = batch
         try:
             self._wal.append(record)
             store.counters.log_writes += 1
-            if group[0].sync:
+            if batch.sync:
                 self._sync_log()
         except Error as error:
             self._unsettled = None
-            self._fail(group, error)
+            batch.end(error)
             return
         except BaseException:
             self._settle_surely()
             raise
         try:
-            self._apply(commit)
+            self._apply(batch)
         except BaseException:
             self._settle_surely()
             raise
 
-    def _apply(self, commit: _Commit) -> None:
-        """Show the group to readers: to snapshots and iterators all of it at once, to plain Gets,
+    def _apply(self, batch: Pending) -> None:
+        """Show the batch to readers: to snapshots and iterators all of it at once, to plain Gets,
         which read what is newest, key by key."""
         store = self._store
         view = store.open_view()
         counters = store.counters
+        first = batch.first_sequence
+        operations = batch.operations
         with store.lock:
-            user_bytes = view.memtable.add(
-                commit.first_sequence, commit.operations, store.live.newest()
-            )
-            store.versions.last_sequence = commit.first_sequence + len(commit.operations) - 1
-            for pending in commit.group:
-                pending.done = True
+            user_bytes = view.memtable.add(first, operations, store.live.newest())
+            store.versions.last_sequence = first + len(operations) - 1
+            batch.end()
         self._unsettled = None
-        counters.writes += len(commit.group)
-        counters.operations += len(commit.operations)
-        counters.log_bytes += self._wal.end - commit.log_end
+        counters.writes += 1 if batch.members is None else len(batch.members)
+        counters.operations += len(operations)
+        counters.log_bytes += self._wal.end - batch.log_end
         counters.user_bytes += user_bytes
 
     def _settle(self) -> None:
         """Bring an interrupted commit to its end: forward if the log has it, else back."""
         if self._unpublished is not None:
             self._settle_publication(*self._unpublished)
-        commit = self._unsettled
-        if commit is None:
+        batch = self._unsettled
+        if batch is None:
             return
-        if self._wal.end > commit.log_end:
-            if any(pending.sync for pending in commit.group):
+        if self._wal.end > batch.log_end:
+            if batch.sync:
                 # What interrupted the leader may have done so before the sync.
                 try:
                     self._sync_log()
                 except Error as error:
                     self._unsettled = None
-                    self._fail(commit.group, error)
+                    batch.end(error)
                     return
-            self._apply(commit)
+            self._apply(batch)
             return
         self._wal.cut_back()
         self._unsettled = None
@@ -429,11 +293,6 @@ class Writer:
             except BaseException:
                 continue
         self._settle()
-
-    def _fail(self, group: list[_Pending], error: BaseException) -> None:
-        for pending in group:
-            pending.error = error
-            pending.done = True
 
     def _sync_log(self) -> None:
         try:

@@ -21,7 +21,7 @@ import pytest
 import lsmkv
 from lsmkv import DB, MemoryEnv, WriteBatch
 from lsmkv.db.filenames import FileType, parse_filename
-from lsmkv.db.writer import _Pending
+from lsmkv.db.write_queue import Pending
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
 
@@ -1750,7 +1750,7 @@ def test_a_batch_whose_writer_was_interrupted_holds_nobody_up() -> None:
         db.put(b"a", b"1")
         writer = db._writer
         assert writer is not None
-        writer._queue.append(_Pending([(b"orphan", b"1")], False, None))
+        writer._queue._queue.append(Pending([(b"orphan", b"1")], False, None))
         thread = threading.Thread(target=db.put, args=(b"b", b"1"), daemon=True)
         thread.start()
         thread.join(30)

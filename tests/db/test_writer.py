@@ -10,17 +10,8 @@ import pytest
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.db.writer import _Pending
+from lsmkv.db.write_queue import Pending
 from lsmkv.env.faulty import FaultyEnv
-
-
-def test_a_writer_may_be_called_by_several() -> None:
-    pending = _Pending([], False, None)
-    pending.call()  # it does not wait yet
-    ticket = pending.ticket()
-    pending.call()
-    pending.call()
-    assert ticket.acquire_soon()
 
 
 def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
@@ -28,9 +19,9 @@ def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
     with DB(":memory:") as db:
         writer = db._writer
         assert writer is not None
-        left = _Pending([], False, None)
+        left = Pending([], False, None)
         left.done = True
-        writer._queue.append(left)
+        writer._queue._queue.append(left)
         db.put(b"k", b"v")
         assert len(writer._queue) == 0
 
@@ -40,7 +31,7 @@ def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
     with DB(":memory:") as db:
         writer = db._writer
         assert writer is not None
-        writer._queue.append(_Pending([(b"left", b"v")], False, None))
+        writer._queue._queue.append(Pending([(b"left", b"v")], False, None))
         db.put(b"k", b"v")
         assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
         assert len(writer._queue) == 0

@@ -1,0 +1,136 @@
+"""lsmkv.db.write_queue: what goes together, and who is told."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from librt.threading import Lock
+
+from lsmkv.db.write_queue import Pending, WriteQueue
+
+
+def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -> Pending:
+    return Pending([(key, bytes(size))], sync, (lambda: None) if alone else None)
+
+
+def queue_of(*batches: Pending) -> WriteQueue:
+    queue = WriteQueue(Lock())
+    for batch in batches:
+        queue._queue.append(batch)
+    return queue
+
+
+def gathered(queue: WriteQueue, own: Pending) -> list[Pending]:
+    batch = queue.gather(own)
+    members = [batch] if batch.members is None else batch.members
+    assert batch.operations == [one for member in members for one in member.operations]
+    assert batch.sync == members[0].sync
+    return members
+
+
+def test_all_that_is_small_goes_together_in_order() -> None:
+    batches = [put(b"%d" % n) for n in range(5)]
+    assert gathered(queue_of(*batches), batches[0]) == batches
+
+
+def test_who_did_not_queue_goes_first() -> None:
+    own, *others = [put(b"%d" % n) for n in range(3)]
+    assert gathered(queue_of(*others), own) == [own, *others]
+
+
+def test_one_batch_stays_itself() -> None:
+    own = put(b"k", sync=True)
+    assert queue_of(own).gather(own) is own
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        (put(b"a"), put(b"b", sync=True), False),  # it would not be synced
+        (put(b"a", sync=True), put(b"b"), True),
+        (put(b"a", sync=True), put(b"b", sync=True), True),
+        (put(b"a"), put(b"b", alone=True), False),
+        (put(b"a", alone=True), put(b"b"), False),
+        (put(b"a", 100), put(b"b", 200 << 10), False),  # a small one does not wait for a large one
+        (put(b"a", 200 << 10), put(b"b", 700 << 10), True),
+        (put(b"a", 200 << 10), put(b"b", 900 << 10), False),  # a megabyte is enough
+    ],
+)
+def test_what_goes_together(first: Pending, second: Pending, together: bool) -> None:
+    last = put(b"c", sync=True)
+    expected = [first, second] if together else [first]
+    if together and first.sync:
+        expected.append(last)
+    assert gathered(queue_of(first, second, last), first) == expected
+
+
+def test_what_is_done_is_left_out_and_leaves() -> None:
+    done, own = put(b"done"), put(b"own")
+    done.end()
+    queue = queue_of(done, own)
+    assert gathered(queue, own) == [own]
+    assert len(queue) == 1
+
+
+def test_the_end_of_a_group_is_that_of_each() -> None:
+    members = [put(b"%d" % n) for n in range(3)]
+    queue = queue_of(*members)
+    group = queue.gather(members[0])
+    error = ValueError()
+    group.end(error)
+    assert [(member.done, member.error) for member in members] == [(True, error)] * 3
+    queue.dismiss(group)
+    assert len(queue) == 0
+
+
+def test_a_writer_may_be_called_by_several() -> None:
+    pending = put(b"k")
+    pending.call()  # it does not wait yet
+    ticket = pending.ticket()
+    pending.call()
+    pending.call()
+    assert ticket.acquire_soon()
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_who_waits_is_called(done: bool) -> None:
+    leader, follower = put(b"leader"), put(b"follower")
+    queue = queue_of(leader, follower)
+    ticket = follower.ticket()
+    if done:
+        group = queue.gather(leader)
+        group.end()
+        queue.dismiss(group)
+    else:
+        queue.withdraw(leader)
+        queue.call_first()
+    assert ticket.acquire_soon()
+    assert follower.done is done
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_waiting_ends(done: bool) -> None:
+    lock = Lock()
+    lock.acquire()  # someone leads, all the time
+    leader, follower = put(b"leader"), put(b"follower")
+    queue = WriteQueue(lock)
+    queue.wait(leader)  # the first in line does not wait
+    thread = threading.Thread(target=queue.wait, args=(follower,))
+    thread.start()
+    while follower._turn is None:
+        threading.Event().wait(0.001)
+    if done:
+        queue.gather(leader).end()
+    else:
+        queue.withdraw(leader)
+    thread.join()
+    assert follower.done is done
+    assert len(queue) == 1  # a batch that is done leaves by itself
+
+
+def test_nobody_to_call() -> None:
+    queue = WriteQueue(Lock())
+    queue.call_first()
+    queue.withdraw(put(b"k"))
+    assert len(queue) == 0
