@@ -17,6 +17,7 @@ import lsmkv
 from lsmkv import DB, plan_repair, repair_db
 from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.db.log import LogWriter
+from lsmkv.db.obsolete import remove_obsolete_files
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalEnv
@@ -56,8 +57,11 @@ class History:
             db.flush()
             for number in range(300):
                 self.write(db, rng, number, count // 3)
-            # Closing cuts a compaction short, and what it freed stays until the next open.
+            # Closing cuts a compaction short, and what it freed stays until the next open; so does
+            # what a write was just looking at when the last commit tidied up.
             db._background.wait_until_idle()
+            assert db._store is not None
+            remove_obsolete_files(db._store, db._background.in_the_making)
 
     def write(self, db: DB, rng: random.Random, number: int, keys: int) -> None:
         key = key_of(rng.randrange(keys))
