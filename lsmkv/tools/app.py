@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-import lsmkv
 from lsmkv.tools import commands, compare, exchange, maintenance, recovery
 from lsmkv.tools.bench.command import bench
 from lsmkv.tools.dump.command import dump
+from lsmkv.tools.text import version_line
 
 app = typer.Typer(
     help="A key-value store in LevelDB's files: look into one, change one, or see how filters cut"
@@ -27,7 +27,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"lsmkv {lsmkv.__version__} ({'compiled' if lsmkv.COMPILED else 'pure Python'})")
+        print(version_line())
         raise typer.Exit
 
 

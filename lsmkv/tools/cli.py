@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from lsmkv.tools.text import version_line
+
 _EXTRA = ("typer", "rich")
 
 run: Callable[[], None] | None
@@ -22,6 +24,9 @@ except ImportError as error:
 def main() -> int:
     """Run the command line; the exit status is 0, 1 for a miss, 2 for an error."""
     if run is None:
+        if sys.argv[1:] == ["--version"]:
+            print(version_line())
+            return 0
         print(
             "lsmkv: the command line needs typer and rich: pip install 'lsmkv[tools]'",
             file=sys.stderr,

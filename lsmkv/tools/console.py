@@ -20,6 +20,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from lsmkv.db.directory import NO_DATABASE
 from lsmkv.errors import Error, NotFoundError
 from lsmkv.tools.text import printable
 
@@ -115,7 +116,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(INTERRUPTED) from None
         except (Error, OSError, ValueError) as error:
             held.tell(str(error))
-            say(_in_words(error))
+            say(_in_words(error, hint=kwargs.get("create") is False))
             _close_stdout()
             raise typer.Exit(ERROR) from None
         finally:
@@ -145,12 +146,14 @@ class _HeldWarnings(logging.Handler):
         self._messages = []
 
 
-def _in_words(error: Exception) -> str:
-    if isinstance(error, NotFoundError):
-        return f"{error.filename}: no database here (put, load and import make one with --create)"
+def _in_words(error: Exception, hint: bool) -> str:
+    """One line; with a ``hint``, too, at what would make the store that is not there."""
     if isinstance(error, OSError) and error.strerror:
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        return f"{where}{error.strerror}"
+        reason = error.strerror
+        if isinstance(error, NotFoundError) and reason.startswith(NO_DATABASE):
+            reason = f"{NO_DATABASE} (--create makes one)" if hint else NO_DATABASE
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename) or repr('')}: "
+        return f"{where}{reason}"
     return str(error)
 
 

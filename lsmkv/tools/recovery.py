@@ -124,6 +124,8 @@ def repair(
         _write_plan(plan, target, True)
     elif plan.needed or into is not None:
         write_line(f"repaired: {printable(target)}")
+    else:
+        write_line(f"left as it is: {printable(target)}")
 
 
 def _write_plan(plan: lsmkv.RepairPlan, repaired: str | None, as_json: bool) -> None:

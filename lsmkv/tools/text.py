@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+import lsmkv
+
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
@@ -27,6 +29,11 @@ def escape(data: bytes) -> str:
 def printable(message: str) -> str:
     """A message with what could upset a terminal escaped."""
     return message if message.isprintable() else "".join(map(_printable, message))
+
+
+def version_line() -> str:
+    """What is installed, and whether it is compiled."""
+    return f"lsmkv {lsmkv.__version__} ({'compiled' if lsmkv.COMPILED else 'pure Python'})"
 
 
 def unescape(text: bytes) -> bytes:

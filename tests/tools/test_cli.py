@@ -341,11 +341,22 @@ READERS: list[Callable[[Path], list[str | Path]]] = [
 def test_nothing_creates_a_store_by_accident(
     command: Callable[[Path], list[str | Path]], tmp_path: Path
 ) -> None:
-    fails(lsm(*command(tmp_path / "none")), f"{tmp_path / 'none'}: no database here", "--create")
+    done = lsm(*command(tmp_path / "none"))
+    fails(done, f"{tmp_path / 'none'}: no database here")
+    # Who could make one is told how.
+    assert ("--create" in done.err) == (command(tmp_path)[0] in ("put", "load"))
     assert not (tmp_path / "none").exists()
     (tmp_path / "empty").mkdir()
     fails(lsm(*command(tmp_path / "empty")), "no database here")
     assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_why_a_store_cannot_be_made_is_told(tmp_path: Path) -> None:
+    deep = tmp_path / "missing" / "store"
+    fails(lsm("put", "--create", deep, "k", "v"), f"{deep}: the directory above it does not exist")
+    done = lsm("put", "--create", "", "k", "v")
+    fails(done, "'': ")
+    assert "no database here" not in done.err
 
 
 def test_create(tmp_path: Path) -> None:
@@ -424,3 +435,19 @@ def test_without_the_extra_one_line_says_how_to_get_it(missing: str) -> None:
     assert done.stdout == b""
     assert done.stderr.count(b"\n") == 1
     assert b"pip install 'lsmkv[tools]'" in done.stderr
+
+
+def test_without_the_extra_the_version_is_told_all_the_same() -> None:
+    program = (
+        "import sys; sys.modules['typer'] = None\n"
+        "from lsmkv.tools.cli import main\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--version"],
+        capture_output=True,
+        env=ENVIRONMENT,
+        check=True,
+    )
+    assert done.stdout.startswith(f"lsmkv {lsmkv.__version__} (".encode())
+    assert done.stderr == b""

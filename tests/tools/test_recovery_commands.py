@@ -226,6 +226,7 @@ def test_repair_in_place(damaged: Path) -> None:
     again = lsm("repair", damaged, "--in-place")
     assert again.status == 0
     assert again.out.splitlines()[0] == "nothing is damaged"
+    assert again.out.splitlines()[-1] == f"left as it is: {damaged}"
     assert "repaired" not in again.out
     assert {name: sum_ for name, sum_ in hashes(damaged).items() if name != "LOCK"} == {
         name: sum_ for name, sum_ in before.items() if name != "LOCK"
