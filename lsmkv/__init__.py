@@ -1,5 +1,8 @@
 """lsmkv: LevelDB for Python, written in Python.
 
+Options, methods and errors are told on one page, ``docs/api.md``; the options by
+``help(lsmkv.Options)`` as well.
+
 >>> import lsmkv
 >>> with lsmkv.DB(":memory:") as db:
 ...     db.put(b"key", b"value")
@@ -41,7 +44,7 @@ from lsmkv.errors import (
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
-from lsmkv.options import Options
+from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import LevelStats, Stats
 from lsmkv.util import coding as _coding
 from lsmkv.util.cache import LRUCache
@@ -87,6 +90,7 @@ __all__ = [
     "LockedError",
     "MemoryEnv",
     "NotFoundError",
+    "OptionArguments",
     "Options",
     "PrefixedDB",
     "RawIterator",

@@ -7,9 +7,9 @@ checked here and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, Never, TypedDict, cast
 
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
@@ -44,7 +44,45 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Options:
-    """The settings that an open store goes by.  Sizes are in bytes.
+    """The settings that an open store goes by: ``db.options``.  Sizes are in bytes.
+
+    They are made of the keywords of ``lsmkv.DB``.  What each does (more in ``docs/api.md``):
+
+    * ``create_if_missing``: make a new store where there is none.
+    * ``error_if_exists``: refuse to open a store that is there already.
+    * ``read_only``: write nothing at all: no lock, no log, no recovery to disk.  Works on a
+      read-only mount, and beside a live writer.
+    * ``paranoid_checks``: refuse to open a store whose log is damaged, where the default keeps what
+      is before the damage.
+    * ``reuse_logs``: go on with the log that is found when opening, rather than make a table of it.
+    * ``env``: the file system; None is the local one.
+    * ``comparator``: the order of keys: an object with the members of :class:`~lsmkv.Comparator`,
+      or a function of two keys.  ``comparator_name``: the function's name, kept on disk.
+    * ``write_buffer_size``: a memtable of this size, counted as LevelDB's arena is, becomes a
+      table.
+    * ``lru_cache_size``: bytes of the block cache; 0 turns it off.  Values that are asked for often
+      take up to half as much more.
+    * ``block_cache``: a cache to share between stores, in place of one of ``lru_cache_size``.  In
+      ``db.options`` it is the one in use; None caches nothing.
+    * ``max_open_files``: descriptors: all but ten of them for tables that are kept open.
+    * ``block_size``: of a data block, before it is compressed.
+    * ``block_restart_interval``: every so many entries of a block a key is stored whole.
+    * ``max_file_size``: a compaction goes on in a new table beyond this.
+    * ``compression``: of blocks: ``"snappy"``, ``"zstd"`` or None.  In ``db.options`` it is the
+      codec's type byte: see :mod:`lsmkv.util.compression`.
+    * ``zstd_compression_level``: with ``"zstd"``.
+    * ``max_block_bytes``: no block may be larger than this once decompressed.
+    * ``bloom_filter_bits``: bits a key for Bloom filters; 0 turns them off.
+    * ``filter_policy``: filters of another kind, in place of ``bloom_filter_bits``.  In
+      ``db.options`` it is the one in use, or None.
+    * ``filter_layout``: ``"block"``: a filter for every 2 KiB of a table, as LevelDB has them;
+      ``"table"``: one for all of it; or ``"both"``.
+    * ``seek_compaction``: whether lookups that read blocks in vain may start a compaction.
+    * ``background``: where flushes and compactions are computed.  ``"thread"``: in a thread of this
+      process, which slows the others down.  ``"process"``: in a process of its own, with an
+      interpreter lock of its own; it takes neither a comparator, a filter policy nor an env of
+      yours.  ``"auto"``: there, once so much is written that it pays (some 12 MB in a row), and if
+      there are two processors to use.  Stores that are not in a local directory use the thread.
 
     >>> from lsmkv import DB
     >>> with DB(":memory:", block_size=16 * KIB) as db:
@@ -56,38 +94,48 @@ class Options:
     create_if_missing: bool = False
     error_if_exists: bool = False
     paranoid_checks: bool = False
-    """Refuse to open a store whose log is damaged, where the default keeps what is before it."""
     write_buffer_size: int = 4 * MIB
-    """A memtable of this size, counted as LevelDB's arena is, becomes a table."""
     max_open_files: int = 1000
-    """Descriptors: all but ten of them for tables that are kept open."""
     block_cache: LRUCache[tuple[int, int], Any] | None = None
-    """Decoded blocks; may be shared by several stores.  None caches nothing."""
     block_size: int = 4 * KIB
     block_restart_interval: int = 16
     max_file_size: int = 2 * MIB
     compression: int = SNAPPY
-    """The type byte of a block's codec: see :mod:`lsmkv.util.compression`."""
     zstd_compression_level: int = 1
     reuse_logs: bool = False
     filter_policy: FilterPolicy | None = None
     filter_layout: FilterLayout = "block"
     seek_compaction: bool = True
-    """Whether lookups that read blocks in vain may start a compaction."""
     background: BackgroundWork = "auto"
-    """Where flushes and compactions are computed.  ``thread``: in a thread of this process, which
-    slows the others down.  ``process``: in a process of its own, with an interpreter lock of its
-    own.  ``auto``: there, once so much is written that it pays (some 12 MB in a row), and if there
-    are two processors to use.  Stores that are not in a local directory use the thread."""
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
-    """No block may be larger than this once decompressed."""
     read_only: bool = False
-    """Write nothing at all: no lock, no log, no recovery to disk.  Works beside a live writer."""
     env: Env | None = None
 
 
-class OptionArguments(TypedDict, total=False):
-    """The keywords of ``lsmkv.DB``.  :class:`Options` tells what they mean.
+class TableArguments(TypedDict, total=False):
+    """The keywords of ``lsmkv.TableWriter``: those of ``lsmkv.DB`` that shape a table.
+
+    >>> settings: TableArguments = {"block_size": 16 * KIB}
+    >>> make_options(**settings).block_size
+    16384
+    """
+
+    block_size: int | None
+    block_restart_interval: int | None
+    compression: Compression | None
+    zstd_compression_level: int
+    bloom_filter_bits: int | None
+    filter_policy: FilterPolicy | None
+    filter_layout: FilterLayout
+    comparator: Comparator | Callable[[bytes, bytes], int] | None
+    comparator_name: str | bytes | None
+    env: Env | None
+
+
+class OptionArguments(TableArguments, total=False):
+    """The keywords of ``lsmkv.DB``, for functions that pass them on.  A size that is None is the
+    default.  :class:`Options` tells what they mean; what is wrong is refused when the store is
+    opened, by ``TypeError`` or ``ValueError``.
 
     >>> from lsmkv import DB
     >>> settings: OptionArguments = {"compression": None, "bloom_filter_bits": 16}
@@ -97,38 +145,18 @@ class OptionArguments(TypedDict, total=False):
     """
 
     create_if_missing: bool
-    """Make a new store where there is none."""
     error_if_exists: bool
-    """Refuse to open a store that is there already."""
     paranoid_checks: bool
     write_buffer_size: int | None
     max_open_files: int | None
     lru_cache_size: int | None
-    """Bytes of the block cache: 8 MiB if left out; 0 turns it off.  Values that are asked for often
-    take up to half as much more."""
     block_cache: LRUCache[tuple[int, int], Any] | None
-    """A cache to share between stores, in place of one of ``lru_cache_size`` bytes."""
-    block_size: int | None
-    block_restart_interval: int | None
     max_file_size: int | None
-    compression: Compression | None
-    zstd_compression_level: int
-    bloom_filter_bits: int | None
-    """Bits a key for Bloom filters: 10 if left out; 0 turns them off."""
-    filter_policy: FilterPolicy | None
-    """Filters of another kind, in place of ``bloom_filter_bits``."""
-    filter_layout: FilterLayout
-    comparator: Comparator | Callable[[bytes, bytes], int] | None
-    """An order of keys: an object, or a function with a ``comparator_name``."""
-    comparator_name: str | bytes | None
     reuse_logs: bool
     seek_compaction: bool
     background: BackgroundWork
-    """``"process"`` takes neither a comparator, a filter policy nor an env of your own."""
     max_block_bytes: int
     read_only: bool
-    """Write nothing at all, and take no lock: works on a read-only mount and beside a writer."""
-    env: Env | None
 
 
 def make_options(
@@ -156,6 +184,7 @@ def make_options(
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES,
     read_only: bool = False,
     env: Env | None = None,
+    **unknown: Never,
 ) -> Options:
     """The options for these keywords, checked.
 
@@ -163,6 +192,8 @@ def make_options(
     LevelDB holds to a range are held to one here too: the upper ends are LevelDB's, the lower ones
     are smaller, for small machines and for tests.
     """
+    if unknown:
+        refuse_unknown(unknown, OptionArguments.__annotations__, "DB")
     order = _comparator(comparator, comparator_name)
     if read_only and (create_if_missing or error_if_exists):
         raise ValueError("read_only goes with neither create_if_missing nor error_if_exists")
@@ -203,6 +234,23 @@ def make_options(
         read_only=bool(read_only),
         env=env,
     )
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str], taker: str) -> None:
+    """``TypeError`` for the first option that ``taker`` does not know, and the nearest it knows.
+
+    >>> refuse_unknown(["blok_size"], ["block_cache", "block_size"], "DB")
+    Traceback (most recent call last):
+    TypeError: lsmkv.DB has no option 'blok_size': did you mean 'block_size'?
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            import difflib  # noqa: PLC0415 - who spells the options right has no use for it
+
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"lsmkv.{taker} has no option {name!r}{hint}")
 
 
 def has_own_parts_alone(order: Comparator, policy: FilterPolicy | None) -> bool:

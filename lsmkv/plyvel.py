@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Any, Literal, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from lsmkv.db import db as engine
 from lsmkv.db import directory, prefixed, repair
@@ -30,6 +30,7 @@ from lsmkv.db.batch import BytesLike, WriteBatch
 from lsmkv.db.iterator import Iterator, IteratorArguments
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError
+from lsmkv.options import refuse_unknown
 
 __all__ = [
     "CorruptionError",
@@ -135,12 +136,16 @@ class DB(engine.DB):
         bloom_filter_bits: int = 0,
         comparator: Callable[[bytes, bytes], int] | None = None,
         comparator_name: bytes | None = None,
+        **unknown: Never,
     ) -> None:
         """Open the store in directory ``name``.
 
         ``comparator`` takes two keys and returns a number as C's ``memcmp`` does; its name is kept
-        on disk.  Sizes are in bytes, and None is LevelDB's default.
+        on disk.  Sizes are in bytes, and None is LevelDB's default.  ``TypeError`` for any other
+        keyword.
         """
+        if unknown:
+            refuse_unknown(unknown, DB.__init__.__kwdefaults__ or (), "plyvel.DB")
         self._name = name
         super().__init__(
             os.fsdecode(name),

@@ -38,8 +38,9 @@ WINGS: list[tuple[str, ...]] = [
 LATE_IMPORTS = {
     ("lsmkv.util.checksum", "google_crc32c"),
     ("lsmkv.env.process", "subprocess"),
+    ("lsmkv.options", "difflib"),
 }
-"""An optional dependency, asked for once; and one that most who import lsmkv have no use for."""
+"""An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 
 # What of ``os`` has nothing to do with files.
 HARMLESS_OS = {

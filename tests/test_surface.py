@@ -42,7 +42,7 @@ OPERATORS = {
     *("__len__", "__bool__", "__contains__", "__getitem__", "__setitem__", "__delitem__"),
     *("__iter__", "__reversed__", "__next__", "__aiter__", "__anext__", "__sub__", "__str__"),
 }
-RECORDS = {"LevelStats", "NameModel", "Options", "Report", "Tails", "Violation"}
+RECORDS = {"LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"}
 """Classes of fields or members alone."""
 SAYS_ERRORS = re.compile(r"\b[Rr]aises?\b|\b\w+Error\b|\bErrors\b|errors and costs?\b")
 SAYS_COST = re.compile(r"\b[Cc]osts?\b|\bO\(")

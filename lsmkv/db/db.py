@@ -56,14 +56,19 @@ T = TypeVar("T")
 class DB:
     """An ordered key-value store in a directory of LevelDB's files.
 
+    What opening takes as keywords, ``create_if_missing=True`` and others, is told option by option
+    by ``help(lsmkv.Options)``; ``docs/api.md`` has all options, methods and errors on one page.
+
     Keys and values are ``bytes`` (other bytes-like objects are copied).  Any number of threads may
     use one handle; one handle, in one process, may have a directory open.  Use it in a ``with``
     block, or close it.
 
     Every method raises :class:`ClosedError` once the store is closed (:class:`ForkedError` in a
     child process), and :class:`IOError` when the file system fails.  Writes raise
-    :class:`ReadOnlyError` in a store that is open for reading only, and after a failure of the
-    log, of a flush or of a compaction that failure, until the store is opened anew.
+    :class:`ReadOnlyError` in a store that is open for reading only.  A write that the log has no
+    room for leaves it as it was, and the next one may succeed.  Three failures are final, and
+    raised by every later write until the store is opened anew: of a sync of the log, of cutting
+    the log back after a failed write, and of a flush or compaction.
 
     >>> with DB(":memory:") as db:
     ...     db.put(b"k", b"v")
@@ -79,7 +84,8 @@ class DB:
     ) -> None:
         """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
 
-        The keywords are those of :class:`~lsmkv.options.OptionArguments`.
+        The keywords are explained by :class:`~lsmkv.Options`; a misspelt one is a ``TypeError``
+        that tells the nearest.
         Raises :class:`NotFoundError` (nothing there, and not ``create_if_missing``),
         :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or

@@ -6,23 +6,20 @@ import errno
 import itertools
 import os
 import warnings
-from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.ingest import INGEST_SEQUENCE
 from lsmkv.db.keys import KIND_VALUE, InternalKeyComparator, internal_options, pack
-from lsmkv.env.base import Directory, Env, WritableFile
+from lsmkv.env.base import Directory, WritableFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ClosedError, Error, raise_typed
-from lsmkv.filter.policy import FilterPolicy
-from lsmkv.options import Compression, FilterLayout, make_options
+from lsmkv.options import TableArguments, make_options, refuse_unknown
 from lsmkv.table.builder import TableBuilder
 from lsmkv.util.coding import MAX_UINT32
-from lsmkv.util.comparator import Comparator
 
 _writers = itertools.count()
 
@@ -66,53 +63,34 @@ class TableWriter:
     _builder: TableBuilder | None = None  # until it is open, and once it is not any more
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        comparator: Comparator | Callable[[bytes, bytes], int] | None = None,
-        comparator_name: str | bytes | None = None,
-        compression: Compression | None = "snappy",
-        zstd_compression_level: int = 1,
-        block_size: int | None = None,
-        block_restart_interval: int | None = None,
-        bloom_filter_bits: int | None = None,
-        filter_policy: FilterPolicy | None = None,
-        filter_layout: FilterLayout = "block",
-        env: Env | None = None,
+        self, path: str | os.PathLike[str], **options: Unpack[TableArguments]
     ) -> None:
         """Begin the table ``path``, by custom ``something.ldb``.
 
-        The keywords are those of ``lsmkv.DB``; the comparator has to be that of the store which
-        is to take the file.  Ingesting writes the entries anew with the store's own settings, so
-        the others matter for a file that is read by other means.
+        The keywords are those of ``lsmkv.DB`` that shape a table: ``comparator`` and
+        ``comparator_name``, which have to be those of the store that is to take the file,
+        ``compression``, ``zstd_compression_level``, ``block_size``, ``block_restart_interval``,
+        ``bloom_filter_bits``, ``filter_policy``, ``filter_layout`` and ``env``.  Ingesting writes
+        the entries anew with the store's own settings, so all but the order and the env matter
+        only for a file that is read by other means.
 
         :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken, and whatever else the system
         has against it; ``TypeError`` and ``ValueError`` for wrong arguments.
         """
-        options = make_options(
-            comparator=comparator,
-            comparator_name=comparator_name,
-            compression=compression,
-            zstd_compression_level=zstd_compression_level,
-            block_size=block_size,
-            block_restart_interval=block_restart_interval,
-            bloom_filter_bits=bloom_filter_bits,
-            filter_policy=filter_policy,
-            filter_layout=filter_layout,
-            env=env,
-            lru_cache_size=0,
-        )
+        refuse_unknown(options, TableArguments.__annotations__, "TableWriter")
+        settings = make_options(**options, lru_cache_size=0)
         self.path: str = os.fsdecode(path)
         """The file, as it was given."""
         parent, self._name = os.path.split(self.path)
         if not self._name:
             raise ValueError(f"not the path of a file: {self.path!r}")
-        self._compare = options.comparator.compare
+        self._compare = settings.comparator.compare
         self._last = b""
         self._intact = True
-        table_options = internal_options(options, InternalKeyComparator(options.comparator))
+        table_options = internal_options(settings, InternalKeyComparator(settings.comparator))
         try:
-            self._directory: Directory = (env or LocalEnv()).open_directory(parent or ".")
+            env = LocalEnv() if settings.env is None else settings.env
+            self._directory: Directory = env.open_directory(parent or ".")
             try:
                 self._refuse_if_taken()
                 self._file = self._create_partial()

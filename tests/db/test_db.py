@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import hashlib
@@ -19,6 +20,8 @@ from typing import Any
 import pytest
 
 import lsmkv
+import lsmkv.aio
+import lsmkv.plyvel
 from lsmkv import DB, MemoryEnv, WriteBatch
 from lsmkv.db.filenames import FileType, parse_filename
 from lsmkv.db.write_queue import Pending
@@ -919,7 +922,8 @@ def test_wrong_types(db: DB, call: Callable[[Any], object], hint: str) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "hint"),
     [
-        ({"blok_size": 4096}, TypeError, "blok_size"),
+        ({"blok_size": 4096}, TypeError, r"lsmkv\.DB.*'blok_size': did you mean 'block_size'\?"),
+        ({"verify_checksums": True}, TypeError, r"lsmkv\.DB has no option 'verify_checksums'$"),
         ({"compression": "lz4"}, ValueError, r"unknown compression 'lz4'.*snappy.*zstd"),
         ({"compression": 1}, TypeError, "compression must be a str or None, not int"),
         ({"compression": ["snappy"]}, TypeError, "compression must be a str"),
@@ -955,6 +959,34 @@ def test_wrong_options(
     with pytest.raises(error, match=hint):
         DB(path, **options)
     assert contents(path) == before
+
+
+@pytest.mark.parametrize(
+    ("opens", "taker"),
+    [
+        (DB, "DB"),
+        (lsmkv.open, "DB"),
+        (lsmkv.repair_db, "DB"),
+        (lsmkv.plan_repair, "DB"),
+        (lsmkv.plyvel.DB, r"plyvel\.DB"),
+        (lsmkv.TableWriter, "TableWriter"),
+        (lambda path, **options: asyncio.run(lsmkv.aio.DB(path, **options).open()), "DB"),
+    ],
+)
+def test_a_misspelt_option(path: str, opens: Callable[..., object], taker: str) -> None:
+    """Wherever options are taken, and what is no option there is not one of another's."""
+    with pytest.raises(TypeError, match=rf"lsmkv\.{taker} .*'blok_size'.* mean 'block_size'\?$"):
+        opens(path, block_restart_interval=4, blok_size=4096)
+    with pytest.raises(TypeError, match=rf"lsmkv\.{taker} has no option 'kept'$"):
+        opens(path, kept=1)
+    assert not os.path.exists(path)
+
+
+def test_options_of_others_are_refused(path: str) -> None:
+    for opens in (lsmkv.plyvel.DB, lsmkv.TableWriter):
+        with pytest.raises(TypeError, match=r"has no option 'background'$"):
+            opens(path, background="thread")
+    assert not os.path.exists(path)
 
 
 def test_a_missing_database(tmp_path: pathlib.Path, path: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, assert_type
+from typing import Any, Unpack, assert_type
 
 import lsmkv
 import lsmkv.aio
@@ -131,6 +131,18 @@ def opening(path: pathlib.Path) -> None:
     small = lsmkv.LRUCache[str, int](2)
     small.put("k", 1, charge=1)
     assert_type(small.get("k"), int | None)
+
+
+def passing_on(path: pathlib.Path, **options: Unpack[lsmkv.OptionArguments]) -> DB:
+    settings: lsmkv.OptionArguments = {"block_size": 4096, "background": "thread"}
+    wrong: lsmkv.OptionArguments = {"blok_size": 4096}  # type: ignore[typeddict-unknown-key]
+    passing_on(path, **wrong)
+    passing_on(path, blok_size=1)  # type: ignore[call-arg]
+    lsmkv.TableWriter(path, blok_size=1)  # type: ignore[call-arg]
+    lsmkv.TableWriter(path, read_only=True)  # type: ignore[call-arg]
+    plyvel.DB("db", read_only=True)  # type: ignore[arg-type]
+    passing_on(path, **settings)
+    return DB(path, **options)
 
 
 def maintaining(db: DB, path: pathlib.Path) -> None:
