@@ -60,8 +60,8 @@ class Options:
       or a function of two keys.  ``comparator_name``: the function's name, kept on disk.
     * ``write_buffer_size``: a memtable of this size, counted as LevelDB's arena is, becomes a
       table.
-    * ``lru_cache_size``: bytes of the block cache; 0 turns it off.  Values that are asked for often
-      take up to half as much more.
+    * ``lru_cache_size``: bytes of the block cache: 8 MiB by default; 0 turns it off.  Values that
+      are asked for often take up to half as much more.
     * ``block_cache``: a cache to share between stores, in place of one of ``lru_cache_size``.  In
       ``db.options`` it is the one in use; None caches nothing.
     * ``max_open_files``: descriptors: all but ten of them for tables that are kept open.
@@ -72,7 +72,7 @@ class Options:
       codec's type byte: see :mod:`lsmkv.util.compression`.
     * ``zstd_compression_level``: with ``"zstd"``.
     * ``max_block_bytes``: no block may be larger than this once decompressed.
-    * ``bloom_filter_bits``: bits a key for Bloom filters; 0 turns them off.
+    * ``bloom_filter_bits``: bits a key for Bloom filters: 10 by default; 0 turns them off.
     * ``filter_policy``: filters of another kind, in place of ``bloom_filter_bits``.  In
       ``db.options`` it is the one in use, or None.
     * ``filter_layout``: ``"block"``: a filter for every 2 KiB of a table, as LevelDB has them;
