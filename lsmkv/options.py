@@ -71,7 +71,8 @@ class Options:
     * ``compression``: of blocks: ``"snappy"``, ``"zstd"`` or None.  In ``db.options`` it is the
       codec's type byte: see :mod:`lsmkv.util.compression`.
     * ``zstd_compression_level``: with ``"zstd"``.
-    * ``max_block_bytes``: no block may be larger than this once decompressed.
+    * ``max_block_bytes``: a block that grows beyond this when decompressed counts as damage; one
+      that is larger to begin with is written uncompressed.
     * ``bloom_filter_bits``: bits a key for Bloom filters: 10 by default; 0 turns them off.
     * ``filter_policy``: filters of another kind, in place of ``bloom_filter_bits``.  In
       ``db.options`` it is the one in use, or None.
