@@ -35,7 +35,7 @@ from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.place import make_directory, resolve
 from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
-from lsmkv.options import OptionArguments
+from lsmkv.options import OptionArguments, make_options
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
 
@@ -116,6 +116,7 @@ def open(
             options["read_only"] = True
         return KeyValueMapping(DB(where, **options), read_only=flag == "r")
     if flag == "n" and not in_memory:
+        make_options(**options)  # refuses what DB would refuse when the old store is gone already
         where = where if env is not None else resolve(where)
         _remove_store(LocalEnv() if env is None else env, where)
     options["create_if_missing"] = True

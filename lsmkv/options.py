@@ -82,8 +82,9 @@ class Options:
     * ``background``: where flushes and compactions are computed.  ``"thread"``: in a thread of this
       process, which slows the others down.  ``"process"``: in a process of its own, with an
       interpreter lock of its own; it takes neither a comparator, a filter policy nor an env of
-      yours.  ``"auto"``: there, once so much is written that it pays (some 12 MB in a row), and if
-      there are two processors to use.  Stores that are not in a local directory use the thread.
+      yours.  ``"auto"``: there, once so much is written that it pays (a memtable of 4 MiB in a
+      second, or more in a row), and if there are two processors to use.  Stores that are not in a
+      local directory use the thread.
 
     >>> from lsmkv import DB
     >>> with DB(":memory:", block_size=16 * KIB) as db:

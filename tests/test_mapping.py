@@ -173,6 +173,17 @@ def test_n_leaves_logs_that_belong_to_no_store(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "000002.log").read_bytes() == b"somebody's"
 
 
+@pytest.mark.parametrize("wrong", [{"blok_size": 1}, {"block_size": "large"}])
+def test_wrong_options_cost_no_store(tmp_path: pathlib.Path, wrong: dict[str, Any]) -> None:
+    """They are refused before the old store is removed."""
+    with lsmkv.open(tmp_path / "db", "c") as mapping:
+        mapping[b"k"] = b"v"
+    with pytest.raises(TypeError):
+        lsmkv.open(tmp_path / "db", "n", **wrong)
+    with lsmkv.open(tmp_path / "db", "r") as mapping:
+        assert dict(mapping) == {b"k": b"v"}
+
+
 def test_n_leaves_a_store_that_is_in_use(tmp_path: pathlib.Path) -> None:
     with lsmkv.open(tmp_path / "db", "c") as m:
         m["k"] = "v"
