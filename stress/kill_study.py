@@ -182,7 +182,9 @@ class Story:
         wrong = len(self._outcome.violations)
         found = f"{self._path}-as-it-was-found"
         if os.path.exists(self._path):
-            shutil.copytree(self._path, found, dirs_exist_ok=True)
+            shutil.copytree(
+                self._path, found, dirs_exist_ok=True, copy_function=_copy_unless_removed
+            )
         try:
             if plyvel is not None and self._rng.random() < 0.3:
                 self._let_leveldb_in()
@@ -249,6 +251,14 @@ class Story:
 
 _MANNERS = ["open", "busy", "open", "workers", "busy"]
 """From which of its words on a life's remaining time is counted."""
+
+
+def _copy_unless_removed(source: str, target: str) -> str:
+    """A worker whose owner was killed may live for a moment, and removes what it began."""
+    try:
+        return shutil.copy2(source, target)
+    except FileNotFoundError:
+        return target
 
 
 def run(size: float, seed: int, say: Say) -> Outcome:
