@@ -251,8 +251,15 @@ def test_the_machine_is_known(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the child in /proc")
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     home = str(Path(lsmkv.__file__).parents[1])
+    # Where SIGINT is ignored (in a shell's background job, say) a child would not hear it.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from lsmkv.tools.cli import main\n"
+        "sys.exit(main())"
+    )
+    arguments = ["bench", "--num", "1000000", "--dir", str(tmp_path)]
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", "lsmkv", "bench", "--num", "1000000", "--dir", str(tmp_path)],
+        [sys.executable, "-P", "-c", program, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": home},
