@@ -405,16 +405,31 @@ def compact_in_a_storm(db: DB) -> None:
     db.compact_range(progress=lambda *step: None)
 
 
-def strike(_number: int, frame: FrameType | None) -> None:
-    """Raise in the midst of a compaction, in its cleaning up too; not in what comes after.
+class Storm:
+    """Signals that raise in the midst of a compaction, in its cleaning up too; not in what comes
+    after."""
 
-    The next signal is asked for last of all: on a slow machine a rhythm would drown this handler.
-    """
-    while frame is not None and frame.f_code is not compact_in_a_storm.__code__:
-        frame = frame.f_back
-    signal.setitimer(signal.ITIMER_REAL, 0.00003)
-    if frame is not None:
-        raise Interrupted
+    def __init__(self) -> None:
+        self._raging = False
+
+    def begin(self, seconds: float) -> None:
+        """The first signal comes after so long."""
+        self._raging = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def end(self) -> None:
+        """No signal comes any more, not even one that a signal on its way would ask for."""
+        self._raging = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def strike(self, _number: int, frame: FrameType | None) -> None:
+        """The next signal is asked for last of all: a rhythm would drown this on a slow machine."""
+        while frame is not None and frame.f_code is not compact_in_a_storm.__code__:
+            frame = frame.f_back
+        if self._raging:
+            signal.setitimer(signal.ITIMER_REAL, 0.00003)
+        if frame is not None:
+            raise Interrupted
 
 
 @pytest.mark.untraced  # coverage's tracer, interrupted in taking its own lock, never gives it back
@@ -422,7 +437,8 @@ def strike(_number: int, frame: FrameType | None) -> None:
 def test_a_storm_of_signals() -> None:
     """One after the other, so fast that several meet one compaction."""
     rng = random.Random(3)
-    before = signal.signal(signal.SIGALRM, strike)
+    storm = Storm()
+    before = signal.signal(signal.SIGALRM, storm.strike)
     ended = 0
     try:
         with DB(":memory:", **OPTIONS) as db:
@@ -432,20 +448,20 @@ def test_a_storm_of_signals() -> None:
             usual = time.perf_counter() - started
             for n in range(150):
                 content |= fill(db, n, 100, bound=600)
-                signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.1, 3.0) * usual)
+                storm.begin(rng.uniform(0.1, 3.0) * usual)
                 started = time.perf_counter()
                 try:
                     compact_in_a_storm(db)
                     usual = time.perf_counter() - started  # a busy machine goes now slow, now fast
                 except Interrupted:
                     ended += 1
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                storm.end()
                 # A request that nobody takes away would keep the thread busy for ever.
                 db._background.wait_until_idle()
             assert ended > 20
             assert_whole(db, content)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        storm.end()
         signal.signal(signal.SIGALRM, before)
 
 
