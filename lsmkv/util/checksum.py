@@ -44,7 +44,7 @@ def crc32c(data: bytes, crc: int = 0) -> int:
     return _extend(crc, data)
 
 
-def mask(crc: int) -> int:
+def mask(crc: i64) -> int:
     """The form in which a CRC is stored: rotated right by 15 bits, plus a constant."""
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
@@ -57,8 +57,7 @@ def unmask(masked: int) -> int:
 
 def masked_crc32c(data: bytes, crc: int = 0) -> int:
     """``mask(crc32c(data, crc))``: what stands in a log record's header or a block's trailer."""
-    value: i64 = _extend(crc, data)
-    return (((value >> 15) | (value << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+    return mask(_extend(crc, data))
 
 
 def _byte_table() -> list[int]:
