@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lsmkv.db.keys import TAG_SIZE, Entry, oldest_rank_seen
+from lsmkv.db.keys import TAG_SIZE, Entry, is_value, oldest_rank_seen
 from lsmkv.table.block import Row
 from lsmkv.util.comparator import Comparator, ReverseBytewiseComparator, sort_key
 
@@ -232,7 +232,7 @@ def live_entries(
             continue
         if rank >= seen_by_all:
             shadowed = True
-            if not rank & 1 and drop_deletion(key):
+            if not is_value(rank) and drop_deletion(key):
                 continue
         kept.append(entry)
     return kept

@@ -24,6 +24,7 @@ from lsmkv.db.findings import FileSurvey, LogSurvey, ManifestSurvey, Survey, Tab
 from lsmkv.db.keys import (
     InternalKeyComparator,
     internal_options,
+    is_value,
     sequence_of,
     to_entries,
 )
@@ -287,7 +288,7 @@ class _Surveyor:
             table.blocks += 1
             table.entries += len(piece.keys)
             for _, rank, _ in to_entries(piece.keys, piece.values):
-                table.deletions += 1 - (rank & 1)
+                table.deletions += 0 if is_value(rank) else 1
                 table.last_sequence = max(table.last_sequence, sequence_of(rank))
             table.smallest = table.smallest or piece.keys[0]
             table.largest = piece.keys[-1]
