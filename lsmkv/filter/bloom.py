@@ -17,15 +17,18 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from librt.strings import BytesWriter, read_i64_le
+
 from lsmkv.filter.policy import FilterPolicy
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64
+    from mypy_extensions import i64, u8
 
 BLOOM_SEED: Final = 0xBC9F1D34
 _MAX_PROBES: Final = 30
 _MIN_BITS: Final = 64
 _BEST_RATE = 2.0**-32
+_BITS: Final = bytes(1 << bit for bit in range(8))
 
 
 def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
@@ -41,7 +44,14 @@ def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
     n: i64 = len(data)
     h: i64 = (seed ^ (n * m)) & 0xFFFFFFFF
     at: i64 = 0
-    while at + 4 <= n:
+    while at + 8 <= n:
+        two: i64 = read_i64_le(data, at)
+        h = (h + two & 0xFFFFFFFF) * m & 0xFFFFFFFF
+        h ^= h >> 16
+        h = (h + (two >> 32) & 0xFFFFFFFF) * m & 0xFFFFFFFF
+        h ^= h >> 16
+        at += 8
+    if at + 4 <= n:
         b0: i64 = data[at]  # each a machine integer before it is shifted
         b1: i64 = data[at + 1]
         b2: i64 = data[at + 2]
@@ -114,19 +124,21 @@ class BloomFilterPolicy:
         size: i64 = (bits + 7) // 8
         bits = size * 8
         probes: i64 = self.probes
-        array = [0] * size  # compiled code is twice as fast at a list's items as at a bytearray's
+        array = BytesWriter()
+        array.write(bytes(size))
         for key in keys:
             h: i64 = leveldb_hash(key)
             delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
             left: i64 = probes
             while left > 0:
                 position: i64 = h % bits
-                byte: i64 = array[position >> 3]
-                array[position >> 3] = byte | 1 << (position & 7)
+                bit: u8 = _BITS[position & 7]
+                at: i64 = position >> 3
+                array[at] = array[at] | bit
                 h = (h + delta) & 0xFFFFFFFF
                 left -= 1
         array.append(self.probes)
-        return bytes(array)
+        return array.getvalue()
 
     def key_hash(self, key: bytes, /) -> int:
         """The hash that :meth:`hash_may_match` takes.
