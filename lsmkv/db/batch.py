@@ -17,7 +17,6 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
 from lsmkv.errors import CorruptionError
-from lsmkv.table.block import Row
 from lsmkv.util.coding import (
     MAX_UINT32,
     append_string,
@@ -102,41 +101,10 @@ def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
     sequence = decode_fixed64(record, 0)
     count = decode_fixed32(record, 8)
     operations: list[Operation] = []
-    position = HEADER_SIZE
-    end = len(record)
-    while position < end:
-        kind = record[position]
-        start = position
-        key, position = decode_string(record, position + 1)
-        if kind == 1:
-            value, position = decode_string(record, position)
-            operations.append((key, value))
-        elif kind == 0:
-            operations.append((key, None))
-        else:
-            raise CorruptionError(f"a batch operation of kind {kind}", None, start)
-    if len(operations) != count:
-        raise CorruptionError(f"a batch of {len(operations)} operations states {count}", None, 8)
-    return sequence, operations
-
-
-def decode_rows(record: bytes, rows: list[Row]) -> tuple[int, int]:
-    """As :func:`decode_batch`, into rows: user keys, and tags with the values behind.
-
-    Appends to ``rows``; returns ``(sequence of the first operation, number of operations)``.
-    Refuses, too, what a tag may have no room for: a sequence near 2^56.
-    """
-    if len(record) < HEADER_SIZE:
-        raise CorruptionError("a batch shorter than its header", None, 0)
-    first = decode_fixed64(record, 0)
-    stated = decode_fixed32(record, 8)
-    if first + len(record) > MAX_SEQUENCE:
-        raise CorruptionError(f"a batch that begins with write {first}", None, 0)
-    sequence = first
     end: i64 = len(record)
     at: i64 = HEADER_SIZE
     while at < end:
-        start: i64 = at
+        start = at
         kind = record[at]
         size: i64 = record[at + 1] if at + 1 < end else 128
         if size < 128 and at + 2 + size <= end:
@@ -144,24 +112,21 @@ def decode_rows(record: bytes, rows: list[Row]) -> tuple[int, int]:
             key = record[at - size : at]
         else:
             key, at = decode_string(record, at + 1)
-        if kind > 1:
-            raise CorruptionError(f"a batch operation of kind {kind}", None, start)
-        rest = (sequence << 8 | kind).to_bytes(8, "little")
-        if kind == 1:
+        if kind == KIND_VALUE:
             size = record[at] if at < end else 128
             if size < 128 and at + 1 + size <= end:
                 at += 1 + size
-                rest += record[at - size : at]
+                value = record[at - size : at]
             else:
                 value, at = decode_string(record, at)
-                rest += value
-        rows.append((key, rest))
-        sequence += 1
-    if sequence - first != stated:
-        raise CorruptionError(
-            f"a batch of {sequence - first} operations states {stated}", None, 8
-        )
-    return first, stated
+            operations.append((key, value))
+        elif kind == KIND_DELETION:
+            operations.append((key, None))
+        else:
+            raise CorruptionError(f"a batch operation of kind {kind}", None, start)
+    if len(operations) != count:
+        raise CorruptionError(f"a batch of {len(operations)} operations states {count}", None, 8)
+    return sequence, operations
 
 
 class BatchTarget(Protocol):

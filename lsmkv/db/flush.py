@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lsmkv.db.filenames import table_name
@@ -12,7 +11,6 @@ from lsmkv.db.merge import KeyOrder, live_rows
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
 from lsmkv.options import Options
-from lsmkv.table.block import Row
 from lsmkv.table.builder import TableBuilder
 
 if TYPE_CHECKING:
@@ -96,23 +94,13 @@ def write_memtable(
     """
     if memtable.empty:
         return None
-    return write_rows(memtable.rows(), directory, number, options, order, oldest_seen)
-
-
-def write_rows(
-    chunks: Iterable[list[Row]],
-    directory: Directory,
-    number: int,
-    options: Options,
-    order: KeyOrder,
-    oldest_seen: int,
-) -> FileMetaData:
-    """:func:`write_memtable` of rows in their order, all versions of a key in one chunk."""
     output = TableOutput(directory, number, options)
     try:
-        for rows in chunks:
-            heads, rests = live_rows(rows, oldest_seen, order, _keep_deletions)
-            output.add_rows(heads, rests, 0, len(heads), _NO_LIMIT)
+        for keys, rows in memtable.columns():
+            if memtable.keeps_older:
+                versions = list(zip(keys, rows, strict=True))
+                keys, rows = live_rows(versions, oldest_seen, order, _keep_deletions)
+            output.add_rows(keys, rows, 0, len(keys), _NO_LIMIT)
         file = output.finish()
         directory.sync()
     except BaseException:

@@ -141,10 +141,16 @@ class MemTable:
             start = Position(chunk[-1][0], after=True)
             count = min(2 * count, _LARGEST_CHUNK)
 
-    def rows(self) -> Iterator[list[Row]]:
-        """All versions in order, as rows, once nothing is added any more.
+    @property
+    def keeps_older(self) -> bool:
+        """Whether a key may have more versions than its newest one."""
+        return bool(self._older)
 
-        Keys are put in order outside the lock, as long as nobody else has wanted their order.
+    def columns(self) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """All versions in order, once nothing is added any more: their keys, and their rows.
+
+        All versions of a key are in one chunk, the newest first.  Keys are put in order outside
+        the lock, as long as nobody else has wanted their order.
         """
         with self._lock:
             in_order = bool(self._sorted)
@@ -152,7 +158,12 @@ class MemTable:
         keys = list(newest) if in_order else sorted(newest, key=self._order)
         for at in range(0, len(keys), _ROWS):
             some = keys[at : at + _ROWS]
-            yield self._with_older(some, list(map(newest.__getitem__, some)))
+            rows = [newest[key] for key in some]
+            if self._older:
+                versions = self._with_older(some, rows)
+                some = [key for key, _ in versions]
+                rows = [row for _, row in versions]
+            yield some, rows
 
     def scan_back(self, before: Position | None) -> Iterator[list[Entry]]:
         """All versions before a position, the last chunk first, each chunk in rising order."""

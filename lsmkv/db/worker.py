@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from lsmkv.db.batch import decode_rows
+from librt.threading import Lock
+
+from lsmkv.db.batch import decode_batch
 from lsmkv.db.compaction import CompactionJob
 from lsmkv.db.filenames import log_name, parse_filename, worker_table_name
-from lsmkv.db.flush import write_rows
+from lsmkv.db.flush import write_memtable
 from lsmkv.db.jobs import FlushOrder, MergeOrder, Report, decode_order, decode_settings
-from lsmkv.db.keys import TAG_SIZE, InternalKeyComparator, internal_options
+from lsmkv.db.keys import MAX_SEQUENCE, InternalKeyComparator, internal_options
 from lsmkv.db.log import LogReader
-from lsmkv.db.memtable import entry_overhead, sequence_in
-from lsmkv.db.merge import RowOrder
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder
 from lsmkv.db.table_cache import TableCache
 from lsmkv.env.aliased import AliasedDirectory
 from lsmkv.env.base import Directory
@@ -28,10 +28,6 @@ from lsmkv.env.process import Port, ProcessEnded, inherited_directory
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
 from lsmkv.stats import Counters
-from lsmkv.table.block import Row
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64
 
 IDLE_SECONDS = 5.0
 """A worker that nobody needed for so long ends."""
@@ -62,7 +58,7 @@ class Worker:
         self._directory = AliasedDirectory(directory, self._alias)
         self._token = token
         self._comparator = InternalKeyComparator(options.comparator)
-        self._order = RowOrder(options.comparator)
+        self._order = KeyOrder(options.comparator)
         self._options = internal_options(options, self._comparator)
         self._tables_made = 0
 
@@ -99,29 +95,26 @@ class Worker:
     # Flush
 
     def _flush(self, order: FlushOrder) -> Report:
-        rows: list[Row] = []
-        doubt = self._replay(order, rows)
+        memtable = MemTable(self._comparator.user_comparator, Lock())
+        doubt = self._replay(order, memtable)
         if doubt is not None:
             return Report(order.job, doubt=f"{log_name(order.log_number)}: {doubt}")
-        if not rows:
-            return Report(order.job, files=[])
-        rows.reverse()  # newest first, as the versions of a key are to be
-        self._order.sort(rows)
-        if order.live:
-            rows = list(_seen(rows, order.live))
-        file = write_rows(
-            [rows],
+        file = write_memtable(
+            memtable,
             self._directory,
             self._new_number(),
             self._options,
             self._order,
             order.oldest_seen,
         )
-        return Report(order.job, files=[file])
+        return Report(order.job, files=[] if file is None else [file])
 
-    def _replay(self, order: FlushOrder, rows: list[Row]) -> str | None:
-        """Append all that is in the log.  Returns why that may not be what is wanted, if so."""
-        usage: i64 = 0
+    def _replay(self, order: FlushOrder, memtable: MemTable) -> str | None:
+        """Make the owner's memtable anew.  Returns why it may not be the same one, if so.
+
+        Versions are kept as the owner keeps them, but for readers that are gone.
+        """
+        live = order.live
         try:
             with self._directory.open(log_name(order.log_number)) as file:
                 reader = LogReader(file)
@@ -129,20 +122,19 @@ class Worker:
                 for record in reader:
                     if record.damage is not None:
                         return record.damage.reason
-                    sequence, count = decode_rows(record.payload, rows)
+                    sequence, operations = decode_batch(record.payload)
                     if expected not in (-1, sequence):
                         return f"write {sequence} follows, not {expected}"
-                    expected = sequence + count
+                    expected = sequence + len(operations)
+                    if expected > MAX_SEQUENCE:
+                        return f"a batch that begins with write {sequence}"
+                    seen = bisect_left(live, sequence)
+                    memtable.add(sequence, operations, live[seen - 1] if seen > 0 else -1)
                 if reader.tail is not None:
                     return reader.tail.reason
         except (CorruptionError, OSError) as error:
             return str(error)
-        for key, rest in rows:
-            size: i64 = len(key)
-            value_size: i64 = len(rest)
-            value_size -= TAG_SIZE
-            usage += size + value_size + entry_overhead(size, value_size)
-        if usage != order.usage:
+        if memtable.usage != order.usage:
             return "not the writes that the memtable holds"
         return None
 
@@ -172,18 +164,3 @@ class Worker:
         files = job.run(between)
         opened = counters.tables_opened, counters.metadata_reads, counters.metadata_bytes_read
         return Report(order.job, files=files, opened=opened)
-
-
-def _seen(rows: list[Row], live: list[int]) -> Iterator[Row]:
-    """The versions that are the newest of their key, or that one of the live sequences shows.
-
-    At most what the owner's memtable holds, which may keep some for readers that are gone.
-    """
-    last: bytes | None = None
-    newer = 0
-    for row in rows:
-        sequence = sequence_in(row[1])
-        if row[0] != last or bisect_left(live, sequence) < bisect_left(live, newer):
-            last = row[0]
-            newer = sequence
-            yield row

@@ -14,10 +14,10 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from librt.strings import read_i64_le
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
 
 from lsmkv.errors import CorruptionError
-from lsmkv.util.coding import MAX_UINT32, decode_fixed32, decode_varint32, encode_varint
+from lsmkv.util.coding import MAX_UINT32, append_varint, decode_fixed32, decode_varint32
 from lsmkv.util.comparator import SortKey
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 from lsmkv.util.search import is_below
@@ -36,6 +36,9 @@ So merging and building go by what orders the keys, and never take apart nor joi
 # therefore bounded.
 
 
+_LARGE: Final = 1 << 20
+"""Of blocks of so many bytes a builder does not keep the room for the next one."""
+
 _SEARCHES_BEFORE_DECODING = 4
 """Decoding costs about as much as so many searches, and most blocks are evicted before."""
 
@@ -52,12 +55,17 @@ class BlockBuilder:
             raise ValueError(f"restart_interval must be at least 1, not {restart_interval}")
         self._restart_interval = restart_interval
         self._max_shared = max_shared
+        self._bytes = BytesWriter()
+        self._size: i64 = 0
         self.reset()
 
     def reset(self) -> None:
         """Begin a new block."""
-        self._parts: list[bytes] = []  # of the entries, in order: joined once, when all are there
-        self._size: i64 = 0
+        if self._size < _LARGE:
+            self._bytes.truncate(0)
+        else:
+            self._bytes = BytesWriter()
+        self._size = 0
         self._restarts = [0]
         self._since_restart: i64 = 0
         self._interval: i64 = self._restart_interval  # 0 once every key has to be whole
@@ -89,18 +97,13 @@ class BlockBuilder:
             self._since_restart = 0
         unshared: i64 = len(key) - shared
         size: i64 = len(value)
-        parts = self._parts
-        if (shared | unshared | size) < 128:
-            parts.append(_ONE_BYTE[shared])
-            parts.append(_ONE_BYTE[unshared])
-            parts.append(_ONE_BYTE[size])
-            self._size += 3 + unshared + size
-        else:
-            header = _header(shared, unshared, size)
-            parts.append(header)
-            self._size += len(header) + unshared + size
-        parts.append(key[shared:])
-        parts.append(value)
+        data = self._bytes
+        append_varint(data, shared)
+        append_varint(data, unshared)
+        append_varint(data, size)
+        data.write(key[shared:])
+        data.write(value)
+        self._size = len(data)
         self._shared_bytes += shared
         if self._shared_bytes > self._max_shared:
             self._interval = 0
@@ -117,7 +120,7 @@ class BlockBuilder:
         """
         if self._finished or self._size == 0:
             return at
-        parts = self._parts
+        data = self._bytes
         restarts = self._restarts
         since: i64 = self._since_restart
         interval: i64 = self._interval
@@ -126,7 +129,6 @@ class BlockBuilder:
         size: i64 = self._size
         room: i64 = full - 4 * len(restarts) - 4
         last = self.last_key[: len(self.last_key) - tail]
-        one_byte = _ONE_BYTE
         common = b""  # what the last key is known to begin with
         known: i64 = 0
         begun = at
@@ -155,20 +157,18 @@ class BlockBuilder:
             unshared: i64 = len(head) - shared + tail
             length: i64 = len(rest) - tail
             if (shared | unshared | length) < 128:
-                parts.append(one_byte[shared])
-                parts.append(one_byte[unshared])
-                parts.append(one_byte[length])
-                size += 3
+                write_i64_le(data, shared | unshared << 8 | length << 16)
+                data.truncate(size + 3)
             else:
-                header = _header(shared, unshared, length)
-                parts.append(header)
-                size += len(header)
+                append_varint(data, shared)
+                append_varint(data, unshared)
+                append_varint(data, length)
             spent += shared
             if spent > most:
                 interval = 0
-            parts.append(head[shared:])
-            parts.append(rest)
-            size += unshared + length
+            data.write(head[shared:])
+            data.write(rest)
+            size = len(data)
             last = head
             since += 1
             at += 1
@@ -185,18 +185,11 @@ class BlockBuilder:
         if self._finished:
             raise ValueError("finish twice: reset the builder first")
         self._finished = True
-        restarts = self._restarts
-        self._parts += [restart.to_bytes(4, "little") for restart in restarts]
-        self._parts.append(len(restarts).to_bytes(4, "little"))
-        return b"".join(self._parts)
-
-
-_ONE_BYTE: Final = [bytes((value,)) for value in range(128)]
-
-
-def _header(shared: i64, unshared: i64, size: i64) -> bytes:
-    """The three lengths before an entry."""
-    return encode_varint(shared) + encode_varint(unshared) + encode_varint(size)
+        data = self._bytes
+        for restart in self._restarts:
+            data.write(restart.to_bytes(4, "little"))
+        data.write(len(self._restarts).to_bytes(4, "little"))
+        return data.getvalue()
 
 
 class Block:

@@ -19,7 +19,7 @@ from librt.strings import BytesWriter
 from lsmkv.errors import CorruptionError
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64
+    from mypy_extensions import i64, u8
 
 MAX_UINT32: Final = 0xFFFFFFFF
 MAX_UINT64: Final = 0xFFFFFFFFFFFFFFFF
@@ -120,13 +120,23 @@ def encode_string(value: bytes) -> bytes:
     return encode_varint(len(value)) + value
 
 
+_BYTES: Final = bytes(range(256))  # by itself, for a byte is not made of a larger integer
+
+
+def append_varint(writer: BytesWriter, value: i64) -> None:
+    """Write ``value`` >= 0 as a varint."""
+    byte: u8
+    while value >= 128:
+        byte = _BYTES[value & 127 | 128]
+        writer.append(byte)
+        value >>= 7
+    byte = _BYTES[value]
+    writer.append(byte)
+
+
 def append_string(writer: BytesWriter, value: bytes) -> None:
     """Write a length-prefixed string."""
-    size: i64 = len(value)
-    while size >= 128:
-        writer.append((size & 127) | 128)
-        size >>= 7
-    writer.append(size)
+    append_varint(writer, len(value))
     writer.write(value)
 
 

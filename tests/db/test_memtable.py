@@ -58,7 +58,7 @@ def entries(table: MemTable, start: Position | None = None) -> list[Entry]:
 
 
 def rows_of(table: MemTable) -> list[tuple[bytes, bytes]]:
-    return [row for chunk in table.rows() for row in chunk]
+    return [row for columns in table.columns() for row in zip(*columns, strict=True)]
 
 
 def version_of(table: MemTable, key: bytes, sequence: int) -> tuple[int, bytes] | None:
@@ -351,14 +351,15 @@ def test_all_versions_of_a_key_are_in_one_chunk() -> None:
 def test_rows_go_on_while_readers_bring_the_keys_in_order() -> None:
     names = [b"%05d" % (number * 7 % 5000) for number in range(5000)]
     table = filled(*names)
-    rows = table.rows()
-    seen = next(rows)
+    columns = table.columns()
+    seen, values = next(columns)
     list(table.scan(None))
-    for chunk in rows:
-        assert 0 < len(chunk) < 1000
-        seen += chunk
-    assert [key for key, _ in seen] == sorted(names)
-    assert seen == rows_of(table)
+    for keys, rows in columns:
+        assert 0 < len(keys) == len(rows) < 1000
+        seen += keys
+        values += rows
+    assert seen == sorted(names)
+    assert list(zip(seen, values, strict=True)) == rows_of(table)
 
 
 def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
