@@ -35,6 +35,12 @@ LAST: Final = 4
 
 _RUNS_PAST = "a fragment runs past its block"
 
+_KINDS: Final = bytes([FIRST, FULL, MIDDLE, LAST])
+"""By whether the record was begun before, times two, plus whether this is its end."""
+
+_LARGE: Final = 1 << 20
+"""For records of more bytes a writer makes room anew each time."""
+
 _TYPE_CRC: Final = [crc32c(bytes([kind])) for kind in range(5)]
 
 
@@ -44,49 +50,49 @@ class LogWriter:
     def __init__(self, file: WritableFile) -> None:
         """Goes on at the end of ``file``, whose last record must be whole."""
         self._file = file
+        self._bytes = BytesWriter()
         self.end: i64 = file.offset
         """Where the last record ends; to be set back by who cuts off what a failed call left."""
 
     def add_record(self, payload: bytes) -> None:
         """Append one record with one write: whole, or an ``OSError`` and an unknown part of it."""
-        data = frame(payload, self.end % BLOCK_SIZE)
+        self._bytes.truncate(0)
+        append_record(self._bytes, payload, self.end % BLOCK_SIZE)
+        data = self._bytes.getvalue()
+        if len(data) > _LARGE:
+            self._bytes = BytesWriter()
         self._file.append(data)
         self.end += len(data)
 
 
-def frame(payload: bytes, block_offset: i64) -> bytes:
-    """The bytes of a record that starts at ``block_offset`` in its block."""
+def append_record(writer: BytesWriter, payload: bytes, block_offset: i64) -> None:
+    """Write a record that starts at ``block_offset`` in its block, in as many fragments as needed.
+
+    O(len(payload)).
+    """
     left: i64 = BLOCK_SIZE - block_offset
     size: i64 = len(payload)
-    if left >= HEADER_SIZE + size:
-        return _fragment(payload, FULL)
-    parts: list[bytes] = []
     at: i64 = 0
-    kind = FIRST
+    begun: i64 = 0
     while True:
         if left < HEADER_SIZE:
-            parts.append(bytes(left))
+            writer.write(bytes(left))
             left = BLOCK_SIZE
-        room = left - HEADER_SIZE
-        rest = size - at
-        if rest <= room:
-            parts.append(_fragment(payload[at:], FULL if at == 0 and kind == FIRST else LAST))
-            return b"".join(parts)
-        parts.append(_fragment(payload[at : at + room], kind))
-        at += room
-        kind = MIDDLE
+        length: i64 = left - HEADER_SIZE
+        length = min(length, size - at)
+        data = payload if length == size else payload[at : at + length]
+        at += length
+        ended: i64 = 1 if at == size else 0
+        kind: i64 = _KINDS[begun << 1 | ended]
+        crc: i64 = masked_crc32c(data, _TYPE_CRC[kind])
+        header_end: i64 = len(writer) + HEADER_SIZE
+        write_i64_le(writer, crc | length << 32 | kind << 48)
+        writer.truncate(header_end)
+        writer.write(data)
+        if ended:
+            return
+        begun = 1
         left = 0
-
-
-def _fragment(data: bytes, kind: int) -> bytes:
-    size: i64 = len(data)
-    type_byte: i64 = kind
-    crc: i64 = masked_crc32c(data, _TYPE_CRC[kind])
-    fragment = BytesWriter()
-    write_i64_le(fragment, crc | size << 32 | type_byte << 48)
-    fragment.truncate(HEADER_SIZE)
-    fragment.write(data)
-    return fragment.getvalue()
 
 
 class LogDamage(NamedTuple):

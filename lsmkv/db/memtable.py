@@ -34,6 +34,7 @@ _HALF: Final = _ALL // 2  # a tag of this sequence, or a later one, is negative 
 _FIRST_CHUNK: Final = 4
 _LARGEST_CHUNK: Final = 1024
 _ROWS: Final = 512
+_LARGE: Final = 1 << 16  # a value of so many bytes is not copied twice, nor room kept for it
 
 # What one entry takes in LevelDB's arena beside its own bytes: a skip list node of two pointers
 # and a third of one more on average, and padding of four bytes on average.
@@ -57,6 +58,7 @@ class MemTable:
         self._sorted: Any = SortedDict(self._order)
         self._pending: dict[bytes, bytes] = {}
         self._merging = False
+        self._row = BytesWriter()  # where rows are put together
         self._older: dict[bytes, tuple[Row, ...]] = {}
         """By key: versions that a newer one has taken the place of, newest first."""
         self.log_number = 0
@@ -86,16 +88,22 @@ class MemTable:
         total: i64 = 0
         overhead: i64 = 0
         tag: i64 = sequence if sequence < _HALF else sequence - _ALL
+        writer = self._row
         for key, value in operations:
-            row = BytesWriter()
             key_size: i64 = len(key)
             size: i64 = 0
+            writer.truncate(0)
             if value is None:
-                write_i64_le(row, tag << 8 | KIND_DELETION)
+                write_i64_le(writer, tag << 8 | KIND_DELETION)
+                row = writer.getvalue()
             else:
-                write_i64_le(row, tag << 8 | KIND_VALUE)
-                row.write(value)
+                write_i64_le(writer, tag << 8 | KIND_VALUE)
                 size = len(value)
+                if size < _LARGE:
+                    writer.write(value)
+                    row = writer.getvalue()
+                else:
+                    row = writer.getvalue() + value
             tag += 1
             if tag == _HALF:
                 tag -= _ALL
@@ -103,7 +111,7 @@ class MemTable:
             overhead += entry_overhead(key_size, size)
             if newest_seen >= 0 or self._older or not self._identical:
                 self._make_way(key, newest_seen)
-            self._pending[key] = row.getvalue()
+            self._pending[key] = row
         self.usage += total + overhead
         return total
 

@@ -20,10 +20,11 @@ from typing import Any
 
 import cramjam
 import pytest
+from librt.strings import BytesWriter
 
 import lsmkv
 from lsmkv.db.keys import pack
-from lsmkv.db.log import BLOCK_SIZE, frame
+from lsmkv.db.log import BLOCK_SIZE, append_record
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
@@ -258,11 +259,12 @@ def table_of(number: int, low: bytes = b"a", high: bytes = b"z", size: int = 99)
     return FileMetaData(number, size, pack(low, 9, 1), pack(high, 9, 1))
 
 
-def manifest(*records: bytes) -> bytes:
-    data = b""
+def log_of(*records: bytes) -> bytes:
+    """A log, or a MANIFEST."""
+    data = BytesWriter()
     for record in records:
-        data += frame(record, len(data) % BLOCK_SIZE)
-    return data
+        append_record(data, record, len(data) % BLOCK_SIZE)
+    return data.getvalue()
 
 
 def put_manifest(store: pathlib.Path, data: bytes) -> None:
@@ -277,47 +279,47 @@ BEGINNING = struct.pack("<IHB", masked_crc32c(b"\x02data"), 4, 2) + b"data"
 """The first fragment of a record that has no other."""
 LONG = b"\xff" * 9 + b"\x01"
 MANIFESTS: dict[str, bytes] = {
-    "names itself": manifest(edit_of((0, table_of(40))).encode()),
-    "its log is itself": manifest(edit_of(log_number=40).encode()),
-    "one table on all levels": manifest(edit_of(*[(n, table_of(5)) for n in range(7)]).encode()),
-    "one table a thousand times": manifest(edit_of(*[(0, table_of(5))] * 1000).encode()),
-    "overlap": manifest(edit_of((1, table_of(5)), (1, table_of(7))).encode()),
-    "from end to beginning": manifest(edit_of((1, table_of(5, b"z", b"a"))).encode()),
-    "a table of 2^64 bytes": manifest(edit_of((1, table_of(5, size=2**64 - 1))).encode()),
-    "a table of 2^63 bytes": manifest(edit_of((1, table_of(5, size=2**63))).encode()),
-    "table 2^64 - 1": manifest(edit_of((1, table_of(2**64 - 1))).encode()),
-    "table 2^63 - 1": manifest(edit_of((1, table_of(2**63 - 1))).encode()),
-    "added and deleted": manifest(
+    "names itself": log_of(edit_of((0, table_of(40))).encode()),
+    "its log is itself": log_of(edit_of(log_number=40).encode()),
+    "one table on all levels": log_of(edit_of(*[(n, table_of(5)) for n in range(7)]).encode()),
+    "one table a thousand times": log_of(edit_of(*[(0, table_of(5))] * 1000).encode()),
+    "overlap": log_of(edit_of((1, table_of(5)), (1, table_of(7))).encode()),
+    "from end to beginning": log_of(edit_of((1, table_of(5, b"z", b"a"))).encode()),
+    "a table of 2^64 bytes": log_of(edit_of((1, table_of(5, size=2**64 - 1))).encode()),
+    "a table of 2^63 bytes": log_of(edit_of((1, table_of(5, size=2**63))).encode()),
+    "table 2^64 - 1": log_of(edit_of((1, table_of(2**64 - 1))).encode()),
+    "table 2^63 - 1": log_of(edit_of((1, table_of(2**63 - 1))).encode()),
+    "added and deleted": log_of(
         edit_of((1, table_of(5))).encode() + b"\x06\x01\x05", b"\x06\x01\x05" * 5000
     ),
-    "level 7": manifest(SOUND + b"\x07\x07\x05\x05"),
-    "level 2^32 - 1": manifest(SOUND + b"\x06" + encode_varint(2**32 - 1) + b"\x05"),
-    "a level of 2^63": manifest(SOUND + b"\x06" + LONG + b"\x05"),
-    "a level in too many bytes": manifest(SOUND + b"\x06\x80\x80\x80\x80\x80\x00\x05"),
-    "a number without end": manifest(SOUND + b"\x02" + b"\x80" * 5000),
-    "a number of 11 bytes": manifest(SOUND + b"\x03" + b"\x80" * 10 + b"\x01"),
-    "a tag without end": manifest(SOUND + b"\xff" * 5000),
-    "a name of 2^32 - 1 bytes": manifest(b"\x01" + encode_varint(2**32 - 1) + b"x"),
-    "a key of 2^32 - 1 bytes": manifest(SOUND + b"\x05\x01" + encode_varint(2**32 - 1) + b"x"),
-    "a key of 2^64 - 1 bytes": manifest(SOUND + b"\x05\x01" + LONG + b"x"),
-    "a key of 7 bytes": manifest(SOUND + b"\x05\x01\x07abcdefg"),
-    "a comparator that is a path": manifest(b"\x01\x0b/etc/passwd" + SOUND),
-    "a comparator that is no text": manifest(b"\x01\x02\xff\xfe" + SOUND),
-    "fifty thousand times nothing": manifest(SOUND, b"\x04\x01" * 50_000),
-    "two thousand tables": manifest(
+    "level 7": log_of(SOUND + b"\x07\x07\x05\x05"),
+    "level 2^32 - 1": log_of(SOUND + b"\x06" + encode_varint(2**32 - 1) + b"\x05"),
+    "a level of 2^63": log_of(SOUND + b"\x06" + LONG + b"\x05"),
+    "a level in too many bytes": log_of(SOUND + b"\x06\x80\x80\x80\x80\x80\x00\x05"),
+    "a number without end": log_of(SOUND + b"\x02" + b"\x80" * 5000),
+    "a number of 11 bytes": log_of(SOUND + b"\x03" + b"\x80" * 10 + b"\x01"),
+    "a tag without end": log_of(SOUND + b"\xff" * 5000),
+    "a name of 2^32 - 1 bytes": log_of(b"\x01" + encode_varint(2**32 - 1) + b"x"),
+    "a key of 2^32 - 1 bytes": log_of(SOUND + b"\x05\x01" + encode_varint(2**32 - 1) + b"x"),
+    "a key of 2^64 - 1 bytes": log_of(SOUND + b"\x05\x01" + LONG + b"x"),
+    "a key of 7 bytes": log_of(SOUND + b"\x05\x01\x07abcdefg"),
+    "a comparator that is a path": log_of(b"\x01\x0b/etc/passwd" + SOUND),
+    "a comparator that is no text": log_of(b"\x01\x02\xff\xfe" + SOUND),
+    "fifty thousand times nothing": log_of(SOUND, b"\x04\x01" * 50_000),
+    "two thousand tables": log_of(
         edit_of(*[(0, table_of(n)) for n in range(100, 2_100)]).encode()
     ),
     "no record": b"",
     "zeros": bytes(3 * BLOCK_SIZE),
-    "empty records": manifest(*[b""] * 4000),
-    "a record without its end": manifest(SOUND)
+    "empty records": log_of(*[b""] * 4000),
+    "a record without its end": log_of(SOUND)
     + BEGINNING,
 }
 for _name in ("log_number", "prev_log_number", "next_file_number", "last_sequence"):
     for _power in (56, 63, 64):
         for _less in (0, 1, 2):
             if _power != 64 or _less:
-                MANIFESTS[f"{_name} 2^{_power} - {_less}"] = manifest(
+                MANIFESTS[f"{_name} 2^{_power} - {_less}"] = log_of(
                     edit_of(**{_name: 2**_power - _less}).encode()
                 )
 
@@ -332,7 +334,7 @@ def test_manifests(reader: Reader, store: pathlib.Path, name: str) -> None:
 
 
 def batch(sequence: int, count: int, body: bytes) -> bytes:
-    return frame(struct.pack("<QI", sequence, count) + body, 0)
+    return log_of(struct.pack("<QI", sequence, count) + body)
 
 
 LOGS: dict[str, bytes] = {
@@ -527,7 +529,7 @@ def put_table(store: pathlib.Path, data: bytes) -> None:
         file.unlink()
     (store / "000005.ldb").write_bytes(data)
     file = FileMetaData(5, len(data), KEY, pack(b"zz", 9, 1))
-    put_manifest(store, manifest(edit_of((1, file)).encode()))
+    put_manifest(store, log_of(edit_of((1, file)).encode()))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -557,7 +559,7 @@ def test_a_table_larger_than_memory(reader: Reader, store: pathlib.Path) -> None
     with (store / "000005.ldb").open("r+b") as file:
         file.seek(size - len(footer))
         file.write(footer)
-    put_manifest(store, manifest(edit_of((1, FileMetaData(5, size, KEY, KEY))).encode()))
+    put_manifest(store, log_of(edit_of((1, FileMetaData(5, size, KEY, KEY))).encode()))
     # Not survey_db, which goes through all that a file says it has.
     outcomes = judged(reader, store, steps=("read_only", "open", "paranoid", "write", "destroy"))
     assert outcomes["read_only"] == outcomes["open"] == "CorruptionError"

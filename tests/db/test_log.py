@@ -8,6 +8,7 @@ from itertools import accumulate
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from lsmkv.db.log import (
     BLOCK_SIZE,
@@ -20,7 +21,7 @@ from lsmkv.db.log import (
     LogReader,
     LogRecord,
     LogWriter,
-    frame,
+    append_record,
 )
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
@@ -60,10 +61,10 @@ class Result:
 
 def log_of(*payloads: bytes, at: int = 0) -> bytes:
     """Records that follow each other from an offset on."""
-    data = bytearray()
+    data = BytesWriter()
     for payload in payloads:
-        data += frame(payload, (at + len(data)) % BLOCK_SIZE)
-    return bytes(data)
+        append_record(data, payload, (at + len(data)) % BLOCK_SIZE)
+    return data.getvalue()
 
 
 def fragment(kind: int, data: bytes) -> bytes:
@@ -406,7 +407,7 @@ def test_the_first_damage_is_the_one_that_is_told() -> None:
 def test_a_record_right_behind_a_torn_one() -> None:
     """LevelDB that reuses its log appends behind a torn tail, in the middle of a block."""
     sound = log_of(b"one", b"two")
-    torn = frame(b"never acknowledged", len(sound))
+    torn = log_of(b"never acknowledged", at=len(sound))
     for size in range(1, len(torn)):
         data = sound + torn[:size]
         data += log_of(b"three", b"four", at=len(data))
@@ -421,7 +422,7 @@ def test_a_record_right_behind_a_torn_one() -> None:
 
 def test_a_record_behind_a_torn_one_of_several_blocks() -> None:
     sound = log_of(b"one")
-    torn = frame(big("never acknowledged", 2 * BLOCK_SIZE), len(sound))
+    torn = log_of(big("never acknowledged", 2 * BLOCK_SIZE), at=len(sound))
     for size in (3, 7, 1000, BLOCK_SIZE - 11, BLOCK_SIZE - 10, BLOCK_SIZE + 1, BLOCK_SIZE + 5000):
         data = sound + torn[:size]
         data += log_of(b"two", big("three", BLOCK_SIZE), at=len(data))

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from librt.strings import BytesWriter
 from typer.testing import CliRunner
 
 import lsmkv
 from lsmkv.db.batch import HEADER_SIZE, encode_batch
 from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy, pack
-from lsmkv.db.log import BLOCK_SIZE, frame
+from lsmkv.db.log import BLOCK_SIZE, append_record
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
@@ -115,10 +116,10 @@ def make_table(entries: list[tuple[bytes, bytes]], bits: int = 10, **options: An
 
 
 def make_log(payloads: list[bytes]) -> bytes:
-    data = b""
+    data = BytesWriter()
     for payload in payloads:
-        data += frame(payload, len(data) % BLOCK_SIZE)
-    return data
+        append_record(data, payload, len(data) % BLOCK_SIZE)
+    return data.getvalue()
 
 
 def edit(**fields: Any) -> VersionEdit:
