@@ -21,6 +21,7 @@ from librt.strings import BytesWriter, write_i64_le
 
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.util.checksum import crc32c, masked_crc32c
+from lsmkv.util.coding import decode_fixed32
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -104,13 +105,32 @@ class LogDamage(NamedTuple):
     """Whether it looks like a write cut short: nothing, or zeros, where the file should go on."""
 
 
-class LogRecord(NamedTuple):
+class LogRecord:
     """A whole record: where it starts and ends in the file, and the damage just before it."""
 
-    payload: bytes
-    offset: int
-    end: int
-    damage: LogDamage | None
+    __slots__ = ("damage", "end", "offset", "payload")
+
+    def __init__(self, payload: bytes, offset: i64, end: i64, damage: LogDamage | None) -> None:
+        self.payload = payload
+        self.offset: i64 = offset
+        self.end: i64 = end
+        self.damage = damage
+
+
+class _Fragment:
+    """What lies from ``offset`` to ``end``: a fragment, or, with type 0, a stretch of bad bytes.
+
+    The end of these is -1 where the file is just cut off.
+    """
+
+    __slots__ = ("data", "end", "kind", "offset", "reason")
+
+    def __init__(self, offset: i64, end: i64, kind: i64, data: bytes, reason: str = "") -> None:
+        self.offset: i64 = offset
+        self.end: i64 = end
+        self.kind: i64 = kind
+        self.data = data
+        self.reason = reason
 
 
 class LogReader:
@@ -130,72 +150,74 @@ class LogReader:
     def __iter__(self) -> Iterator[LogRecord]:
         damage: LogDamage | None = None
         parts: list[bytes] = []  # of a record whose FIRST fragment was met
-        start = 0
-        for offset, end, kind, data, reason in self._fragments():
-            if kind in (FULL, FIRST, 0) and parts:
-                torn = kind == 0 and end < 0
+        start: i64 = 0
+        for fragment in self._fragments():
+            kind = fragment.kind
+            if kind <= FIRST and parts:
+                torn = kind == 0 and fragment.end < 0
                 damage = damage or LogDamage(start, "a record without its end", torn)
                 parts = []
-            if kind == 0:
-                damage = damage or LogDamage(offset, reason, torn=end < 0)
-            elif kind == FULL:
-                self.end = end
-                yield LogRecord(data, offset, end, damage)
+            if kind == FULL:
+                self.end = fragment.end
+                yield LogRecord(fragment.data, fragment.offset, fragment.end, damage)
                 damage = None
+            elif kind == 0:
+                damage = damage or LogDamage(
+                    fragment.offset, fragment.reason, torn=fragment.end < 0
+                )
             elif kind == FIRST:
-                start = offset
-                parts = [data]
+                start = fragment.offset
+                parts = [fragment.data]
             elif not parts:
-                damage = damage or LogDamage(offset, "a fragment without its beginning")
+                damage = damage or LogDamage(fragment.offset, "a fragment without its beginning")
             else:
-                parts.append(data)
+                parts.append(fragment.data)
                 if kind == LAST:
-                    self.end = end
-                    yield LogRecord(b"".join(parts), start, end, damage)
+                    self.end = fragment.end
+                    yield LogRecord(b"".join(parts), start, fragment.end, damage)
                     parts = []
                     damage = None
         if parts:
             damage = damage or LogDamage(start, "a record without its end", torn=True)
         self.tail = damage
 
-    def _fragments(self) -> Iterator[tuple[int, int, int, bytes, str]]:
-        """``(offset, end, type, data, reason)``.
-
-        Type 0 stands for a stretch of bad bytes, its end being -1 where the file is just cut off.
-        """
+    def _fragments(self) -> Iterator[_Fragment]:
         for base in range(0, self._file.size, BLOCK_SIZE):
             block = self._file.read(base, BLOCK_SIZE)
-            size = len(block)
-            at = 0
+            size: i64 = len(block)
+            at: i64 = 0
             while size - at >= HEADER_SIZE:
-                kind, length, reason = _check_fragment(block, at)
+                kind, data, reason = _check_fragment(block, at)
                 if kind == 0:
                     zeros = not block[at:].strip(b"\0")
                     if zeros:
                         reason = "zeros to the end of the block"
                     cut_off = zeros or (reason == _RUNS_PAST and size < BLOCK_SIZE)
-                    yield base + at, -1 if cut_off else base + at, 0, b"", reason
+                    yield _Fragment(base + at, -1 if cut_off else base + at, 0, b"", reason)
                     at = _next_fragment(block, at + 1)
                     continue
-                begin = at + HEADER_SIZE
-                yield base + at, base + begin + length, kind, block[begin : begin + length], ""
-                at = begin + length
+                end: i64 = at + HEADER_SIZE + len(data)
+                yield _Fragment(base + at, base + end, kind, data)
+                at = end
             if size - at > 0 and (size < BLOCK_SIZE or block[at:].strip(b"\0")):
-                yield base + at, -1, 0, b"", "bytes too few for a header"
+                yield _Fragment(base + at, -1, 0, b"", "bytes too few for a header")
 
 
-def _check_fragment(block: bytes, at: int) -> tuple[int, int, str]:
-    """``(type, length, reason)`` of the fragment at ``at``; type 0 where there is no good one."""
-    length = block[at + 4] | block[at + 5] << 8
-    kind = block[at + 6]
+def _check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
+    """``(type, data, reason)`` of the fragment at ``at``; type 0 where there is no good one."""
+    low: i64 = block[at + 4]
+    high: i64 = block[at + 5]
+    kind: i64 = block[at + 6]
     if not FULL <= kind <= LAST:
-        return 0, 0, f"a fragment of type {kind}"
-    end = at + HEADER_SIZE + length
+        return 0, b"", f"a fragment of type {kind}"
+    begin: i64 = at + HEADER_SIZE
+    end: i64 = begin + (low | high << 8)
     if end > len(block):
-        return 0, 0, _RUNS_PAST
-    if masked_crc32c(block[at + 6 : end]) != int.from_bytes(block[at : at + 4], "little"):
-        return 0, 0, "fragment checksum mismatch"
-    return kind, length, ""
+        return 0, b"", _RUNS_PAST
+    data = block[begin:end]
+    if masked_crc32c(data, _TYPE_CRC[kind]) != decode_fixed32(block, at):
+        return 0, b"", "fragment checksum mismatch"
+    return kind, data, ""
 
 
 def _next_fragment(block: bytes, at: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.coding import decode_varint64, encode_varint
+from lsmkv.util.coding import decode_fixed32, decode_varint64, encode_varint
 from lsmkv.util.compression import NO_COMPRESSION, compress, decompress
 
 MAGIC = bytes.fromhex("57fb808b247547db")
@@ -98,7 +98,7 @@ def open_block(stored: bytes, max_block_bytes: int) -> bytes:
     if end < 1:
         raise CorruptionError("block cut short", None, 0)
     body = stored[:end]
-    if masked_crc32c(body) != int.from_bytes(stored[end:], "little"):
+    if masked_crc32c(body) != decode_fixed32(stored, end):
         raise CorruptionError("block checksum mismatch", None, 0)
     kind = body[end - 1]
     if kind == NO_COMPRESSION:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, read_i32_le, read_i64_le
 
 from lsmkv.errors import CorruptionError
 
@@ -39,14 +39,16 @@ def decode_fixed32(data: bytes, position: int) -> int:
     """The integer in the four bytes from ``position``."""
     if position < 0 or position + 4 > len(data):
         raise CorruptionError("truncated fixed32", None, position)
-    return int.from_bytes(data[position : position + 4], "little")
+    number: int = read_i32_le(data, position)
+    return number & MAX_UINT32
 
 
 def decode_fixed64(data: bytes, position: int) -> int:
     """The integer in the eight bytes from ``position``."""
     if position < 0 or position + 8 > len(data):
         raise CorruptionError("truncated fixed64", None, position)
-    return int.from_bytes(data[position : position + 8], "little")
+    number: int = read_i64_le(data, position)
+    return number if number >= 0 else number + MAX_UINT64 + 1
 
 
 _ONE_BYTE: Final = [bytes([value]) for value in range(128)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import accumulate
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,6 @@ from lsmkv.db.log import (
     MIDDLE,
     LogDamage,
     LogReader,
-    LogRecord,
     LogWriter,
     append_record,
 )
@@ -47,12 +47,23 @@ class BytesFile(RandomAccessFile):
         pass
 
 
+class Record(NamedTuple):
+    """What a LogRecord says."""
+
+    payload: bytes
+    offset: int
+    end: int
+    damage: LogDamage | None
+
+
 class Result:
     """All that a reader tells of these bytes."""
 
     def __init__(self, data: bytes) -> None:
         reader = LogReader(BytesFile(data))
-        self.records: list[LogRecord] = list(reader)
+        self.records = [
+            Record(record.payload, record.offset, record.end, record.damage) for record in reader
+        ]
         self.payloads = [record.payload for record in self.records]
         self.damage = [record.damage for record in self.records]
         self.tail = reader.tail
@@ -105,8 +116,8 @@ def test_the_exact_bytes() -> None:
     )  # fmt: skip
     assert log_of(put, delete) == written
     assert Result(written).records == [
-        LogRecord(put, 0, 28, None),
-        LogRecord(delete, 28, 52, None),
+        Record(put, 0, 28, None),
+        Record(delete, 28, 52, None),
     ]
 
 
@@ -246,7 +257,7 @@ def test_positions() -> None:
 # Cut short
 
 
-def sound_before(data: bytes, size: int) -> list[LogRecord]:
+def sound_before(data: bytes, size: int) -> list[Record]:
     return [record for record in Result(data).records if record.end <= size]
 
 
@@ -308,7 +319,7 @@ def test_a_length_that_runs_past_the_end_is_a_torn_tail() -> None:
 def test_a_tail_of_zeros(zeros: int) -> None:
     """So does a file end whose new length was durable before its content."""
     result = Result(log_of(b"one") + bytes(zeros))
-    assert result.records == [LogRecord(b"one", 0, 10, None)]
+    assert result.records == [Record(b"one", 0, 10, None)]
     assert result.tail is not None
     assert result.tail.torn
     assert result.tail.offset == 10
@@ -379,7 +390,7 @@ def test_a_full_after_a_first() -> None:
 def test_a_first_after_a_first() -> None:
     data = fragment(FIRST, b"foo") + fragment(FIRST, b"ba") + fragment(LAST, b"r")
     result = Result(data)
-    assert result.records == [LogRecord(b"bar", 10, len(data), LogDamage(0, NO_END))]
+    assert result.records == [Record(b"bar", 10, len(data), LogDamage(0, NO_END))]
 
 
 def test_fragments_of_different_records_are_not_joined() -> None:
