@@ -15,9 +15,10 @@ from lsmkv.db.keys import (
     MAX_SEQUENCE,
     TAG_SIZE,
     pack,
+    sequence_in,
     unpack,
 )
-from lsmkv.db.memtable import MemTable, sequence_in
+from lsmkv.db.memtable import MemTable
 from lsmkv.db.store import Store
 from lsmkv.db.version import escape
 from lsmkv.db.version_edit import FileMetaData

@@ -14,12 +14,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from librt.strings import read_i64_le
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy, key_hasher
 from lsmkv.options import Options
 from lsmkv.util.comparator import Comparator, sort_key
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 KIND_DELETION: Final = 0
 KIND_VALUE: Final = 1
@@ -55,6 +60,17 @@ def sequence_of(rank: int) -> int:
 def is_value(rank: int) -> bool:
     """Whether the version is a value (else a deletion)."""
     return (rank & 1) == KIND_VALUE
+
+
+def sequence_in(row: bytes) -> i64:
+    """The sequence in the tag that a row begins with."""
+    return (read_i64_le(row, 0) >> 8) & MAX_SEQUENCE
+
+
+def rank_in(row: bytes) -> int:
+    """The rank in the tag that a row begins with."""
+    tag: i64 = read_i64_le(row, 0)
+    return -tag if tag >= 0 else -int.from_bytes(row[:TAG_SIZE], "little")
 
 
 def pack(user_key: bytes, sequence: int, kind: int) -> bytes:

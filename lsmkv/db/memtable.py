@@ -14,12 +14,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from librt.strings import BytesWriter, write_i64_le
 from librt.threading import Lock
 from sortedcontainers import SortedDict
 
 from lsmkv.db.batch import Operation
-from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, Entry
+from lsmkv.db.keys import (
+    KIND_DELETION,
+    KIND_VALUE,
+    MAX_SEQUENCE,
+    TAG_SIZE,
+    Entry,
+    rank_in,
+    sequence_in,
+)
 from lsmkv.db.merge import Position
 from lsmkv.table.block import Row
 from lsmkv.util.coding import varint_size
@@ -282,17 +290,6 @@ class MemTable:
             rows.append((key, row))
             rows += self._older.get(key, ())
         return rows
-
-
-def sequence_in(row: bytes) -> int:
-    """The sequence in a row's tag."""
-    return (read_i64_le(row, 0) >> 8) & MAX_SEQUENCE
-
-
-def rank_in(row: bytes) -> int:
-    """The rank in a row's tag."""
-    tag: i64 = read_i64_le(row, 0)
-    return -tag if tag >= 0 else -int.from_bytes(row[:TAG_SIZE], "little")
 
 
 def entry_overhead(key_size: i64, value_size: i64) -> i64:

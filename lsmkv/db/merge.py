@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lsmkv.db.keys import TAG_SIZE, Entry, is_value, oldest_rank_seen
+from lsmkv.db.keys import TAG_SIZE, Entry, is_value, oldest_rank_seen, sequence_in
 from lsmkv.table.block import Row
 from lsmkv.util.comparator import Comparator, ReverseBytewiseComparator, sort_key
 
@@ -255,7 +255,7 @@ def live_rows(
         if last is not None and (key == last if bytewise else order.compare(key, last) == 0):
             if _is_older(newer, rest):
                 return live_rows(_newest_first(rows, order), oldest_seen, order, drop_deletion)
-            shadowed = shadowed or _sequence(newer) <= oldest_seen
+            shadowed = shadowed or sequence_in(newer) <= oldest_seen
             newer = rest
             if shadowed:
                 continue
@@ -263,7 +263,7 @@ def live_rows(
             last = key
             newer = rest
             shadowed = False
-        if not rest[0] & 1 and _sequence(rest) <= oldest_seen and drop_deletion(key):
+        if not rest[0] & 1 and sequence_in(rest) <= oldest_seen and drop_deletion(key):
             continue
         heads.append(key)
         rests.append(rest)
@@ -279,17 +279,6 @@ def _newest_first(rows: list[Row], order: KeyOrder) -> list[Row]:
 
 def _is_older(row: bytes, other: bytes) -> bool:
     """Whether one version of a key is older than another; both with their tags in front."""
-    first: i64 = _sequence(row)
-    second: i64 = _sequence(other)
+    first: i64 = sequence_in(row)
+    second: i64 = sequence_in(other)
     return first < second or (first == second and row[0] < other[0])
-
-
-def _sequence(rest: bytes) -> i64:
-    """The sequence in the tag that ``rest`` begins with."""
-    sequence: i64 = 0
-    at: i64 = 7
-    while at > 0:
-        byte: i64 = rest[at]
-        sequence = sequence << 8 | byte
-        at -= 1
-    return sequence

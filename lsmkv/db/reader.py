@@ -9,10 +9,9 @@ from lsmkv.db.background import Background
 from lsmkv.db.batch import BytesLike
 from lsmkv.db.explain import Explainer, Explanation
 from lsmkv.db.iterator import Iterator, IteratorArguments
-from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, unpack
+from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, sequence_in, unpack
 from lsmkv.db.live import Pin
 from lsmkv.db.lookup import AT_HAND, COMPACTION_DUE, look_up, may_contain
-from lsmkv.db.memtable import sequence_in
 from lsmkv.db.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import Version

@@ -19,9 +19,10 @@ from lsmkv.db.keys import (
     oldest_rank_hidden,
     pack_entry,
     rank_of,
+    sequence_in,
     sequence_of,
 )
-from lsmkv.db.memtable import MemTable, sequence_in
+from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import KeyOrder, Position, visible
 from lsmkv.util.comparator import (
     BYTEWISE,
