@@ -294,4 +294,6 @@ class MemTable:
 
 def entry_overhead(key_size: i64, value_size: i64) -> i64:
     """Bytes of an entry in LevelDB's memtable beside key and value: two varints, tag, node."""
+    if key_size < 120 and value_size < 128:
+        return 1 + 8 + 1 + _NODE_OVERHEAD
     return varint_size(key_size + 8) + 8 + varint_size(value_size) + _NODE_OVERHEAD

@@ -57,9 +57,11 @@ class Pending:
 
     def end(self, error: BaseException | None = None) -> None:
         """It, or each of the group, is written, or has failed."""
-        for member in [self] if self.members is None else self.members:
-            member.error = error
-            member.done = True
+        self.error = error
+        self.done = True
+        if self.members is not None:
+            for member in self.members:
+                member.end(error)
 
     def ticket(self) -> Ticket:
         """What :meth:`call` releases from now on; whoever waits looks at ``done`` first."""
@@ -87,10 +89,8 @@ class WriteQueue:
     def __init__(self, lock: Lock) -> None:
         """``lock`` is the writers': whoever leads holds it."""
         self._lock = lock
-        self._queue: deque[Pending] = deque()
-
-    def __len__(self) -> int:
-        return len(self._queue)
+        self.waiting: deque[Pending] = deque()
+        """The batches in line; for others to look at."""
 
     def wait(self, pending: Pending) -> None:
         """Queue up, until the batch is done, or it is its writer's turn to lead.
@@ -98,7 +98,7 @@ class WriteQueue:
         A call is a hint: one that a signal has kept from being made costs a tenth of a second.  So
         does a first of the queue whose writer a signal has taken away: anyone leads for it then.
         """
-        self._queue.append(pending)
+        self.waiting.append(pending)
         if self._is_first(pending):
             return
         ticket = pending.ticket()
@@ -111,14 +111,14 @@ class WriteQueue:
     def call_first(self) -> None:
         """Tell the first in line, if there is one, that it is."""
         try:
-            self._queue[0].call()
+            self.waiting[0].call()
         except IndexError:
             pass  # nobody is waiting
 
     def withdraw(self, pending: Pending) -> None:
         """Take a batch out of the queue, unless it is out already."""
         try:
-            self._queue.remove(pending)
+            self.waiting.remove(pending)
         except ValueError:
             pass
 
@@ -130,7 +130,7 @@ class WriteQueue:
         more than itself, and one with a condition goes alone, so that the condition sees all that
         was written before it.
         """
-        heads = list(self._queue)
+        heads = list(self.waiting)
         if own not in heads:
             heads.insert(0, own)
         members: list[Pending] = []
@@ -169,6 +169,6 @@ class WriteQueue:
 
     def _is_first(self, pending: Pending) -> bool:
         try:
-            return self._queue[0] is pending
+            return self.waiting[0] is pending
         except IndexError:
             return False  # it is done

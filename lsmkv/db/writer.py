@@ -71,7 +71,7 @@ class Writer:
         pending = Pending(operations, sync, condition)
         queue = self._queue
         try:
-            if len(queue) > 0 or self._lock.locked():
+            if queue.waiting or self._lock.locked():
                 queue.wait(pending)
             if not pending.done:
                 with self._lock:
@@ -81,7 +81,7 @@ class Writer:
             queue.withdraw(pending)
             queue.call_first()
             raise
-        if len(queue) > 0:
+        if queue.waiting:
             queue.call_first()
         if pending.error is not None:
             raise pending.error
@@ -185,9 +185,9 @@ class Writer:
             own.end(error)
             self._queue.withdraw(own)
             return
-        batch = self._queue.gather(own) if len(self._queue) > 0 else own
+        batch = self._queue.gather(own) if self._queue.waiting else own
         self._commit(batch)
-        if len(self._queue) > 0:
+        if self._queue.waiting:
             self._queue.dismiss(batch)
 
     def _commit(self, batch: Pending) -> None:

@@ -138,7 +138,12 @@ def append_varint(writer: BytesWriter, value: i64) -> None:
 
 def append_string(writer: BytesWriter, value: bytes) -> None:
     """Write a length-prefixed string."""
-    append_varint(writer, len(value))
+    size: i64 = len(value)
+    if size < 128:
+        byte: u8 = _BYTES[size]
+        writer.append(byte)
+    else:
+        append_varint(writer, size)
     writer.write(value)
 
 

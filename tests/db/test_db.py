@@ -1782,7 +1782,7 @@ def test_a_batch_whose_writer_was_interrupted_holds_nobody_up() -> None:
         db.put(b"a", b"1")
         writer = db._writer
         assert writer is not None
-        writer._queue._queue.append(Pending([(b"orphan", b"1")], False, None))
+        writer._queue.waiting.append(Pending([(b"orphan", b"1")], False, None))
         thread = threading.Thread(target=db.put, args=(b"b", b"1"), daemon=True)
         thread.start()
         thread.join(30)

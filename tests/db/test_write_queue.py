@@ -17,7 +17,7 @@ def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -
 def queue_of(*batches: Pending) -> WriteQueue:
     queue = WriteQueue(Lock())
     for batch in batches:
-        queue._queue.append(batch)
+        queue.waiting.append(batch)
     return queue
 
 
@@ -70,7 +70,7 @@ def test_what_is_done_is_left_out_and_leaves() -> None:
     done.end()
     queue = queue_of(done, own)
     assert gathered(queue, own) == [own]
-    assert len(queue) == 1
+    assert len(queue.waiting) == 1
 
 
 def test_the_end_of_a_group_is_that_of_each() -> None:
@@ -81,7 +81,7 @@ def test_the_end_of_a_group_is_that_of_each() -> None:
     group.end(error)
     assert [(member.done, member.error) for member in members] == [(True, error)] * 3
     queue.dismiss(group)
-    assert len(queue) == 0
+    assert len(queue.waiting) == 0
 
 
 def test_a_writer_may_be_called_by_several() -> None:
@@ -126,11 +126,11 @@ def test_waiting_ends(done: bool) -> None:
         queue.withdraw(leader)
     thread.join()
     assert follower.done is done
-    assert len(queue) == 1  # a batch that is done leaves by itself
+    assert len(queue.waiting) == 1  # a batch that is done leaves by itself
 
 
 def test_nobody_to_call() -> None:
     queue = WriteQueue(Lock())
     queue.call_first()
     queue.withdraw(put(b"k"))
-    assert len(queue) == 0
+    assert len(queue.waiting) == 0

@@ -21,9 +21,9 @@ def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
         assert writer is not None
         left = Pending([], False, None)
         left.done = True
-        writer._queue._queue.append(left)
+        writer._queue.waiting.append(left)
         db.put(b"k", b"v")
-        assert len(writer._queue) == 0
+        assert len(writer._queue.waiting) == 0
 
 
 def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
@@ -31,10 +31,10 @@ def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
     with DB(":memory:") as db:
         writer = db._writer
         assert writer is not None
-        writer._queue._queue.append(Pending([(b"left", b"v")], False, None))
+        writer._queue.waiting.append(Pending([(b"left", b"v")], False, None))
         db.put(b"k", b"v")
         assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
-        assert len(writer._queue) == 0
+        assert len(writer._queue.waiting) == 0
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -94,7 +94,7 @@ def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool)
         threads.append(thread)
         thread.start()
         inside.wait()
-        while len(writer._queue) < len(threads) - 1:  # the first found none
+        while len(writer._queue.waiting) < len(threads) - 1:  # the first found none
             threading.Event().wait(0.001)  # until it stands in line
     go_on.set()
     for thread in threads:
