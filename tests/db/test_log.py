@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
+import tracemalloc
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from lsmkv.db.log import (
 )
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.util.checksum import masked_crc32c
 
@@ -217,6 +220,22 @@ def test_opening_for_append(near: int) -> None:
     with directory.open("000001.log") as log:
         assert [record.payload for record in LogReader(log)] == expected
         assert log.read(0, log.size) == log_of(*expected)
+
+
+def test_a_long_record_leaves_no_room_taken(tmp_path: pathlib.Path) -> None:
+    payload = bytes(8 << 20)
+    with (
+        LocalEnv().open_directory(str(tmp_path)) as directory,
+        directory.create("log") as file,
+    ):
+        writer = LogWriter(file)
+        tracemalloc.start()
+        try:
+            for _ in range(2):
+                writer.add_record(payload)
+                assert tracemalloc.get_traced_memory()[0] < 1 << 20
+        finally:
+            tracemalloc.stop()
 
 
 def test_a_record_goes_out_with_one_write() -> None:

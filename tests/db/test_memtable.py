@@ -349,6 +349,14 @@ def test_all_versions_of_a_key_are_in_one_chunk() -> None:
         assert sum(map(len, chunks)) == 2000
 
 
+@pytest.mark.parametrize("size", [0, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 20])
+def test_a_row_of_a_value_of_any_size(size: int) -> None:
+    table = empty()
+    table.add(7, [(b"before", b"x"), (b"k", bytes(size)), (b"after", b"y")], -1)
+    assert version_of(table, b"k", NEWEST) == (rank_of(8, KIND_VALUE), bytes(size))
+    assert version_of(table, b"after", NEWEST) == (rank_of(9, KIND_VALUE), b"y")
+
+
 def test_rows_go_on_while_readers_bring_the_keys_in_order() -> None:
     names = [b"%05d" % (number * 7 % 5000) for number in range(5000)]
     table = filled(*names)

@@ -11,12 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from lsmkv import DB, WriteBatch
+from lsmkv.db.batch import encode_batch
 from lsmkv.db.compaction import CompactionJob, compaction_of_range
 from lsmkv.db.filenames import log_name, table_name, worker_table_name
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.jobs import FlushOrder, MergeOrder, Report
+from lsmkv.db.keys import MAX_SEQUENCE
+from lsmkv.db.log import append_record
 from lsmkv.db.worker import Worker
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
@@ -219,6 +223,22 @@ def test_a_log_that_is_missing_or_lacks_whole_batches() -> None:
         assert "memtable" in str(do(db, order._replace(usage=order.usage + 1)).doubt)
         db.put(b"key", b"value")
         assert "memtable" in str(do(db, order).doubt)
+
+
+@pytest.mark.parametrize("sequence", [MAX_SEQUENCE - 1, MAX_SEQUENCE, MAX_SEQUENCE + 1, 2**64 - 1])
+def test_a_log_whose_sequences_no_tag_has_room_for(sequence: int) -> None:
+    with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
+        db.put(b"key", b"value")
+        order = flush_order(db)
+        record = BytesWriter()
+        append_record(record, encode_batch(sequence, [(b"key", b"value")]), 0)
+        damage(directory_of(db), log_name(order.log_number), lambda data: record.getvalue())
+        report = do(db, order)
+        if sequence < MAX_SEQUENCE:
+            assert report.files is not None
+            assert report.files[0].smallest[-7:] == sequence.to_bytes(7, "little")
+        else:
+            assert str(sequence) in str(report.doubt)
 
 
 def test_nothing_to_flush() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from bisect import bisect_left
 
 import pytest
@@ -252,6 +253,20 @@ def test_builder_misuse() -> None:
         builder.finish()
     with pytest.raises(ValueError, match="add after finish"):
         builder.add(b"k", b"v")
+
+
+def test_a_large_block_leaves_no_room_taken() -> None:
+    builder = BlockBuilder(16)
+    value = bytes(8 << 20)
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            builder.add(b"key", value)
+            assert len(builder.finish()) > len(value)
+            builder.reset()
+            assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_reset_begins_anew() -> None:
