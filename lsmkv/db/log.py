@@ -66,11 +66,15 @@ class LogWriter:
         self.end += len(data)
 
 
-def append_record(writer: BytesWriter, payload: bytes, block_offset: i64) -> None:
-    """Write a record that starts at ``block_offset`` in its block, in as many fragments as needed.
+def frame(payload: bytes, block_offset: int) -> bytes:
+    """The bytes of a record that starts at ``block_offset`` in its block.  O(len(payload))."""
+    writer = BytesWriter()
+    append_record(writer, payload, block_offset)
+    return writer.getvalue()
 
-    O(len(payload)).
-    """
+
+def append_record(writer: BytesWriter, payload: bytes, block_offset: i64) -> None:
+    """Write what :func:`frame` makes, in as many fragments as are needed."""
     left: i64 = BLOCK_SIZE - block_offset
     size: i64 = len(payload)
     at: i64 = 0

@@ -20,11 +20,10 @@ from typing import Any
 
 import cramjam
 import pytest
-from librt.strings import BytesWriter
 
 import lsmkv
 from lsmkv.db.keys import pack
-from lsmkv.db.log import BLOCK_SIZE, append_record
+from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
@@ -261,10 +260,10 @@ def table_of(number: int, low: bytes = b"a", high: bytes = b"z", size: int = 99)
 
 def log_of(*records: bytes) -> bytes:
     """A log, or a MANIFEST."""
-    data = BytesWriter()
+    data = b""
     for record in records:
-        append_record(data, record, len(data) % BLOCK_SIZE)
-    return data.getvalue()
+        data += frame(record, len(data) % BLOCK_SIZE)
+    return data
 
 
 def put_manifest(store: pathlib.Path, data: bytes) -> None:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from librt.strings import BytesWriter
 
 from lsmkv.db.log import (
     BLOCK_SIZE,
@@ -23,7 +22,7 @@ from lsmkv.db.log import (
     LogDamage,
     LogReader,
     LogWriter,
-    append_record,
+    frame,
 )
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
@@ -75,10 +74,10 @@ class Result:
 
 def log_of(*payloads: bytes, at: int = 0) -> bytes:
     """Records that follow each other from an offset on."""
-    data = BytesWriter()
+    data = bytearray()
     for payload in payloads:
-        append_record(data, payload, (at + len(data)) % BLOCK_SIZE)
-    return data.getvalue()
+        data += frame(payload, (at + len(data)) % BLOCK_SIZE)
+    return bytes(data)
 
 
 def fragment(kind: int, data: bytes) -> bytes:

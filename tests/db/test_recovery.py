@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from librt.strings import BytesWriter
 from numbered import PATH, TINY, Progress, State, Workload, batch_of, judge, quiet, run
 
 import lsmkv
 from lsmkv import DB, WriteBatch
 from lsmkv.db.filenames import FileType, parse_filename
-from lsmkv.db.log import BLOCK_SIZE, append_record
+from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.env.base import Directory
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
@@ -410,18 +409,12 @@ def fresh() -> FaultyEnv:
     return env.kill()
 
 
-def log_of(record: bytes) -> bytes:
-    data = BytesWriter()
-    append_record(data, record, 0)
-    return data.getvalue()
-
-
 def record(sequence: int, *values: int) -> bytes:
     """A framed batch that puts each value under its own name."""
     batch = WriteBatch()
     for value in values:
         batch.put(b"%03d" % value, b"v%d" % value)
-    return log_of(batch.encode(sequence))
+    return frame(batch.encode(sequence), 0)
 
 
 def numbered(*values: int) -> State:
@@ -540,7 +533,7 @@ def test_a_torn_record_at_the_end_of_a_manifest() -> None:
     """A commit that was under way: what it would have said was promised to nobody."""
     base, expected = with_tables()
     (name,) = names_of(base, FileType.MANIFEST)
-    for tail in (b"\x01", b"\0" * 40, log_of(b"\x04\x01")[:-1], log_of(b"\x04\x01" * 9)[:-9]):
+    for tail in (b"\x01", b"\0" * 40, frame(b"\x04\x01", 0)[:-1], frame(b"\x04\x01" * 9, 0)[:-9]):
         env = base.kill()
         replace(env, name, content(base, name) + tail)
         assert opened(env) == expected
@@ -605,7 +598,7 @@ def test_another_engines_database() -> None:
     env, _ = with_tables()
     (name,) = names_of(env, FileType.MANIFEST)
     replace(env, "IDENTITY", b"5c0a")
-    replace(env, name, log_of(b"\xc8\x01\x00"))
+    replace(env, name, frame(b"\xc8\x01\x00", 0))
     with pytest.raises(lsmkv.ForeignFormatError, match="RocksDB"):
         DB(PATH, env=env)
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from librt.strings import BytesWriter
 
 from lsmkv import DB, WriteBatch
 from lsmkv.db.batch import encode_batch
@@ -20,7 +19,7 @@ from lsmkv.db.filenames import log_name, table_name, worker_table_name
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.jobs import FlushOrder, MergeOrder, Report
 from lsmkv.db.keys import MAX_SEQUENCE
-from lsmkv.db.log import append_record
+from lsmkv.db.log import frame
 from lsmkv.db.worker import Worker
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
@@ -230,9 +229,8 @@ def test_a_log_whose_sequences_no_tag_has_room_for(sequence: int) -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"key", b"value")
         order = flush_order(db)
-        record = BytesWriter()
-        append_record(record, encode_batch(sequence, [(b"key", b"value")]), 0)
-        damage(directory_of(db), log_name(order.log_number), lambda data: record.getvalue())
+        record = frame(encode_batch(sequence, [(b"key", b"value")]), 0)
+        damage(directory_of(db), log_name(order.log_number), lambda data: record)
         report = do(db, order)
         if sequence < MAX_SEQUENCE:
             assert report.files is not None

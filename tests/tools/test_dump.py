@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from librt.strings import BytesWriter
 from typer.testing import CliRunner
 
 import lsmkv
 from lsmkv.db.batch import HEADER_SIZE, encode_batch
 from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy, pack
-from lsmkv.db.log import BLOCK_SIZE, append_record
+from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
@@ -116,10 +115,10 @@ def make_table(entries: list[tuple[bytes, bytes]], bits: int = 10, **options: An
 
 
 def make_log(payloads: list[bytes]) -> bytes:
-    data = BytesWriter()
+    data = b""
     for payload in payloads:
-        append_record(data, payload, len(data) % BLOCK_SIZE)
-    return data.getvalue()
+        data += frame(payload, len(data) % BLOCK_SIZE)
+    return data
 
 
 def edit(**fields: Any) -> VersionEdit:
