@@ -198,13 +198,13 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
     if probes > _MAX_PROBES:
         return True
     bits: i64 = size * 8
-    h: i64 = key_hash
-    delta: i64 = ((h >> 17) | (h << 15)) & 0xFFFFFFFF
-    for _ in range(probes):
-        position: i64 = h % bits
-        if not data[start + (position >> 3)] & (1 << (position & 7)):
+    delta: i64 = ((key_hash >> 17) | (key_hash << 15)) & 0xFFFFFFFF
+    probe: i64  # else compiled code makes an object of each
+    for probe in range(probes):
+        position: i64 = (key_hash + probe * delta & 0xFFFFFFFF) % bits
+        byte: i64 = data[start + (position >> 3)]
+        if byte >> (position & 7) & 1 == 0:
             return False
-        h = (h + delta) & 0xFFFFFFFF
     return True
 
 
