@@ -47,6 +47,12 @@ class TableCache:
         :class:`CorruptionError` if it is missing, damaged, or neither of the size nor of the first
         key that the MANIFEST states.
         """
+        opened = file.opened
+        if opened is not None:
+            held: Table | None = opened.value
+            if held is not None:
+                opened.used = True
+                return held
         table = self._tables.get(file.number)
         if table is None:
             table = self._open(file)
@@ -54,6 +60,7 @@ class TableCache:
             self._counters.tables_opened += 1
             self._counters.metadata_reads += table.metadata_reads
             self._counters.metadata_bytes_read += table.metadata_bytes
+        file.opened = self._tables.entry(file.number)
         return table
 
     def peek(self, file: FileMetaData) -> Table:

@@ -24,6 +24,7 @@ from __future__ import annotations
 from lsmkv.db.keys import unpack
 from lsmkv.errors import CorruptionError
 from lsmkv.stats import NUM_LEVELS
+from lsmkv.util.cache import CacheEntry
 from lsmkv.util.coding import (
     decode_string,
     decode_varint32,
@@ -48,7 +49,7 @@ _LEAST_SEEKS = 100
 class FileMetaData:
     """A table as the MANIFEST knows it.  ``smallest`` and ``largest`` are internal keys."""
 
-    __slots__ = ("allowed_seeks", "largest", "number", "size", "smallest")
+    __slots__ = ("allowed_seeks", "largest", "number", "opened", "size", "smallest")
 
     def __init__(self, number: int, size: int, smallest: bytes, largest: bytes) -> None:
         self.number = number
@@ -58,6 +59,8 @@ class FileMetaData:
         # One seek costs about as much as compacting 16 KiB (LevelDB's estimate), so a file may be
         # read in vain this often before merging it away is the cheaper course.
         self.allowed_seeks = max(_LEAST_SEEKS, size // _BYTES_A_SEEK_SAVES)
+        self.opened: CacheEntry | None = None
+        """Where the table cache of the store keeps the open table, or kept it."""
 
     def __eq__(self, other: object) -> bool:
         return (

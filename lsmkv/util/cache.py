@@ -15,13 +15,17 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class _Entry:
+class CacheEntry:
+    """What a cache keeps under a key: a way to it without a look into a dict."""
+
     __slots__ = ("charge", "used", "value")
 
     def __init__(self, value: Any, charge: int) -> None:
         self.value = value
+        """None once it was removed."""
         self.charge = charge
         self.used = False
+        """Whether it is to be spared once more: set by whoever takes the value."""
 
 
 class LRUCache(Generic[K, V]):
@@ -64,8 +68,8 @@ class LRUCache(Generic[K, V]):
             raise ValueError(f"a cache cannot hold {capacity} bytes")
         self.capacity = capacity
         self.usage = 0
-        self._entries: dict[K, _Entry] = {}
-        self._queue: deque[tuple[K, _Entry]] = deque()
+        self._entries: dict[K, CacheEntry] = {}
+        self._queue: deque[tuple[K, CacheEntry]] = deque()
         """Oldest first; entries that were removed meanwhile are passed over."""
         self._lock = Lock()
 
@@ -79,8 +83,25 @@ class LRUCache(Generic[K, V]):
         if entry is None:
             return None
         entry.used = True
-        value: V = entry.value
+        value: V | None = entry.value
         return value
+
+    def entry(self, key: K) -> CacheEntry | None:
+        """What holds the value under ``key``, for who asks for it again and again; None on a miss.
+
+        Such a one sets ``used`` when taking the value, which is None once it is no longer cached.
+
+        >>> cache = LRUCache[str, int](capacity=1)
+        >>> cache.put("a", 97, charge=1)
+        >>> entry = cache.entry("a")
+        >>> entry.used = True
+        >>> entry.value
+        97
+        >>> cache.clear()
+        >>> entry.value is None, cache.entry("a") is None
+        (True, True)
+        """
+        return self._entries.get(key)
 
     def put(self, key: K, value: V, charge: int) -> None:
         """Insert or replace, then evict what is not used until the capacity is kept."""
@@ -88,7 +109,7 @@ class LRUCache(Generic[K, V]):
             self._remove(key)
             if charge > self.capacity:
                 return
-            entry = _Entry(value, charge)
+            entry = CacheEntry(value, charge)
             self._entries[key] = entry
             self._queue.append((key, entry))
             self.usage += charge
@@ -107,6 +128,8 @@ class LRUCache(Generic[K, V]):
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            for entry in self._entries.values():
+                _empty(entry)
             self._entries.clear()
             self._queue.clear()
             self.usage = 0
@@ -127,7 +150,7 @@ class LRUCache(Generic[K, V]):
         entry = self._entries.pop(key, None)
         if entry is not None:
             self.usage -= entry.charge
-            entry.value = None  # the queue may keep the entry, but not a file open with it
+            _empty(entry)  # others may keep the entry, but not a file open with it
 
     def _evict_one(self) -> None:
         """Remove the oldest entry that was not used, or pass one over.  Caller holds the lock."""
@@ -139,3 +162,11 @@ class LRUCache(Generic[K, V]):
             self._queue.append((key, entry))
         else:
             self._remove(key)
+
+
+def _empty(entry: CacheEntry) -> Any:
+    """Take the value out.  It is returned so that it lives until it is out: letting go of it may
+    close a file, and meanwhile a thread without the lock must not find what is half gone."""
+    value = entry.value
+    entry.value = None
+    return value

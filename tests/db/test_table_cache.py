@@ -101,6 +101,19 @@ def test_a_table_is_opened_once() -> None:
     assert bench.counters.metadata_bytes_read == table.metadata_bytes > 0
 
 
+@pytest.mark.parametrize("how", ["evicted", "cleared"])
+def test_a_table_that_was_let_go_is_opened_again(how: str) -> None:
+    bench = Bench()
+    file = bench.table(7, entries_of([b"a"]))
+    table = bench.cache.find(file)
+    if how == "evicted":
+        bench.cache.evict(7)
+    else:
+        bench.cache.clear()
+    assert bench.cache.find(file) is not table
+    assert bench.opened() == 2
+
+
 def test_tables_used_least_are_let_go() -> None:
     bench = Bench(max_open_files=12)  # two, and ten descriptors for other files
     files = [bench.table(number, entries_of([b"a"])) for number in (1, 2, 3)]

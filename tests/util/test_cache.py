@@ -130,6 +130,39 @@ def test_discard_and_clear() -> None:
     assert cache.get("a") == "A"
 
 
+@pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
+def test_an_entry_has_its_value_as_long_as_it_is_cached(end: str) -> None:
+    cache = filled(2, "ab")
+    assert cache.entry("x") is None
+    entry = cache.entry("a")
+    assert entry is not None
+    assert entry.value == "A"
+    if end == "discarded":
+        cache.discard("a")
+    elif end == "replaced":
+        cache.put("a", "again", 1)
+    elif end == "evicted":
+        cache.put("c", "C", 1)
+    else:
+        cache.clear()
+    assert entry.value is None
+    cache.check()
+
+
+def test_an_entry_is_spared_by_who_uses_it() -> None:
+    cache = filled(2, "ab")
+    entry = cache.entry("a")
+    assert entry is not None
+    cache.put("c", "C", 1)  # to have looked it up is no use
+    assert kept(cache, "abc") == "bc"
+    cache = filled(2, "ab")
+    entry = cache.entry("a")
+    assert entry is not None
+    entry.used = True
+    cache.put("c", "C", 1)
+    assert kept(cache, "abc") == "ac"
+
+
 class Held:
     """Something that can be watched going away."""
 
