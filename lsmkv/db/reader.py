@@ -9,7 +9,7 @@ from lsmkv.db.background import Background
 from lsmkv.db.batch import BytesLike
 from lsmkv.db.explain import Explainer, Explanation
 from lsmkv.db.iterator import Iterator, IteratorArguments
-from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, sequence_in, unpack
+from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, sequence_in
 from lsmkv.db.live import Pin
 from lsmkv.db.lookup import AT_HAND, COMPACTION_DUE, look_up, may_contain
 from lsmkv.db.raw_iterator import RawIterator
@@ -121,10 +121,10 @@ class Reader:
         if row is not None:
             return sequence_in(row)
         try:
-            _, found, _ = look_up(self.store, view.version, key, MAX_SEQUENCE, True)
+            _, tag, _ = look_up(self.store, view.version, key, MAX_SEQUENCE, True)
         except OSError as error:
             self.store.raise_failure(error)
-        return 0 if found is None else unpack(found)[1]
+        return (tag >> 8) & MAX_SEQUENCE
 
     def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:
         """An iterator over the store as it is now.  It keeps ``owner`` from being collected."""

@@ -55,17 +55,13 @@ class Version:
         levels[0].sort(key=lambda file: -file.number)
         for files in levels[1:]:
             files.sort(key=lambda file: comparator.sort_key(file.smallest))
-        # What lookups go by: user keys in a form that compares right; versions of one key tie.
-        self._smallest: list[list[Any]] = [
-            [comparator.coarse_key(file.smallest) for file in files] for files in levels
-        ]
-        self._largest: list[list[Any]] = [
-            [comparator.coarse_key(file.largest) for file in files] for files in levels
-        ]
-        self._ends = [SortedKeys(largest) for largest in self._largest]
-        self._deeper = [level for level in range(1, NUM_LEVELS) if levels[level]]
-        """The levels below level 0 that hold anything."""
+        # What lookups go by: where each file begins and ends, one file after the other.  User keys
+        # in a form that compares right; versions of one key tie.
+        self._edges: list[list[Any]] = [edges_of(files, comparator) for files in levels]
+        self._places = [SortedKeys(edges) for edges in self._edges]
         used = [level for level in range(NUM_LEVELS) if levels[level]]
+        self._deepest: i64 = used[-1] if used else 0
+        """The last level that holds anything."""
         self.only_level = used[0] if len(used) == 1 and len(levels[0]) <= 1 else -1
         """The level that holds everything, in one sorted run; -1 if none does."""
         self.numbers = frozenset(file.number for files in levels for file in files)
@@ -94,26 +90,28 @@ class Version:
             place = self.next_candidate(place, lookup_key, order)
         return found
 
-    def next_candidate(self, place: i64, lookup_key: bytes, order: Any) -> i64:
+    def next_candidate(self, place: i64, lookup_key: bytes | None, order: Any) -> i64:
         """The place of the next file whose range covers a key; 0 if there is none.
 
-        ``place`` is that of the one before, 0 at first; :meth:`file_in` has the file.
+        ``place`` is that of the one before, 0 at first; :meth:`file_in` has the file.  Without a
+        ``lookup_key``, the versions of a key are looked for from the newest one on.
         """
         level = place >> PLACE_BITS
         if level == 0:
-            smallest = self._smallest[0]
-            largest = self._largest[0]
-            at = place
-            while at < len(smallest):
-                if smallest[at] <= order <= largest[at]:
-                    return at + 1
-                at += 1
-        for deeper in self._deeper:
-            if deeper > level:
-                here = self._find(deeper, lookup_key, order)
-                smallest = self._smallest[deeper]
-                if here < len(smallest) and smallest[here] <= order:
-                    return (deeper << PLACE_BITS) + here + 1
+            edges = self._edges[0]
+            while 2 * place < len(edges):
+                place += 1
+                if edges[2 * place - 2] <= order <= edges[2 * place - 1]:
+                    return place
+        while level < self._deepest:
+            level += 1
+            edges = self._edges[level]
+            at = self._places[level].first_at_or_after(order)
+            if lookup_key is not None:
+                at = self._skip_newer(level, at, lookup_key, order)
+            # At an odd place a file ends: it covers the key, since it began before.
+            if at & 1 != 0 or (at < len(edges) and edges[at] == order):
+                return (level << PLACE_BITS) + (at >> 1) + 1
         return 0
 
     def file_in(self, place: i64) -> FileMetaData:
@@ -122,18 +120,23 @@ class Version:
 
     def file_at(self, level: int, internal_key: bytes) -> int:
         """Index of the first file of a level >= 1 whose largest key is >= ``internal_key``."""
-        return self._find(level, internal_key, self.comparator.coarse_key(internal_key))
+        order = self.comparator.coarse_key(internal_key)
+        at = self._places[level].first_at_or_after(order)
+        return self._skip_newer(level, at, internal_key, order) >> 1
 
-    def _find(self, level: int, internal_key: bytes, order: Any) -> int:
-        largest = self._largest[level]
-        at = self._ends[level].first_at_or_after(order)
-        # One user key may be spread over several files: its versions tie.
+    def _skip_newer(self, level: i64, at: i64, internal_key: bytes, order: Any) -> i64:
+        """The place among the edges, from ``at`` on, of the first file with this version or older.
+
+        One user key may be spread over several files: its versions tie.
+        """
+        edges = self._edges[level]
+        files = self.levels[level]
         while (
-            at < len(largest)
-            and largest[at] == order
-            and self.comparator.compare(self.levels[level][at].largest, internal_key) < 0
+            at < len(edges)
+            and edges[at] == order
+            and self.comparator.compare(files[at >> 1].largest, internal_key) < 0
         ):
-            at += 1
+            at = (at | 1) + 1
         return at
 
     def overlapping(
@@ -293,6 +296,12 @@ class Version:
 def max_grandparent_overlap(options: Options) -> int:
     """Bytes of level n + 2 that a file of level n + 1 may cover before another is begun."""
     return 10 * options.max_file_size
+
+
+def edges_of(files: list[FileMetaData], comparator: InternalKeyComparator) -> list[Any]:
+    """The coarse keys of the first and last key of each file, in the order of the files."""
+    coarse = comparator.coarse_key
+    return [coarse(key) for file in files for key in (file.smallest, file.largest)]
 
 
 def describe_key(internal_key: bytes) -> str:

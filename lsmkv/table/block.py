@@ -20,10 +20,13 @@ from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import MAX_UINT32, append_varint, decode_fixed32, decode_varint32
 from lsmkv.util.comparator import SortKey
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
-from lsmkv.util.search import is_below
+from lsmkv.util.search import common, is_below
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
+
+TAG_SIZE: Final = 8
+"""Bytes at the end of a key that tell one version of it from another."""
 
 Row = tuple[bytes, bytes]
 """An entry in two pieces: its key but for a *tail* of some bytes; the tail, and the value behind.
@@ -225,74 +228,71 @@ class Block:
         _, unshared, _, at = self.header(0)
         return self.data[at : at + unshared]
 
-    def get(self, order: bytes, tail: i64) -> tuple[bytes, bytes] | None:
-        """The first entry whose key is ``order`` but for its last ``tail`` bytes; None without one.
+    def newest(self, name: bytes) -> tuple[i64, bytes | None]:
+        """Tag and value of the first entry whose key is ``name`` but for its tag; else 0 and None.
 
-        For keys that sort, but for those last bytes, as bytes.  A binary search over the restart
-        points, then a walk that puts no key together: how much an entry shares with the one before
-        tells, mostly, how it compares.
+        A tag is the last eight bytes of a key, as a little-endian number.  For keys that sort, but
+        for their tags, as bytes.  A binary search over the restart points, then a walk that puts no
+        key together: how much an entry shares with the one before tells, mostly, how it compares.
         """
         data = self.data
         end = self.end
         if self._restarts == 0 or end == 0:
-            return None
-        at = self.restart_below(order, tail)
-        size_wanted: i64 = len(order)
-        matched: i64 = 0  # bytes that the key before has in common with ``order``
+            return 0, None
+        at = self.restart_below(name, TAG_SIZE)
+        wanted: i64 = len(name)
+        matched: i64 = 0  # bytes that the key before has in common with ``name``
         ended = True  # and whether they are all of that key
         before: i64 = 0  # its length
         while at < end:
-            shared: i64 = data[at]
-            unshared: i64 = 128
-            size: i64 = 128
-            if at + 3 <= end:
-                unshared = data[at + 1]
-                size = data[at + 2]
-            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
+            # Behind the entries there are eight bytes at least: restart points, and their number.
+            word = read_i64_le(data, at)
+            shared = word & 0xFF
+            unshared = word >> 8 & 0xFF
+            size = word >> 16 & 0xFF
+            if word & 0x808080 == 0 and at + 3 + unshared + size <= end:
                 at += 3
             else:
                 shared, unshared, size, at = self.header(at)
             if shared > before:
                 raise CorruptionError("an entry shares more than the key before it has", None, at)
             before = shared + unshared
-            length = before - tail
+            length = before - TAG_SIZE
             if length < 0:
                 raise CorruptionError("a key shorter than its tag", None, at)
             if shared > matched:
                 if ended and length != matched:
-                    return self._get_slowly(order, tail)  # it shares some of the other's tail
-                # Else it is as far below ``order`` as the one before, or has the same place.
+                    return self._newest_slowly(name)  # it shares some of the other's tag
+                # Else it is as far below ``name`` as the one before, or has the same place.
             elif length < shared:
-                return self._get_slowly(order, tail)
+                return self._newest_slowly(name)
             else:
-                limit = length if length < size_wanted else size_wanted
+                limit = length if length < wanted else wanted
                 begin = at - shared
-                matched = shared
-                while matched < limit and data[begin + matched] == order[matched]:
-                    matched += 1
+                matched = common(data, begin, name, shared, limit)
                 if matched < limit:
-                    if data[begin + matched] > order[matched]:
-                        return None
+                    if data[begin + matched] > name[matched]:
+                        return 0, None
                     ended = False
-                elif length > size_wanted:
-                    return None
-                elif length < size_wanted:
+                elif length > wanted:
+                    return 0, None
+                elif length < wanted:
                     ended = True
-                elif unshared < tail:
-                    return self._get_slowly(order, tail)
+                elif unshared < TAG_SIZE:
+                    return self._newest_slowly(name)
                 else:
                     at += unshared
-                    return order + data[at - tail : at], data[at : at + size]
+                    return read_i64_le(data, at - TAG_SIZE), data[at : at + size]
             at += unshared + size
-        return None
+        return 0, None
 
-    def _get_slowly(self, order: bytes, tail: i64) -> tuple[bytes, bytes] | None:
-        """:meth:`get` for what its walk does not decide; O(the block)."""
+    def _newest_slowly(self, name: bytes) -> tuple[i64, bytes | None]:
+        """:meth:`newest` for what its walk does not decide; O(the block)."""
         keys, values = self.entries()
         for at, key in enumerate(keys):
-            if len(key) >= tail and key[: len(key) - tail] == order:
-                return key, values[at]
-        return None
+            if len(key) >= TAG_SIZE and key[: len(key) - TAG_SIZE] == name:
+                return read_i64_le(key, len(key) - TAG_SIZE), values[at]
+        return 0, None
 
     def restart_below(self, order: bytes, tail: i64) -> i64:
         """Offset of the last restart point whose key, so cut, is < ``order``; else of the first."""

@@ -11,7 +11,7 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.options import Options
 from lsmkv.stats import ReadCounters
-from lsmkv.table.block import Block, Row
+from lsmkv.table.block import TAG_SIZE, Block, Row
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,
     TABLE_FILTER_PREFIX,
@@ -29,7 +29,8 @@ from lsmkv.table.format import (
     read_stored,
     unpack_block,
 )
-from lsmkv.util.comparator import coarse_key, coarse_tail
+from lsmkv.util.cache import CacheEntry
+from lsmkv.util.comparator import coarse_key
 from lsmkv.util.search import SortedKeys
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ SharedBlocks = dict[int, tuple[int, Block]]
 """By table: number and content of the block searched last."""
 
 _cache_ids = itertools.count()
+_NO_TAG: Final = bytes(TAG_SIZE)
 
 
 class FilterLook(NamedTuple):
@@ -99,7 +101,6 @@ class Table:
         self._comparator = options.comparator
         self._compare = options.comparator.compare
         self._coarse_key = coarse_key(options.comparator)
-        self._tail: i64 = coarse_tail(options.comparator)
         self._cache = options.block_cache
         self._max_block_bytes = options.max_block_bytes
         self._id: int = next(_cache_ids)
@@ -141,25 +142,20 @@ class Table:
         fill_cache: bool = True,
         shared: SharedBlocks | None = None,
         order: Any = None,
-        first: bool = False,
-    ) -> tuple[int, bytes | None, bytes]:
+    ) -> tuple[i64, bytes | None, bytes]:
         """The first entry at or after ``key`` in the block where ``key`` would be.
 
         Returns ``(outcome, key found or None, value)``; the caller compares the keys.  The filter
         is asked before any data block is read: after a *no* the outcome is :data:`RULED_OUT` and
         the file was not touched.  ``key_hash`` is the filter policy's hash of the key, or -1.
         ``shared`` holds the block that the lookup before this one searched, for neighbouring keys.
-        ``order`` is the key's coarse key, if that is at hand.  ``first`` promises that the key
-        sorts before all others of the same coarse key; an entry of another one is then left out.
+        ``order`` is the key's coarse key, if that is at hand.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
         if order is None:
             order = self._coarse(key)
-        if first:
-            number: i64 = self._index_ends.first_at_or_after(order)
-        else:
-            number = self.find_block(key, order)
+        number = self.find_block(key, order)
         if number == len(self._handles):
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
@@ -172,15 +168,37 @@ class Table:
             if shared is not None:
                 shared[self._id] = (number, block)
         try:
-            if first and self._tail >= 0:
-                entry = block.get(order, self._tail)
-            else:
-                entry = block.find(key, order, self._compare, self._coarse_key)
+            entry = block.find(key, order, self._compare, self._coarse_key)
         except CorruptionError as error:
             raise self.damaged(error, number) from None
         if entry is None:
             return outcome, None, b""
         return outcome, entry[0], entry[1]
+
+    def newest(
+        self, name: bytes, key_hash: i64, counters: ReadCounters, fill_cache: bool
+    ) -> tuple[i64, i64, bytes | None]:
+        """The first entry whose key is ``name`` but for its tag of eight bytes.
+
+        Returns ``(outcome, tag, value)``, the value None without such an entry.  For a comparator
+        whose coarse keys are the keys without their tags, and that orders them as bytes.  Filters
+        are asked as by :meth:`get`; a policy that goes by whole keys gets one with a tag of zeros.
+
+        Cost: that of :meth:`get`.
+        """
+        number = self._index_ends.first_at_or_after(name)
+        if number == self._blocks:
+            return RULED_OUT, 0, None
+        if self._filters:
+            key = name if key_hash >= 0 else name + _NO_TAG
+            if not self._may_match(number, key, key_hash, counters):
+                return RULED_OUT, 0, None
+        outcome, block = self._find(number, counters, fill_cache)
+        try:
+            tag, value = block.newest(name)
+        except CorruptionError as error:
+            raise self.damaged(error, number) from None
+        return outcome, tag, value
 
     def scan(
         self,
@@ -248,7 +266,7 @@ class Table:
             yield self._entries(number, counters, fill_cache)
             number -= 1
 
-    def find_block(self, key: bytes, order: Any = None) -> int:
+    def find_block(self, key: bytes, order: Any = None) -> i64:
         """Number of the first block whose index key is >= ``key``; of none, one past the last."""
         if order is None:
             order = self._coarse(key)
@@ -412,6 +430,9 @@ class Table:
         )
         self._index_ends = SortedKeys(self._index_order)
         self._handles = handles
+        self._blocks: i64 = len(handles)
+        self._cached: list[CacheEntry | None] = [None] * len(handles)
+        """By number of a data block: where the block cache keeps it, or kept it."""
 
     def _read_filters(self, handle: BlockHandle, options: Options) -> None:
         policy = options.filter_policy
@@ -470,7 +491,7 @@ class Table:
             at += 1
         return at
 
-    def _may_match(self, number: int, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
+    def _may_match(self, number: i64, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
         offset = self._handles[number].offset
         for reader in self._filters:
             counters.filters_asked += 1
@@ -481,19 +502,20 @@ class Table:
 
     # Data blocks
 
-    def _find(self, number: int, counters: ReadCounters, fill_cache: bool) -> tuple[int, Block]:
+    def _find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
         """Data block ``number``, from the cache or from the file."""
-        cache = self._cache
-        handle = self._handles[number]
-        cache_key = (self._id, handle.offset)
-        if cache is not None:
-            cached: Block | None = cache.get(cache_key)
+        held = self._cached[number]
+        if held is not None:
+            cached: Block | None = held.value
             if cached is not None:
+                held.used = True
                 counters.block_cache_hits += 1
                 return FROM_CACHE, cached
         block = self._read(number, counters)
-        if cache is not None and fill_cache:
-            cache.put(cache_key, block, len(block))
+        if self._cache is not None and fill_cache:
+            name = (self._id, self._handles[number].offset)
+            self._cache.put(name, block, len(block))
+            self._cached[number] = self._cache.entry(name)
         return FROM_FILE, block
 
     def _read(self, number: int, counters: ReadCounters) -> Block:

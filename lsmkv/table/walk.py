@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from librt.strings import read_i64_le
 
 from lsmkv.errors import CorruptionError
-from lsmkv.table.block import Block
+from lsmkv.table.block import TAG_SIZE, Block
+from lsmkv.util.search import common
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
-
-TAG_SIZE: Final = 8
 
 NO_LIMIT: Final = (1 << 56) - 1
 """As ``newest``: every number counts."""
@@ -197,9 +196,7 @@ class Walk:
             else:
                 limit = length if length < wanted else wanted
                 begin = at - shared
-                matched = shared
-                while matched < limit and data[begin + matched] == start[matched]:
-                    matched += 1
+                matched = common(data, begin, start, shared, limit)
                 if matched < limit:
                     if data[begin + matched] > start[matched]:
                         self._at = here

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _IS_COMPILED: Final = not __file__.endswith(".py")
-_SIGN: Final = -(1 << 63)  # turns the order of signed numbers into that of unsigned ones
 _ZEROS: Final = bytes(8)
 
 
@@ -30,7 +29,7 @@ class SortedKeys:
     shares nothing.  Takes O(n) to make, and eight bytes a key beside the list, which it keeps.
     """
 
-    def __init__(self, keys: Sequence[Any]) -> None:
+    def __init__(self, keys: list[Any]) -> None:
         self._keys = keys
         self._shared = b""
         """What all keys but the last begin with."""
@@ -51,8 +50,9 @@ class SortedKeys:
         if high == 0:
             return bisect_left(keys, key)
         name: bytes = key
-        if name.startswith(self._shared):
-            wanted: i64 = _head(name, len(self._shared))
+        shared = self._shared
+        if name.startswith(shared):
+            wanted: i64 = _head(name, len(shared))
             while low < high:
                 middle = (low + high) >> 1
                 if heads[middle] < wanted:
@@ -61,7 +61,7 @@ class SortedKeys:
                     high = middle
             if low < len(heads) and heads[low] == wanted:
                 return bisect_left(keys, key, low)
-        elif name > self._shared:
+        elif name > shared:
             low = high
         if low == len(heads) and keys[low] < key:
             low += 1
@@ -85,13 +85,15 @@ class SortedKeys:
 def _head(key: bytes, start: i64) -> i64:
     """The eight bytes from ``start`` as a number of their order; zeros stand for missing ones."""
     size: i64 = len(key)
+    sign: i64 = -1
+    sign <<= 63  # turns the order of signed numbers into that of unsigned ones
     if start + 8 <= size:
-        return read_i64_be(key, start) ^ _SIGN
+        return read_i64_be(key, start) ^ sign
     if start >= size:
-        return _SIGN
+        return sign
     if size >= 8:  # what stands before them is shifted out
-        return read_i64_be(key, size - 8) << 8 * (start + 8 - size) ^ _SIGN
-    return read_i64_be(key[start:] + _ZEROS, 0) ^ _SIGN
+        return read_i64_be(key, size - 8) << 8 * (start + 8 - size) ^ sign
+    return read_i64_be(key[start:] + _ZEROS, 0) ^ sign
 
 
 def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
@@ -104,10 +106,29 @@ def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
         here: i64 = read_i64_be(data, at + done)
         there: i64 = read_i64_be(key, done)
         if here != there:
-            return here ^ _SIGN < there ^ _SIGN
+            # As unsigned numbers: of different signs, the negative one is the larger.
+            return here < there if here ^ there >= 0 else there < 0
         done += 8
     while done < shorter:
-        if data[at + done] != key[done]:
-            return data[at + done] < key[done]
+        left: i64 = data[at + done]
+        right: i64 = key[done]
+        if left != right:
+            return left < right
         done += 1
     return size < len(key)
+
+
+def common(data: bytes, begin: i64, key: bytes, known: i64, limit: i64) -> i64:
+    """How many of the first ``limit`` bytes of ``key`` are those of ``data`` from ``begin`` on.
+
+    Of ``known`` bytes it is known; ``data`` has ``limit`` of them, as ``key`` does.
+    """
+    while known + 8 <= limit and read_i64_be(data, begin + known) == read_i64_be(key, known):
+        known += 8
+    while known < limit:
+        here: i64 = data[begin + known]
+        there: i64 = key[known]
+        if here != there:
+            break
+        known += 1
+    return known

@@ -164,6 +164,78 @@ def test_candidates_are_all_files_that_cover_the_key(of: Version) -> None:
             if each.smallest[:-8] <= key <= each.largest[:-8]
         ]
         assert candidates(of, key) == expected
+        assert newest_candidates(of, key) == expected
+
+
+@st.composite
+def touching_files(draw: st.DrawFn) -> list[FileMetaData]:
+    """Files of a level >= 1 whose user keys may run on from one to the next."""
+    versions = sorted(
+        draw(
+            st.sets(
+                st.tuples(st.sampled_from([b"", b"a", b"b", b"c" * 9]), st.integers(-9, -1)),
+                max_size=16,
+            )
+        )
+    )
+    files: list[FileMetaData] = []
+    while versions:
+        size = draw(st.integers(1, min(4, len(versions))))
+        low, high = versions[0], versions[size - 1]
+        files.append(file(len(files) + 1, low[0], high[0], sequences=(-low[1], -high[1])))
+        versions = versions[size + draw(st.integers(0, 2)) :]
+    return files
+
+
+@given(
+    upper=touching_files(),
+    lower=touching_files(),
+    order=st.sampled_from(["bytewise", "reverse"]),
+)
+def test_candidates_where_versions_of_a_key_are_spread(
+    upper: list[FileMetaData], lower: list[FileMetaData], order: str
+) -> None:
+    """The file with the first version at or after the one asked for, if its user keys cover it."""
+    if order == "reverse":
+        upper, lower = upper[:1], lower[:1]
+    of = version({1: upper, 4: lower}, REVERSE_BYTEWISE if order == "reverse" else BYTEWISE)
+    compare = of.comparator.compare
+    coarse = of.comparator.coarse_key
+    for key in (b"", b"\0", b"a", b"aa", b"b", b"c", b"c" * 9, b"d"):
+        for sequence in (MAX_SEQUENCE, *range(10)):
+            wanted = pack(key, sequence, KIND_VALUE)
+            expected: list[tuple[int, int]] = []
+            for level, files in ((1, of.levels[1]), (4, of.levels[4])):
+                first = next((each for each in files if compare(each.largest, wanted) >= 0), None)
+                if first is not None and not coarse(wanted) < coarse(first.smallest):
+                    expected.append((level, first.number))
+            assert candidates(of, key, sequence) == expected
+            if sequence == MAX_SEQUENCE:
+                assert newest_candidates(of, key) == expected
+
+
+def newest_candidates(of: Version, user_key: bytes) -> list[tuple[int, int]]:
+    """As Gets without a snapshot ask: by the user key alone."""
+    order = of.comparator.coarse_key(pack(user_key, 0, 0))
+    found: list[tuple[int, int]] = []
+    place = of.next_candidate(0, None, order)
+    while place > 0:
+        found.append((int(place) >> 32, of.file_in(place).number))
+        place = of.next_candidate(place, None, order)
+    return found
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=2), st.binary(max_size=2)), max_size=6),
+    st.binary(max_size=2),
+)
+def test_files_in_disorder_have_some_place(ranges: list[tuple[bytes, bytes]], key: bytes) -> None:
+    """As those of a MANIFEST that no check has seen."""
+    of = version({3: [file(at, low, high) for at, (low, high) in enumerate(ranges)]})
+    for found in (candidates(of, key), newest_candidates(of, key)):
+        assert len(found) <= 1
+    for edge in (MAX_SEQUENCE, 7):
+        assert 0 <= of.file_at(3, pack(key, edge, 1)) <= len(ranges)
 
 
 def test_file_at() -> None:

@@ -340,7 +340,7 @@ tag_like_keys = st.text("\0\1\2k", max_size=11).map(str.encode)
     st.integers(1, 20),
     st.lists(keys | tag_like_keys, max_size=8),
 )
-def test_get(versions: list[tuple[bytes, int]], interval: int, others: list[bytes]) -> None:
+def test_newest(versions: list[tuple[bytes, int]], interval: int, others: list[bytes]) -> None:
     """Keys that are beginnings of others, and keys that look like another's tag, among them."""
     ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
     rows = [(tagged(key, number), b"%d" % number) for key, number in ordered]
@@ -348,16 +348,49 @@ def test_get(versions: list[tuple[bytes, int]], interval: int, others: list[byte
     for key in {key for key, _ in versions} | set(others):
         for wanted in (key, key + b"\0", key[:-1], key + b"\1\0\0\0\0\0\0\0"):
             expected = next((row for row in rows if row[0][:-8] == wanted), None)
-            assert block.get(wanted, 8) == expected
+            assert block.newest(wanted) == tag_and_value(expected)
 
 
-def test_get_beyond_what_the_walk_decides() -> None:
+def tag_and_value(row: tuple[bytes, bytes] | None) -> tuple[int, bytes | None]:
+    if row is None:
+        return 0, None
+    return int.from_bytes(row[0][-8:], "little", signed=True), row[1]
+
+
+def test_newest_beyond_what_the_walk_decides() -> None:
     """An entry that shares a part of the tag of the one before, which ends where it goes on."""
     tag = bytes.fromhex("0105000000000000")
     rows = [(b"k" + tag, b"1"), (b"k" + tag + tag, b"2"), (b"l" + tag, b"3")]
     block = Block(build(rows, 16))
-    assert [block.get(key[:-8], 8) for key, _ in rows] == rows
-    assert block.get(b"k" + tag[:-1], 8) is None
+    assert [block.newest(key[:-8]) for key, _ in rows] == [tag_and_value(row) for row in rows]
+    assert block.newest(b"k" + tag[:-1]) == (0, None)
+
+
+@pytest.mark.parametrize("size", [60, 200])
+def test_newest_in_an_entry_that_runs_past_the_block(size: int) -> None:
+    tag = bytes(8)
+    data = build([(b"k" + tag, b"v" * size)], 16)
+    assert Block(data).newest(b"k") == (0, b"v" * size)
+    cut = data[: 3 + 9 + size // 2] + data[-8:]
+    for name in (b"k", b"l"):
+        with pytest.raises(CorruptionError, match="runs past"):
+            Block(cut).newest(name)
+
+
+@pytest.mark.parametrize("size", [0, 127, 128, 300])
+def test_newest_of_long_and_short_entries(size: int) -> None:
+    """Lengths of one byte and of two; tags that are negative as numbers."""
+    rows = [
+        (key + tag, b"v" * length)
+        for length in (0, 1, size)
+        for key in (b"%04d" % length + b"k" * size, b"%04d" % length + b"k" * size + b"l")
+        for tag in (b"\1" + b"\xff" * 7, b"\0" * 8)
+    ]
+    rows = sorted(dict(rows).items(), key=lambda row: (row[0][:-8], row[0][-8:] == bytes(8)))
+    block = Block(build(rows, 3))
+    for key, _ in rows:
+        first = next(row for row in rows if row[0][:-8] == key[:-8])
+        assert block.newest(key[:-8]) == tag_and_value(first)
 
 
 @given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
@@ -427,10 +460,11 @@ def use(data: bytes) -> None:
                 block.find(target, order, compare, coarse)
             except CorruptionError:
                 pass
-            try:
-                block.get(order, tail)
-            except CorruptionError:
-                pass
+            if tail == 8:
+                try:
+                    block.newest(order)
+                except CorruptionError:
+                    pass
     try:
         assert all(0 <= offset <= len(data) for offset in block.restart_points())
     except CorruptionError:

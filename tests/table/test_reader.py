@@ -311,6 +311,74 @@ def test_get_returns_the_first_entry_at_or_after_the_key() -> None:
         assert table.get(key, -1, counters) == expected
 
 
+# Versions of one key
+
+
+class ByTag:
+    """Keys that end in a tag: in the order of their bytes but for it, then the larger one first."""
+
+    name = "test.ByTag"
+    coarse_tail = 8
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        x, y = self.sort_key(a), self.sort_key(b)
+        return (x > y) - (x < y)
+
+    def sort_key(self, key: bytes, /) -> tuple[bytes, int]:
+        return key[:-8], -int.from_bytes(key[-8:], "little")
+
+    def coarse_key(self, key: bytes, /) -> bytes:
+        return key[:-8]
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        return start
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        return key
+
+
+class NamesAlone(OneAnswer):
+    """Rules out what it was not given, and looks at no tag."""
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return b"".join(b"<%s>" % key[:-8] for key in keys)
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return b"<%s>" % key[:-8] in filter_data
+
+
+VERSIONS = [
+    (b"name%04d" % name + tag.to_bytes(8, "little"), b"%d" % tag)
+    for name in range(0, 300, 3)
+    for tag in range(1 + name % 13 * 256, 0, -256)
+]
+
+
+@pytest.mark.parametrize("policy", [None, NamesAlone(True)], ids=["no filter", "by names"])
+@pytest.mark.parametrize("cached", [False, True])
+def test_newest(policy: NamesAlone | None, cached: bool) -> None:
+    """Versions of one key fill several blocks; the first is found, and no other key's."""
+    cache: LRUCache[tuple[int, int], object] | None = LRUCache(1 << 20) if cached else None
+    options = replace(SMALL, comparator=ByTag(), filter_policy=policy, block_cache=cache)
+    table, file = opened(build(VERSIONS, options), options)
+    newest = {key[:-8]: (int(value), value) for key, value in reversed(VERSIONS)}
+    counters = ReadCounters()
+    for name in [b"", *(b"name%04d" % number for number in range(302)), b"name", b"z"]:
+        for _ in range(2):
+            before = counters.filter_negatives
+            file.reads.clear()
+            outcome, tag, value = table.newest(name, -1, counters, True)
+            assert (tag, value) == newest.get(name, (0, None))
+            assert len(file.reads) == (1 if outcome == FROM_FILE else 0)
+            if policy is not None and name not in newest:
+                assert outcome == RULED_OUT
+                assert counters.filter_negatives == before + (name < VERSIONS[-1][0][:-8])
+            if value is not None:
+                again = table.newest(name, -1, counters, False)
+                assert again == (FROM_CACHE if cached else FROM_FILE, tag, value)
+    assert table.newest(b"z", -1, counters, True) == (RULED_OUT, 0, None)
+
+
 # The cache
 
 
@@ -327,6 +395,21 @@ def test_the_block_cache_serves_the_second_lookup() -> None:
     rows_of(table.scan_back(None, counters))
     assert len(file.reads) == table.num_blocks
     assert counters.block_cache_hits == 3 + table.num_blocks
+
+
+@pytest.mark.parametrize("how", ["clear", "push out"])
+def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
+    cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
+    table, file = opened(build(ROWS, SMALL), replace(SMALL, block_cache=cache))
+    for _ in range(2):
+        assert table.get(*ROWS[0][:1], -1, ReadCounters()) == (FROM_FILE, *ROWS[0])
+        assert table.get(*ROWS[0][:1], -1, ReadCounters()) == (FROM_CACHE, *ROWS[0])
+        if how == "clear":
+            cache.clear()
+        else:
+            for number in range(2):  # a block that was used is spared once
+                cache.put((-1, number), None, 1 << 20)
+    assert len(file.reads) == 2
 
 
 def test_fill_cache_off_leaves_the_cache_alone() -> None:

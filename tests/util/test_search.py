@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lsmkv.util.search import SortedKeys, is_below
+from lsmkv.util.search import SortedKeys, common, is_below
 
 # Few different bytes, so that keys share beginnings, and end in zeros; both sides of a sign.
 short = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]), max_size=12).map(bytes)
@@ -60,3 +60,14 @@ def test_is_below(before: bytes, part: bytes, after: bytes, key: bytes) -> None:
     assert is_below(data, len(before), len(part), key) == (part < key)
     for same in (part, part + b"\0", part[:-1], part + key):
         assert is_below(data, len(before), len(part), same) == (part < same)
+
+
+@given(short, short, short, st.integers(0, 12), st.integers(0, 12))
+@example(b"", b"0123456789", b"0123456789", 0, 8)
+@example(b"", b"01234567x", b"01234567y", 1, 9)
+def test_common(before: bytes, part: bytes, key: bytes, known: int, limit: int) -> None:
+    limit = min(limit, len(part), len(key))
+    same = next((at for at in range(limit) if part[at] != key[at]), limit)
+    known = min(known, same)
+    assert common(before + part, len(before), key, known, limit) == same
+    assert common(before + key + part, len(before), key, known, len(key)) == len(key)
