@@ -106,6 +106,8 @@ class Version:
         while level < self._deepest:
             level += 1
             edges = self._edges[level]
+            if not edges:
+                continue
             at = self._places[level].first_at_or_after(order)
             if lookup_key is not None:
                 at = self._skip_newer(level, at, lookup_key, order)

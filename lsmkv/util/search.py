@@ -60,7 +60,10 @@ class SortedKeys:
                 else:
                     high = middle
             if low < len(heads) and heads[low] == wanted:
-                return bisect_left(keys, key, low)
+                if low + 1 < len(heads) and heads[low + 1] == wanted:
+                    return bisect_left(keys, key, low)
+                if keys[low] < key:
+                    low += 1
         elif name > shared:
             low = high
         if low == len(heads) and keys[low] < key:
