@@ -230,7 +230,10 @@ class DB:
         ...     list(db.iterator(start=b"b")), list(db.iterator(reverse=True, include_value=False))
         ([(b'b', b'B'), (b'c', b'C')], [b'c', b'b', b'a'])
         """
-        return self._open_reader().iterator(self, arguments)
+        reader = self._reader
+        if reader is None:
+            raise ClosedError("the database is closed")
+        return reader.iterator(self, arguments)
 
     def __iter__(self) -> Iterator:
         """:meth:`iterator` over everything."""

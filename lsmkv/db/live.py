@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
 
 
 class LiveSequences:
@@ -16,15 +15,20 @@ class LiveSequences:
 
     def __init__(self) -> None:
         self._sequences: list[int] = []  # rising: sequences are registered as they are made
-        self._released: deque[int] = deque()
+        self._released: list[int] = []
 
     def register(self, sequence: int) -> None:
         """Keep what is visible at ``sequence``.  Caller holds the lock."""
-        self._settle()
-        at = len(self._sequences)
-        if at > 0 and self._sequences[-1] > sequence:
+        while self._released:
+            gone = self._released.pop()
+            if gone == sequence:
+                return  # it is there, and stays
+            self._remove(gone)
+        if self._sequences and self._sequences[-1] > sequence:
             at = bisect_left(self._sequences, sequence)
-        self._sequences.insert(at, sequence)
+            self._sequences.insert(at, sequence)
+        else:
+            self._sequences.append(sequence)
 
     def release(self, sequence: int) -> None:
         """Undo one :meth:`register`.  Any thread, any time."""
@@ -52,10 +56,12 @@ class LiveSequences:
 
     def _settle(self) -> None:
         while self._released:
-            sequence = self._released.popleft()
-            at = bisect_left(self._sequences, sequence)
-            if at < len(self._sequences) and self._sequences[at] == sequence:
-                del self._sequences[at]
+            self._remove(self._released.pop())
+
+    def _remove(self, sequence: int) -> None:
+        at = bisect_left(self._sequences, sequence)
+        if at < len(self._sequences) and self._sequences[at] == sequence:
+            del self._sequences[at]
 
 
 class Pin:

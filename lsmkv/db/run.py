@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _FIRST_CHUNK: Final = 4
-"""Pairs that a seek reads first, and twice as many each time: often a few are all it is about."""
+"""Pairs that a seek reads first, and twice as many each time, from block to block: often a few are
+all it is about."""
 
 
 class RunReader:
@@ -54,6 +55,18 @@ class RunReader:
     def file_at(self, edge: bytes) -> i64:
         """Index of the file where an internal key would be; of none, one past the last."""
         return self.version.file_at(self.level, edge) if self.level > 0 else 0
+
+    def file_from(self, start: Position) -> i64:
+        """Index of the file where a scan from a position begins; of none, one past the last."""
+        if self.level == 0:
+            return 0
+        if start.after:
+            return self.version.file_at(self.level, edge_of(start))
+        return self.version.file_from(self.level, start.user_key)
+
+    def block_from(self, table: Table, start: Position) -> i64:
+        """Number of the block where a scan from a position begins; of none, one past the last."""
+        return table.find_block(edge_of(start)) if start.after else table.block_of(start.user_key)
 
     def table(self, at: i64) -> Table:
         """The table of a file of the run."""
@@ -94,26 +107,25 @@ class Run:
         self._head = b""  # the last key, whose older versions may follow in the next block
         self._settled = False
         self._count: i64 = ALL
-        self._edge = b""  # where to begin, until that is found
+        self._begin = start  # until that is found
         if start is not None:
             self._start = start.user_key
             self._head = start.user_key
             self._settled = start.after
             self._count = _FIRST_CHUNK
-            self._edge = edge_of(start)
 
     def __iter__(self) -> Run:
         return self
 
     def __next__(self) -> list[Any]:
         reader = self._reader
-        if self._edge:
-            self._file = reader.file_at(self._edge)
+        if self._begin is not None:
+            self._file = reader.file_from(self._begin)
             if self._file < len(reader.files):
                 self._table = reader.table(self._file)
-                self._number = self._table.find_block(self._edge)
+                self._number = reader.block_from(self._table, self._begin)
                 self._file += 1
-            self._edge = b""
+            self._begin = None
         while True:
             walk = self._walk
             table = self._table
@@ -130,9 +142,9 @@ class Run:
                 self._start = b""
             assert table is not None
             pairs = reader.take(table, self._number - 1, walk, self._count)
-            self._count *= 2
+            if self._count < ALL:
+                self._count *= 2
             if walk.done:
-                self._count = ALL
                 self._head = walk.head
                 self._settled = walk.settled
                 self._walk = None

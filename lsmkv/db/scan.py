@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iteration
+from typing import TYPE_CHECKING
 
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.keys import Entry, oldest_rank_hidden
@@ -11,8 +12,12 @@ from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, Seen, merge_back, m
 from lsmkv.db.overlay import Overlay, OverlayBack, seen, seen_back
 from lsmkv.db.run import Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
+from lsmkv.db.version_edit import FileMetaData
 from lsmkv.stats import NUM_LEVELS
 from lsmkv.table.walk import NO_LIMIT, NUMBERED, PAIRS, SEEN
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 
 class Bounds:
@@ -95,7 +100,7 @@ class Scan:
         upper = self._bounds.upper
         order = self._store.order
         if self._is_one_run():
-            return Run(self._runs(PAIRS)[0], start, upper)
+            return Run(self._only_run(), start, upper)
         sources: list[Iteration[list[Seen]]] = [
             seen(memtable.scan(start), self._hidden, order, upper) for memtable in self._memtables()
         ]
@@ -110,7 +115,7 @@ class Scan:
         lower = self._bounds.lower
         order = self._store.order
         if self._is_one_run():
-            return RunBack(self._runs(PAIRS)[0], before, lower)
+            return RunBack(self._only_run(), before, lower)
         sources: list[Iteration[list[Seen]]] = [
             seen_back(memtable.scan_back(before), self._hidden, order, lower)
             for memtable in self._memtables()
@@ -139,31 +144,35 @@ class Scan:
             found.append(view.immutable)
         return found
 
-    def _runs(self, form: int) -> list[RunReader]:
-        """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
-        store = self._store
+    def _only_run(self) -> RunReader:
+        """The one that holds everything."""
         version = self._view.version
-        limit = NO_LIMIT if self._current else self._sequence
-        runs: list[RunReader] = []
-        for level, files in enumerate(version.levels):
-            reads = store.counters.reads[level]
-            # Files that LevelDB's repair has put into level 0 may not be newest first.
-            each = [[file] for file in files] if level == 0 else [files] if files else []
-            for run in each:
-                runs.append(
-                    RunReader(
-                        store.tables,
-                        version,
-                        level,
-                        run,
-                        limit,
-                        NUMBERED if len(each) > 1 else form,
-                        store.order,
-                        reads,
-                        self._fill_cache,
-                    )
-                )
+        return self._run(version.only_level, version.levels[version.only_level], PAIRS)
+
+    def _runs(self, form: i64) -> list[RunReader]:
+        """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
+        levels = self._view.version.levels
+        # Files that LevelDB's repair has put into level 0 may not be newest first.
+        numbered = NUMBERED if len(levels[0]) > 1 else form
+        runs = [self._run(0, [file], numbered) for file in levels[0]]
+        for level in range(1, NUM_LEVELS):
+            if levels[level]:
+                runs.append(self._run(level, levels[level], form))
         return runs
+
+    def _run(self, level: i64, files: list[FileMetaData], form: i64) -> RunReader:
+        store = self._store
+        return RunReader(
+            store.tables,
+            self._view.version,
+            level,
+            files,
+            NO_LIMIT if self._current else self._sequence,
+            form,
+            store.order,
+            store.counters.reads[level],
+            self._fill_cache,
+        )
 
     def _cursor(self, start: Position | None) -> Iteration[list[Entry]]:
         """All tables' entries, whatever the order of keys."""

@@ -126,6 +126,11 @@ class Version:
         at = self._places[level].first_at_or_after(order)
         return self._skip_newer(level, at, internal_key, order) >> 1
 
+    def file_from(self, level: i64, order: Any) -> i64:
+        """Index of the first file of a level >= 1 that may hold versions of a user key, or later
+        keys.  ``order`` is the key in the form that compares right."""
+        return self._places[level].first_at_or_after(order) >> 1
+
     def _skip_newer(self, level: i64, at: i64, internal_key: bytes, order: Any) -> i64:
         """The place among the edges, from ``at`` on, of the first file with this version or older.
 

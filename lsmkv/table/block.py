@@ -245,12 +245,13 @@ class Block:
         ended = True  # and whether they are all of that key
         before: i64 = 0  # its length
         while at < end:
-            # Behind the entries there are eight bytes at least: restart points, and their number.
-            word = read_i64_le(data, at)
-            shared = word & 0xFF
-            unshared = word >> 8 & 0xFF
-            size = word >> 16 & 0xFF
-            if word & 0x808080 == 0 and at + 3 + unshared + size <= end:
+            shared: i64 = data[at]
+            unshared: i64 = 128
+            size: i64 = 128
+            if at + 3 <= end:
+                unshared = data[at + 1]
+                size = data[at + 2]
+            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
                 at += 3
             else:
                 shared, unshared, size, at = self.header(at)
@@ -300,7 +301,7 @@ class Block:
         low: i64 = 0
         high: i64 = self._restarts - 1
         while low < high:
-            middle = (low + high + 1) // 2
+            middle = (low + high + 1) >> 1
             shared, unshared, _, at = self.header(self._restart(middle))
             if shared != 0:
                 raise CorruptionError("a restart point whose key is not whole", None, at)
@@ -475,7 +476,7 @@ class Block:
         low: i64 = 0
         high: i64 = self._restarts - 1
         while low < high:
-            middle = (low + high + 1) // 2
+            middle = (low + high + 1) >> 1
             shared, unshared, _, at = self.header(self._restart(middle))
             if shared != 0:
                 raise CorruptionError("a restart point whose key is not whole", None, at)

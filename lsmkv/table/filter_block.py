@@ -14,18 +14,15 @@ LevelDB does not look for.
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from librt.strings import read_i64_le
+from librt.vecs import append, vec
+from mypy_extensions import i64
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import bloom_may_match, is_bloom
 from lsmkv.filter.policy import FilterPolicy, coarse_policy, key_hasher
-from lsmkv.util.coding import MAX_UINT32, decode_fixed32
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64
+from lsmkv.util.coding import decode_fixed32
 
 FILTER_BASE_LG = 11
 _MAX_SHIFT: Final = 63  # by so many bits or more, every offset becomes 0
@@ -146,12 +143,13 @@ class FilterBlockReader(FilterReader):
         array = decode_fixed32(contents, size - 5)
         if array > size - 5 or (size - 5 - array) % 4 != 0:
             raise CorruptionError("filter offsets beyond the filter block", None, size - 5)
-        starts = [decode_fixed32(contents, at) for at in range(array, size - 4, 4)]
-        for first, second in itertools.pairwise(starts):
-            if first > second:
+        starts = vec[i64](capacity=(size - array) // 4)
+        for at in range(array, size - 4, 4):
+            starts = append(starts, decode_fixed32(contents, at))
+            if len(starts) > 1 and starts[-2] > starts[-1]:
                 raise CorruptionError("filter offsets that fall", None, array)
         self._contents = contents
-        self._array: i64 = array  # where each filter starts, and the end of the last
+        self._starts = starts  # of each filter, and the end of the last
         self._count: i64 = len(starts) - 1
         self._base_lg: i64 = min(base_lg, _MAX_SHIFT)
 
@@ -159,23 +157,17 @@ class FilterBlockReader(FilterReader):
         if not self._is_bloom or key_hash < 0:
             return self._ask(self.filter_for(block_offset), key, key_hash)
         # The same, without a copy of the filter.
+        starts = self._starts
         index = block_offset >> self._base_lg
         if index >= self._count:
             return True
-        start, stop = self._range(index)
-        return bloom_may_match(key_hash, self._contents, start, stop)
+        return bloom_may_match(key_hash, self._contents, starts[index], starts[index + 1])
 
     def filter_for(self, block_offset: i64) -> bytes | None:
         index = block_offset >> self._base_lg
         if index >= self._count:
             return None  # a block that no filter speaks for may hold anything
-        start, stop = self._range(index)
-        return self._contents[start:stop]
-
-    def _range(self, index: i64) -> tuple[i64, i64]:
-        """Where a filter starts and ends: two neighbours in the array, eight bytes in one read."""
-        both = read_i64_le(self._contents, self._array + 4 * index)
-        return both & MAX_UINT32, both >> 32 & MAX_UINT32
+        return self._contents[self._starts[index] : self._starts[index + 1]]
 
 
 class TableFilterReader(FilterReader):

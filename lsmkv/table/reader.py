@@ -186,7 +186,7 @@ class Table:
 
         Cost: that of :meth:`get`.
         """
-        number = self._index_ends.first_at_or_after(name)
+        number = self.block_of(name)
         if number == self._blocks:
             return RULED_OUT, 0, None
         if self._filters:
@@ -279,6 +279,11 @@ class Table:
         ):
             at += 1
         return at
+
+    def block_of(self, name: bytes) -> i64:
+        """Number of the first block that may hold a key that is ``name`` but for its tag, or a key
+        after it; of none, one past the last.  For comparators as in :meth:`newest`."""
+        return self._index_ends.first_at_or_after(name)
 
     def index_key(self, number: int) -> bytes:
         """A key at or after the last one of a data block, and before the first one of the next."""

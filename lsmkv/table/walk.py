@@ -183,7 +183,16 @@ class Walk:
         known: i64 = 0  # its length
         while at < end:
             here = at
-            shared, unshared, size, at = self._block.header(at)
+            shared: i64 = data[at]
+            unshared: i64 = 128
+            size: i64 = 128
+            if at + 3 <= end:
+                unshared = data[at + 1]
+                size = data[at + 2]
+            if (shared | unshared | size) < 128 and at + 3 + unshared + size <= end:
+                at += 3
+            else:
+                shared, unshared, size, at = self._block.header(at)
             length = shared + unshared - TAG_SIZE
             if shared > matched:
                 if matched == known and length != matched:
