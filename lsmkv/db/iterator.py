@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iteration
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from mypy_extensions import mypyc_attr
 
@@ -37,9 +37,6 @@ class IteratorArguments(TypedDict, total=False):
     """Accepted for plyvel's sake: checksums are verified in any case."""
     fill_cache: bool
     """Whether blocks that are read go into the block cache."""
-
-
-_NAMES: Final = frozenset(IteratorArguments.__annotations__)
 
 
 class Window:
@@ -132,23 +129,39 @@ class Iterator(BaseIterator):
         ``current`` says that the view holds nothing newer in its tables; ``owner`` is kept from
         being collected.  Not called by users: they ask a store or a snapshot for an iterator.
         """
-        for name in arguments:
-            if name not in _NAMES:
+        reverse = False
+        start: BytesLike | None = None
+        stop: BytesLike | None = None
+        prefix: BytesLike | None = None
+        include_start = True
+        include_stop = False
+        self._include_key = True
+        self._include_value = True
+        fill_cache = True
+        # What is true is true, compiled or not.
+        for name, value in cast(dict[str, Any], arguments).items():
+            if name == "start":
+                start = value
+            elif name == "stop":
+                stop = value
+            elif name == "prefix":
+                prefix = value
+            elif name == "reverse":
+                reverse = bool(value)
+            elif name == "include_start":
+                include_start = bool(value)
+            elif name == "include_stop":
+                include_stop = bool(value)
+            elif name == "include_key":
+                self._include_key = bool(value)
+            elif name == "include_value":
+                self._include_value = bool(value)
+            elif name == "fill_cache":
+                fill_cache = bool(value)
+            elif name != "verify_checksums":
                 raise TypeError(f"iterator() got an unexpected keyword argument {name!r}")
-        flags = cast(dict[str, Any], arguments)  # what is true is true, compiled or not
-        reverse = bool(flags.get("reverse", False))
-        bounds = bounds_of(
-            arguments.get("start"),
-            arguments.get("stop"),
-            bool(flags.get("include_start", True)),
-            bool(flags.get("include_stop", False)),
-            arguments.get("prefix"),
-            store.order,
-        )
-        self._include_key = bool(flags.get("include_key", True))
-        self._include_value = bool(flags.get("include_value", True))
+        bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
         self._window = Window(store, reverse, self._include_key and self._include_value)
-        fill_cache = bool(flags.get("fill_cache", True))
         super().__init__(store, view, pin, current, owner, bounds, fill_cache)
         self._gap: Position | None = None  # where the gap is when the window is empty
         self._at_end = False  # what no position means there: the end of everything, or the start

@@ -67,7 +67,7 @@ class Reader:
                 store.counters.gets_from_rows += 1
                 return row
         try:
-            flags, _, value = look_up(store, version, key, sequence, fill_cache, shared)
+            flags, _tag, value = look_up(store, version, key, sequence, fill_cache, shared)
         except OSError as error:
             store.raise_failure(error)
         if flags != 0:

@@ -54,7 +54,9 @@ class RunReader:
 
     def file_at(self, edge: bytes) -> i64:
         """Index of the file where an internal key would be; of none, one past the last."""
-        return self.version.file_at(self.level, edge) if self.level > 0 else 0
+        if self.level == 0:
+            return 0
+        return self.version.file_at(self.level, edge)
 
     def file_from(self, start: Position) -> i64:
         """Index of the file where a scan from a position begins; of none, one past the last."""

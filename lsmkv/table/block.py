@@ -302,7 +302,7 @@ class Block:
         high: i64 = self._restarts - 1
         while low < high:
             middle = (low + high + 1) >> 1
-            shared, unshared, _, at = self.header(self._restart(middle))
+            shared, unshared, _size, at = self.header(self._restart(middle))
             if shared != 0:
                 raise CorruptionError("a restart point whose key is not whole", None, at)
             if unshared < tail:
@@ -311,7 +311,9 @@ class Block:
                 low = middle
             else:
                 high = middle - 1
-        return self._restart(low) if low > 0 else 0
+        if low == 0:
+            return 0
+        return self._restart(low)
 
     def find(
         self,

@@ -121,7 +121,9 @@ class Walk:
                             cut = shared
                         head = prefix + data[at:tag]
                 kind: i64 = data[tag]
-                number: i64 = _number(data, tag) if limited or numbered else 0
+                number: i64 = 0
+                if limited or numbered:
+                    number = _number(data, tag)
             else:
                 whole = head + (data[tag : tag + TAG_SIZE] if tag >= 0 else self._tail)
                 if shared > len(whole):

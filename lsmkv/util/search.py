@@ -103,7 +103,8 @@ def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
     """Whether the ``size`` bytes from ``at``, all of them in ``data``, sort before ``key``."""
     if not _IS_COMPILED:
         return data[at : at + size] < key
-    shorter: i64 = size if size < len(key) else len(key)
+    shorter: i64 = len(key)
+    shorter = min(shorter, size)  # both machine integers
     done: i64 = 0
     while done + 8 <= shorter:
         here: i64 = read_i64_be(data, at + done)
