@@ -30,12 +30,14 @@ Versions = dict[tuple[bytes, int], int]
 class Bench:
     """A level whose tables have blocks of a few entries."""
 
-    def __init__(self, versions: Versions, cuts: list[int], level: int = 1) -> None:
+    def __init__(
+        self, versions: Versions, cuts: list[int], level: int = 1, block_size: int = 60
+    ) -> None:
         """Entries in order, a new table at each of the ``cuts``."""
         comparator = InternalKeyComparator(BYTEWISE)
         options = Options(
             comparator=comparator,
-            block_size=60,
+            block_size=block_size,
             block_restart_interval=3,
             compression=NO_COMPRESSION,
             block_cache=LRUCache(10_000),
@@ -146,6 +148,16 @@ def test_a_seek_reads_one_block_and_a_few_pairs() -> None:
         assert found[0] == (b"%03d" % begin, b"%d" % begin)
         assert len(found) <= 4
         assert bench.reads.blocks_read == before + 1
+
+
+def test_the_next_block_is_not_read_whole_before_much_is_asked_for() -> None:
+    versions = {(b"%03d" % number, number): 1 for number in range(200)}
+    bench = Bench(versions, [120], block_size=1000)
+    pairs = seen(versions, NO_LIMIT)
+    for number in range(200):
+        chunks = list(Run(bench.reader(), Position(b"%03d" % number, after=False), None))
+        assert all(len(chunk) <= 4 << at for at, chunk in enumerate(chunks))
+        assert [pair for chunk in chunks for pair in chunk] == pairs[number:]
 
 
 def test_nothing_beyond_a_bound_is_read() -> None:
