@@ -17,7 +17,9 @@ from mypy_extensions import i64
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_IS_COMPILED: Final = not __file__.endswith(".py")
+IS_COMPILED: Final = not __file__.endswith(".py")
+"""What a walk over bytes costs as machine code, Python's own bisection costs where it is not."""
+
 _ZEROS: Final = bytes(8)
 
 
@@ -35,7 +37,7 @@ class SortedKeys:
         """What all keys but the last begin with."""
         self._heads = vec[i64]()
         """Of all keys but the last, where these are bytes: what follows, as a number."""
-        if _IS_COMPILED and all(isinstance(key, bytes) for key in keys):
+        if IS_COMPILED and all(isinstance(key, bytes) for key in keys):
             self._read_heads(keys[:-1])
 
     def first_at_or_after(self, key: Any) -> i64:
@@ -101,7 +103,7 @@ def _head(key: bytes, start: i64) -> i64:
 
 def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
     """Whether the ``size`` bytes from ``at``, all of them in ``data``, sort before ``key``."""
-    if not _IS_COMPILED:
+    if not IS_COMPILED:
         return data[at : at + size] < key
     shorter: i64 = len(key)
     shorter = min(shorter, size)  # both machine integers

@@ -348,7 +348,21 @@ def test_newest(versions: list[tuple[bytes, int]], interval: int, others: list[b
     for key in {key for key, _ in versions} | set(others):
         for wanted in (key, key + b"\0", key[:-1], key + b"\1\0\0\0\0\0\0\0"):
             expected = next((row for row in rows if row[0][:-8] == wanted), None)
-            assert block.newest(wanted) == tag_and_value(expected)
+            assert newest_in(block, wanted) == tag_and_value(expected)
+
+
+def newest_in(block: Block, name: bytes) -> tuple[int, bytes | None]:
+    """The same from a block that was never searched, which is to agree."""
+    found = Block(block.data).newest(name)
+    assert block.newest(name) == found
+    return found
+
+
+def test_newest_in_a_block_that_is_searched_often() -> None:
+    block = Block(build([(b"a" + bytes(8), b"1"), (b"short", b"2"), (b"z" + bytes(8), b"3")], 1))
+    for _ in range(10):
+        with pytest.raises(CorruptionError, match="shorter than its tag"):
+            block.newest(b"zz")
 
 
 def tag_and_value(row: tuple[bytes, bytes] | None) -> tuple[int, bytes | None]:
@@ -362,8 +376,10 @@ def test_newest_beyond_what_the_walk_decides() -> None:
     tag = bytes.fromhex("0105000000000000")
     rows = [(b"k" + tag, b"1"), (b"k" + tag + tag, b"2"), (b"l" + tag, b"3")]
     block = Block(build(rows, 16))
-    assert [block.newest(key[:-8]) for key, _ in rows] == [tag_and_value(row) for row in rows]
-    assert block.newest(b"k" + tag[:-1]) == (0, None)
+    assert [newest_in(block, key[:-8]) for key, _ in rows * 2] == [
+        tag_and_value(row) for row in rows * 2
+    ]
+    assert newest_in(block, b"k" + tag[:-1]) == (0, None)
 
 
 @pytest.mark.parametrize("size", [60, 200])
@@ -390,7 +406,7 @@ def test_newest_of_long_and_short_entries(size: int) -> None:
     block = Block(build(rows, 3))
     for key, _ in rows:
         first = next(row for row in rows if row[0][:-8] == key[:-8])
-        assert block.newest(key[:-8]) == tag_and_value(first)
+        assert newest_in(block, key[:-8]) == tag_and_value(first)
 
 
 @given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
