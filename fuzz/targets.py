@@ -226,8 +226,13 @@ def searches_agree(
         expect(tail == entries[len(entries) - len(tail) :], "entries from a target on")
         expect(expected is None or expected in tail, "entries from a target on begin behind it")
         wanted = target[:-TAG]
-        first = next((e for e in entries if e[0][:-TAG] == wanted), None)
-        expect(Block(data, MOST).get(wanted, TAG) == first, "get")
+        newest: tuple[int, bytes | None] = 0, None
+        for key, value in entries:
+            if key[:-TAG] == wanted:
+                newest = int.from_bytes(key[-TAG:], "little", signed=True), value
+                break
+        expect(Block(data, MOST).newest(wanted) == newest, "newest")
+        expect(often.newest(wanted) == newest, "newest, of a block that is searched often")
 
 
 def walks_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
@@ -259,8 +264,8 @@ def read_anyhow(data: bytes) -> None:
         lambda block: block.rows(TAG),
         lambda block: Walk(block, NEWEST, data[:3], b"", False).take(ALL),
         lambda block: Walk(block, 5, b"", b"", False).take(ALL),
-        lambda block: block.get(data[:3], TAG),
-        lambda block: block.get(b"", TAG),
+        lambda block: block.newest(data[:3]),
+        lambda block: [block.newest(name) for name in (b"", b"k") * 3],
         lambda block: block.seek(data[:9], BYTEWISE.compare),
         lambda block: block.entries(data[:9], BYTEWISE.compare),
         lambda block: block.seek(target, order.compare),

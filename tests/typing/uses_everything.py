@@ -125,6 +125,9 @@ def opening(path: pathlib.Path) -> None:
     cache = lsmkv.LRUCache[tuple[int, int], Any](1 << 20)
     DB(path, block_cache=cache, env=lsmkv.MemoryEnv(), filter_layout="both")
     assert_type(len(cache), int)
+    entry = cache.entry((1, 2))
+    if entry is not None:
+        assert_type(entry.used, bool)
     cache.discard((1, 2))
     cache.clear()
     cache.check()
