@@ -101,7 +101,7 @@ class Version:
             edges = self._edges[0]
             while 2 * place < len(edges):
                 place += 1
-                if edges[2 * place - 2] <= order <= edges[2 * place - 1]:
+                if not (order < edges[2 * place - 2] or edges[2 * place - 1] < order):
                     return place
         while level < self._deepest:
             level += 1
@@ -111,8 +111,9 @@ class Version:
             at = self._places[level].first_at_or_after(order)
             if lookup_key is not None:
                 at = self._skip_newer(level, at, lookup_key, order)
-            # At an odd place a file ends: it covers the key, since it began before.
-            if at & 1 != 0 or (at < len(edges) and edges[at] == order):
+            # At an odd place a file ends: it covers the key, since it began before.  At an even one
+            # it begins, at the key or after it.
+            if at & 1 != 0 or (at < len(edges) and not order < edges[at]):
                 return (level << PLACE_BITS) + (at >> 1) + 1
         return 0
 
@@ -140,7 +141,7 @@ class Version:
         files = self.levels[level]
         while (
             at < len(edges)
-            and edges[at] == order
+            and not order < edges[at]
             and self.comparator.compare(files[at >> 1].largest, internal_key) < 0
         ):
             at = (at | 1) + 1

@@ -345,7 +345,7 @@ class Block:
         orders = self._orders
         keys, values = self.entries()
         at = bisect_left(orders, order)
-        while at < len(keys) and orders[at] == order and compare(keys[at], target) < 0:
+        while at < len(keys) and not order < orders[at] and compare(keys[at], target) < 0:
             at += 1
         if at == len(keys):
             return None

@@ -274,7 +274,7 @@ class Table:
         at = self._index_ends.first_at_or_after(order)
         while (
             at < len(index)
-            and index[at] == order
+            and not order < index[at]
             and self._compare(self._index_keys[at], key) < 0
         ):
             at += 1
@@ -510,17 +510,21 @@ class Table:
     def _find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
         """Data block ``number``, from the cache or from the file."""
         held = self._cached[number]
-        if held is not None:
-            cached: Block | None = held.value
-            if cached is not None:
-                held.used = True
-                counters.block_cache_hits += 1
-                return FROM_CACHE, cached
+        cached: Block | None = None if held is None else held.value
+        cache = self._cache
+        if cached is None and cache is not None:
+            name = (self._id, number)
+            held = cache.entry(name)  # another thread may have put it there
+            self._cached[number] = held
+            cached = None if held is None else held.value
+        if held is not None and cached is not None:
+            held.used = True
+            counters.block_cache_hits += 1
+            return FROM_CACHE, cached
         block = self._read(number, counters)
-        if self._cache is not None and fill_cache:
-            name = (self._id, self._handles[number].offset)
-            self._cache.put(name, block, len(block))
-            self._cached[number] = self._cache.entry(name)
+        if cache is not None and fill_cache:
+            cache.put(name, block, len(block))
+            self._cached[number] = cache.entry(name)
         return FROM_FILE, block
 
     def _read(self, number: int, counters: ReadCounters) -> Block:

@@ -106,24 +106,32 @@ class LRUCache(Generic[K, V]):
     def put(self, key: K, value: V, charge: int) -> None:
         """Insert or replace, then evict what is not used until the capacity is kept."""
         with self._lock:
-            self._remove(key)
-            if charge > self.capacity:
-                return
-            entry = CacheEntry(value, charge)
-            self._entries[key] = entry
-            self._queue.append((key, entry))
-            self.usage += charge
-            while self.usage > self.capacity:
-                self._evict_one()
-            if len(self._queue) > 2 * len(self._entries) + _STALE:
-                self._queue = deque(
-                    (name, one) for name, one in self._queue if self._entries.get(name) is one
-                )
+            try:
+                self._remove(key)
+                if charge > self.capacity:
+                    return
+                entry = CacheEntry(value, charge)
+                self._queue.append((key, entry))
+                self._entries[key] = entry
+                self.usage += charge
+                while self.usage > self.capacity:
+                    self._evict_one()
+                if len(self._queue) > 2 * len(self._entries) + _STALE:
+                    self._queue = deque(
+                        (name, one) for name, one in self._queue if self._entries.get(name) is one
+                    )
+            except BaseException:  # Ctrl-C, between any two steps
+                self._recount()
+                raise
 
     def discard(self, key: K) -> None:
         """Forget ``key``, if it is here."""
         with self._lock:
-            self._remove(key)
+            try:
+                self._remove(key)
+            except BaseException:
+                self._recount()
+                raise
 
     def clear(self) -> None:
         """Forget everything."""
@@ -145,23 +153,33 @@ class LRUCache(Generic[K, V]):
             waiting = {key for key, entry in self._queue if self._entries.get(key) is entry}
             assert len(waiting) == len(self._entries), "an entry that would never be evicted"
 
+    # The lock is held in what follows
+
+    def _recount(self) -> None:
+        """Let queue and usage be what the entries say."""
+        self._queue = deque(self._entries.items())
+        self.usage = sum(entry.charge for entry in self._entries.values())
+
     def _remove(self, key: K) -> None:
-        """Caller holds the lock."""
-        entry = self._entries.pop(key, None)
+        entry = self._entries.get(key)
         if entry is not None:
-            self.usage -= entry.charge
             _empty(entry)  # others may keep the entry, but not a file open with it
+            del self._entries[key]
+            self.usage -= entry.charge
 
     def _evict_one(self) -> None:
-        """Remove the oldest entry that was not used, or pass one over.  Caller holds the lock."""
-        key, entry = self._queue.popleft()
-        if self._entries.get(key) is not entry:
+        """Remove the oldest entry that was not used, or pass one over."""
+        if not self._queue:  # an interrupted recount
+            self._recount()
             return
-        if entry.used:
-            entry.used = False
-            self._queue.append((key, entry))
-        else:
-            self._remove(key)
+        key, entry = self._queue[0]
+        if self._entries.get(key) is entry:
+            if entry.used:
+                entry.used = False
+                self._queue.append((key, entry))
+            else:
+                self._remove(key)
+        self._queue.popleft()
 
 
 def _empty(entry: CacheEntry) -> Any:

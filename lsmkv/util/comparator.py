@@ -60,7 +60,8 @@ def sort_key(comparator: Comparator) -> SortKey | None:
 
     ``None`` where bytes already compare in that order, so that the C speed of these tools is kept.
     A comparator may bring a ``sort_key`` method of its own; any other costs a call of ``compare``
-    for each comparison.
+    for each comparison.  Of what it returns, the smaller one is ``<`` the other, and two are equal
+    where ``compare`` says so.
     """
     if isinstance(comparator, BytewiseComparator):
         return None

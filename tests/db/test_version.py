@@ -126,6 +126,43 @@ def test_candidates_in_other_orders() -> None:
     assert candidates(of, b"d") == [(1, 2)]
 
 
+class Ranked:
+    """Orders by ``<`` alone, as sorting and bisecting do."""
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+
+    def __lt__(self, other: Ranked) -> bool:
+        return self.key < other.key
+
+
+class ByRank:
+    name = "test.ByRank"
+
+    def compare(self, a: bytes, b: bytes) -> int:
+        return (a > b) - (a < b)
+
+    def sort_key(self, key: bytes) -> Ranked:
+        return Ranked(key)
+
+    def find_shortest_separator(self, start: bytes, limit: bytes) -> bytes:
+        return start
+
+    def find_short_successor(self, key: bytes) -> bytes:
+        return key
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_keys_that_are_only_below_others(level: int) -> None:
+    """A lookup asks no more of a comparator's own sort keys."""
+    of = version({level: [file(1, b"b", b"d")], 2: [file(2, b"f", b"f")]}, ByRank())
+    for key in (b"b", b"c", b"d"):
+        assert candidates(of, key) == [(level, 1)]
+    assert candidates(of, b"f") == [(2, 2)]
+    for key in (b"a", b"e", b"g"):
+        assert candidates(of, key) == []
+
+
 @st.composite
 def disjoint(draw: st.DrawFn, first_number: int) -> list[FileMetaData]:
     """Files of a level >= 1, over one-byte keys."""
