@@ -43,6 +43,10 @@ def extensions() -> list[Extension]:
             raise
         print(f"lsmkv is installed without compiling: {error!r}", file=sys.stderr)
         return []
+    if os.name == "posix":
+        # Only the modules' entry points are for others: what is hidden is not bound at import.
+        for extension in found:
+            extension.extra_compile_args.append("-fvisibility=hidden")
     return found
 
 
