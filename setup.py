@@ -46,7 +46,8 @@ def extensions() -> list[Extension]:
     if os.name == "posix":
         # Only the modules' entry points are for others: what is hidden is not bound at import.
         for extension in found:
-            extension.extra_compile_args.append("-fvisibility=hidden")
+            options = extension.extra_compile_args  # one list, which they share
+            extension.extra_compile_args = [*options, "-fvisibility=hidden"]
     return found
 
 
