@@ -150,7 +150,7 @@ class DB:
         """
         reader = self._reader
         if reader is None:
-            raise ClosedError("the database is closed")
+            reader = self._open_reader()
         value = reader.get(
             key if isinstance(key, bytes) else as_bytes(key, "key"), MAX_SEQUENCE, fill_cache
         )
@@ -232,7 +232,7 @@ class DB:
         """
         reader = self._reader
         if reader is None:
-            raise ClosedError("the database is closed")
+            reader = self._open_reader()
         return reader.iterator(self, arguments)
 
     def __iter__(self) -> Iterator:

@@ -174,12 +174,7 @@ class MemTable:
         keys = list(newest) if in_order else sorted(newest, key=self._order)
         for at in range(0, len(keys), _ROWS):
             some = keys[at : at + _ROWS]
-            rows = [newest[key] for key in some]
-            if self._older:
-                versions = self._with_older(some, rows)
-                some = [key for key, _ in versions]
-                rows = [row for _, row in versions]
-            yield some, rows
+            yield self._with_older(some, [newest[key] for key in some])
 
     def scan_back(self, before: Position | None) -> Iterator[list[Entry]]:
         """All versions before a position, the last chunk first, each chunk in rising order."""
@@ -278,18 +273,26 @@ class MemTable:
             at = find(edge.user_key)
         keys = ordered.islice(at, at + count) if forward else ordered.islice(max(0, at - count), at)
         some = list(keys)
-        rows = self._with_older(some, [ordered[key] for key in some])
-        return [(key, rank_in(row), row[TAG_SIZE:]) for key, row in rows]
+        keys, rows = self._with_older(some, [ordered[key] for key in some])
+        return [
+            (key, rank_in(row), row[TAG_SIZE:]) for key, row in zip(keys, rows, strict=True)
+        ]
 
-    def _with_older(self, keys: list[bytes], newest: list[bytes]) -> list[Row]:
-        """The rows of these keys, the older ones with them."""
+    def _with_older(
+        self, keys: list[bytes], newest: list[bytes]
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Keys and rows of all versions of these keys."""
         if not self._older:
-            return list(zip(keys, newest, strict=True))
-        rows: list[Row] = []
+            return keys, newest
+        every: list[bytes] = []
+        rows: list[bytes] = []
         for key, row in zip(keys, newest, strict=True):
-            rows.append((key, row))
-            rows += self._older.get(key, ())
-        return rows
+            every.append(key)
+            rows.append(row)
+            for name, older in self._older.get(key, ()):
+                every.append(name)
+                rows.append(older)
+        return every, rows
 
 
 def entry_overhead(key_size: i64, value_size: i64) -> i64:

@@ -49,9 +49,8 @@ class TableCache:
         """
         opened = file.opened
         if opened is not None:
-            held: Table | None = opened.value
+            held: Table | None = opened.take()
             if held is not None:
-                opened.used = True
                 return held
         table = self._tables.get(file.number)
         if table is None:

@@ -59,16 +59,14 @@ class BlockBuilder:
         self._restart_interval = restart_interval
         self._max_shared = max_shared
         self._bytes = BytesWriter()
-        self._size: i64 = 0
         self.reset()
 
     def reset(self) -> None:
         """Begin a new block."""
-        if self._size < _LARGE:
+        if len(self._bytes) < _LARGE:
             self._bytes.truncate(0)
         else:
             self._bytes = BytesWriter()
-        self._size = 0
         self._restarts = [0]
         self._since_restart: i64 = 0
         self._interval: i64 = self._restart_interval  # 0 once every key has to be whole
@@ -79,11 +77,11 @@ class BlockBuilder:
     @property
     def empty(self) -> bool:
         """Whether nothing was added since the last reset."""
-        return self._size == 0
+        return len(self._bytes) == 0
 
     def size_estimate(self) -> int:
         """Bytes that :meth:`finish` would return now: exact."""
-        return self._size + 4 * len(self._restarts) + 4
+        return len(self._bytes) + 4 * len(self._restarts) + 4
 
     def add(self, key: bytes, value: bytes) -> None:
         """Append one entry.  O(len(key) + len(value))."""
@@ -96,17 +94,14 @@ class BlockBuilder:
             while shared < shorter and last[shared] == key[shared]:
                 shared += 1
         else:
-            self._restarts.append(self._size)
+            self._restarts.append(len(self._bytes))
             self._since_restart = 0
         unshared: i64 = len(key) - shared
         size: i64 = len(value)
         data = self._bytes
-        append_varint(data, shared)
-        append_varint(data, unshared)
-        append_varint(data, size)
+        _append_header(data, shared, unshared, size)
         data.write(key[shared:])
         data.write(value)
-        self._size = len(data)
         self._shared_bytes += shared
         if self._shared_bytes > self._max_shared:
             self._interval = 0
@@ -121,7 +116,7 @@ class BlockBuilder:
         Their heads are in the order of their bytes.  Returns how far it got: it stops, too, before
         a row out of order, or that only :meth:`add` can append, as the first one of a block.
         """
-        if self._finished or self._size == 0:
+        if self._finished or self.empty:
             return at
         data = self._bytes
         restarts = self._restarts
@@ -129,7 +124,7 @@ class BlockBuilder:
         interval: i64 = self._interval
         spent: i64 = self._shared_bytes
         most: i64 = self._max_shared
-        size: i64 = self._size
+        size: i64 = len(data)
         room: i64 = full - 4 * len(restarts) - 4
         last = self.last_key[: len(self.last_key) - tail]
         common = b""  # what the last key is known to begin with
@@ -159,13 +154,7 @@ class BlockBuilder:
                 known = 0
             unshared: i64 = len(head) - shared + tail
             length: i64 = len(rest) - tail
-            if (shared | unshared | length) < 128:
-                write_i64_le(data, shared | unshared << 8 | length << 16)
-                data.truncate(size + 3)
-            else:
-                append_varint(data, shared)
-                append_varint(data, unshared)
-                append_varint(data, length)
+            _append_header(data, shared, unshared, length)
             spent += shared
             if spent > most:
                 interval = 0
@@ -180,7 +169,6 @@ class BlockBuilder:
         self._since_restart = since
         self._interval = interval
         self._shared_bytes = spent
-        self._size = size
         return at
 
     def finish(self) -> bytes:
@@ -193,6 +181,18 @@ class BlockBuilder:
             data.write(restart.to_bytes(4, "little"))
         data.write(len(self._restarts).to_bytes(4, "little"))
         return data.getvalue()
+
+
+def _append_header(data: BytesWriter, shared: i64, unshared: i64, size: i64) -> None:
+    """Write the three lengths before an entry."""
+    if (shared | unshared | size) < 128:
+        end: i64 = len(data) + 3
+        write_i64_le(data, shared | unshared << 8 | size << 16)
+        data.truncate(end)
+    else:
+        append_varint(data, shared)
+        append_varint(data, unshared)
+        append_varint(data, size)
 
 
 class Block:

@@ -187,7 +187,7 @@ class Table:
         Cost: that of :meth:`get`.
         """
         number = self.block_of(name)
-        if number == self._blocks:
+        if number == len(self._handles):
             return RULED_OUT, 0, None
         if self._filters:
             key = name if key_hash >= 0 else name + _NO_TAG
@@ -435,7 +435,6 @@ class Table:
         )
         self._index_ends = SortedKeys(self._index_order)
         self._handles = handles
-        self._blocks: i64 = len(handles)
         self._cached: list[CacheEntry | None] = [None] * len(handles)
         """By number of a data block: where the block cache keeps it, or kept it."""
 
@@ -510,15 +509,14 @@ class Table:
     def _find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
         """Data block ``number``, from the cache or from the file."""
         held = self._cached[number]
-        cached: Block | None = None if held is None else held.value
+        cached: Block | None = None if held is None else held.take()
         cache = self._cache
         if cached is None and cache is not None:
             name = (self._id, number)
             held = cache.entry(name)  # another thread may have put it there
             self._cached[number] = held
-            cached = None if held is None else held.value
-        if held is not None and cached is not None:
-            held.used = True
+            cached = None if held is None else held.take()
+        if cached is not None:
             counters.block_cache_hits += 1
             return FROM_CACHE, cached
         block = self._read(number, counters)

@@ -25,7 +25,14 @@ class CacheEntry:
         """None once it was removed."""
         self.charge = charge
         self.used = False
-        """Whether it is to be spared once more: set by whoever takes the value."""
+        """Whether it is to be spared once more."""
+
+    def take(self) -> Any:
+        """The value, which is spared once more; None once it was removed."""
+        value = self.value
+        if value is not None:
+            self.used = True
+        return value
 
 
 class LRUCache(Generic[K, V]):
@@ -80,25 +87,19 @@ class LRUCache(Generic[K, V]):
     def get(self, key: K) -> V | None:
         """The value under ``key``, which is spared once more; None on a miss."""
         entry = self._entries.get(key)
-        if entry is None:
-            return None
-        entry.used = True
-        value: V | None = entry.value
+        value: V | None = None if entry is None else entry.take()
         return value
 
     def entry(self, key: K) -> CacheEntry | None:
         """What holds the value under ``key``, for who asks for it again and again; None on a miss.
 
-        Such a one sets ``used`` when taking the value, which is None once it is no longer cached.
-
         >>> cache = LRUCache[str, int](capacity=1)
         >>> cache.put("a", 97, charge=1)
         >>> entry = cache.entry("a")
-        >>> entry.used = True
-        >>> entry.value
+        >>> entry.take()
         97
         >>> cache.clear()
-        >>> entry.value is None, cache.entry("a") is None
+        >>> entry.take() is None, cache.entry("a") is None
         (True, True)
         """
         return self._entries.get(key)

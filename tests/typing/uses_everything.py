@@ -128,6 +128,7 @@ def opening(path: pathlib.Path) -> None:
     entry = cache.entry((1, 2))
     if entry is not None:
         assert_type(entry.used, bool)
+        entry.take()
     cache.discard((1, 2))
     cache.clear()
     cache.check()
