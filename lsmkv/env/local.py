@@ -48,7 +48,12 @@ _NOT_SYNCABLE = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.E
 
 
 class _Descriptor:
-    """Owns one descriptor; -1 once closed."""
+    """Owns one descriptor; -1 once closed.
+
+    A file that others may still be reading is closed by the last of them to let go, in a finalizer.
+    Ctrl-C in the microsecond that this takes is reported and lost, as in every finalizer of Python,
+    and may leave the descriptor open.
+    """
 
     _fd = -1
     path = ""
