@@ -98,7 +98,7 @@ class Options:
     paranoid_checks: bool = False
     write_buffer_size: int = 4 * MIB
     max_open_files: int = 1000
-    block_cache: LRUCache[tuple[int, int], Any] | None = None
+    block_cache: LRUCache[Any, Any] | None = None
     block_size: int = 4 * KIB
     block_restart_interval: int = 16
     max_file_size: int = 2 * MIB
@@ -152,7 +152,7 @@ class OptionArguments(TableArguments, total=False):
     write_buffer_size: int | None
     max_open_files: int | None
     lru_cache_size: int | None
-    block_cache: LRUCache[tuple[int, int], Any] | None
+    block_cache: LRUCache[Any, Any] | None
     max_file_size: int | None
     reuse_logs: bool
     seek_compaction: bool
@@ -169,7 +169,7 @@ def make_options(
     write_buffer_size: int | None = None,
     max_open_files: int | None = None,
     lru_cache_size: int | None = None,
-    block_cache: LRUCache[tuple[int, int], Any] | None = None,
+    block_cache: LRUCache[Any, Any] | None = None,
     block_size: int | None = None,
     block_restart_interval: int | None = None,
     max_file_size: int | None = None,

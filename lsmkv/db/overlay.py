@@ -7,53 +7,106 @@ where LevelDB's repair puts tables in any order: entries from there bring their 
 among them those decide.
 
 Going forward, lists follow each other in rising order; going back, each precedes the one before it,
-and is itself in rising order.  No source is asked for more before its list is used up, so a short
-scan reads little.
+and is itself in rising order.  A list that was handed over is the overlay's own, to change.  A
+source is asked for more when its list is used up, or when it holds the others back: then it is read
+ahead, no further than the scan has come already, so a short scan reads little.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import Entry
 from lsmkv.db.merge import KeyOrder, Pair, Position, Seen, newest
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+_MOST: Final = 512
+"""Entries of a source that are laid over the others at once."""
+
 
 class _Source:
-    """A source, and what was taken from it but not used yet."""
+    """A source, and what was taken from it but not used yet: ``buffer[low:high]``."""
+
+    __slots__ = ("_lists", "buffer", "high", "low")
 
     def __init__(self, lists: Iterator[list[Any]]) -> None:
         self._lists = lists
         self.buffer: list[Any] = []
+        self.low: i64 = 0
+        self.high: i64 = 0
+
+    @property
+    def size(self) -> i64:
+        """Entries in the buffer."""
+        return self.high - self.low
+
+    def first(self, order: KeyOrder) -> Any:
+        """The buffer's first key, as it compares."""
+        return order.of(self.buffer[self.low][0])
+
+    def last(self, order: KeyOrder) -> Any:
+        """The buffer's last key, as it compares."""
+        return order.of(self.buffer[self.high - 1][0])
 
     def fill(self) -> bool:
         """Whether there is anything left; the buffer holds some of it then."""
-        while not self.buffer:
-            try:
-                self.buffer = next(self._lists)
-            except StopIteration:
-                return False
-        return True
+        return self.size > 0 or self._put(self._next())
+
+    def extend(self) -> bool:
+        """Have another list behind what the buffer holds; False if there is none."""
+        more = self._next()
+        if not more:
+            return False
+        buffer = self.buffer
+        del buffer[: self.low]
+        buffer += more
+        return self._put(buffer)
+
+    def extend_back(self) -> bool:
+        """Have another list before what the buffer holds; False if there is none."""
+        more = self._next()
+        return bool(more) and self._put(more + self.buffer[self.low : self.high])
 
     def take_up_to(self, horizon: Any, order: KeyOrder) -> list[Any]:
         """What of the buffer lies up to a key, given as it compares."""
         buffer = self.buffer
-        cut = len(buffer)
-        if order.of(buffer[-1][0]) > horizon:
-            cut = bisect_right(buffer, horizon, key=order.of_entry)
-        self.buffer = buffer[cut:]
-        return buffer[:cut]
+        low = self.low
+        if self.first(order) > horizon:
+            return []
+        cut = self.high
+        if self.last(order) > horizon:
+            cut = bisect_right(buffer, horizon, low, cut, key=order.of_entry)
+        self.low = cut
+        return buffer[low:cut]
 
     def take_from(self, horizon: Any, order: KeyOrder) -> list[Any]:
         """What of the buffer lies from a key on."""
         buffer = self.buffer
-        cut = 0
-        if order.of(buffer[0][0]) < horizon:
-            cut = bisect_left(buffer, horizon, key=order.of_entry)
-        self.buffer = buffer[:cut]
-        return buffer[cut:]
+        high = self.high
+        if self.last(order) < horizon:
+            return []
+        cut = self.low
+        if self.first(order) < horizon:
+            cut = bisect_left(buffer, horizon, cut, high, key=order.of_entry)
+        self.high = cut
+        return buffer[cut:high]
+
+    def _next(self) -> list[Any]:
+        """The source's next list that is not empty; [] if there is none."""
+        for some in self._lists:
+            if some:
+                return some
+        return []
+
+    def _put(self, buffer: list[Any]) -> bool:
+        self.buffer = buffer
+        self.low = 0
+        self.high = len(buffer)
+        return self.high > 0
 
 
 class _Layers:
@@ -62,6 +115,9 @@ class _Layers:
     def __init__(self, sources: list[Iterator[list[Any]]], order: KeyOrder) -> None:
         self._sources = [_Source(source) for source in sources]
         self._order = order
+        self._enough: i64 = 0
+        """So many entries of a source are laid over the others at once, if it has them: more and
+        more, for each time costs as much as some entries do."""
 
     def _filled(self) -> list[_Source]:
         """The sources, each with something in its buffer; ``StopIteration`` if none is left."""
@@ -70,6 +126,11 @@ class _Layers:
         if not sources:
             raise StopIteration
         return sources
+
+    def _laid_over(self, lists: list[list[Any]]) -> list[Pair]:
+        pairs = _laid_over(lists, self._order)
+        self._enough = min(2 * max(self._enough, len(pairs)), _MOST)
+        return pairs
 
 
 class Overlay(_Layers):
@@ -83,10 +144,29 @@ class Overlay(_Layers):
         pairs: list[Pair] = []
         while not pairs:
             sources = self._filled()
-            # Up to the lowest last key, nothing new can turn up.
-            horizon = min([order.of(source.buffer[-1][0]) for source in sources])
-            pairs = _laid_over([source.take_up_to(horizon, order) for source in sources], order)
+            horizon = self._horizon(sources)
+            pairs = self._laid_over([source.take_up_to(horizon, order) for source in sources])
         return pairs
+
+    def _horizon(self, sources: list[_Source]) -> Any:
+        """The lowest last key of a buffer: up to there, nothing new can turn up."""
+        order = self._order
+        lowest = sources[0]
+        horizon = lowest.last(order)
+        if len(sources) == 1:
+            return horizon
+        second: Any = None
+        for source in sources[1:]:
+            last = source.last(order)
+            if last < horizon:
+                second = horizon
+                horizon = last
+                lowest = source
+            elif second is None or last < second:
+                second = last
+        while lowest.size < self._enough and horizon < second and lowest.extend():
+            horizon = lowest.last(order)
+        return min(horizon, second)
 
 
 class OverlayBack(_Layers):
@@ -100,9 +180,29 @@ class OverlayBack(_Layers):
         pairs: list[Pair] = []
         while not pairs:
             sources = self._filled()
-            horizon = max([order.of(source.buffer[0][0]) for source in sources])
-            pairs = _laid_over([source.take_from(horizon, order) for source in sources], order)
+            horizon = self._horizon(sources)
+            pairs = self._laid_over([source.take_from(horizon, order) for source in sources])
         return pairs
+
+    def _horizon(self, sources: list[_Source]) -> Any:
+        """The highest first key of a buffer."""
+        order = self._order
+        highest = sources[0]
+        horizon = highest.first(order)
+        if len(sources) == 1:
+            return horizon
+        second: Any = None
+        for source in sources[1:]:
+            first = source.first(order)
+            if horizon < first:
+                second = horizon
+                horizon = first
+                highest = source
+            elif second is None or second < first:
+                second = first
+        while highest.size < self._enough and second < horizon and highest.extend_back():
+            horizon = highest.first(order)
+        return max(horizon, second)
 
 
 def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
@@ -116,19 +216,19 @@ def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
         entries.sort(key=order.of_entry)  # stable: what comes from the newer source stays first
     bytewise = order.is_bytewise
     best: tuple[Any, ...] = ()
+    last = b""  # its key
     for entry in entries:
         candidate: tuple[Any, ...] = entry
-        if best:
-            key = candidate[0]
-            if key == best[0] if bytewise else order.compare(key, best[0]) == 0:
-                if len(candidate) == 3 and len(best) == 3 and candidate[2] > best[2]:
-                    best = candidate
+        key: bytes = candidate[0]
+        if best and (key == last if bytewise else order.compare(key, last) == 0):
+            if len(candidate) == 2 or len(best) == 2 or candidate[2] < best[2]:
                 continue
             if best[1] is not None:
-                pairs.append(best if len(best) == 2 else best[:2])
+                pairs.pop()
         best = candidate
-    if best and best[1] is not None:
-        pairs.append(best if len(best) == 2 else best[:2])
+        last = key
+        if candidate[1] is not None:
+            pairs.append(candidate if len(candidate) == 2 else candidate[:2])
     return pairs
 
 

@@ -17,9 +17,9 @@ from lsmkv.table.walk import ALL, Walk
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-_FIRST_CHUNK: Final = 4
+FIRST_CHUNK: Final = 4
 """Pairs that a seek reads first, and twice as many each time, from block to block: often a few are
-all it is about."""
+all it is about.  Of a run beside others, no more than its share."""
 
 
 class RunReader:
@@ -33,19 +33,21 @@ class RunReader:
         files: list[FileMetaData],
         newest: i64,
         form: i64,
+        first_chunk: i64,
         order: KeyOrder,
         counters: ReadCounters,
         fill_cache: bool,
     ) -> None:
         """``files`` are those of a level, or one of level 0; versions after ``newest`` are hidden
         (:data:`~lsmkv.table.walk.NO_LIMIT`: none).  ``form`` is one of
-        :mod:`lsmkv.table.walk`'s.
+        :mod:`lsmkv.table.walk`'s; ``first_chunk`` says how many pairs a seek reads first.
         """
         self.order = order
         """The store's, which is the bytewise one."""
         self.files = files
         self.version = version
         self.level: i64 = level
+        self.first_chunk: i64 = first_chunk
         self._tables = tables
         self._newest: i64 = newest
         self._form: i64 = form
@@ -114,7 +116,7 @@ class Run:
             self._start = start.user_key
             self._head = start.user_key
             self._settled = start.after
-            self._count = _FIRST_CHUNK
+            self._count = reader.first_chunk
 
     def __iter__(self) -> Run:
         return self

@@ -10,7 +10,7 @@ from lsmkv.db.keys import Entry, oldest_rank_hidden
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, Seen, merge_back, merge_forward
 from lsmkv.db.overlay import Overlay, OverlayBack, seen, seen_back
-from lsmkv.db.run import Run, RunBack, RunReader
+from lsmkv.db.run import FIRST_CHUNK, Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.stats import NUM_LEVELS
@@ -162,13 +162,17 @@ class Scan:
 
     def _run(self, level: i64, files: list[FileMetaData], form: i64) -> RunReader:
         store = self._store
+        version = self._view.version
+        size = version.sizes[level] if level > 0 else files[0].size
+        share = -(-FIRST_CHUNK * size // max(1, version.size))  # a MANIFEST may name empty files
         return RunReader(
             store.tables,
-            self._view.version,
+            version,
             level,
             files,
             NO_LIMIT if self._current else self._sequence,
             form,
+            max(1, share),
             store.order,
             store.counters.reads[level],
             self._fill_cache,

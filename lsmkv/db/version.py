@@ -64,6 +64,10 @@ class Version:
         """The last level that holds anything."""
         self.only_level = used[0] if len(used) == 1 and len(levels[0]) <= 1 else -1
         """The level that holds everything, in one sorted run; -1 if none does."""
+        self.sizes = [total_size(files) for files in levels]
+        """Bytes of each level."""
+        self.size = sum(self.sizes)
+        """Bytes of all tables."""
         self.numbers = frozenset(file.number for files in levels for file in files)
         self.compaction_level, self.compaction_score = self._score()
         self.rows: dict[bytes, bytes] = {}
@@ -295,7 +299,7 @@ class Version:
         best_level = 0
         best = len(self.levels[0]) / L0_COMPACTION_TRIGGER
         for level in range(1, NUM_LEVELS - 1):
-            score = total_size(self.levels[level]) / max_bytes_for_level(level)
+            score = self.sizes[level] / max_bytes_for_level(level)
             if score > best:
                 best_level, best = level, score
         return best_level, best

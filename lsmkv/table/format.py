@@ -5,6 +5,8 @@ The whole layout is told in ``docs/format.md`` (source: LevelDB, ``doc/table_for
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.util.checksum import masked_crc32c
@@ -18,6 +20,7 @@ BLOCK_TRAILER_SIZE = 5
 FOOTER_SIZE = 48
 
 
+@mypyc_attr(acyclic=True)
 class BlockHandle:
     """Where a block lies: varint64 offset, varint64 size (the trailer of 5 bytes not counted)."""
 

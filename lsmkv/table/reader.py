@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
@@ -33,9 +36,6 @@ from lsmkv.util.cache import CacheEntry
 from lsmkv.util.comparator import coarse_key
 from lsmkv.util.search import SortedKeys
 
-if TYPE_CHECKING:
-    from mypy_extensions import i64
-
 RULED_OUT: Final = 0
 """A lookup's outcome: no data block was needed, the index or a filter knew."""
 FROM_CACHE: Final = 1
@@ -50,6 +50,8 @@ SharedBlocks = dict[int, tuple[int, Block]]
 """By table: number and content of the block searched last."""
 
 _cache_ids = itertools.count()
+_NAME_BITS: Final = 32
+"""Of a block's name in the cache, for its number; the table's id stands above them."""
 _NO_TAG: Final = bytes(TAG_SIZE)
 
 
@@ -104,6 +106,8 @@ class Table:
         self._cache = options.block_cache
         self._max_block_bytes = options.max_block_bytes
         self._id: int = next(_cache_ids)
+        self._first_name: i64 = self._id << _NAME_BITS
+        """In the block cache, of data block 0; the others follow."""
         self.metadata_reads = 0
         """Reads that opening took."""
         self.metadata_bytes = 0
@@ -126,9 +130,9 @@ class Table:
         return bool(self._filters)
 
     @property
-    def num_blocks(self) -> int:
+    def num_blocks(self) -> i64:
         """Data blocks."""
-        return len(self._handles)
+        return len(self._index_keys)
 
     def close(self) -> None:
         """Close the file."""
@@ -156,7 +160,7 @@ class Table:
         if order is None:
             order = self._coarse(key)
         number = self.find_block(key, order)
-        if number == len(self._handles):
+        if number == len(self._index_keys):
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
             return RULED_OUT, None, b""
@@ -187,7 +191,7 @@ class Table:
         Cost: that of :meth:`get`.
         """
         number = self.block_of(name)
-        if number == len(self._handles):
+        if number == len(self._index_keys):
             return RULED_OUT, 0, None
         if self._filters:
             key = name if key_hash >= 0 else name + _NO_TAG
@@ -215,7 +219,7 @@ class Table:
         number = 0
         if start is not None:
             number = self.find_block(start)
-            if number == len(self._handles):
+            if number == len(self._index_keys):
                 return
             yield self._block_from(number, start, counters, fill_cache)
             number += 1
@@ -223,7 +227,7 @@ class Table:
             for at, block in self._blocks_ahead(number, counters, readahead):
                 yield self._decode(block, at)
             return
-        while number < len(self._handles):
+        while number < len(self._index_keys):
             yield self._entries(number, counters, fill_cache)
             number += 1
 
@@ -253,7 +257,7 @@ class Table:
         self, before: bytes | None, counters: ReadCounters, fill_cache: bool = True
     ) -> Iterator[Entries]:
         """Entries before ``before``, the last block first; each block in rising order."""
-        number = len(self._handles) - 1
+        number = len(self._index_keys) - 1
         if before is not None:
             boundary = self.find_block(before)
             if boundary <= number:
@@ -295,19 +299,19 @@ class Table:
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""
-        return CorruptionError(error.reason, self.path, self._handles[number].offset)
+        return CorruptionError(error.reason, self.path, self._offset(number))
 
     def approximate_offset(self, key: bytes) -> int:
         """Where in the file the data of ``key`` would begin, in bytes; no data block is read."""
         number = self.find_block(key)
-        if number == len(self._handles):
+        if number == len(self._index_keys):
             return self._metaindex_offset
-        return self._handles[number].offset
+        return self._offset(number)
 
     def may_contain(self, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
         """False if the index or a filter rules ``key`` out; no data block is read."""
         number = self.find_block(key)
-        if number == len(self._handles):
+        if number == len(self._index_keys):
             return False
         return not self._filters or self._may_match(number, key, key_hash, counters)
 
@@ -315,9 +319,9 @@ class Table:
         """Everything that a lookup of ``key`` meets here, without a trace: nothing is counted, and
         nothing is put into the cache.  The block is read even where a filter says no."""
         number = self.find_block(key)
-        if number == len(self._handles):
+        if number == len(self._index_keys):
             return TableLook(None, [], None)
-        handle = self._handles[number]
+        handle = self._handle(number)
         filters: list[FilterLook] = []
         for reader in self._filters:
             data = reader.filter_for(handle.offset)
@@ -345,9 +349,9 @@ class Table:
     def filters_for(self, key: bytes) -> list[bytes]:
         """The filter bytes that a lookup of ``key`` would ask, in that order (for experiments)."""
         number = self.find_block(key)
-        if number == len(self._handles):
+        if number == len(self._index_keys):
             return []
-        offset = self._handles[number].offset
+        offset = self._offset(number)
         found = [reader.filter_for(offset) for reader in self._filters]
         return [data for data in found if data is not None]
 
@@ -356,10 +360,10 @@ class Table:
 
         True if its block cannot be read: whoever needs what is in it will be told.  One read.
         """
-        if not self._handles:
+        if not self._index_keys:
             return False
         try:
-            block = Block(self._read_raw(self._handles[0]), self._max_block_bytes)
+            block = Block(self._read_raw(self._handle(0)), self._max_block_bytes)
             return block.first_key() == key
         except (CorruptionError, UnsupportedCompressionError):
             return True
@@ -377,10 +381,10 @@ class Table:
         counters = ReadCounters()
         first = b""
         last: bytes | None = None
-        for number in range(len(self._handles)):
+        for number in range(len(self._index_keys)):
             # Past the cache: it is the file that is checked.
             keys, _ = self._decode(self._read(number, counters), number)
-            offset = self._handles[number].offset
+            offset = self._offset(number)
             if not keys:
                 raise CorruptionError("an empty data block", self.path, offset)
             if number > 0 and self._compare(keys[0], self._index_keys[number - 1]) <= 0:
@@ -419,7 +423,7 @@ class Table:
     def _read_index(self, handle: BlockHandle) -> None:
         keys, values = self._read_metadata(handle)
         limit = self._file.size - FOOTER_SIZE
-        handles: list[BlockHandle] = []
+        places = vec[i64](capacity=2 * len(values))
         for value in values:
             try:
                 block, _ = BlockHandle.decode(value)
@@ -427,15 +431,16 @@ class Table:
                 raise CorruptionError(error.reason, self.path, handle.offset) from None
             if block.offset + block.size + BLOCK_TRAILER_SIZE > limit:
                 raise CorruptionError(f"{block} lies beyond the file", self.path, handle.offset)
-            handles.append(block)
+            places = append(append(places, block.offset), block.size)
         self._index_keys = keys
         coarse = self._coarse_key
         self._index_order: list[Any] = (
             list(keys) if coarse is None else [coarse(key) for key in keys]
         )
         self._index_ends = SortedKeys(self._index_order)
-        self._handles = handles
-        self._cached: list[CacheEntry | None] = [None] * len(handles)
+        self._places = places
+        """Offset and size of each data block, in turn."""
+        self._cached: list[CacheEntry | None] = [None] * len(keys)
         """By number of a data block: where the block cache keeps it, or kept it."""
 
     def _read_filters(self, handle: BlockHandle, options: Options) -> None:
@@ -496,7 +501,7 @@ class Table:
         return at
 
     def _may_match(self, number: i64, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
-        offset = self._handles[number].offset
+        offset = self._offset(number)
         for reader in self._filters:
             counters.filters_asked += 1
             if not reader.may_match(offset, key, key_hash):
@@ -506,28 +511,30 @@ class Table:
 
     # Data blocks
 
+    def _offset(self, number: i64) -> i64:
+        """Where data block ``number`` begins."""
+        return self._places[2 * number]
+
+    def _handle(self, number: i64) -> BlockHandle:
+        places = self._places
+        return BlockHandle(places[2 * number], places[2 * number + 1])
+
     def _find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
         """Data block ``number``, from the cache or from the file."""
         held = self._cached[number]
         cached: Block | None = None if held is None else held.take()
-        cache = self._cache
-        if cached is None and cache is not None:
-            name = (self._id, number)
-            held = cache.entry(name)  # another thread may have put it there
-            self._cached[number] = held
-            cached = None if held is None else held.take()
         if cached is not None:
             counters.block_cache_hits += 1
             return FROM_CACHE, cached
         block = self._read(number, counters)
+        cache = self._cache
         if cache is not None and fill_cache:
-            cache.put(name, block, len(block))
-            self._cached[number] = cache.entry(name)
+            self._cached[number] = cache.put(self._first_name + number, block, len(block))
         return FROM_FILE, block
 
-    def _read(self, number: int, counters: ReadCounters) -> Block:
+    def _read(self, number: i64, counters: ReadCounters) -> Block:
         """Data block ``number``, from the file."""
-        handle = self._handles[number]
+        handle = self._handle(number)
         contents = read_block(self._file, handle, self._max_block_bytes)
         counters.blocks_read += 1
         counters.bytes_read += handle.size + BLOCK_TRAILER_SIZE
@@ -562,21 +569,22 @@ class Table:
         self, number: int, counters: ReadCounters, readahead: int
     ) -> Iterator[tuple[int, Block]]:
         """All blocks from ``number`` on with their numbers, several to a read."""
-        handles = self._handles
-        while number < len(handles):
-            first = handles[number].offset
+        count = self.num_blocks
+        while number < count:
+            first = self._offset(number)
             stop = number
             end = first
-            while stop < len(handles) and (stop == number or end - first < readahead):
-                if handles[stop].offset != end:
+            while stop < count and (stop == number or end - first < readahead):
+                handle = self._handle(stop)
+                if handle.offset != end:
                     break  # blocks need not adjoin, though every writer known lays them so
-                end += handles[stop].size + BLOCK_TRAILER_SIZE
+                end += handle.size + BLOCK_TRAILER_SIZE
                 stop += 1
             stored = read_stored(self._file, first, end - first)
             counters.blocks_read += stop - number
             counters.bytes_read += end - first
             for at in range(number, stop):
-                handle = handles[at]
+                handle = self._handle(at)
                 start = handle.offset - first
                 piece = stored[start : start + handle.size + BLOCK_TRAILER_SIZE]
                 contents = unpack_block(piece, self.path, handle.offset, self._max_block_bytes)

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
 from librt.threading import Lock
+from mypy_extensions import mypyc_attr
 
 _STALE = 64
 """So many removed entries may wait in the queue, beside as many as there are entries."""
@@ -15,12 +16,14 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
+@mypyc_attr(acyclic=True)  # compiled, the garbage collector need not look at it
 class CacheEntry:
     """What a cache keeps under a key: a way to it without a look into a dict."""
 
-    __slots__ = ("charge", "used", "value")
+    __slots__ = ("charge", "key", "used", "value")
 
-    def __init__(self, value: Any, charge: int) -> None:
+    def __init__(self, key: Any, value: Any, charge: int) -> None:
+        self.key = key
         self.value = value
         """None once it was removed."""
         self.charge = charge
@@ -43,7 +46,7 @@ class LRUCache(Generic[K, V]):
     Safe for many threads: a hit takes no lock (it is one dict operation), an insertion does.
     An entry that is larger than the whole capacity is not kept, so a capacity of 0 turns caching
     off.  ``get``, ``put`` and ``discard`` cost O(1) amortised.  A negative capacity raises
-    ``ValueError``.
+    ``ValueError``.  A value that refers to its cache keeps both alive until it is removed.
 
     >>> cache = LRUCache[str, int](capacity=2)
     >>> for name in "abc":
@@ -76,7 +79,7 @@ class LRUCache(Generic[K, V]):
         self.capacity = capacity
         self.usage = 0
         self._entries: dict[K, CacheEntry] = {}
-        self._queue: deque[tuple[K, CacheEntry]] = deque()
+        self._queue: deque[CacheEntry] = deque()
         """Oldest first; entries that were removed meanwhile are passed over."""
         self._lock = Lock()
 
@@ -104,23 +107,27 @@ class LRUCache(Generic[K, V]):
         """
         return self._entries.get(key)
 
-    def put(self, key: K, value: V, charge: int) -> None:
-        """Insert or replace, then evict what is not used until the capacity is kept."""
+    def put(self, key: K, value: V, charge: int) -> CacheEntry | None:
+        """Insert or replace, then evict what is not used until the capacity is kept.
+
+        Returns what :meth:`entry` would: None if it was not kept.
+        """
         with self._lock:
             try:
                 self._remove(key)
                 if charge > self.capacity:
-                    return
-                entry = CacheEntry(value, charge)
-                self._queue.append((key, entry))
+                    return None
+                entry = CacheEntry(key, value, charge)
+                self._queue.append(entry)
                 self._entries[key] = entry
                 self.usage += charge
                 while self.usage > self.capacity:
                     self._evict_one()
                 if len(self._queue) > 2 * len(self._entries) + _STALE:
                     self._queue = deque(
-                        (name, one) for name, one in self._queue if self._entries.get(name) is one
+                        one for one in self._queue if self._entries.get(one.key) is one
                     )
+                return entry
             except BaseException:  # Ctrl-C, between any two steps
                 self._recount()
                 raise
@@ -151,35 +158,38 @@ class LRUCache(Generic[K, V]):
             assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
             queued = len(self._queue)
             assert queued <= 2 * len(self._entries) + _STALE + 1, f"{queued} wait in the queue"
-            waiting = {key for key, entry in self._queue if self._entries.get(key) is entry}
+            waiting = {one.key for one in self._queue if self._entries.get(one.key) is one}
             assert len(waiting) == len(self._entries), "an entry that would never be evicted"
 
     # The lock is held in what follows
 
     def _recount(self) -> None:
         """Let queue and usage be what the entries say."""
-        self._queue = deque(self._entries.items())
+        self._queue = deque(self._entries.values())
         self.usage = sum(entry.charge for entry in self._entries.values())
 
     def _remove(self, key: K) -> None:
         entry = self._entries.get(key)
         if entry is not None:
-            _empty(entry)  # others may keep the entry, but not a file open with it
-            del self._entries[key]
-            self.usage -= entry.charge
+            self._drop(entry)
+
+    def _drop(self, entry: CacheEntry) -> None:
+        _empty(entry)  # others may keep the entry, but not a file open with it
+        del self._entries[entry.key]
+        self.usage -= entry.charge
 
     def _evict_one(self) -> None:
         """Remove the oldest entry that was not used, or pass one over."""
         if not self._queue:  # an interrupted recount
             self._recount()
             return
-        key, entry = self._queue[0]
-        if self._entries.get(key) is entry:
+        entry = self._queue[0]
+        if self._entries.get(entry.key) is entry:
             if entry.used:
                 entry.used = False
-                self._queue.append((key, entry))
+                self._queue.append(entry)
             else:
-                self._remove(key)
+                self._drop(entry)
         self._queue.popleft()
 
 

@@ -84,10 +84,12 @@ def _snappy(data: bytes, max_bytes: int) -> bytes:
     size, _ = decode_varint32(data, 0)
     if size > _SNAPPY_BEST_RATIO * len(data) or size > max_bytes:
         raise CorruptionError(f"{len(data)} bytes of snappy cannot hold the {size} they promise")
+    plain = bytearray(size)  # whose bytes are had sooner than those of a buffer of cramjam's
     try:
-        return bytes(cramjam.snappy.decompress_raw(data))
+        cramjam.snappy.decompress_raw_into(data, plain)
     except cramjam.DecompressionError as error:
         raise CorruptionError(str(error)) from None
+    return bytes(plain)
 
 
 def _zstd(data: bytes, max_bytes: int) -> bytes:

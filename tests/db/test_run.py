@@ -10,7 +10,7 @@ import pytest
 from lsmkv.db.flush import TableOutput
 from lsmkv.db.keys import InternalKeyComparator, rank_of
 from lsmkv.db.merge import KeyOrder, Pair, Position
-from lsmkv.db.run import Run, RunBack, RunReader
+from lsmkv.db.run import FIRST_CHUNK, Run, RunBack, RunReader
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
@@ -58,11 +58,14 @@ class Bench:
         self.version = Version(comparator, levels)
         self.level = level
 
-    def reader(self, newest: int = NO_LIMIT, form: int = PAIRS) -> RunReader:
+    def reader(
+        self, newest: int = NO_LIMIT, form: int = PAIRS, chunk: int = FIRST_CHUNK
+    ) -> RunReader:
         order = KeyOrder(BYTEWISE)
         files = self.version.levels[self.level]
+        tables, version, level = self.tables, self.version, self.level
         return RunReader(
-            self.tables, self.version, self.level, files, newest, form, order, self.reads, True
+            tables, version, level, files, newest, form, chunk, order, self.reads, True
         )
 
     def forward(
@@ -150,14 +153,16 @@ def test_a_seek_reads_one_block_and_a_few_pairs() -> None:
         assert bench.reads.blocks_read == before + 1
 
 
-def test_the_next_block_is_not_read_whole_before_much_is_asked_for() -> None:
+@pytest.mark.parametrize("chunk", [1, 3, FIRST_CHUNK])
+def test_the_next_block_is_not_read_whole_before_much_is_asked_for(chunk: int) -> None:
     versions = {(b"%03d" % number, number): 1 for number in range(200)}
     bench = Bench(versions, [120], block_size=1000)
     pairs = seen(versions, NO_LIMIT)
     for number in range(200):
-        chunks = list(Run(bench.reader(), Position(b"%03d" % number, after=False), None))
-        assert all(len(chunk) <= 4 << at for at, chunk in enumerate(chunks))
-        assert [pair for chunk in chunks for pair in chunk] == pairs[number:]
+        run = Run(bench.reader(chunk=chunk), Position(b"%03d" % number, after=False), None)
+        chunks = list(run)
+        assert all(len(some) <= chunk << at for at, some in enumerate(chunks))
+        assert [pair for some in chunks for pair in some] == pairs[number:]
 
 
 def test_nothing_beyond_a_bound_is_read() -> None:

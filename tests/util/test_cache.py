@@ -154,6 +154,17 @@ def test_an_entry_has_its_value_as_long_as_it_is_cached(end: str) -> None:
     cache.check()
 
 
+def test_put_returns_the_entry() -> None:
+    cache = LRUCache[str, str](5)
+    entry = cache.put("a", "A", 5)
+    assert entry is not None
+    assert (entry.key, entry.value) == ("a", "A")
+    assert cache.entry("a") is entry
+    assert cache.put("b", "too large", 6) is None
+    assert cache.put("b", "B", 1) is cache.entry("b") is not None
+    assert entry.value is None
+
+
 def test_an_entry_is_spared_by_who_uses_it() -> None:
     cache = filled(2, "ab")
     entry = cache.entry("a")
