@@ -74,10 +74,7 @@ class Pending:
         """Tell the writer, if it waits, that it is done or the first of the queue."""
         turn = self._turn
         if turn is not None:
-            try:
-                turn.release()
-            except RuntimeError:
-                pass  # called already
+            _release(turn)
 
 
 class WriteQueue:
@@ -91,6 +88,8 @@ class WriteQueue:
         self._lock = lock
         self.waiting: deque[Pending] = deque()
         """The batches in line; for others to look at."""
+        self._writers = 0  # that the last sync left: its own, and who had come meanwhile
+        self._gate: WaitingLock | None = None  # which opens when so many are in line again
 
     def wait(self, pending: Pending) -> None:
         """Queue up, until the batch is done, or it is its writer's turn to lead.
@@ -99,6 +98,9 @@ class WriteQueue:
         does a first of the queue whose writer a signal has taken away: anyone leads for it then.
         """
         self.waiting.append(pending)
+        gate = self._gate
+        if gate is not None and len(self.waiting) >= self._writers:
+            _release(gate)
         if self._is_first(pending):
             return
         ticket = pending.ticket()
@@ -121,6 +123,30 @@ class WriteQueue:
             self.waiting.remove(pending)
         except ValueError:
             pass
+
+    def linger(self, own: Pending, seconds: float) -> None:
+        """Give the writers of the last sync so long to come back, for all in line share the next.
+
+        Most come back at once.  If they were not waited for, whoever is first would be synced
+        alone, and all others wait for that.  Where nobody else writes, nothing is waited for.
+        """
+        there = self._count(own)
+        if there >= self._writers:
+            return
+        if there > len(self.waiting):
+            self.waiting.appendleft(own)  # so that nobody is first, and waits for the lock
+        gate = WaitingLock()
+        gate.acquire()
+        self._gate = gate
+        try:
+            if len(self.waiting) < self._writers:
+                gate.acquire(timeout=seconds)
+        finally:
+            self._gate = None
+
+    def count_writers(self, own: Pending) -> None:
+        """Remember how many write, at the end of a sync: who took part is in line still."""
+        self._writers = self._count(own)
 
     def gather(self, own: Pending) -> Pending:
         """The batches to commit together: not too many bytes, and none that would not be synced.
@@ -167,8 +193,20 @@ class WriteQueue:
             self.withdraw(member)
             member.call()
 
+    def _count(self, own: Pending) -> int:
+        """Those in line, and the leader."""
+        return len(self.waiting) if own in self.waiting else len(self.waiting) + 1
+
     def _is_first(self, pending: Pending) -> bool:
         try:
             return self.waiting[0] is pending
         except IndexError:
             return False  # it is done
+
+
+def _release(lock: WaitingLock) -> None:
+    """Release a lock that another thread may have released already."""
+    try:
+        lock.release()
+    except RuntimeError:
+        pass

@@ -27,6 +27,7 @@ from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
 
 _SETTLE_ATTEMPTS = 100
+_LONGEST_LINGER = 0.001  # seconds that a sync may be put off for others to share it
 
 
 class Writer:
@@ -40,6 +41,7 @@ class Writer:
         """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
         self._queue = WriteQueue(self._lock)
         self._left: WriteAheadLog | None = None  # that must not be taken over
+        self._sync_seconds = 0.0  # that the last sync took
         self._unsettled: Pending | None = None  # between the log and the memtable
         self._unpublished: tuple[Publication, WriteAheadLog] | None = None
         self.ingests: list[tuple[int, WaitingLock]] = []
@@ -185,10 +187,15 @@ class Writer:
             own.end(error)
             self._queue.withdraw(own)
             return
-        batch = self._queue.gather(own) if self._queue.waiting else own
+        queue = self._queue
+        if own.sync and own.condition is None:
+            queue.linger(own, min(self._sync_seconds / 2, _LONGEST_LINGER))
+        batch = queue.gather(own) if queue.waiting else own
         self._commit(batch)
-        if self._queue.waiting:
-            self._queue.dismiss(batch)
+        if batch.sync:
+            queue.count_writers(own)
+        if queue.waiting:
+            queue.dismiss(batch)
 
     def _commit(self, batch: Pending) -> None:
         """Log, then memtable.
@@ -295,12 +302,14 @@ class Writer:
         self._settle()
 
     def _sync_log(self) -> None:
+        started = time.monotonic()
         try:
             synced = self._wal.sync()
         except Error:
             self._leave_log()
             raise
         if synced:
+            self._sync_seconds = time.monotonic() - started
             self._store.counters.log_syncs += 1
 
     def _leave_log(self) -> None:

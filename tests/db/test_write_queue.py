@@ -129,6 +129,57 @@ def test_waiting_ends(done: bool) -> None:
     assert len(queue.waiting) == 1  # a batch that is done leaves by itself
 
 
+def after_a_sync_of(queue: WriteQueue, *batches: Pending) -> None:
+    """These were synced together, and have left."""
+    for batch in batches[1:]:
+        queue.waiting.append(batch)
+    group = queue.gather(batches[0])
+    queue.count_writers(batches[0])
+    group.end()
+    queue.dismiss(group)
+
+
+def test_the_writers_of_the_last_sync_are_waited_for() -> None:
+    lock = Lock()
+    lock.acquire()  # by who leads
+    queue = WriteQueue(lock)
+    after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
+    own, *others = [put(b"again %d" % n, sync=True) for n in range(3)]
+    threads = [threading.Thread(target=queue.wait, args=(other,)) for other in others]
+    for thread in threads:
+        threading.Timer(0.05, thread.start).start()
+    queue.linger(own, 1e9)  # without end, if they are not noticed
+    assert queue.waiting[0] is own  # or another one, in line before it, would wait for the lock
+    assert set(gathered(queue, own)) == {own, *others}
+    queue.count_writers(own)
+    for pending in (own, *others):
+        pending.end()
+        pending.call()
+    for thread in threads:
+        thread.join()
+
+
+def test_who_does_not_come_back_is_waited_for_once() -> None:
+    queue = WriteQueue(Lock())
+    after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
+    own = put(b"again", sync=True)
+    queue.linger(own, 0.001)
+    assert gathered(queue, own) == [own]
+    after_a_sync_of(queue, own)
+    queue.linger(put(b"k", sync=True), 1e9)
+    assert len(queue.waiting) == 0
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
+    queue = WriteQueue(Lock())
+    after_a_sync_of(queue, put(b"a", sync=True), put(b"b", sync=True))
+    own, other = put(b"own", sync=True), put(b"other")
+    queue.waiting.extend([own, other] if queued else [other])
+    queue.linger(own, 1e9)
+    assert gathered(queue, own) == [own, other]
+
+
 def test_nobody_to_call() -> None:
     queue = WriteQueue(Lock())
     queue.call_first()
