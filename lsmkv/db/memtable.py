@@ -11,7 +11,7 @@ keeping a key sorted costs 0.7 us one by one, 0.25 us in bulk, and a dict assign
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter, write_i64_le
@@ -267,12 +267,13 @@ class MemTable:
     def _chunk(self, edge: Position | None, count: int, *, forward: bool) -> list[Entry]:
         """Up to ``count`` keys beyond ``edge``, with all their versions, in rising order."""
         ordered = self._in_order()
-        at = 0 if forward else len(ordered)
-        if edge is not None:
-            find = ordered.bisect_right if edge.after else ordered.bisect_left
-            at = find(edge.user_key)
-        keys = ordered.islice(at, at + count) if forward else ordered.islice(max(0, at - count), at)
-        some = list(keys)
+        name = None if edge is None else edge.user_key
+        after = edge is not None and edge.after
+        if forward:
+            some = list(islice(ordered.irange(name, None, (not after, True)), count))
+        else:
+            some = list(islice(ordered.irange(None, name, (True, after), reverse=True), count))
+            some.reverse()
         keys, rows = self._with_older(some, [ordered[key] for key in some])
         return [
             (key, rank_in(row), row[TAG_SIZE:]) for key, row in zip(keys, rows, strict=True)
