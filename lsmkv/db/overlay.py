@@ -6,10 +6,10 @@ have, the first one's version counts: whatever lies deeper was written before.  
 where LevelDB's repair puts tables in any order: entries from there bring their sequences along, and
 among them those decide.
 
-Going forward, lists follow each other in rising order; going back, each precedes the one before it,
-and is itself in rising order.  A list that was handed over is the overlay's own, to change.  A
-source is asked for more when its list is used up, or when it holds the others back: then it is read
-ahead, no further than the scan has come already, so a short scan reads little.
+Going forward, lists follow each other in rising order; going back, each precedes the one before
+it, and is itself in rising order.  A source is asked for more when its list is used up, or when it
+holds the others back: then it is read ahead, no further than the scan has come already, so a short
+scan reads little.
 """
 
 from __future__ import annotations
@@ -31,69 +31,65 @@ _MOST: Final = 512
 class _Source:
     """A source, and what was taken from it but not used yet: ``buffer[low:high]``."""
 
-    __slots__ = ("_lists", "buffer", "high", "low")
+    __slots__ = ("_back", "_buffer", "_high", "_lists", "_low", "_order")
 
-    def __init__(self, lists: Iterator[list[Any]]) -> None:
+    def __init__(self, lists: Iterator[list[Any]], order: KeyOrder, back: bool) -> None:
         self._lists = lists
-        self.buffer: list[Any] = []
-        self.low: i64 = 0
-        self.high: i64 = 0
-
-    @property
-    def size(self) -> i64:
-        """Entries in the buffer."""
-        return self.high - self.low
-
-    def first(self, order: KeyOrder) -> Any:
-        """The buffer's first key, as it compares."""
-        return order.of(self.buffer[self.low][0])
-
-    def last(self, order: KeyOrder) -> Any:
-        """The buffer's last key, as it compares."""
-        return order.of(self.buffer[self.high - 1][0])
+        self._order = order
+        self._back = back
+        self._buffer: list[Any] = []
+        self._low: i64 = 0
+        self._high: i64 = 0
 
     def fill(self) -> bool:
         """Whether there is anything left; the buffer holds some of it then."""
-        return self.size > 0 or self._put(self._next())
+        if self._low == self._high:
+            self._put(self._next())
+        return self._low < self._high
 
-    def extend(self) -> bool:
-        """Have another list behind what the buffer holds; False if there is none."""
-        more = self._next()
-        if not more:
-            return False
-        buffer = self.buffer
-        del buffer[: self.low]
-        buffer += more
-        return self._put(buffer)
+    def edge(self) -> Any:
+        """The key that the buffer reaches to, as it compares: the last, going back the first."""
+        return self._order.of(self._buffer[self._low if self._back else self._high - 1][0])
 
-    def extend_back(self) -> bool:
-        """Have another list before what the buffer holds; False if there is none."""
-        more = self._next()
-        return bool(more) and self._put(more + self.buffer[self.low : self.high])
+    def read_ahead(self, enough: i64, limit: Any) -> Any:
+        """Have ``enough`` in the buffer, if there is so much this side of a key; the new edge."""
+        parts: list[list[Any]] = []
+        size = self._high - self._low
+        edge = self.edge()
+        while size < enough and _is_nearer(edge, limit, self._back):
+            more = self._next()
+            if not more:
+                break
+            parts.append(more)
+            size += len(more)
+            edge = self._order.of(more[0 if self._back else -1][0])
+        if parts:
+            parts.insert(0, self._buffer[self._low : self._high])
+            if self._back:
+                parts.reverse()
+            self._put(_joined(parts))
+        return edge
 
-    def take_up_to(self, horizon: Any, order: KeyOrder) -> list[Any]:
-        """What of the buffer lies up to a key, given as it compares."""
-        buffer = self.buffer
-        low = self.low
-        if self.first(order) > horizon:
-            return []
-        cut = self.high
-        if self.last(order) > horizon:
-            cut = bisect_right(buffer, horizon, low, cut, key=order.of_entry)
-        self.low = cut
-        return buffer[low:cut]
-
-    def take_from(self, horizon: Any, order: KeyOrder) -> list[Any]:
-        """What of the buffer lies from a key on."""
-        buffer = self.buffer
-        high = self.high
-        if self.last(order) < horizon:
-            return []
-        cut = self.low
-        if self.first(order) < horizon:
-            cut = bisect_left(buffer, horizon, cut, high, key=order.of_entry)
-        self.high = cut
-        return buffer[cut:high]
+    def take(self, horizon: Any) -> list[Any]:
+        """What of the buffer lies this side of a key, or at it."""
+        buffer = self._buffer
+        low = self._low
+        high = self._high
+        first = self._order.of(buffer[low][0])
+        last = self._order.of(buffer[high - 1][0])
+        if self._back:
+            if last < horizon:
+                return []
+            if first < horizon:
+                low = bisect_left(buffer, horizon, low, high, key=self._order.of_entry)
+            self._high = low
+        else:
+            if horizon < first:
+                return []
+            if horizon < last:
+                high = bisect_right(buffer, horizon, low, high, key=self._order.of_entry)
+            self._low = high
+        return buffer[low:high]
 
     def _next(self) -> list[Any]:
         """The source's next list that is not empty; [] if there is none."""
@@ -102,116 +98,79 @@ class _Source:
                 return some
         return []
 
-    def _put(self, buffer: list[Any]) -> bool:
-        self.buffer = buffer
-        self.low = 0
-        self.high = len(buffer)
-        return self.high > 0
+    def _put(self, buffer: list[Any]) -> None:
+        self._buffer = buffer
+        self._low = 0
+        self._high = len(buffer)
 
 
-class _Layers:
-    """Sources, the newest first, less those that are used up."""
+class Overlay:
+    """The pairs of several sources, in rising lists, none of them empty."""
 
-    def __init__(self, sources: list[Iterator[list[Any]]], order: KeyOrder) -> None:
-        self._sources = [_Source(source) for source in sources]
+    def __init__(
+        self, sources: list[Iterator[list[Any]]], order: KeyOrder, back: bool = False
+    ) -> None:
+        """The newest source first; ``back`` says which way they go."""
+        self._sources = [_Source(source, order, back) for source in sources]
+        """Those that are not used up."""
         self._order = order
+        self._back = back
         self._enough: i64 = 0
         """So many entries of a source are laid over the others at once, if it has them: more and
         more, for each time costs as much as some entries do."""
-
-    def _filled(self) -> list[_Source]:
-        """The sources, each with something in its buffer; ``StopIteration`` if none is left."""
-        sources = [source for source in self._sources if source.fill()]
-        self._sources = sources
-        if not sources:
-            raise StopIteration
-        return sources
-
-    def _laid_over(self, lists: list[list[Any]]) -> list[Pair]:
-        pairs = _laid_over(lists, self._order)
-        self._enough = min(2 * max(self._enough, len(pairs)), _MOST)
-        return pairs
-
-
-class Overlay(_Layers):
-    """The pairs of several sources, in rising lists; none is empty."""
 
     def __iter__(self) -> Overlay:
         return self
 
     def __next__(self) -> list[Pair]:
-        order = self._order
         pairs: list[Pair] = []
         while not pairs:
-            sources = self._filled()
+            sources = [source for source in self._sources if source.fill()]
+            self._sources = sources
+            if not sources:
+                raise StopIteration
             horizon = self._horizon(sources)
-            pairs = self._laid_over([source.take_up_to(horizon, order) for source in sources])
+            pairs = _laid_over([source.take(horizon) for source in sources], self._order)
+            self._enough = min(2 * max(self._enough, len(pairs)), _MOST)
         return pairs
 
     def _horizon(self, sources: list[_Source]) -> Any:
-        """The lowest last key of a buffer: up to there, nothing new can turn up."""
-        order = self._order
-        lowest = sources[0]
-        horizon = lowest.last(order)
+        """The nearest of the edges: up to there, nothing new can turn up."""
+        back = self._back
+        nearest = sources[0]
+        horizon = nearest.edge()
         if len(sources) == 1:
             return horizon
         second: Any = None
         for source in sources[1:]:
-            last = source.last(order)
-            if last < horizon:
+            edge = source.edge()
+            if _is_nearer(edge, horizon, back):
                 second = horizon
-                horizon = last
-                lowest = source
-            elif second is None or last < second:
-                second = last
-        while lowest.size < self._enough and horizon < second and lowest.extend():
-            horizon = lowest.last(order)
-        return min(horizon, second)
+                horizon = edge
+                nearest = source
+            elif second is None or _is_nearer(edge, second, back):
+                second = edge
+        horizon = nearest.read_ahead(self._enough, second)
+        return second if _is_nearer(second, horizon, back) else horizon
 
 
-class OverlayBack(_Layers):
-    """The mirror image: the last list first, each list rising."""
+def _is_nearer(a: Any, b: Any, back: bool) -> bool:
+    """Whether one key, as it compares, comes before another on the way."""
+    return bool(b < a if back else a < b)
 
-    def __iter__(self) -> OverlayBack:
-        return self
 
-    def __next__(self) -> list[Pair]:
-        order = self._order
-        pairs: list[Pair] = []
-        while not pairs:
-            sources = self._filled()
-            horizon = self._horizon(sources)
-            pairs = self._laid_over([source.take_from(horizon, order) for source in sources])
-        return pairs
-
-    def _horizon(self, sources: list[_Source]) -> Any:
-        """The highest first key of a buffer."""
-        order = self._order
-        highest = sources[0]
-        horizon = highest.first(order)
-        if len(sources) == 1:
-            return horizon
-        second: Any = None
-        for source in sources[1:]:
-            first = source.first(order)
-            if horizon < first:
-                second = horizon
-                horizon = first
-                highest = source
-            elif second is None or second < first:
-                second = first
-        while highest.size < self._enough and second < horizon and highest.extend_back():
-            horizon = highest.first(order)
-        return max(horizon, second)
+def _joined(lists: list[list[Any]]) -> list[Any]:
+    entries: list[Any] = []
+    for some in lists:
+        entries += some
+    return entries
 
 
 def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
     """All pairs in order: of each key the first list's, and no removals."""
     # Of anything: compiled, what is known to be a pair is taken apart and put together again.
     pairs: list[Any] = []
-    entries: list[Any] = []
-    for some in lists:
-        entries += some
+    entries = _joined(lists)
     if len(entries) > len(lists[0]):
         entries.sort(key=order.of_entry)  # stable: what comes from the newer source stays first
     bytewise = order.is_bytewise
@@ -221,7 +180,7 @@ def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
         candidate: tuple[Any, ...] = entry
         key: bytes = candidate[0]
         if best and (key == last if bytewise else order.compare(key, last) == 0):
-            if len(candidate) == 2 or len(best) == 2 or candidate[2] < best[2]:
+            if len(candidate) == 2 or len(best) == 2 or candidate[2] <= best[2]:
                 continue
             if best[1] is not None:
                 pairs.pop()

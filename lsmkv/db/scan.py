@@ -9,7 +9,7 @@ from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.keys import Entry, oldest_rank_hidden
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, Seen, merge_back, merge_forward
-from lsmkv.db.overlay import Overlay, OverlayBack, seen, seen_back
+from lsmkv.db.overlay import Overlay, seen, seen_back
 from lsmkv.db.run import FIRST_CHUNK, Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import FileMetaData
@@ -124,7 +124,7 @@ class Scan:
             sources += [RunBack(run, before, lower) for run in self._runs(SEEN)]
         else:
             sources.append(seen_back(self._cursor_back(before), self._hidden, order, lower))
-        return OverlayBack(sources, order)
+        return Overlay(sources, order, back=True)
 
     def _is_one_run(self) -> bool:
         """Whether all there is lies in one sorted run of bytewise keys."""

@@ -10,7 +10,7 @@ import pytest
 
 from lsmkv.db.keys import Entry, oldest_rank_hidden, rank_of
 from lsmkv.db.merge import KeyOrder, Pair, Position, Seen
-from lsmkv.db.overlay import Overlay, OverlayBack, seen, seen_back
+from lsmkv.db.overlay import Overlay, seen, seen_back
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 
@@ -48,7 +48,7 @@ def with_empty_lists(chunks: list[list[Any]], rng: random.Random) -> Iterator[li
     for chunk in chunks:
         if rng.random() < 0.2:
             yield []
-        yield chunk[:]
+        yield chunk
 
 
 def random_key(rng: random.Random, order: KeyOrder) -> bytes:
@@ -81,7 +81,7 @@ def test_the_newest_source_counts(comparator: Comparator, seed: int) -> None:
     forward = list(Overlay([with_empty_lists(chunks, rng) for chunks in chunked], order))
     assert all(forward)
     assert [pair for pairs in forward for pair in pairs] == expected
-    back = list(OverlayBack([with_empty_lists(chunks[::-1], rng) for chunks in chunked], order))
+    back = list(Overlay([with_empty_lists(some[::-1], rng) for some in chunked], order, back=True))
     assert all(back)
     assert [pair for pairs in reversed(back) for pair in pairs] == expected
     again = Overlay([iter([])], order)
@@ -113,24 +113,24 @@ def test_level_0_goes_by_its_sequences(seed: int) -> None:
     chunked = [chunks_of(source, rng) for source in sources]
     forward = Overlay([with_empty_lists(c, rng) for c in chunked], order)
     assert [p for ps in forward for p in ps] == expected
-    back = list(OverlayBack([with_empty_lists(c[::-1], rng) for c in chunked], order))
+    back = list(Overlay([with_empty_lists(c[::-1], rng) for c in chunked], order, back=True))
     assert [p for ps in reversed(back) for p in ps] == expected
 
 
-@pytest.mark.parametrize("overlay", [Overlay, OverlayBack])
-def test_no_list_is_asked_for_too_early(overlay: type[Overlay | OverlayBack]) -> None:
+@pytest.mark.parametrize("back", [False, True])
+def test_no_list_is_asked_for_too_early(back: bool) -> None:
     """A source that holds others back is read ahead, as far as was read before, and no other."""
     asked = {"dense": 0, "sparse": 0}
 
     def source(called: str, step: int) -> Iterator[list[Seen]]:
         for at in range(0, 4001, step):
             asked[called] += 1
-            yield [(b"%04d" % (at if overlay is Overlay else 4000 - at), b"v")]
+            yield [(b"%04d" % (4000 - at if back else at), b"v")]
 
     order = KeyOrder(BYTEWISE)
     delivered = 0
     times = 0
-    for pairs in overlay([source("dense", 1), source("sparse", 500)], order):
+    for pairs in Overlay([source("dense", 1), source("sparse", 500)], order, back):
         delivered += len(pairs)
         times += 1
         assert asked["dense"] <= min(2 * delivered, delivered + 512) + 1
