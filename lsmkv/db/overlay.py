@@ -168,7 +168,8 @@ def _joined(lists: list[list[Any]]) -> list[Any]:
 
 def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
     """All pairs in order: of each key the first list's, and no removals."""
-    # Of anything: compiled, what is known to be a pair is taken apart and put together again.
+    # Of anything, and no length told by len(): what is known to be a pair, compiled, is taken apart
+    # and put together again.
     pairs: list[Any] = []
     entries = _joined(lists)
     if len(entries) > len(lists[0]):
@@ -179,15 +180,16 @@ def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
     for entry in entries:
         candidate: tuple[Any, ...] = entry
         key: bytes = candidate[0]
+        size: i64 = len(candidate)
         if best and (key == last if bytewise else order.compare(key, last) == 0):
-            if len(candidate) == 2 or len(best) == 2 or candidate[2] <= best[2]:
+            if size == 2 or len(best) == 2 or candidate[2] <= best[2]:
                 continue
             if best[1] is not None:
                 pairs.pop()
         best = candidate
         last = key
         if candidate[1] is not None:
-            pairs.append(candidate if len(candidate) == 2 else candidate[:2])
+            pairs.append(entry if size == 2 else candidate[:2])
     return pairs
 
 
