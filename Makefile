@@ -53,7 +53,7 @@ coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compac
 	$(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider -m "not untraced" $(COVERING)
 	$(BIN)/python -m coverage report
 
-bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 25 minutes, and writes docs/performance.md
+bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 45 minutes, and writes docs/performance.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(BENCH)/bin/python -P -m lsmkv.tools.bench.suite build/bench $(BENCH_ARGS)

@@ -55,7 +55,7 @@ class Run(NamedTuple):
 
 
 def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
-    """All runs, by name.  What takes long (pure, large, slow peers) goes fewer rounds."""
+    """All runs, by name.  Pure Python and slow peers go fewer rounds."""
     rounds = scale.rounds if compiled else (scale.rounds + 1) // 2
     few = max(1, scale.rounds // 2)
     plain = Settings(num=scale.num)
@@ -65,7 +65,7 @@ def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
         "entries": Run([], plain, rounds),
         "threads": Run(["fillsync"], Settings(num=scale.num, threads=_THREADS), rounds),
         "cached": Run(["readrandom"], cached, rounds),
-        "large": Run(list(LARGE_WORKLOADS), large, max(1, scale.rounds // 4)),
+        "large": Run(list(LARGE_WORKLOADS), large, rounds),
         "peers": Run([], plain, few, "rocksdict,lmdb,sqlite3,dbm"),
         "sustained": Run(["sustained"], Settings(num=scale.sustained), 1),
         "growth": Run(["growth"], Settings(num=scale.growth), 1),
@@ -93,7 +93,7 @@ def suite(
         str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")
     ] = None,
 ) -> None:
-    """Run what docs/performance.md tells of, and keep the JSON.  It takes about 20 minutes."""
+    """Run what docs/performance.md tells of, and keep the JSON.  It takes about 40 minutes."""
     listed = COMPILED_RUNS if lsmkv.COMPILED else PURE_RUNS
     for name in names or []:
         if name not in listed:
