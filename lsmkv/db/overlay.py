@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import Entry
 from lsmkv.db.merge import KeyOrder, Pair, Position, Seen, newest
+from lsmkv.errors import Error
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -31,7 +32,7 @@ _MOST: Final = 512
 class _Source:
     """A source, and what was taken from it but not used yet: ``buffer[low:high]``."""
 
-    __slots__ = ("_back", "_buffer", "_high", "_lists", "_low", "_order")
+    __slots__ = ("_back", "_buffer", "_error", "_high", "_lists", "_low", "_order")
 
     def __init__(self, lists: Iterator[list[Any]], order: KeyOrder, back: bool) -> None:
         self._lists = lists
@@ -40,6 +41,7 @@ class _Source:
         self._buffer: list[Any] = []
         self._low: i64 = 0
         self._high: i64 = 0
+        self._error: Exception | None = None
 
     def fill(self) -> bool:
         """Whether there is anything left; the buffer holds some of it then."""
@@ -52,12 +54,19 @@ class _Source:
         return self._order.of(self._buffer[self._low if self._back else self._high - 1][0])
 
     def read_ahead(self, enough: i64, limit: Any) -> Any:
-        """Have ``enough`` in the buffer, if there is so much this side of a key; the new edge."""
+        """Have ``enough`` in the buffer, if there is so much this side of a key; the new edge.
+
+        What fails here is raised when the buffer is used up: what lies before damage is handed out.
+        """
         parts: list[list[Any]] = []
         size = self._high - self._low
         edge = self.edge()
         while size < enough and _is_nearer(edge, limit, self._back):
-            more = self._next()
+            try:
+                more = self._next()
+            except (Error, OSError) as error:
+                self._error = error
+                break
             if not more:
                 break
             parts.append(more)
@@ -93,6 +102,8 @@ class _Source:
 
     def _next(self) -> list[Any]:
         """The source's next list that is not empty; [] if there is none."""
+        if self._error is not None:
+            raise self._error
         for some in self._lists:
             if some:
                 return some

@@ -130,10 +130,9 @@ class WriteQueue:
         Most come back at once.  If they were not waited for, whoever is first would be synced
         alone, and all others wait for that.  Where nobody else writes, nothing is waited for.
         """
-        there = self._count(own)
-        if there >= self._writers:
+        if self._count(own) >= self._writers:
             return
-        if there > len(self.waiting):
+        if own not in self.waiting:
             self.waiting.appendleft(own)  # so that nobody is first, and waits for the lock
         gate = WaitingLock()
         gate.acquire()

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
-from mypy_extensions import mypyc_attr
 
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import MAX_UINT32, append_varint, decode_fixed32, decode_varint32
@@ -196,7 +195,6 @@ def _append_header(data: BytesWriter, shared: i64, unshared: i64, size: i64) -> 
         append_varint(data, size)
 
 
-@mypyc_attr(acyclic=True)
 class Block:
     """The reader of one block.  Bounds are checked as bytes are used: damage never goes further."""
 

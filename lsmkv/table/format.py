@@ -20,7 +20,7 @@ BLOCK_TRAILER_SIZE = 5
 FOOTER_SIZE = 48
 
 
-@mypyc_attr(acyclic=True)
+@mypyc_attr(acyclic=True)  # of numbers alone: compiled, no business of the garbage collector
 class BlockHandle:
     """Where a block lies: varint64 offset, varint64 size (the trailer of 5 bytes not counted)."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
-from mypy_extensions import mypyc_attr
 
 from lsmkv.errors import CorruptionError
 from lsmkv.table.block import TAG_SIZE, Block
@@ -33,7 +32,6 @@ NUMBERED: Final = 2
 """The same, and behind it its number."""
 
 
-@mypyc_attr(acyclic=True)
 class Walk:
     """Goes through a block once, and hands out keys without their tags, and values.
 

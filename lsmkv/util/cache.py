@@ -7,7 +7,6 @@ from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
 from librt.threading import Lock
-from mypy_extensions import mypyc_attr
 
 _STALE = 64
 """So many removed entries may wait in the queue, beside as many as there are entries."""
@@ -16,7 +15,6 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-@mypyc_attr(acyclic=True)  # compiled, the garbage collector need not look at it
 class CacheEntry:
     """What a cache keeps under a key: a way to it without a look into a dict."""
 
@@ -46,7 +44,7 @@ class LRUCache(Generic[K, V]):
     Safe for many threads: a hit takes no lock (it is one dict operation), an insertion does.
     An entry that is larger than the whole capacity is not kept, so a capacity of 0 turns caching
     off.  ``get``, ``put`` and ``discard`` cost O(1) amortised.  A negative capacity raises
-    ``ValueError``.  A value that refers to its cache keeps both alive until it is removed.
+    ``ValueError``.
 
     >>> cache = LRUCache[str, int](capacity=2)
     >>> for name in "abc":

@@ -1239,6 +1239,32 @@ def test_an_unclosed_store_warns_and_closes(path: str) -> None:
         assert db.get(b"k") == b"v"
 
 
+def test_a_forgotten_store_that_its_own_comparator_knows_is_collected(path: str) -> None:
+    """Options lie in every table, and what a block is searched by in every block."""
+
+    def use() -> None:
+        known: list[DB] = []
+
+        def compare(a: bytes, b: bytes) -> int:
+            assert len(known) <= 1
+            return (a > b) - (a < b)
+
+        db = DB(path, create_if_missing=True, comparator=compare, comparator_name="knowing")
+        known.append(db)
+        for number in range(100):
+            db.put(b"%03d" % number, bytes(50))
+        db.compact_range()
+        for number in range(1000):
+            assert db.get(b"%03d" % (number % 100)) is not None
+        assert len(list(db)) == 100
+
+    use()
+    with pytest.warns(ResourceWarning, match="unclosed.*db"):
+        gc.collect()
+    with DB(path, comparator=lambda a, b: (a > b) - (a < b), comparator_name="knowing"):
+        pass  # the lock is free
+
+
 def test_a_failed_opening_leaves_no_warning(path: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from lsmkv.db.keys import Entry, oldest_rank_hidden, rank_of
 from lsmkv.db.merge import KeyOrder, Pair, Position, Seen
 from lsmkv.db.overlay import Overlay, seen, seen_back
+from lsmkv.errors import CorruptionError
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 
@@ -115,6 +117,33 @@ def test_level_0_goes_by_its_sequences(seed: int) -> None:
     assert [p for ps in forward for p in ps] == expected
     back = list(Overlay([with_empty_lists(c[::-1], rng) for c in chunked], order, back=True))
     assert [p for ps in reversed(back) for p in ps] == expected
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_what_lies_before_damage_is_handed_out(back: bool) -> None:
+    """Though it is met while reading ahead."""
+
+    def source(step: int, end: int) -> Iterator[list[Seen]]:
+        for at in range(0, end, step):
+            yield [(b"%04d" % (4000 - at if back else at), b"v")]
+        raise CorruptionError("damaged")
+
+    overlay = Overlay([source(1, 777), source(500, 4000)], KeyOrder(BYTEWISE), back)
+    found: list[Pair] = []
+    with pytest.raises(CorruptionError, match="damaged"):
+        found.extend(itertools.chain.from_iterable(overlay))
+    assert len(found) == 777
+    with pytest.raises(CorruptionError, match="damaged"):
+        next(overlay)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_of_equal_sequences_the_newer_table_counts(back: bool) -> None:
+    """As it does for Gets: tables that were made apart all have sequence 0."""
+    sources = [[(b"a", b"new", 0)], [(b"a", b"old", 0)]]
+    assert list(Overlay([iter([some]) for some in sources], KeyOrder(BYTEWISE), back)) == [
+        [(b"a", b"new")]
+    ]
 
 
 @pytest.mark.parametrize("back", [False, True])
