@@ -48,7 +48,7 @@ class LRUCache(Generic[K, V]):
 
     >>> cache = LRUCache[str, int](capacity=2)
     >>> for name in "abc":
-    ...     cache.put(name, ord(name), charge=1)
+    ...     _ = cache.put(name, ord(name), charge=1)
     >>> cache.get("a") is None, cache.get("c")
     (True, 99)
     >>> cache.discard("c")
@@ -95,7 +95,8 @@ class LRUCache(Generic[K, V]):
         """What holds the value under ``key``, for who asks for it again and again; None on a miss.
 
         >>> cache = LRUCache[str, int](capacity=1)
-        >>> cache.put("a", 97, charge=1)
+        >>> cache.put("a", 97, charge=1) is cache.entry("a")
+        True
         >>> entry = cache.entry("a")
         >>> entry.take()
         97
