@@ -174,10 +174,16 @@ def _gather(runs: list[list[Keyed]], order: KeyOrder) -> list[Keyed]:
     """The entries of all runs in one sorted list, which may be one of the runs."""
     if len(runs) == 1:
         return runs[0]
-    entries: list[Keyed] = []
-    for run in runs:
-        entries += run
+    entries: list[Keyed] = joined(runs)
     order.sort(entries)
+    return entries
+
+
+def joined(lists: list[list[Any]]) -> list[Any]:
+    """One list of all, one after the other."""
+    entries: list[Any] = []
+    for some in lists:
+        entries += some
     return entries
 
 

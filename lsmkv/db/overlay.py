@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import Entry
-from lsmkv.db.merge import KeyOrder, Pair, Position, Seen, newest
+from lsmkv.db.merge import KeyOrder, Pair, Position, Seen, joined, newest
 from lsmkv.errors import Error
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class _Source:
             parts.insert(0, self._buffer[self._low : self._high])
             if self._back:
                 parts.reverse()
-            self._put(_joined(parts))
+            self._put(joined(parts))
         return edge
 
     def take(self, horizon: Any) -> list[Any]:
@@ -170,19 +170,12 @@ def _is_nearer(a: Any, b: Any, back: bool) -> bool:
     return bool(b < a if back else a < b)
 
 
-def _joined(lists: list[list[Any]]) -> list[Any]:
-    entries: list[Any] = []
-    for some in lists:
-        entries += some
-    return entries
-
-
 def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
     """All pairs in order: of each key the first list's, and no removals."""
     # Of anything, and no length told by len(): what is known to be a pair, compiled, is taken apart
     # and put together again.
     pairs: list[Any] = []
-    entries = _joined(lists)
+    entries = joined(lists)
     if len(entries) > len(lists[0]):
         entries.sort(key=order.of_entry)  # stable: what comes from the newer source stays first
     bytewise = order.is_bytewise
