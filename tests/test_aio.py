@@ -57,10 +57,6 @@ class GatedFile(WritableFile):
         self.gate = gate
         self.path = inner.path
 
-    @property
-    def offset(self) -> int:  # type: ignore[override]
-        return self.inner.offset
-
     def append(self, data: bytes) -> None:
         self.inner.append(data)
 

@@ -65,6 +65,12 @@ def as_operation(key: object, value: object) -> Operation:
 def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
     """The whole record.  O(its bytes): they are put together once, at the end."""
     record = BytesWriter()
+    append_batch(record, sequence, operations)
+    return record.getvalue()
+
+
+def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]) -> None:
+    """Write what :func:`encode_batch` makes, where nothing is yet."""
     if 0 <= sequence <= MAX_SEQUENCE:
         write_i64_le(record, sequence)
     else:  # nothing that a store gives out
@@ -79,7 +85,6 @@ def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
             record.append(KIND_VALUE)
             append_string(record, key)
             append_string(record, value)
-    return record.getvalue()
 
 
 def encoded_size(operations: list[Operation]) -> int:

@@ -14,10 +14,10 @@ it, and the reader keeps what it met at the end.  What a hole means is for recov
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import mypyc_attr
 
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.util.checksum import crc32c, masked_crc32c
@@ -33,6 +33,7 @@ FULL: Final = 1
 FIRST: Final = 2
 MIDDLE: Final = 3
 LAST: Final = 4
+_END: Final = 5  # no fragment: the file has no more
 
 _RUNS_PAST = "a fragment runs past its block"
 
@@ -48,11 +49,12 @@ _TYPE_CRC: Final = [crc32c(bytes([kind])) for kind in range(5)]
 class LogWriter:
     """``add_record*``.  The file is the caller's, to sync and close."""
 
-    def __init__(self, file: WritableFile) -> None:
-        """Goes on at the end of ``file``, whose last record must be whole."""
+    def __init__(self, file: WritableFile, end: int = 0) -> None:
+        """Goes on at ``end``, where the file ends, and its last record, if there is one."""
         self._file = file
+        self._write = file.raw_write
         self._bytes = BytesWriter()
-        self.end: i64 = file.offset
+        self.end: i64 = end
         """Where the last record ends; to be set back by who cuts off what a failed call left."""
 
     def add_record(self, payload: bytes) -> None:
@@ -62,7 +64,13 @@ class LogWriter:
         data = self._bytes.getvalue()
         if len(data) > _LARGE:
             self._bytes = BytesWriter()
-        self._file.append(data)
+        try:
+            written: i64 = self._write(data)
+            if written < len(data):
+                self._file.append(data[written:])
+        except OSError as error:
+            error.filename = self._file.path
+            raise
         self.end += len(data)
 
 
@@ -109,6 +117,7 @@ class LogDamage(NamedTuple):
     """Whether it looks like a write cut short: nothing, or zeros, where the file should go on."""
 
 
+@mypyc_attr(free_list_len=1)  # the next one takes the place of the last
 class LogRecord:
     """A whole record: where it starts and ends in the file, and the damage just before it."""
 
@@ -121,24 +130,8 @@ class LogRecord:
         self.damage = damage
 
 
-class _Fragment:
-    """What lies from ``offset`` to ``end``: a fragment, or, with type 0, a stretch of bad bytes.
-
-    The end of these is -1 where the file is just cut off.
-    """
-
-    __slots__ = ("data", "end", "kind", "offset", "reason")
-
-    def __init__(self, offset: i64, end: i64, kind: i64, data: bytes, reason: str = "") -> None:
-        self.offset: i64 = offset
-        self.end: i64 = end
-        self.kind: i64 = kind
-        self.data = data
-        self.reason = reason
-
-
 class LogReader:
-    """Iterates over the records of a log that can be read, those after damage included.
+    """Iterates, once, over the records of a log that can be read, those after damage included.
 
     After a bad fragment the next good one is looked for at every following byte of its block (a
     writer may have gone on right behind a torn record), then from the next block on.
@@ -146,65 +139,93 @@ class LogReader:
 
     def __init__(self, file: RandomAccessFile) -> None:
         self._file = file
+        self._size: i64 = file.size
+        self._next: i64 = 0  # where the next block stands in the file
+        self._base: i64 = 0  # and this one
+        self._block = b""
+        self._at: i64 = 0  # what of it was looked at
+        self._damage: LogDamage | None = None  # met behind the last record
+        self._parts: list[bytes] = []  # of a record whose FIRST fragment was met
+        self._start: i64 = 0  # of that one
         self.tail: LogDamage | None = None
         """After the iteration: bad bytes behind the last good record, or None."""
-        self.end = 0
+        self.end: i64 = 0
         """After the iteration: where the last good record ends."""
 
-    def __iter__(self) -> Iterator[LogRecord]:
-        damage: LogDamage | None = None
-        parts: list[bytes] = []  # of a record whose FIRST fragment was met
-        start: i64 = 0
-        for fragment in self._fragments():
-            kind = fragment.kind
-            if kind <= FIRST and parts:
-                torn = kind == 0 and fragment.end < 0
-                damage = damage or LogDamage(start, "a record without its end", torn)
-                parts = []
-            if kind == FULL:
-                self.end = fragment.end
-                yield LogRecord(fragment.data, fragment.offset, fragment.end, damage)
-                damage = None
-            elif kind == 0:
-                damage = damage or LogDamage(
-                    fragment.offset, fragment.reason, torn=fragment.end < 0
-                )
-            elif kind == FIRST:
-                start = fragment.offset
-                parts = [fragment.data]
-            elif not parts:
-                damage = damage or LogDamage(fragment.offset, "a fragment without its beginning")
-            else:
-                parts.append(fragment.data)
-                if kind == LAST:
-                    self.end = fragment.end
-                    yield LogRecord(b"".join(parts), start, fragment.end, damage)
-                    parts = []
-                    damage = None
-        if parts:
-            damage = damage or LogDamage(start, "a record without its end", torn=True)
-        self.tail = damage
+    def __iter__(self) -> LogReader:
+        return self
 
-    def _fragments(self) -> Iterator[_Fragment]:
-        for base in range(0, self._file.size, BLOCK_SIZE):
-            block = self._file.read(base, BLOCK_SIZE)
+    def __next__(self) -> LogRecord:
+        while True:
+            kind, offset, end, data, reason = self._fragment()
+            if kind <= FIRST and self._parts:
+                torn = kind == 0 and end < 0
+                self._note(self._start, "a record without its end", torn)
+                self._parts = []
+            if kind == FULL:
+                return self._record(data, offset, end)
+            if kind == 0:
+                self._note(offset, reason, end < 0)
+            elif kind == FIRST:
+                self._start = offset
+                self._parts = [data]
+            elif kind == _END:
+                if self._parts:
+                    self._note(self._start, "a record without its end", True)
+                self.tail = self._damage
+                raise StopIteration
+            elif not self._parts:
+                self._note(offset, "a fragment without its beginning", False)
+            else:
+                self._parts.append(data)
+                if kind == LAST:
+                    payload = b"".join(self._parts)
+                    self._parts = []
+                    return self._record(payload, self._start, end)
+
+    def _record(self, payload: bytes, offset: i64, end: i64) -> LogRecord:
+        self.end = end
+        damage = self._damage
+        self._damage = None
+        return LogRecord(payload, offset, end, damage)
+
+    def _note(self, offset: i64, reason: str, torn: bool) -> None:
+        """Damage, unless some has been met already behind the last record."""
+        if self._damage is None:
+            self._damage = LogDamage(offset, reason, torn)
+
+    def _fragment(self) -> tuple[i64, i64, i64, bytes, str]:
+        """What comes next: its type, where it starts and ends in the file, and its data.
+
+        Type 0 is a stretch of bad bytes, with the reason; its end is -1 where the file is just cut
+        off.  Type ``_END`` is the end of the file.
+        """
+        while True:
+            block = self._block
             size: i64 = len(block)
-            at: i64 = 0
-            while size - at >= HEADER_SIZE:
+            at = self._at
+            base = self._base
+            if size - at >= HEADER_SIZE:
                 kind, data, reason = _check_fragment(block, at)
-                if kind == 0:
-                    zeros = not block[at:].strip(b"\0")
-                    if zeros:
-                        reason = "zeros to the end of the block"
-                    cut_off = zeros or (reason == _RUNS_PAST and size < BLOCK_SIZE)
-                    yield _Fragment(base + at, -1 if cut_off else base + at, 0, b"", reason)
-                    at = _next_fragment(block, at + 1)
-                    continue
-                end: i64 = at + HEADER_SIZE + len(data)
-                yield _Fragment(base + at, base + end, kind, data)
-                at = end
+                if kind != 0:
+                    end: i64 = at + HEADER_SIZE + len(data)
+                    self._at = end
+                    return kind, base + at, base + end, data, ""
+                zeros = not block[at:].strip(b"\0")
+                if zeros:
+                    reason = "zeros to the end of the block"
+                cut_off = zeros or (reason == _RUNS_PAST and size < BLOCK_SIZE)
+                self._at = _next_fragment(block, at + 1)
+                return 0, base + at, -1 if cut_off else base + at, b"", reason
             if size - at > 0 and (size < BLOCK_SIZE or block[at:].strip(b"\0")):
-                yield _Fragment(base + at, -1, 0, b"", "bytes too few for a header")
+                self._at = size
+                return 0, base + at, -1, b"", "bytes too few for a header"
+            if self._next >= self._size:
+                return _END, 0, 0, b"", ""
+            self._base = self._next
+            self._next += BLOCK_SIZE
+            self._block = self._file.read(self._base, BLOCK_SIZE)
+            self._at = 0
 
 
 def _check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:

@@ -308,7 +308,8 @@ class Recovery:
         if len(logs) != 1 or self._doubt is not None or self._edit.new_files:
             return None
         self._info_log.write(f"Reusing {log_name(logs[0])}")
-        return WriteAheadLog(self._directory.append_to(log_name(logs[0])), logs[0])
+        file = self._directory.append_to(log_name(logs[0]))
+        return WriteAheadLog(file, logs[0], file.size())
 
     def _begin_log(self) -> WriteAheadLog:
         number = self._versions.new_file_number()

@@ -133,20 +133,15 @@ class VersionSet:
 
     def _write(self, edit: VersionEdit) -> None:
         """Append the edit to the MANIFEST; to a new one if there is none, or the old has grown."""
-        full = (
-            self._manifest is None
-            or self._manifest.offset > max(
-                _SMALLEST_ROLLOVER, _MANIFEST_GROWTH * self._snapshot_size
-            )
-        )
-        if full:
+        file = self._manifest
+        log = self._manifest_log
+        most = max(_SMALLEST_ROLLOVER, _MANIFEST_GROWTH * self._snapshot_size)
+        if file is None or log is None or log.end > most:
             self._begin_manifest(edit)
             return
-        assert self._manifest is not None
-        assert self._manifest_log is not None
         edit.next_file_number = self.next_file_number
-        self._manifest_log.add_record(edit.encode())
-        self._manifest.sync()
+        log.add_record(edit.encode())
+        file.sync()
 
     def _begin_manifest(self, edit: VersionEdit) -> None:
         """A new MANIFEST: what holds now, then the edit; and CURRENT to name it."""
@@ -156,7 +151,7 @@ class VersionSet:
         try:
             writer = LogWriter(file)
             writer.add_record(self._snapshot().encode())
-            self._snapshot_size = file.offset
+            self._snapshot_size = writer.end
             writer.add_record(edit.encode())
             file.sync()
             self._directory.sync()

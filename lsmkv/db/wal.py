@@ -16,13 +16,14 @@ class WriteAheadLog:
     to it or acknowledged from it, until the store is reopened.
     """
 
-    def __init__(self, file: WritableFile, number: int) -> None:
+    def __init__(self, file: WritableFile, number: int, end: int = 0) -> None:
+        """``end`` is where the file ends that is taken over."""
         self.number = number
         self._file = file
-        self._writer = LogWriter(file)
+        self._writer = LogWriter(file, end)
         self._poison: Error | None = None
         # A log that is taken over may be the work of a killed process: nobody synced it yet.
-        self._unsynced = file.offset > 0
+        self._unsynced = end > 0
         self._torn = False
 
     @property
@@ -64,9 +65,8 @@ class WriteAheadLog:
         if self._poison is not None:
             return
         try:
-            end = self.end
-            if self._file.offset != end or self._file.size() != end:
-                self._file.truncate(end)
+            if self._file.size() != self.end:
+                self._file.truncate(self.end)
         except OSError as error:
             self._poison = io_error(error)
             return

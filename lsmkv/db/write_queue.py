@@ -13,6 +13,7 @@ from threading import Lock as WaitingLock
 from typing import Final
 
 from librt.threading import Lock
+from mypy_extensions import mypyc_attr
 
 from lsmkv.db.batch import Operation, encoded_size
 from lsmkv.env.ticket import Ticket
@@ -21,6 +22,7 @@ _LARGEST_GROUP: Final = 1024 * 1024
 _SMALL_BATCH: Final = 128 * 1024
 
 
+@mypyc_attr(free_list_len=1)  # the next one takes the place of the last
 class Pending:
     """A batch on its way, and what became of it; or a group of them, which goes as one."""
 

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from threading import Lock as WaitingLock
 from threading import get_ident
 
+from librt.strings import BytesWriter
 from librt.threading import Lock
 
 from lsmkv.db.background import Background
-from lsmkv.db.batch import Operation, encode_batch
+from lsmkv.db.batch import Operation, append_batch
 from lsmkv.db.checkpoint import CheckpointSource, hold_logs
 from lsmkv.db.filenames import log_name
 from lsmkv.db.keys import MAX_SEQUENCE
@@ -27,6 +28,7 @@ from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
 
 _SETTLE_ATTEMPTS = 100
+_LARGE = 1 << 20  # for a batch of more bytes room is made anew each time
 _LONGEST_LINGER = 0.001  # seconds that a sync may be put off for others to share it
 
 
@@ -40,6 +42,7 @@ class Writer:
         self._lock = Lock()
         """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
         self._queue = WriteQueue(self._lock)
+        self._record = BytesWriter()  # where a batch is put together for the log
         self._left: WriteAheadLog | None = None  # that must not be taken over
         self._sync_seconds = 0.0  # that the last sync took
         self._unsettled: Pending | None = None  # between the log and the memtable
@@ -219,7 +222,12 @@ class Writer:
             return
         batch.first_sequence = sequence
         batch.log_end = self._wal.end
-        record = encode_batch(sequence, operations)
+        writer = self._record
+        writer.truncate(0)
+        append_batch(writer, sequence, operations)
+        record = writer.getvalue()
+        if len(record) > _LARGE:
+            self._record = BytesWriter()
         self._unsettled = batch
         try:
             self._wal.append(record)

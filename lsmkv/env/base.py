@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
@@ -59,8 +60,6 @@ class WritableFile(_Closeable):
     """A file written at its end."""
 
     path: str
-    offset: int
-    """Bytes in the file, as far as this handle has written them."""
 
     @abstractmethod
     def append(self, data: bytes) -> None:
@@ -68,6 +67,15 @@ class WritableFile(_Closeable):
 
         After an error some of it may have been written: ``size`` tells.
         """
+
+    @property
+    def raw_write(self) -> Callable[[bytes], int]:
+        """A call that writes some of its bytes, all of them as a rule, and says how many.
+
+        For those who write little and often: it may be the system's own.  What it leaves over goes
+        to :meth:`append`, its errors need not name the file, and it ends with the handle.
+        """
+        return self._append_all
 
     @abstractmethod
     def size(self) -> int:
@@ -80,6 +88,10 @@ class WritableFile(_Closeable):
     @abstractmethod
     def sync(self) -> None:
         """Make the content durable.  A failure is final: never ask this file again."""
+
+    def _append_all(self, data: bytes) -> int:
+        self.append(data)
+        return len(data)
 
 
 class FileLock(_Closeable):

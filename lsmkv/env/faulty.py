@@ -332,7 +332,6 @@ class _FaultyWritableFile(WritableFile):
         self._inner = inner
         self._mutex = env._mutex
         self.path = inner.path
-        self.offset = inner.offset
 
     def close(self) -> None:
         self._inner.close()
@@ -342,7 +341,6 @@ class _FaultyWritableFile(WritableFile):
             fault = self._env._strike("append", self.path)
             written = data if fault is None else data[: len(data) // 2] if fault.short else b""
             self._inner.append(written)
-            self.offset = self._inner.offset
             if fault is not None:
                 raise fault.error(self.path)
 
@@ -355,7 +353,6 @@ class _FaultyWritableFile(WritableFile):
         with self._mutex:
             self._env._call("truncate", self.path)
             self._inner.truncate(length)
-            self.offset = self._inner.offset
 
     def sync(self) -> None:
         with self._mutex:

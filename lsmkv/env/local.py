@@ -15,6 +15,7 @@ Windows is not supported: it has no descriptors for directories.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -105,15 +106,26 @@ class LocalRandomAccessFile(_Descriptor, RandomAccessFile):
 class LocalWritableFile(_Descriptor, WritableFile):
     """A file opened with ``O_APPEND``: every write goes to its end, after a truncation too."""
 
-    def __init__(self, fd: int, path: str, offset: int) -> None:
+    def __init__(self, fd: int, path: str) -> None:
         super().__init__(fd, path)
-        self.offset = offset
+        # It knows when it is closed, as a bare number of a descriptor would not.
+        self._raw = io.FileIO(fd, "ab", closefd=False)
         self._sync_failed = False
+
+    @property
+    def raw_write(self) -> Callable[[bytes], int]:
+        """The system's own write, unless a derived class has an ``append`` of its own."""
+        if type(self).append is not LocalWritableFile.append:
+            return self._append_all
+        return self._raw.write
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
     def append(self, data: bytes) -> None:
         try:
             written = os.write(self._fd, data)
-            self.offset += written
             if written < len(data):
                 self._write_on(data, written)
         except OSError as error:
@@ -127,7 +139,6 @@ class LocalWritableFile(_Descriptor, WritableFile):
             written = os.write(self._fd, view[done:])
             if written == 0:
                 raise OSError(errno.EIO, "the system takes no more bytes", self.path)
-            self.offset += written
             done += written
 
     def size(self) -> int:
@@ -140,7 +151,6 @@ class LocalWritableFile(_Descriptor, WritableFile):
             raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
         with _naming(self.path):
             os.ftruncate(self._fd, length)
-        self.offset = length
 
     def sync(self) -> None:
         """Make the content durable; once that failed, every later call fails as well.
@@ -202,12 +212,12 @@ class LocalDirectory(_Descriptor, Directory):
 
     def create(self, name: str) -> LocalWritableFile:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _NOFOLLOW
-        fd, size = self._open(name, flags)
-        return LocalWritableFile(fd, self._path_of(name), size)
+        fd, _ = self._open(name, flags)
+        return LocalWritableFile(fd, self._path_of(name))
 
     def append_to(self, name: str) -> LocalWritableFile:
-        fd, size = self._open(name, os.O_WRONLY | os.O_APPEND | _NOFOLLOW)
-        return LocalWritableFile(fd, self._path_of(name), size)
+        fd, _ = self._open(name, os.O_WRONLY | os.O_APPEND | _NOFOLLOW)
+        return LocalWritableFile(fd, self._path_of(name))
 
     def rename(self, old: str, new: str) -> None:
         with _naming(self._path_of(old), self._path_of(new)):

@@ -116,13 +116,11 @@ class MemoryWritableFile(_Handle, WritableFile):
     def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile) -> None:
         super().__init__(path, mutex)
         self.file = file
-        self.offset = len(file.data)
 
     def append(self, data: bytes) -> None:
         with self._mutex:
             self._check_open()
             self.file.append(data)
-            self.offset += len(data)
 
     def size(self) -> int:
         with self._mutex:
@@ -135,7 +133,6 @@ class MemoryWritableFile(_Handle, WritableFile):
             if not 0 <= length <= size:
                 raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
             self.file.truncate(length)
-            self.offset = length
 
     def sync(self) -> None:
         with self._mutex:

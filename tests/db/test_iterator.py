@@ -609,7 +609,8 @@ def test_tables_of_level_0_in_the_wrong_order() -> None:
     edit.delete_file(0, older.number)
     edit.add_file(0, FileMetaData(999, older.size, older.smallest, older.largest))
     (manifest,) = [name for name in directory.names() if name.startswith("MANIFEST")]
-    LogWriter(directory.append_to(manifest)).add_record(edit.encode())
+    file = directory.append_to(manifest)
+    LogWriter(file, file.size()).add_record(edit.encode())
     with DB("db", env=env) as db:
         assert next(table.number for table in db.tables() if table.level == 0) == 999
         expected = [(b"k", b"4"), (b"l1", b"1"), (b"l2", b"2"), (b"l3", b"3"), (b"l4", b"4")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pathlib
 import random
 import tracemalloc
@@ -26,7 +27,7 @@ from lsmkv.db.log import (
 )
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
-from lsmkv.env.local import LocalEnv
+from lsmkv.env.local import LocalEnv, LocalWritableFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.util.checksum import masked_crc32c
 
@@ -208,13 +209,13 @@ def test_opening_for_append(near: int) -> None:
     with directory.create("000001.log") as file:
         file.append(data)
     with directory.append_to("000001.log") as file:
-        LogWriter(file).add_record(b"hello")
+        LogWriter(file, file.size()).add_record(b"hello")
     with directory.append_to("000001.log") as file:
-        writer = LogWriter(file)
+        writer = LogWriter(file, file.size())
         writer.add_record(big("world", 40_000))
         for payload in (b"again", b"", big("end", 40_000)):
             writer.add_record(payload)
-        assert writer.end == file.offset == file.size()
+        assert writer.end == file.size()
     expected = [*filler, b"hello", big("world", 40_000), b"again", b"", big("end", 40_000)]
     with directory.open("000001.log") as log:
         assert [record.payload for record in LogReader(log)] == expected
@@ -235,6 +236,36 @@ def test_a_long_record_leaves_no_room_taken(tmp_path: pathlib.Path) -> None:
                 assert tracemalloc.get_traced_memory()[0] < 1 << 20
         finally:
             tracemalloc.stop()
+
+
+def test_what_a_write_leaves_over_follows_and_errors_name_the_file(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = LocalWritableFile.raw_write.fget
+    assert whole is not None
+    monkeypatch.setattr(
+        LocalWritableFile, "raw_write", property(lambda file: lambda data: whole(file)(data[:3]))
+    )
+    with LocalEnv().open_directory(str(tmp_path)) as directory:
+        with directory.create("000001.log") as file:
+            writer = LogWriter(file)
+            writer.add_record(b"hello")
+            writer.add_record(b"world")
+            assert writer.end == file.size()
+        with directory.open("000001.log") as log:
+            assert [record.payload for record in LogReader(log)] == [b"hello", b"world"]
+
+        def refuse(data: bytes) -> int:
+            raise OSError(errno.ENOSPC, "no room")
+
+        monkeypatch.setattr(LocalWritableFile, "raw_write", property(lambda file: refuse))
+        with directory.append_to("000001.log") as file:
+            end = file.size()
+            writer = LogWriter(file, end)
+            with pytest.raises(OSError, match="no room") as caught:
+                writer.add_record(b"again")
+            assert caught.value.filename == str(tmp_path / "000001.log")
+            assert writer.end == file.size() == end
 
 
 def test_a_record_goes_out_with_one_write() -> None:

@@ -61,7 +61,7 @@ def write(directory: Directory, records: list[bytes]) -> list[int]:
         writer = LogWriter(out)
         for record in records:
             writer.add_record(record)
-            ends.append(out.offset)
+            ends.append(writer.end)
     return ends
 
 

@@ -76,7 +76,8 @@ def test_sync_makes_records_durable_and_is_not_repeated_in_vain(bench: Bench) ->
 def test_a_log_is_continued(bench: Bench) -> None:
     bench.log.append(b"one")
     bench.log.close()
-    log = WriteAheadLog(bench.directory.append_to("000003.log"), 3)
+    file = bench.directory.append_to("000003.log")
+    log = WriteAheadLog(file, 3, file.size())
     assert log.end == 10
     log.append(b"two")
     assert bench.payloads() == [b"one", b"two"]
@@ -189,7 +190,6 @@ class InterruptedFile(WritableFile):
     def __init__(self, file: WritableFile) -> None:
         self._file = file
         self.path = file.path
-        self.offset = file.offset
         self.before: Callable[[], None] | None = None
         self.after: Callable[[], None] | None = None
 
@@ -200,14 +200,12 @@ class InterruptedFile(WritableFile):
         self._file.append(data)
         if self.after is not None:
             self.after()
-        self.offset = self._file.offset
 
     def size(self) -> int:
         return self._file.size()
 
     def truncate(self, length: int) -> None:
         self._file.truncate(length)
-        self.offset = length
 
     def sync(self) -> None:
         self._file.sync()
@@ -225,7 +223,7 @@ def interrupt() -> None:
 def test_an_interrupted_append_is_taken_back(when: str, cut_back: bool) -> None:
     bench = Bench()
     file = InterruptedFile(bench.directory.append_to("000003.log"))
-    log = WriteAheadLog(file, 3)
+    log = WriteAheadLog(file, 3, file.size())
     log.append(b"one")
     setattr(file, when, interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -244,7 +242,7 @@ def test_an_interrupted_append_is_taken_back(when: str, cut_back: bool) -> None:
 def test_nothing_is_written_behind_what_cannot_be_taken_back(call: str) -> None:
     bench = Bench()
     file = InterruptedFile(bench.directory.append_to("000003.log"))
-    log = WriteAheadLog(file, 3)
+    log = WriteAheadLog(file, 3, file.size())
     log.append(b"one")
     file.before = interrupt
     with pytest.raises(KeyboardInterrupt):

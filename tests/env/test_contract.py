@@ -283,31 +283,45 @@ def test_reads_what_was_written_after_opening(directory: Directory) -> None:
 
 def test_append_and_append_to(directory: Directory) -> None:
     with directory.create("x") as file:
-        assert (file.offset, file.size()) == (0, 0)
+        assert file.size() == 0
         file.append(b"ab")
         file.append(b"")
         file.append(b"c")
-        assert (file.offset, file.size()) == (3, 3)
+        assert file.size() == 3
         file.sync()
         file.sync()
     with directory.append_to("x") as file:
-        assert (file.offset, file.size()) == (3, 3)
+        assert file.size() == 3
         file.append(b"d")
-        assert file.offset == 4
+        assert file.size() == 4
         assert file.path == os.path.join(directory.path, "x")
     assert get(directory, "x") == b"abcd"
+
+
+def test_a_raw_write_goes_to_the_end_until_the_file_is_closed(directory: Directory) -> None:
+    with directory.create("x") as file:
+        write = file.raw_write
+        assert write(b"ab") == 2
+        file.append(b"cd")
+        assert write(b"ef") == 2
+        file.truncate(3)
+        assert write(b"g") == 1
+        assert file.size() == 4
+    with pytest.raises((OSError, ValueError)):
+        write(b"h")
+    assert get(directory, "x") == b"abcg"
 
 
 def test_truncate_goes_on_at_the_cut(directory: Directory) -> None:
     put(directory, "x", b"abcdef")
     with directory.append_to("x") as file:
         file.truncate(2)
-        assert (file.offset, file.size()) == (2, 2)
+        assert file.size() == 2
         file.append(b"Z")
         for length in (-1, 4):
             with pytest.raises(ValueError, match="cannot cut"):
                 file.truncate(length)
-        assert (file.offset, file.size()) == (3, 3)
+        assert file.size() == 3
     assert get(directory, "x") == b"abZ"
 
 
