@@ -317,7 +317,7 @@ class Background:
                 if time.monotonic() > deadline:
                     raise _Stopped
 
-        files = self.outsourcing.flush(memtable, oldest_seen, live, between, new_number)
+        files = self.outsourcing.flush(memtable, live, between, new_number)
         if files is not None:
             return files
         file = write_memtable(

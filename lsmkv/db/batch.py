@@ -22,7 +22,7 @@ from lsmkv.util.coding import (
     append_string,
     decode_fixed32,
     decode_fixed64,
-    decode_string,
+    decode_varint32,
     varint_size,
 )
 
@@ -99,39 +99,103 @@ def encoded_size(operations: list[Operation]) -> int:
     return total
 
 
-def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
-    """``(sequence of the first operation, operations)``; :class:`CorruptionError` if malformed."""
-    if len(record) < HEADER_SIZE:
-        raise CorruptionError("a batch shorter than its header", None, 0)
-    sequence = decode_fixed64(record, 0)
-    count = decode_fixed32(record, 8)
-    operations: list[Operation] = []
-    end: i64 = len(record)
-    at: i64 = HEADER_SIZE
-    while at < end:
+class BatchReader:
+    """Goes through a batch's record and tells where its operations lie: ``step*``."""
+
+    __slots__ = (
+        "_at",
+        "_left",
+        "count",
+        "key_at",
+        "key_end",
+        "kind",
+        "record",
+        "sequence",
+        "value_at",
+        "value_end",
+    )
+
+    def __init__(self, record: bytes) -> None:
+        """:class:`CorruptionError` if it is shorter than its header."""
+        if len(record) < HEADER_SIZE:
+            raise CorruptionError("a batch shorter than its header", None, 0)
+        self.record = record
+        self.sequence = decode_fixed64(record, 0)
+        """Of the first operation."""
+        self.count: i64 = decode_fixed32(record, 8)
+        """How many there are to be."""
+        self._left: i64 = self.count
+        self._at: i64 = HEADER_SIZE
+        self.kind: i64 = 0
+        """After a step: ``KIND_VALUE`` or ``KIND_DELETION``;"""
+        self.key_at: i64 = 0
+        self.key_end: i64 = 0
+        """where the key is in the record,"""
+        self.value_at: i64 = 0
+        self.value_end: i64 = 0
+        """and the value, which is empty for a deletion."""
+
+    def step(self) -> bool:
+        """Go to the next operation, if there is one.  :class:`CorruptionError` if malformed."""
+        record = self.record
+        end: i64 = len(record)
+        at = self._at
+        if at >= end:
+            if self._left != 0:
+                found = self.count - self._left
+                reason = f"a batch of {found} operations states {self.count}"
+                raise CorruptionError(reason, None, 8)
+            return False
         start = at
-        kind = record[at]
-        size: i64 = record[at + 1] if at + 1 < end else 128
-        if size < 128 and at + 2 + size <= end:
-            at += 2 + size
-            key = record[at - size : at]
-        else:
-            key, at = decode_string(record, at + 1)
+        kind: i64 = record[at]
+        size: i64 = 128
+        if at + 1 < end:
+            size = record[at + 1]
+        at += 2
+        if size >= 128 or at + size > end:
+            size, at = _string(record, start + 1)
+        self.key_at = at
+        at += size
+        self.key_end = at
         if kind == KIND_VALUE:
-            size = record[at] if at < end else 128
-            if size < 128 and at + 1 + size <= end:
-                at += 1 + size
-                value = record[at - size : at]
-            else:
-                value, at = decode_string(record, at)
-            operations.append((key, value))
+            size = 128
+            if at < end:
+                size = record[at]
+            at += 1
+            if size >= 128 or at + size > end:
+                size, at = _string(record, at - 1)
         elif kind == KIND_DELETION:
-            operations.append((key, None))
+            size = 0
         else:
             raise CorruptionError(f"a batch operation of kind {kind}", None, start)
-    if len(operations) != count:
-        raise CorruptionError(f"a batch of {len(operations)} operations states {count}", None, 8)
-    return sequence, operations
+        self.kind = kind
+        self.value_at = at
+        at += size
+        self.value_end = at
+        self._at = at
+        self._left -= 1
+        return True
+
+
+def _string(record: bytes, at: i64) -> tuple[i64, i64]:
+    """Length and place of a length-prefixed string."""
+    length, start = decode_varint32(record, at)
+    if start + length > len(record):
+        raise CorruptionError("string runs past the end", None, at)
+    return length, start
+
+
+def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
+    """``(sequence of the first operation, operations)``; :class:`CorruptionError` if malformed."""
+    batch = BatchReader(record)
+    operations: list[Operation] = []
+    while batch.step():
+        key = record[batch.key_at : batch.key_end]
+        if batch.kind == KIND_VALUE:
+            operations.append((key, record[batch.value_at : batch.value_end]))
+        else:
+            operations.append((key, None))
+    return batch.sequence, operations
 
 
 class BatchTarget(Protocol):

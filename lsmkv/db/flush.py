@@ -1,7 +1,8 @@
-"""From a memtable to a table, and the writing of tables in general."""
+"""From a memtable, or from its log, to a table; and the writing of tables in general."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lsmkv.db.filenames import table_name
@@ -94,12 +95,30 @@ def write_memtable(
     """
     if memtable.empty:
         return None
+    columns = memtable.columns()
+    if memtable.keeps_older:
+        columns = _without_hidden(columns, order, oldest_seen)
+    return write_columns(columns, directory, number, options)
+
+
+def _without_hidden(
+    columns: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_seen: int
+) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    for keys, rows in columns:
+        versions = list(zip(keys, rows, strict=True))
+        yield live_rows(versions, oldest_seen, order, _keep_deletions)
+
+
+def write_columns(
+    columns: Iterator[tuple[list[bytes], list[bytes]]],
+    directory: Directory,
+    number: int,
+    options: Options,
+) -> FileMetaData:
+    """Write the table ``number`` with these keys and rows, which are in order, durably."""
     output = TableOutput(directory, number, options)
     try:
-        for keys, rows in memtable.columns():
-            if memtable.keeps_older:
-                versions = list(zip(keys, rows, strict=True))
-                keys, rows = live_rows(versions, oldest_seen, order, _keep_deletions)
+        for keys, rows in columns:
             output.add_rows(keys, rows, 0, len(keys), _NO_LIMIT)
         file = output.finish()
         directory.sync()

@@ -4,8 +4,8 @@
 line         content
 ===========  ======================================================================================
 settings     ``token``, ``patient``, and the options that tables depend on; the first line
-order        ``job`` (its number); for a flush ``log``, ``usage``, ``live`` and ``oldest``; for a
-             merge ``level``, ``files`` and ``oldest``
+order        ``job`` (its number); for a flush ``log``, ``usage`` and ``live``; for a merge
+             ``level``, ``files`` and ``oldest``
 report       ``job``; ``read``: the bytes read so far, or at the end ``files`` and ``opened``; or
              ``doubt``: why it was not done; or ``error``
 ===========  ======================================================================================
@@ -77,7 +77,6 @@ class FlushOrder(NamedTuple):
     """Of the memtable.  It grows with every write, so it tells whether the log holds them all."""
     live: list[int]
     """The sequences that someone looks at."""
-    oldest_seen: int
 
     def encode(self) -> bytes:
         """The line."""
@@ -87,7 +86,6 @@ class FlushOrder(NamedTuple):
                 "log": self.log_number,
                 "usage": self.usage,
                 "live": self.live,
-                "oldest": self.oldest_seen,
             }
         )
 
@@ -149,9 +147,7 @@ def decode_order(line: bytes) -> FlushOrder | MergeOrder:
     """The order in a line."""
     order = json.loads(line)
     if "log" in order:
-        return FlushOrder(
-            order["job"], order["log"], order["usage"], order["live"], order["oldest"]
-        )
+        return FlushOrder(order["job"], order["log"], order["usage"], order["live"])
     files = VersionEdit.decode(bytes.fromhex(order["files"]))
     return MergeOrder(order["job"], order["level"], files, order["oldest"])
 

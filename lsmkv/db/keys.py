@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from librt.strings import read_i64_le
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy, key_hasher
@@ -32,6 +32,10 @@ KIND_VALUE: Final = 1
 TAG_SIZE: Final = 8
 
 MAX_SEQUENCE: Final = (1 << 56) - 1
+
+_ALL: Final = MAX_SEQUENCE + 1
+_HALF: Final = _ALL // 2  # a tag of this sequence, or a later one, is negative as an i64
+_LARGE: Final = 1 << 16  # a value of so many bytes is not copied twice, nor room kept for it
 
 Entry = tuple[bytes, int, bytes]
 """User key, rank, value; the value of a deletion is empty."""
@@ -60,6 +64,16 @@ def sequence_of(rank: int) -> int:
 def is_value(rank: int) -> bool:
     """Whether the version is a value (else a deletion)."""
     return (rank & 1) == KIND_VALUE
+
+
+def make_row(room: BytesWriter, sequence: i64, kind: i64, value: bytes) -> bytes:
+    """The row of a version: its tag, and the value behind.  Made in ``room``."""
+    room.truncate(0)
+    write_i64_le(room, (sequence if sequence < _HALF else sequence - _ALL) << 8 | kind)
+    if len(value) >= _LARGE:
+        return room.getvalue() + value
+    room.write(value)
+    return room.getvalue()
 
 
 def sequence_in(row: bytes) -> i64:

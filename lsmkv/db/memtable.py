@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from librt.strings import BytesWriter, write_i64_le
+from librt.strings import BytesWriter
 from librt.threading import Lock
 from sortedcontainers import SortedDict
 
@@ -25,6 +25,7 @@ from lsmkv.db.keys import (
     MAX_SEQUENCE,
     TAG_SIZE,
     Entry,
+    make_row,
     rank_in,
     sequence_in,
 )
@@ -36,13 +37,9 @@ from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-_ALL: Final = MAX_SEQUENCE + 1
-_HALF: Final = _ALL // 2  # a tag of this sequence, or a later one, is negative as an i64
-
 _FIRST_CHUNK: Final = 4
 _LARGEST_CHUNK: Final = 1024
 _ROWS: Final = 512
-_LARGE: Final = 1 << 16  # a value of so many bytes is not copied twice, nor room kept for it
 
 # What one entry takes in LevelDB's arena beside its own bytes: a skip list node of two pointers
 # and a third of one more on average, and padding of four bytes on average.
@@ -95,26 +92,17 @@ class MemTable:
         """
         total: i64 = 0
         overhead: i64 = 0
-        tag: i64 = sequence if sequence < _HALF else sequence - _ALL
+        at: i64 = sequence
         writer = self._row
         for key, value in operations:
             key_size: i64 = len(key)
             size: i64 = 0
-            writer.truncate(0)
             if value is None:
-                write_i64_le(writer, tag << 8 | KIND_DELETION)
-                row = writer.getvalue()
+                row = make_row(writer, at, KIND_DELETION, b"")
             else:
-                write_i64_le(writer, tag << 8 | KIND_VALUE)
                 size = len(value)
-                if size < _LARGE:
-                    writer.write(value)
-                    row = writer.getvalue()
-                else:
-                    row = writer.getvalue() + value
-            tag += 1
-            if tag == _HALF:
-                tag -= _ALL
+                row = make_row(writer, at, KIND_VALUE, value)
+            at += 1
             total += key_size + size
             overhead += entry_overhead(key_size, size)
             if newest_seen >= 0 or self._older or not self._identical:

@@ -61,7 +61,6 @@ class Outsourcing:
     def flush(
         self,
         memtable: MemTable,
-        oldest_seen: int,
         live: list[int],
         between: Callable[[], None],
         new_number: Callable[[], int],
@@ -76,7 +75,7 @@ class Outsourcing:
         if not self._begin(hand, memtable.usage) or not (hand.is_ready() or self._insists):
             return None
         self._jobs += 1
-        order = FlushOrder(self._jobs, memtable.log_number, memtable.usage, live, oldest_seen)
+        order = FlushOrder(self._jobs, memtable.log_number, memtable.usage, live)
         return self._have_done(hand, order, lambda _: between(), new_number)
 
     def merge(

@@ -8,18 +8,13 @@ say.  So it may be killed at any moment, and whoever opens the store next remove
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 
-from librt.threading import Lock
-
-from lsmkv.db.batch import decode_batch
 from lsmkv.db.compaction import CompactionJob
 from lsmkv.db.filenames import log_name, parse_filename, worker_table_name
-from lsmkv.db.flush import write_memtable
+from lsmkv.db.flush import write_columns
 from lsmkv.db.jobs import FlushOrder, MergeOrder, Report, decode_order, decode_settings
-from lsmkv.db.keys import MAX_SEQUENCE, InternalKeyComparator, internal_options
-from lsmkv.db.log import LogReader
-from lsmkv.db.memtable import MemTable
+from lsmkv.db.keys import InternalKeyComparator, internal_options
+from lsmkv.db.log_rows import LogRows
 from lsmkv.db.merge import KeyOrder
 from lsmkv.db.table_cache import TableCache
 from lsmkv.env.aliased import AliasedDirectory
@@ -95,48 +90,22 @@ class Worker:
     # Flush
 
     def _flush(self, order: FlushOrder) -> Report:
-        memtable = MemTable(self._comparator.user_comparator, Lock())
-        doubt = self._replay(order, memtable)
-        if doubt is not None:
-            return Report(order.job, doubt=f"{log_name(order.log_number)}: {doubt}")
-        file = write_memtable(
-            memtable,
-            self._directory,
-            self._new_number(),
-            self._options,
-            self._order,
-            order.oldest_seen,
-        )
-        return Report(order.job, files=[] if file is None else [file])
-
-    def _replay(self, order: FlushOrder, memtable: MemTable) -> str | None:
-        """Make the owner's memtable anew.  Returns why it may not be the same one, if so.
-
-        Versions are kept as the owner keeps them, but for readers that are gone.
-        """
-        live = order.live
+        name = log_name(order.log_number)
+        rows = LogRows(order.live)
         try:
-            with self._directory.open(log_name(order.log_number)) as file:
-                reader = LogReader(file)
-                expected = -1
-                for record in reader:
-                    if record.damage is not None:
-                        return record.damage.reason
-                    sequence, operations = decode_batch(record.payload)
-                    if expected not in (-1, sequence):
-                        return f"write {sequence} follows, not {expected}"
-                    expected = sequence + len(operations)
-                    if expected > MAX_SEQUENCE:
-                        return f"a batch that begins with write {sequence}"
-                    seen = bisect_left(live, sequence)
-                    memtable.add(sequence, operations, live[seen - 1] if seen > 0 else -1)
-                if reader.tail is not None:
-                    return reader.tail.reason
+            with self._directory.open(name) as file:
+                doubt = rows.read(file)
         except (CorruptionError, OSError) as error:
-            return str(error)
-        if memtable.usage != order.usage:
-            return "not the writes that the memtable holds"
-        return None
+            doubt = str(error)
+        if doubt is None and rows.usage != order.usage:
+            doubt = "not the writes that the memtable holds"
+        if doubt is not None:
+            return Report(order.job, doubt=f"{name}: {doubt}")
+        if rows.empty:
+            return Report(order.job, files=[])
+        columns = rows.columns(self._order)
+        table = write_columns(columns, self._directory, self._new_number(), self._options)
+        return Report(order.job, files=[table])
 
     # Merge
 

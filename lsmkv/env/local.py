@@ -106,21 +106,22 @@ class LocalRandomAccessFile(_Descriptor, RandomAccessFile):
 class LocalWritableFile(_Descriptor, WritableFile):
     """A file opened with ``O_APPEND``: every write goes to its end, after a truncation too."""
 
-    def __init__(self, fd: int, path: str) -> None:
-        super().__init__(fd, path)
-        # It knows when it is closed, as a bare number of a descriptor would not.
-        self._raw = io.FileIO(fd, "ab", closefd=False)
-        self._sync_failed = False
+    _raw: io.FileIO | None = None
+    _sync_failed = False
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
         """The system's own write, unless a derived class has an ``append`` of its own."""
         if type(self).append is not LocalWritableFile.append:
             return self._append_all
+        if self._raw is None:
+            # It knows when it is closed, as a bare number of a descriptor would not.
+            self._raw = io.FileIO(self._fd, "ab", closefd=False)
         return self._raw.write
 
     def close(self) -> None:
-        self._raw.close()
+        if self._raw is not None:
+            self._raw.close()
         super().close()
 
     def append(self, data: bytes) -> None:

@@ -68,7 +68,7 @@ def test_settings(options: Options, patient: bool) -> None:
 
 
 def test_a_flush() -> None:
-    order = FlushOrder(7, 12, 4_000_000, [3, 9, (1 << 56) - 1], (1 << 56) - 1)
+    order = FlushOrder(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
     assert b"\n" not in order.encode()
     assert decode_order(order.encode()) == order
 

@@ -86,16 +86,16 @@ def flush_order(db: DB) -> FlushOrder:
     memtable = store.view.memtable
     with store.lock:
         live = store.live.all()
-        oldest = store.live.oldest(store.versions.last_sequence)
-    return FlushOrder(1, memtable.log_number, memtable.usage, live, oldest)
+    return FlushOrder(1, memtable.log_number, memtable.usage, live)
 
 
 def flushed_here(db: DB, order: FlushOrder) -> bytes:
     """The table that the thread makes of the memtable."""
     store = store_of(db)
     directory = MemoryEnv().open_directory("elsewhere", create=True)
+    oldest = min(order.live, default=store.versions.last_sequence)
     file = write_memtable(
-        store.view.memtable, directory, 1, store.table_options, store.order, order.oldest_seen
+        store.view.memtable, directory, 1, store.table_options, store.order, oldest
     )
     assert file is not None
     return content(directory, table_name(1))
@@ -187,6 +187,9 @@ def flip(at: int) -> Any:
     return change
 
 
+BATCH = len(frame(encode_batch(1, [(b"key0", b"value" * 3)]), 0))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -196,9 +199,10 @@ def flip(at: int) -> Any:
         lambda data: data[: len(data) // 3],
         lambda data: b"",
         lambda data: data + b"\x01",
-        lambda data: data[:43] + bytes(7) + data[43:],  # all is there, and a hole
+        lambda data: data[:BATCH] + bytes(7) + data[BATCH:],  # all is there, and a hole
         lambda data: data[len(data) // 2 :],
-        lambda data: data + data[:43],  # a batch that stands there already
+        lambda data: data + data[:BATCH],  # a batch that stands there already
+        lambda data: data[BATCH : 2 * BATCH] + data[:BATCH] + data[2 * BATCH :],  # out of turn
     ],
 )
 def test_a_log_that_is_not_what_the_memtable_holds(change: Any) -> None:
