@@ -90,7 +90,8 @@ class FilterReader:
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self._hasher = key_hasher(policy)
-        self._is_bloom = is_bloom(coarse_policy(policy) or policy)
+        self.is_bloom = is_bloom(coarse_policy(policy) or policy)
+        """Whether :func:`~lsmkv.filter.bloom.bloom_may_match` gives its answers."""
 
     def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
         """False only if no data block at ``block_offset`` holds ``key``.
@@ -108,7 +109,7 @@ class FilterReader:
             return True
         if not filter_data:
             return False  # no keys went into it
-        if self._is_bloom and key_hash >= 0:
+        if self.is_bloom and key_hash >= 0:
             return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
         if key_hash >= 0 and self._hasher is not None:
             return self._hasher.hash_may_match(key_hash, filter_data)
@@ -148,26 +149,24 @@ class FilterBlockReader(FilterReader):
             starts = append(starts, decode_fixed32(contents, at))
             if len(starts) > 1 and starts[-2] > starts[-1]:
                 raise CorruptionError("filter offsets that fall", None, array)
-        self._contents = contents
+        self.contents = contents
         self._starts = starts  # of each filter, and the end of the last
         self._count: i64 = len(starts) - 1
         self._base_lg: i64 = min(base_lg, _MAX_SHIFT)
 
-    def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
-        if not self._is_bloom or key_hash < 0:
-            return self._ask(self.filter_for(block_offset), key, key_hash)
-        # The same, without a copy of the filter.
-        starts = self._starts
-        index = block_offset >> self._base_lg
-        if index >= self._count:
-            return True
-        return bloom_may_match(key_hash, self._contents, starts[index], starts[index + 1])
-
     def filter_for(self, block_offset: i64) -> bytes | None:
+        start, stop = self.place_for(block_offset)
+        return None if start < 0 else self.contents[start:stop]
+
+    def place_for(self, block_offset: i64) -> tuple[i64, i64]:
+        """Where in ``contents`` that filter starts and ends; -1 and -1 if there is none.
+
+        A block that no filter speaks for may hold anything.
+        """
         index = block_offset >> self._base_lg
         if index >= self._count:
-            return None  # a block that no filter speaks for may hold anything
-        return self._contents[self._starts[index] : self._starts[index + 1]]
+            return -1, -1
+        return self._starts[index], self._starts[index + 1]
 
 
 class TableFilterReader(FilterReader):

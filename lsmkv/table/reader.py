@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.filter.bloom import bloom_may_match
 from lsmkv.options import Options
 from lsmkv.stats import ReadCounters
 from lsmkv.table.block import TAG_SIZE, Block, Row
@@ -52,6 +53,7 @@ SharedBlocks = dict[int, tuple[int, Block]]
 _cache_ids = itertools.count()
 _NAME_BITS: Final = 32
 """Of a block's name in the cache, for its number; the table's id stands above them."""
+_PLACE_SIZE: Final = 4  # numbers a block: see Table._places
 _NO_TAG: Final = bytes(TAG_SIZE)
 
 
@@ -115,6 +117,8 @@ class Table:
         footer = self._read_footer()
         self._read_index(footer.index)
         self._filters: list[FilterReader] = []
+        self._blooms: bytes | None = None
+        """One block of Bloom filters, if there are no others: what ``_places`` lead to."""
         if options.filter_policy is not None:
             self._read_filters(footer.metaindex, options)
         self._metaindex_offset = footer.metaindex.offset
@@ -423,7 +427,7 @@ class Table:
     def _read_index(self, handle: BlockHandle) -> None:
         keys, values = self._read_metadata(handle)
         limit = self._file.size - FOOTER_SIZE
-        places = vec[i64](capacity=2 * len(values))
+        places = vec[i64](capacity=_PLACE_SIZE * len(values))
         for value in values:
             try:
                 block, _ = BlockHandle.decode(value)
@@ -432,6 +436,7 @@ class Table:
             if block.offset + block.size + BLOCK_TRAILER_SIZE > limit:
                 raise CorruptionError(f"{block} lies beyond the file", self.path, handle.offset)
             places = append(append(places, block.offset), block.size)
+            places = append(append(places, -1), -1)
         self._index_keys = keys
         coarse = self._coarse_key
         self._index_order: list[Any] = (
@@ -439,7 +444,7 @@ class Table:
         )
         self._index_ends = SortedKeys(self._index_order)
         self._places = places
-        """Offset and size of each data block, in turn."""
+        """Of each data block, side by side: offset, size; and where its filter starts and ends."""
         self._cached: list[CacheEntry | None] = [None] * len(keys)
         """By number of a data block: where the block cache keeps it, or kept it."""
 
@@ -466,6 +471,20 @@ class Table:
                     self._filters.append(TableFilterReader(policy, contents))
             except CorruptionError as error:
                 raise CorruptionError(error.reason, self.path, where.offset) from None
+        only = self._filters[0] if len(self._filters) == 1 else None
+        if isinstance(only, FilterBlockReader) and only.is_bloom:
+            self._place_filters(only)
+
+    def _place_filters(self, reader: FilterBlockReader) -> None:
+        """Note where each block's filter is, so that a lookup need not go through its offset."""
+        places = self._places
+        at: i64 = 0
+        while at < len(places):
+            start, stop = reader.place_for(places[at])
+            places[at + 2] = start
+            places[at + 3] = stop
+            at += _PLACE_SIZE
+        self._blooms = reader.contents
 
     def _read_metadata(self, handle: BlockHandle) -> Entries:
         contents = self._read_raw(handle)
@@ -501,6 +520,16 @@ class Table:
         return at
 
     def _may_match(self, number: i64, key: bytes, key_hash: i64, counters: ReadCounters) -> bool:
+        blooms = self._blooms
+        if blooms is not None and key_hash >= 0:
+            counters.filters_asked += 1
+            places = self._places
+            at = _PLACE_SIZE * number + 2
+            start = places[at]
+            if start < 0 or bloom_may_match(key_hash, blooms, start, places[at + 1]):
+                return True
+            counters.filter_negatives += 1
+            return False
         offset = self._offset(number)
         for reader in self._filters:
             counters.filters_asked += 1
@@ -513,11 +542,11 @@ class Table:
 
     def _offset(self, number: i64) -> i64:
         """Where data block ``number`` begins."""
-        return self._places[2 * number]
+        return self._places[_PLACE_SIZE * number]
 
     def _handle(self, number: i64) -> BlockHandle:
         places = self._places
-        return BlockHandle(places[2 * number], places[2 * number + 1])
+        return BlockHandle(places[_PLACE_SIZE * number], places[_PLACE_SIZE * number + 1])
 
     def _find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
         """Data block ``number``, from the cache or from the file."""
