@@ -22,7 +22,7 @@ from lsmkv.util.coding import (
     append_string,
     decode_fixed32,
     decode_fixed64,
-    decode_varint32,
+    string_place,
     varint_size,
 )
 
@@ -152,37 +152,28 @@ class BatchReader:
         if at + 1 < end:
             size = record[at + 1]
         at += 2
-        if size >= 128 or at + size > end:
-            size, at = _string(record, start + 1)
+        stop: i64 = at + size
+        if size >= 128 or stop > end:
+            at, stop = string_place(record, start + 1)
         self.key_at = at
-        at += size
-        self.key_end = at
+        self.key_end = stop
+        at = stop
         if kind == KIND_VALUE:
             size = 128
             if at < end:
                 size = record[at]
             at += 1
-            if size >= 128 or at + size > end:
-                size, at = _string(record, at - 1)
-        elif kind == KIND_DELETION:
-            size = 0
-        else:
+            stop = at + size
+            if size >= 128 or stop > end:
+                at, stop = string_place(record, at - 1)
+        elif kind != KIND_DELETION:
             raise CorruptionError(f"a batch operation of kind {kind}", None, start)
         self.kind = kind
         self.value_at = at
-        at += size
-        self.value_end = at
-        self._at = at
+        self.value_end = stop
+        self._at = stop
         self._left -= 1
         return True
-
-
-def _string(record: bytes, at: i64) -> tuple[i64, i64]:
-    """Length and place of a length-prefixed string."""
-    length, start = decode_varint32(record, at)
-    if start + length > len(record):
-        raise CorruptionError("string runs past the end", None, at)
-    return length, start
 
 
 def decode_batch(record: bytes) -> tuple[int, list[Operation]]:

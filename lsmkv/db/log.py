@@ -55,7 +55,7 @@ class LogWriter:
         self._write = file.raw_write
         self._bytes = BytesWriter()
         self.end: i64 = end
-        """Where the last record ends; to be set back by who cuts off what a failed call left."""
+        """Where the last record ends, whatever a call that failed has left behind it."""
 
     def add_record(self, payload: bytes) -> None:
         """Append one record with one write: whole, or an ``OSError`` and an unknown part of it."""
@@ -222,9 +222,10 @@ class LogReader:
                 return 0, base + at, -1, b"", "bytes too few for a header"
             if self._next >= self._size:
                 return _END, 0, 0, b"", ""
+            block = self._file.read(self._next, BLOCK_SIZE)
+            self._block = block
             self._base = self._next
             self._next += BLOCK_SIZE
-            self._block = self._file.read(self._base, BLOCK_SIZE)
             self._at = 0
 
 

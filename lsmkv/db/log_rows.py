@@ -52,9 +52,10 @@ class LogRows:
             sequence = batch.sequence
             if expected not in (-1, sequence):
                 return f"write {sequence} follows, not {expected}"
-            expected = sequence + batch.count
-            if expected > MAX_SEQUENCE:
+            # One by one: compiled, the sum is that of machine integers.
+            if sequence > MAX_SEQUENCE or sequence + batch.count > MAX_SEQUENCE:
                 return f"a batch that begins with write {sequence}"
+            expected = sequence + batch.count
             self._take(batch)
         return None if reader.tail is None else reader.tail.reason
 
@@ -86,7 +87,8 @@ class LogRows:
                 yield names, kept
                 names = []
                 kept = []
-        yield names, kept
+        if names:
+            yield names, kept
 
     def _take(self, batch: BatchReader) -> None:
         record = batch.record

@@ -309,7 +309,11 @@ class Recovery:
             return None
         self._info_log.write(f"Reusing {log_name(logs[0])}")
         file = self._directory.append_to(log_name(logs[0]))
-        return WriteAheadLog(file, logs[0], file.size())
+        try:
+            return WriteAheadLog(file, logs[0], file.size())
+        except BaseException:
+            file.close()
+            raise
 
     def _begin_log(self) -> WriteAheadLog:
         number = self._versions.new_file_number()

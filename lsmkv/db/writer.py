@@ -405,9 +405,9 @@ class Writer:
         try:
             file = store.directory.create(log_name(number))
             store.directory.sync()
+            return WriteAheadLog(file, number)
         except OSError as error:
             raise_typed(error)
-        return WriteAheadLog(file, number)
 
     def _drop_log(self, wal: WriteAheadLog) -> None:
         """Remove an empty log after all; one that stays does no harm."""

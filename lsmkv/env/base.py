@@ -9,7 +9,7 @@ Contract, for every implementation:
 * A file is named by one path component; anything else raises ``ValueError``.
 * Failures of the outside world raise ``OSError`` (``FileNotFoundError``, ``FileExistsError``, ...)
   with ``errno`` set.  The engine turns them into :class:`lsmkv.errors.IOError`.
-* Short reads and writes are carried on inside, and so is EINTR.
+* Short reads and writes are carried on inside, but for ``raw_write``, and so is EINTR.
 * What is durable after a power cut is what ``WritableFile.sync`` (content) and ``Directory.sync``
   (names: creations, renames, removals) have confirmed, and nothing more.
 * All methods may be called from any thread; one writable file is used by one thread at a time.
@@ -73,7 +73,8 @@ class WritableFile(_Closeable):
         """A call that writes some of its bytes, all of them as a rule, and says how many.
 
         For those who write little and often: it may be the system's own.  What it leaves over goes
-        to :meth:`append`, its errors need not name the file, and it ends with the handle.
+        to :meth:`append`, its errors need not name the file, and it fails once the file is closed,
+        by ``OSError`` or ``ValueError``.
         """
         return self._append_all
 

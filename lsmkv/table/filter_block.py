@@ -150,6 +150,7 @@ class FilterBlockReader(FilterReader):
             if len(starts) > 1 and starts[-2] > starts[-1]:
                 raise CorruptionError("filter offsets that fall", None, array)
         self.contents = contents
+        """The whole block."""
         self._starts = starts  # of each filter, and the end of the last
         self._count: i64 = len(starts) - 1
         self._base_lg: i64 = min(base_lg, _MAX_SHIFT)

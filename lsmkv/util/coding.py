@@ -149,8 +149,14 @@ def append_string(writer: BytesWriter, value: bytes) -> None:
 
 def decode_string(data: bytes, position: int) -> tuple[bytes, int]:
     """A length-prefixed string: ``(bytes, position after it)``."""
+    start, end = string_place(data, position)
+    return data[start:end], end
+
+
+def string_place(data: bytes, position: int) -> tuple[int, int]:
+    """Where in ``data`` a length-prefixed string starts and ends; ``position`` is its prefix's."""
     length, start = decode_varint32(data, position)
     end = start + length
     if end > len(data):
         raise CorruptionError("string runs past the end", None, position)
-    return data[start:end], end
+    return start, end

@@ -228,7 +228,9 @@ def test_a_log_that_is_missing_or_lacks_whole_batches() -> None:
         assert "memtable" in str(do(db, order).doubt)
 
 
-@pytest.mark.parametrize("sequence", [MAX_SEQUENCE - 1, MAX_SEQUENCE, MAX_SEQUENCE + 1, 2**64 - 1])
+@pytest.mark.parametrize(
+    "sequence", [MAX_SEQUENCE - 1, MAX_SEQUENCE, MAX_SEQUENCE + 1, 2**63 - 1, 2**63, 2**64 - 1]
+)
 def test_a_log_whose_sequences_no_tag_has_room_for(sequence: int) -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"key", b"value")
