@@ -1,7 +1,8 @@
 """A log as the rows of a table: what the memtable holds that was made from it, without making it.
 
-Keys and rows are put into two lists as they come and sorted once.  That costs half of what going
-through a memtable does, which has a lookup to answer after every write.
+Keys and rows are put into two lists as they come and sorted once.  That costs three fifths of what
+going through a memtable does (compiled, batches in order: 0.24 us an entry, not 0.39), which has a
+lookup to answer after every write.
 """
 
 from __future__ import annotations
