@@ -50,6 +50,7 @@ class Background:
         """Returns what must not be finalized while work runs: the store's handle, if it lives."""
         self._requests: list[RangeRequest] = []
         self._publications: list[Publication] = []
+        self._flush_foreseen = False
         self._compaction: Compaction | None = None  # that is being carried out
         self._untidy = False  # the last commit may have freed files that are still there
         self.in_the_making = InTheMaking()
@@ -80,6 +81,16 @@ class Background:
         except BaseException:
             self._runner = None
             raise
+
+    def foresee_flush(self, size: int) -> None:
+        """A memtable that will have ``size`` bytes is half full: what its flush needs may start up.
+
+        Caller does not hold the lock.
+        """
+        if self.outsourcing.foresees(size):
+            with self._store.lock:
+                self._flush_foreseen = True
+                self.schedule()
 
     def raise_error(self) -> None:
         """Raise what ended the background work, if anything did."""
@@ -212,6 +223,8 @@ class Background:
             return None
         if view.immutable is not None:
             return self._flush
+        if self._flush_foreseen:
+            return self._prepare
         if self._publications:
             return self._publish
         if self._requests:
@@ -281,6 +294,10 @@ class Background:
             self._tidy_up()
 
     # Flush
+
+    def _prepare(self) -> None:
+        self._flush_foreseen = False
+        self.outsourcing.prepare()
 
     def _flush(self) -> None:
         store = self._store

@@ -24,12 +24,15 @@ from lsmkv.options import Options, has_own_parts_alone
 
 _PAYS_FROM = 8 * 1024 * 1024
 """Bytes of jobs, one soon after the other, with which a worker is started; or half of them in one
-job, where the one before, or the opening, was just now: then much is being written."""
+job, where the one before, or the opening, was just now: then much is being written.  Half way to
+such a job, if that took half the time, a worker is started ahead of it."""
 
 _SOON = 5.0  # seconds
 _JUST_NOW = 1.0
+_LONGEST_START = 1.0  # seconds; usually a twentieth of that
 
 _LISTEN_EVERY = 0.01  # seconds
+_LOOK_EVERY = 0.002  # seconds: who waits for the thread, meanwhile
 _LONGEST_SILENCE = 60.0  # seconds: a disk may take long to sync a file
 _MOST_FAILURES = 3
 
@@ -71,12 +74,26 @@ class Outsourcing:
         the table its number.
         """
         hand = self._flushing
-        # While a worker starts, a memtable may fill up.
-        if not self._begin(hand, memtable.usage) or not (hand.is_ready() or self._insists):
+        if not self._begin(hand, memtable.usage) or not self._comes_up(hand, between):
             return None
         self._jobs += 1
         order = FlushOrder(self._jobs, memtable.log_number, memtable.usage, live)
         return self._have_done(hand, order, lambda _: between(), new_number)
+
+    def foresees(self, size: int) -> bool:
+        """Whether a memtable that will have ``size`` bytes, of which half are there, is one that a
+        worker will be started for.  Any thread may ask."""
+        return (
+            self._possible
+            and self._flushing.process is None
+            and size >= _PAYS_FROM // 2
+            and time.monotonic() - self._last_job < _JUST_NOW / 2
+        )
+
+    def prepare(self) -> None:
+        """Start a worker for the flush that is foreseen, if there is none."""
+        if self._flushing.process is None:
+            self._start(self._flushing)
 
     def merge(
         self,
@@ -124,12 +141,33 @@ class Outsourcing:
         self._bytes = size + (self._bytes if since < _SOON else 0)
         pays = self._bytes >= (_PAYS_FROM // 2 if since < _JUST_NOW else _PAYS_FROM)
         if hand.process is None and (pays or self._insists):
-            try:
-                hand.start()
-            except Exception as error:  # the system's, Python's, or the process died
-                hand.end()
-                self._failed(f"a worker process could not be started: {error}")
+            self._start(hand)
         return hand.process is not None
+
+    def _start(self, hand: _Hand) -> None:
+        """Start a worker; if that cannot be done there is none, and a word in the ``LOG``."""
+        try:
+            hand.start()
+        except Exception as error:  # the system's, Python's, or the process died
+            hand.end()
+            self._failed(f"a worker process could not be started: {error}")
+
+    def _comes_up(self, hand: _Hand, between: Callable[[], None]) -> bool:
+        """Whether a worker that starts is ready before anybody waits for what it is to do.
+
+        Until then the thread may as well wait: what it computed would be taken from the writers.
+        """
+        if self._insists:
+            return True
+        store = self._store
+        deadline = time.monotonic() + _LONGEST_START
+        while not hand.is_ready(0):
+            between()
+            if store.closing or store.changed.awaited or time.monotonic() > deadline:
+                return False
+            if hand.is_ready(_LOOK_EVERY):
+                break
+        return True
 
     def _have_done(
         self,
@@ -195,10 +233,13 @@ class _Hand:
         store.info_log.write(f"Worker process {process.pid} started")
         self._send(encode_settings(self._token, self._patient, store.options))
 
-    def is_ready(self) -> bool:
-        """Whether the process has started up.  It says so by a report of its own accord."""
+    def is_ready(self, seconds: float) -> bool:
+        """Whether the process has started up, or does within so many seconds.
+
+        It says so by a report of its own accord.
+        """
         try:
-            if not self._ready and self._receive(0) is not None:
+            if not self._ready and self._receive(seconds) is not None:
                 self._ready = True
         except ProcessEnded:
             return True  # the one who gives it an order is told

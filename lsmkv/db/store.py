@@ -54,6 +54,11 @@ class Changed:
     def __init__(self) -> None:
         self._tickets: list[threading.Lock] = []
 
+    @property
+    def awaited(self) -> bool:
+        """Whether anybody waits for the next change."""
+        return bool(self._tickets)
+
     def ticket(self) -> Ticket:
         """What is released at the next change.  Caller holds the store's lock."""
         lock = threading.Lock()

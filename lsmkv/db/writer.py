@@ -50,6 +50,8 @@ class Writer:
         self.ingests: list[tuple[int, WaitingLock]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._write_buffer_size: int = store.options.write_buffer_size
+        self._mark = self._write_buffer_size // 2
+        """Up to this usage nothing has to be done about a memtable: half of it, then all of it."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -355,8 +357,11 @@ class Writer:
                 may_delay = False
                 store.counters.slowdowns += 1
                 time.sleep(0.001)
-            elif view.memtable.usage <= self._write_buffer_size:
+            elif view.memtable.usage <= self._mark:
                 return
+            elif self._mark < self._write_buffer_size:
+                self._mark = self._write_buffer_size
+                background.foresee_flush(self._write_buffer_size)
             elif (
                 view.immutable is not None
                 or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
@@ -396,6 +401,7 @@ class Writer:
             self._wal = wal
             store.view = View(store.new_memtable(wal.number), view.memtable, view.version)
             self._background.schedule()
+        self._mark = self._write_buffer_size // 2
         old.close()
 
     def _new_log(self) -> WriteAheadLog:

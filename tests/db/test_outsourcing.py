@@ -22,6 +22,7 @@ import pytest
 from lsmkv import DB, CorruptionError, IOError, LRUCache, MemoryEnv
 from lsmkv.db import outsourcing
 from lsmkv.db.filenames import worker_table_name, worker_token
+from lsmkv.env import process
 from lsmkv.env.process import ProcessEnded, can_start
 from lsmkv.util.comparator import CallableComparator
 
@@ -279,18 +280,116 @@ def test_a_worker_starts_at_once_where_much_is_written(path: str) -> None:
         assert mine._begin(mine._flushing, outsourcing._PAYS_FROM // 2)
 
 
-def test_no_flush_waits_for_a_worker_to_start(
+SLEEPS = "import time; time.sleep(1000)"  # instead of a worker that starts
+
+
+def test_half_a_memtable_of_many_writes_starts_a_worker(path: str) -> None:
+    size = outsourcing._PAYS_FROM // 2
+    with DB(path, create_if_missing=True, write_buffer_size=size) as db:
+        mine = work(db)
+        mine._possible = True  # whatever the number of processors
+        for slowly in (True, False):
+            mine._last_job = time.monotonic() - (60 if slowly else 0)
+            while db._writer._mark < size:
+                assert mine.pids == []
+                db.put(b"k", bytes(10_000))
+            idle(db)
+            assert len(mine.pids) == (0 if slowly else 1)
+            db.flush()
+            mine.end()
+
+
+def test_half_a_small_memtable_starts_none(path: str) -> None:
+    size = outsourcing._PAYS_FROM // 2 - 1
+    with DB(path, create_if_missing=True, write_buffer_size=size) as db:
+        mine = work(db)
+        mine._possible = True
+        mine._last_job = time.monotonic()
+        while db._writer._mark < size:
+            db.put(b"k", bytes(10_000))
+        idle(db)
+        assert mine.pids == []
+
+
+def test_a_flush_waits_for_its_worker_while_nobody_waits_for_the_flush(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lsmkv.env.process._BOOT", "import time; time.sleep(1000)")
-    with DB(path, create_if_missing=True) as db:
+    monkeypatch.setattr(outsourcing, "_LONGEST_START", 1000.0)
+    boot = f"import os, time\nwhile not os.path.exists({path + '/go'!r}): time.sleep(0.01)\n"
+    monkeypatch.setattr(process, "_BOOT", boot + process._BOOT)
+    with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
         work(db)._possible = True
-        db.put(b"k", b"v")
         work(db)._bytes = outsourcing._PAYS_FROM
         work(db)._last_job = time.monotonic()
-        db.flush()
+        while db._store.view.immutable is None:  # type: ignore[union-attr]
+            db.put(b"k", bytes(1000))
+        until(lambda: work(db).pids)
+        assert work(db)._jobs == 0
+        Path(path, "go").touch()
+        until(lambda: db.stats().flushes)
+        assert work(db)._jobs == 1
+
+
+@pytest.mark.parametrize("waiter", ["flush", "put"])
+def test_who_waits_for_a_flush_does_not_wait_for_a_worker_to_start(
+    path: str, monkeypatch: pytest.MonkeyPatch, waiter: str
+) -> None:
+    monkeypatch.setattr(outsourcing, "_LONGEST_START", 1000.0)
+    monkeypatch.setattr(process, "_BOOT", SLEEPS)
+    with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
+        work(db)._possible = True
+        work(db)._bytes = outsourcing._PAYS_FROM
+        work(db)._last_job = time.monotonic()
+
+        def write() -> None:
+            db.put(b"k", b"v")
+            if waiter == "flush":
+                db.flush()
+            else:
+                for _ in range(50):
+                    db.put(b"k", bytes(1000))
+
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        until(lambda: not thread.is_alive())
         assert len(work(db).pids) == 1
-        assert db.stats().flushes == 1
+        assert work(db)._jobs == 0
+        assert db.stats().flushes >= 1
+
+
+def test_closing_does_not_wait_for_a_worker_to_start(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outsourcing, "_LONGEST_START", 1000.0)
+    monkeypatch.setattr(process, "_BOOT", SLEEPS)
+    db = DB(path, create_if_missing=True, write_buffer_size=10_000)
+    work(db)._possible = True
+    work(db)._bytes = outsourcing._PAYS_FROM
+    work(db)._last_job = time.monotonic()
+    while db._store.view.immutable is None:  # type: ignore[union-attr]
+        db.put(b"k", bytes(1000))
+    until(lambda: work(db).pids)
+    thread = threading.Thread(target=db.close, daemon=True)
+    thread.start()
+    until(lambda: not thread.is_alive())
+    assert len(tables(path)) == 1  # the thread had time for its flush, since it did not wait
+    with DB(path) as db:
+        assert db.get(b"k") == bytes(1000)
+
+
+def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outsourcing, "_LONGEST_START", 0.01)
+    monkeypatch.setattr(process, "_BOOT", SLEEPS)
+    with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
+        work(db)._possible = True
+        work(db)._bytes = outsourcing._PAYS_FROM
+        work(db)._last_job = time.monotonic()
+        while db._store.view.immutable is None:  # type: ignore[union-attr]
+            db.put(b"k", bytes(1000))
+        until(lambda: db.stats().flushes)
+        assert work(db)._jobs == 0
 
 
 def test_names_are_durable_before_they_count(
