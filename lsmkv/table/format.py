@@ -95,18 +95,23 @@ def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
     return body + masked_crc32c(body).to_bytes(4, "little")
 
 
-def open_block(stored: bytes, max_block_bytes: int) -> bytes:
-    """The inverse of :func:`seal_block`: the checksum is verified before anything else is done."""
-    end = len(stored) - 4
-    if end < 1:
+def open_block(
+    stored: bytes, max_block_bytes: int, start: int = 0, stop: int | None = None
+) -> bytes:
+    """The inverse of :func:`seal_block`, for the block in ``stored[start:stop]``.
+
+    The checksum is verified before anything else is done.
+    """
+    end = (len(stored) if stop is None else stop) - 4
+    if end - start < 1 or end + 4 > len(stored):
         raise CorruptionError("block cut short", None, 0)
-    body = stored[:end]
+    body = stored[start:end]
     if masked_crc32c(body) != decode_fixed32(stored, end):
         raise CorruptionError("block checksum mismatch", None, 0)
-    kind = body[end - 1]
+    kind = body[-1]
     if kind == NO_COMPRESSION:
-        return body[: end - 1]
-    return decompress(body[: end - 1], kind, max_block_bytes)
+        return body[:-1]
+    return decompress(body[:-1], kind, max_block_bytes)
 
 
 def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int) -> bytes:
@@ -141,10 +146,17 @@ def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
         raise CorruptionError(reason, file.path, offset) from None
 
 
-def unpack_block(stored: bytes, path: str, offset: int, max_block_bytes: int) -> bytes:
+def unpack_block(
+    stored: bytes,
+    path: str,
+    offset: int,
+    max_block_bytes: int,
+    start: int = 0,
+    stop: int | None = None,
+) -> bytes:
     """:func:`open_block`, with damage told by file and the block's offset."""
     try:
-        return open_block(stored, max_block_bytes)
+        return open_block(stored, max_block_bytes, start, stop)
     except CorruptionError as error:
         raise CorruptionError(error.reason, path, offset) from None
     except UnsupportedCompressionError as error:

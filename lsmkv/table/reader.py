@@ -54,6 +54,7 @@ _cache_ids = itertools.count()
 _NAME_BITS: Final = 32
 """Of a block's name in the cache, for its number; the table's id stands above them."""
 _PLACE_SIZE: Final = 4  # numbers a block: see Table._places
+_MOST_AHEAD: Final = 1 << 16  # bytes that a scan reads at once, one block more or less
 _NO_TAG: Final = bytes(TAG_SIZE)
 
 
@@ -297,9 +298,39 @@ class Table:
         """A key at or after the last one of a data block, and before the first one of the next."""
         return self._index_keys[number]
 
-    def block(self, number: int, counters: ReadCounters, fill_cache: bool) -> Block:
-        """A data block, from the cache or from the file."""
-        return self._find(number, counters, fill_cache)[1]
+    def blocks(
+        self, number: i64, most: i64, back: bool, counters: ReadCounters, fill_cache: bool
+    ) -> list[Block]:
+        """Data block ``number``, and with it neighbours that are not cached either, up to ``most``
+        in all: those behind it, or with ``back`` those before it.
+
+        They come in the order in which they are met, from one read of up to 64 KiB or so.  What is
+        wrong with another one than the first is told when that is asked for.
+        """
+        first = number
+        stop = number + 1
+        if most > 1 and self._is_missing(number):
+            while stop - first < most and self._end(stop - 1) - self._offset(first) < _MOST_AHEAD:
+                if back:
+                    if first == 0 or not self._adjoins(first) or not self._is_missing(first - 1):
+                        break
+                    first -= 1
+                else:
+                    if (
+                        stop == self.num_blocks
+                        or not self._adjoins(stop)
+                        or not self._is_missing(stop)
+                    ):
+                        break
+                    stop += 1
+        if stop - first > 1:
+            try:
+                stored = self._read_span(first, stop, counters)
+            except OSError:
+                pass  # whether it is this block that cannot be read, a read of its own tells
+            else:
+                return self._blocks_in(stored, first, stop, back, fill_cache)
+        return [self._find(number, counters, fill_cache)[1]]
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""
@@ -544,9 +575,27 @@ class Table:
         """Where data block ``number`` begins."""
         return self._places[_PLACE_SIZE * number]
 
+    def _end(self, number: i64) -> i64:
+        """Where data block ``number`` ends, with its trailer."""
+        places = self._places
+        at = _PLACE_SIZE * number
+        return places[at] + places[at + 1] + BLOCK_TRAILER_SIZE
+
+    def _adjoins(self, number: i64) -> bool:
+        """Whether block ``number`` begins where the one before it ends.
+
+        Blocks need not adjoin, though every writer known lays them so.
+        """
+        return self._offset(number) == self._end(number - 1)
+
     def _handle(self, number: i64) -> BlockHandle:
         places = self._places
         return BlockHandle(places[_PLACE_SIZE * number], places[_PLACE_SIZE * number + 1])
+
+    def _is_missing(self, number: i64) -> bool:
+        """Whether the block cache does not hold block ``number``."""
+        held = self._cached[number]
+        return held is None or held.value is None
 
     def _find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
         """Data block ``number``, from the cache or from the file."""
@@ -556,10 +605,15 @@ class Table:
             counters.block_cache_hits += 1
             return FROM_CACHE, cached
         block = self._read(number, counters)
-        cache = self._cache
-        if cache is not None and fill_cache:
-            self._cached[number] = cache.put(self._first_name + number, block, len(block))
+        if fill_cache:
+            self._keep(number, block)
         return FROM_FILE, block
+
+    def _keep(self, number: i64, block: Block) -> None:
+        """Put a data block into the cache, if there is one."""
+        cache = self._cache
+        if cache is not None:
+            self._cached[number] = cache.put(self._first_name + number, block, len(block))
 
     def _read(self, number: i64, counters: ReadCounters) -> Block:
         """Data block ``number``, from the file."""
@@ -601,25 +655,57 @@ class Table:
         count = self.num_blocks
         while number < count:
             first = self._offset(number)
-            stop = number
-            end = first
-            while stop < count and (stop == number or end - first < readahead):
-                handle = self._handle(stop)
-                if handle.offset != end:
-                    break  # blocks need not adjoin, though every writer known lays them so
-                end += handle.size + BLOCK_TRAILER_SIZE
+            stop = number + 1
+            while (
+                stop < count and self._end(stop - 1) - first < readahead and self._adjoins(stop)
+            ):
                 stop += 1
-            stored = read_stored(self._file, first, end - first)
-            counters.blocks_read += stop - number
-            counters.bytes_read += end - first
+            stored = self._read_span(number, stop, counters)
             for at in range(number, stop):
-                handle = self._handle(at)
-                start = handle.offset - first
-                piece = stored[start : start + handle.size + BLOCK_TRAILER_SIZE]
-                contents = unpack_block(piece, self.path, handle.offset, self._max_block_bytes)
-                try:
-                    block = Block(contents, self._max_block_bytes)
-                except CorruptionError as error:
-                    raise self.damaged(error, at) from None
-                yield at, block
+                yield at, self._block_in(stored, first, at)
             number = stop
+
+    def _read_span(self, first: i64, stop: i64, counters: ReadCounters) -> bytes:
+        """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
+        start = self._offset(first)
+        size = self._end(stop - 1) - start
+        stored = read_stored(self._file, start, size)
+        counters.blocks_read += stop - first
+        counters.bytes_read += size
+        return stored
+
+    def _block_in(self, stored: bytes, begin: i64, number: i64) -> Block:
+        """Data block ``number``, in what is stored from the offset ``begin`` on."""
+        offset = self._offset(number)
+        contents = unpack_block(
+            stored,
+            self.path,
+            offset,
+            self._max_block_bytes,
+            offset - begin,
+            self._end(number) - begin,
+        )
+        try:
+            return Block(contents, self._max_block_bytes)
+        except CorruptionError as error:
+            raise self.damaged(error, number) from None
+
+    def _blocks_in(
+        self, stored: bytes, first: i64, stop: i64, back: bool, fill_cache: bool
+    ) -> list[Block]:
+        """The data blocks from ``first`` to ``stop`` as they are met, up to one that is damaged."""
+        begin = self._offset(first)
+        number = stop - 1 if back else first
+        blocks: list[Block] = []
+        while first <= number < stop:
+            try:
+                block = self._block_in(stored, begin, number)
+            except (CorruptionError, UnsupportedCompressionError):
+                if not blocks:
+                    raise
+                break
+            if fill_cache:
+                self._keep(number, block)
+            blocks.append(block)
+            number += -1 if back else 1
+        return blocks

@@ -374,7 +374,7 @@ def test_closing(letters: DB) -> None:
 def test_an_iterator_that_failed_goes_on_where_it_was() -> None:
     """A read error ends a step, not the iterator: nothing is skipped when it is asked again."""
     env = FaultyEnv()
-    content = {b"%04d" % n: b"v" * 50 for n in range(200)}
+    content = {b"%04d" % n: b"v" * 50 for n in range(2000)}
     with DB("/db", create_if_missing=True, env=env, lru_cache_size=0, **TINY) as db:
         for key, value in content.items():
             db.put(key, value)
@@ -385,7 +385,7 @@ def test_an_iterator_that_failed_goes_on_where_it_was() -> None:
             failures = 0
             while True:
                 if len(got) % 7 == 0:
-                    env.fail_at(1, calls={"read"})
+                    env.fail_at(1, calls={"read"}, sticky=True)
                 try:
                     entry = next(iterator)
                 except StopIteration:

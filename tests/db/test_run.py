@@ -14,7 +14,7 @@ from lsmkv.db.run import FIRST_CHUNK, Run, RunBack, RunReader
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
@@ -42,7 +42,9 @@ class Bench:
             compression=NO_COMPRESSION,
             block_cache=LRUCache(10_000),
         )
-        self.directory = MemoryEnv().open_directory("db", create=True)
+        self.options = options
+        self.env = FaultyEnv()  # which counts calls
+        self.directory = self.env.open_directory("db", create=True)
         self.reads = ReadCounters()
         self.tables = TableCache(self.directory, options, Counters())
         ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
@@ -178,18 +180,38 @@ def test_nothing_beyond_a_bound_is_read() -> None:
     assert bench.reads.blocks_read <= 5
 
 
-def test_nothing_beyond_a_bound_is_read_where_nothing_is_seen() -> None:
-    """Beside a long row of removals, or of what a snapshot does not see."""
-    versions = {(b"b%03d" % number, number): 0 for number in range(2, 400)}
-    versions |= {(b"a", 1): 1, (b"c", 1): 1}
-    low, high = Position(b"b", after=False), Position(b"b999", after=True)
-    for newest in (NO_LIMIT, 1):
-        bench = Bench(versions, [200])
-        assert bench.forward(None, low, newest) == [(b"a", b"1")]
-        assert bench.backward(None, high, newest) == [(b"c", b"1")]
-        assert bench.forward(Position(b"b", after=True), Position(b"b001", False), newest) == []
-        assert bench.backward(high, Position(b"b998", after=False), newest) == []
-        assert bench.reads.blocks_read + bench.reads.block_cache_hits <= 10
+@pytest.mark.parametrize("back", [False, True])
+def test_a_scan_reads_more_and_more_blocks_at_once(back: bool) -> None:
+    versions = {(b"%03d" % number, number): 1 for number in range(1, 500)}
+    pairs = seen(versions, NO_LIMIT)
+    bench = Bench(versions, [])
+    (file,) = bench.version.levels[1]
+    table = bench.tables.find(file)
+    for low, high in [(1, 499), (1, 120), (200, 499), (77, 333), (250, 251)]:
+        bench.options.block_cache.clear()
+        before = bench.reads.blocks_read
+        calls = bench.env.calls
+        lower, upper = Position(b"%03d" % low, False), Position(b"%03d" % high, True)
+        found = bench.backward(upper, lower) if back else bench.forward(lower, upper)
+        assert found == pairs[low - 1 : high]
+        read = bench.reads.blocks_read - before
+        first, last = (table.block_of(edge.user_key) for edge in (lower, upper))
+        assert last - first + 1 <= read <= last - first + 2  # nothing that the bounds rule out
+        if read > 40:
+            assert bench.env.calls - calls < read / 3
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_scan_that_ends_early_has_read_half_as_much_again_at_most(back: bool) -> None:
+    versions = {(b"%03d" % number, number): 1 for number in range(1, 500)}
+    bench = Bench(versions, [])
+    table = bench.tables.find(bench.version.levels[1][0])
+    middle = Position(b"250", after=False)
+    run = RunBack(bench.reader(), middle, None) if back else Run(bench.reader(), middle, None)
+    begun = table.block_of(b"250")
+    for pairs in run:
+        met = abs(table.block_of(pairs[0 if back else -1][0]) - begun) + 1
+        assert met <= bench.reads.blocks_read <= max(met + 1, met * 3 // 2 + 1)
 
 
 def test_damage_is_told_with_file_and_offset() -> None:

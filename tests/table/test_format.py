@@ -172,6 +172,11 @@ def test_uncompressed_trailer(raw: bytes) -> None:
     assert stored == trailed(raw, 0)
     assert len(stored) == len(raw) + BLOCK_TRAILER_SIZE
     assert open_block(stored, 0) == raw
+    more = b"before" + stored + b"behind"
+    assert open_block(more, 0, 6, 6 + len(stored)) == raw
+    for stop in (len(more) + 1, 6, 0):
+        with pytest.raises(CorruptionError, match="cut short"):
+            open_block(more, 0, 6, stop)
 
 
 @pytest.mark.parametrize("kind", [SNAPPY, ZSTD])

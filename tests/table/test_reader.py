@@ -379,6 +379,118 @@ def test_newest(policy: NamesAlone | None, cached: bool) -> None:
     assert table.newest(b"z", -1, counters, True) == (RULED_OUT, 0, None)
 
 
+# Several blocks of one read
+
+
+def one_block(table: Table, number: int) -> bytes:
+    (block,) = table.blocks(number, 1, False, ReadCounters(), False)
+    return block.data
+
+
+def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
+    """The content of a block and of all that follow it."""
+    numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
+    return [one_block(table, at) for at in numbers]
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("number", [0, 1, 50, -2, -1])
+@pytest.mark.parametrize("most", [-1, 0, 1, 2, 7, 1000])
+def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> None:
+    options = replace(SMALL, block_cache=LRUCache(1 << 20))
+    table, file = opened(build(ROWS, options), options)
+    number %= table.num_blocks
+    expected = on_the_way(table, number, back)[: max(most, 1)]
+    file.reads.clear()
+    counters = ReadCounters()
+    blocks = table.blocks(number, most, back, counters, True)
+    assert [block.data for block in blocks] == expected
+    assert len(file.reads) == 1
+    assert counters.blocks_read == len(blocks)
+    assert counters.bytes_read == file.reads[0][1]
+    for at in range(len(blocks)):
+        (again,) = table.blocks(number + (-at if back else at), most, back, counters, True)
+        assert again is blocks[at]
+    assert len(file.reads) == 1
+    assert counters.block_cache_hits == len(blocks)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
+    options = replace(SMALL, block_cache=LRUCache(1 << 20))
+    table, _ = opened(build(ROWS, options), options)
+    counters = ReadCounters()
+    for number in (45, 55):
+        table.blocks(number, 1, back, counters, True)
+    assert len(table.blocks(50, 100, back, counters, False)) == 5
+    assert len(table.blocks(50, 100, back, counters, False)) == 5  # nothing was kept
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_one_read_has_a_limit(back: bool) -> None:
+    rows = [(b"%04d" % number, bytes(10_000)) for number in range(30)]
+    table, file = opened(build(rows))
+    assert len(table.blocks(15, 1000, back, ReadCounters(), True)) == 7
+    assert 65_536 <= file.reads[0][1] < 65_536 + 10_100
+    rows[15] = (b"0015", bytes(100_000))
+    table, _ = opened(build(rows))
+    assert len(table.blocks(15, 1000, back, ReadCounters(), True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("back", "damage"),
+    [
+        *((back, damage) for back in (False, True) for damage in ("byte", "codec", "restarts")),
+        (False, "cut short"),  # only the end of a file can be missing
+    ],
+)
+def test_damage_of_a_neighbour_is_told_when_it_is_asked_for(back: bool, damage: str) -> None:
+    data = build(ROWS)
+    whole, _ = opened(data)
+    bad = 40 if back else 60
+    key = whole.index_key(bad)
+    offset = whole.approximate_offset(key)
+    end = whole.approximate_offset(whole.index_key(bad + 1))
+    body = data[offset : end - 5]
+    stored = data[offset:end]
+    if damage == "byte":
+        stored = body[:-1] + b"\xff" + stored[-5:]
+    elif damage == "codec":
+        stored = body + b"\x09" + masked_crc32c(body + b"\x09").to_bytes(4, "little")
+    elif damage == "restarts":
+        body = body[:-4] + b"\xff\xff\xff\xff"
+        stored = body + b"\0" + masked_crc32c(body + b"\0").to_bytes(4, "little")
+    table, file = opened(data[:offset] + stored + data[end:])
+    if damage == "cut short":
+        file.data = data[: end - 1]
+    counters = ReadCounters()
+    blocks = table.blocks(50, 1000, back, counters, True)
+    assert [block.data for block in blocks] == on_the_way(whole, 50, back)[:10]
+    for most in (1, 1000):
+        with pytest.raises((CorruptionError, UnsupportedCompressionError), match=str(offset)):
+            table.blocks(bad, most, back, counters, True)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_read_of_several_blocks_that_fails_is_tried_with_one(back: bool) -> None:
+    table, file = opened(build(ROWS))
+    whole, _ = opened(build(ROWS))
+    bad = 40 if back else 60
+    start = table.approximate_offset(table.index_key(bad))
+
+    def read(offset: int, length: int) -> bytes:
+        if offset <= start < offset + length:
+            raise OSError(5, "the disk")
+        return file.data[offset : offset + length]
+
+    file.read = read  # type: ignore[method-assign]
+    (block,) = table.blocks(50, 1000, back, ReadCounters(), True)
+    assert block.data == one_block(whole, 50)
+    for most in (1, 1000):
+        with pytest.raises(OSError, match="the disk"):
+            table.blocks(bad, most, back, ReadCounters(), True)
+
+
 # The cache
 
 
@@ -815,6 +927,12 @@ def test_blocks_that_overlap_or_do_not_adjoin(order: str) -> None:
     for readahead in (0, 1000):
         found = rows_of(table.scan(None, ReadCounters(), readahead=readahead))
         assert found == [rows[name] for name in order]
+    alone = [one_block(table, number) for number in range(len(order))]
+    for number in range(len(order)):
+        after = table.blocks(number, 9, False, ReadCounters(), False)
+        assert [block.data for block in after] == alone[number : number + len(after)]
+        before = table.blocks(number, 9, True, ReadCounters(), False)
+        assert [block.data for block in before] == alone[: number + 1][::-1][: len(before)]
 
 
 @pytest.mark.parametrize("place", ["data", "index", "metaindex"])
