@@ -9,7 +9,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
-from lsmkv.util.checksum import masked_crc32c
+from lsmkv.util.checksum import sealing_crc32c
 from lsmkv.util.coding import decode_fixed32, decode_varint64, encode_varint
 from lsmkv.util.compression import NO_COMPRESSION, compress, decompress
 
@@ -91,8 +91,7 @@ def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
         if len(packed) < len(raw) - len(raw) // 8:
             stored = packed
             kind = compression
-    body = stored + bytes([kind])
-    return body + masked_crc32c(body).to_bytes(4, "little")
+    return stored + bytes([kind]) + sealing_crc32c(stored, kind).to_bytes(4, "little")
 
 
 def open_block(
@@ -105,13 +104,13 @@ def open_block(
     end = (len(stored) if stop is None else stop) - 4
     if end - start < 1 or end + 4 > len(stored):
         raise CorruptionError("block cut short", None, 0)
-    body = stored[start:end]
-    if masked_crc32c(body) != decode_fixed32(stored, end):
+    kind = stored[end - 1]
+    data = stored[start : end - 1]
+    if sealing_crc32c(data, kind) != decode_fixed32(stored, end):
         raise CorruptionError("block checksum mismatch", None, 0)
-    kind = body[-1]
     if kind == NO_COMPRESSION:
-        return body[:-1]
-    return decompress(body[:-1], kind, max_block_bytes)
+        return data
+    return decompress(data, kind, max_block_bytes)
 
 
 def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int) -> bytes:

@@ -60,6 +60,13 @@ def masked_crc32c(data: bytes, crc: int = 0) -> int:
     return mask(_extend(crc, data))
 
 
+def sealing_crc32c(data: bytes, kind: i64) -> int:
+    """What :func:`masked_crc32c` gives for ``data`` and one byte more: they need not be joined."""
+    crc: i64 = _extend(0, data)
+    running: i64 = crc ^ 0xFFFFFFFF
+    return mask(_TABLE[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)
+
+
 def _byte_table() -> list[int]:
     """By byte: what a running CRC is changed by as that byte is pushed out of it."""
     table: list[int] = []
@@ -79,7 +86,7 @@ def _inverse_table(table: list[int]) -> list[int]:
     return inverse
 
 
-_TABLE = _byte_table()
+_TABLE: Final = _byte_table()
 _INVERSE = _inverse_table(_TABLE)
 _ONE = 0x80000000  # the polynomial 1, turned round
 _MOST_STARTS = 1 << 20

@@ -18,23 +18,26 @@ size that its frame must state (LevelDB asks the same), zlib by a cap on its out
 from __future__ import annotations
 
 import zlib
+from typing import Final
 
 import cramjam
 
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.util.coding import decode_varint32
 
-NO_COMPRESSION = 0
-SNAPPY = 1
-ZSTD = 2
-RAW_DEFLATE = 4
+NO_COMPRESSION: Final = 0
+SNAPPY: Final = 1
+ZSTD: Final = 2
+RAW_DEFLATE: Final = 4
 
 TYPES: dict[str | None, int] = {None: NO_COMPRESSION, "none": 0, "snappy": SNAPPY, "zstd": ZSTD}
 """The names that ``compression=`` takes, with their type bytes."""
 
 DEFAULT_MAX_BLOCK_BYTES = 256 * 1024 * 1024
 
-_SNAPPY_BEST_RATIO = 22
+_SNAPPY_BEST_RATIO: Final = 22
+_snappy_compress: Final = cramjam.snappy.compress_raw
+_snappy_decompress: Final = cramjam.snappy.decompress_raw
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
@@ -51,7 +54,7 @@ def compression_type(name: str | None) -> int:
 def compress(data: bytes, kind: int, zstd_level: int = 1) -> bytes:
     """``data`` under codec ``kind`` (0, 1 or 2)."""
     if kind == SNAPPY:
-        return bytes(cramjam.snappy.compress_raw(data))
+        return bytes(_snappy_compress(data))
     if kind == ZSTD:
         return bytes(cramjam.zstd.compress(data, level=zstd_level))
     if kind == NO_COMPRESSION:
@@ -84,12 +87,10 @@ def _snappy(data: bytes, max_bytes: int) -> bytes:
     size, _ = decode_varint32(data, 0)
     if size > _SNAPPY_BEST_RATIO * len(data) or size > max_bytes:
         raise CorruptionError(f"{len(data)} bytes of snappy cannot hold the {size} they promise")
-    plain = bytearray(size)  # whose bytes are had sooner than those of a buffer of cramjam's
     try:
-        cramjam.snappy.decompress_raw_into(data, plain)
+        return bytes(_snappy_decompress(data))
     except cramjam.DecompressionError as error:
         raise CorruptionError(str(error)) from None
-    return bytes(plain)
 
 
 def _zstd(data: bytes, max_bytes: int) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmkv.util.checksum import crc32c, mask, masked_crc32c, unmask
+from lsmkv.util.checksum import crc32c, mask, masked_crc32c, sealing_crc32c, unmask
 
 VECTORS = [  # RFC 3720, B.4, the last one an iSCSI read command; the first line by definition
     (b"", 0),
@@ -80,6 +80,12 @@ def test_mask_at_the_boundaries(crc: int) -> None:
 @given(st.binary(max_size=400))
 def test_masked_in_one_step(data: bytes) -> None:
     assert masked_crc32c(data) == mask(crc32c(data))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=400), st.integers(0, 255))
+def test_one_byte_more(data: bytes, kind: int) -> None:
+    assert sealing_crc32c(data, kind) == masked_crc32c(data + bytes([kind]))
 
 
 @settings(deadline=None)
