@@ -69,28 +69,37 @@ class Background:
         running of which nobody knows.  Here the thread waits for the lock that is held, and goes
         away if it is not the one that is known by then.
         """
+        try:
+            self._start_thread()
+        except RuntimeError as error:  # no more threads, or the interpreter is going down
+            self._keep_error(error)
+
+    def _start_thread(self) -> None:
+        """If there is work and it is not running.  Caller holds the lock."""
         if self._runner is not None or self._next_job() is None:
             return
         runner = Runner(self.owner())
         try:
             self._runner = runner
             _thread.start_new_thread(self._run, (runner,))
-        except RuntimeError as error:  # no more threads, or the interpreter is going down
-            self._runner = None
-            self._keep_error(error)
         except BaseException:
             self._runner = None
             raise
 
-    def foresee_flush(self, size: int) -> None:
-        """A memtable that will have ``size`` bytes is half full: what its flush needs may start up.
+    def foresee_flush(self, size: int, seconds: float) -> None:
+        """A memtable that will have ``size`` bytes is half full, at a pace that fills it in so many
+        seconds: what its flush needs may start up.
 
         Caller does not hold the lock.
         """
-        if self.outsourcing.foresees(size):
-            with self._store.lock:
-                self._flush_foreseen = True
-                self.schedule()
+        if not self.outsourcing.foresees(size, seconds):
+            return
+        with self._store.lock:
+            self._flush_foreseen = True
+            try:
+                self._start_thread()
+            except RuntimeError:
+                pass  # the flush itself, if that cannot be done either, is what fails
 
     def raise_error(self) -> None:
         """Raise what ended the background work, if anything did."""
@@ -301,6 +310,7 @@ class Background:
 
     def _flush(self) -> None:
         store = self._store
+        self._flush_foreseen = False
         started = time.monotonic()
         with store.lock:
             view = store.open_view()

@@ -24,8 +24,8 @@ from lsmkv.options import Options, has_own_parts_alone
 
 _PAYS_FROM = 8 * 1024 * 1024
 """Bytes of jobs, one soon after the other, with which a worker is started; or half of them in one
-job, where the one before, or the opening, was just now: then much is being written.  Half way to
-such a job, if that took half the time, a worker is started ahead of it."""
+job, where the one before, or the opening, was just now: then much is being written.  Where such a
+job comes up as fast as that, a worker is started ahead of it."""
 
 _SOON = 5.0  # seconds
 _JUST_NOW = 1.0
@@ -80,14 +80,14 @@ class Outsourcing:
         order = FlushOrder(self._jobs, memtable.log_number, memtable.usage, live)
         return self._have_done(hand, order, lambda _: between(), new_number)
 
-    def foresees(self, size: int) -> bool:
-        """Whether a memtable that will have ``size`` bytes, of which half are there, is one that a
-        worker will be started for.  Any thread may ask."""
+    def foresees(self, size: int, seconds: float) -> bool:
+        """Whether a worker is to be started for a memtable that ``size`` bytes fill in so many
+        seconds.  Any thread may ask."""
         return (
             self._possible
             and self._flushing.process is None
             and size >= _PAYS_FROM // 2
-            and time.monotonic() - self._last_job < _JUST_NOW / 2
+            and seconds < _JUST_NOW
         )
 
     def prepare(self) -> None:
@@ -160,10 +160,10 @@ class Outsourcing:
         if self._insists:
             return True
         store = self._store
-        deadline = time.monotonic() + _LONGEST_START
         while not hand.is_ready(0):
             between()
-            if store.closing or store.changed.awaited or time.monotonic() > deadline:
+            late = time.monotonic() - hand.started > _LONGEST_START
+            if late or store.closing or store.changed.awaited:
                 return False
             if hand.is_ready(_LOOK_EVERY):
                 break
@@ -218,6 +218,8 @@ class _Hand:
         self._patient = patient
         self._token = ""
         self._ready = False
+        self.started = 0.0
+        """When the process was."""
         self.process: Process | None = None
 
     def start(self) -> None:
@@ -229,6 +231,7 @@ class _Hand:
         self._token = random_token()
         self._in_the_making.tokens.add(self._token)
         self._ready = False
+        self.started = time.monotonic()
         self.process = process
         store.info_log.write(f"Worker process {process.pid} started")
         self._send(encode_settings(self._token, self._patient, store.options))

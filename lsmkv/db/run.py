@@ -11,8 +11,7 @@ from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
 from lsmkv.stats import ReadCounters
-from lsmkv.table.block import Block
-from lsmkv.table.reader import Table
+from lsmkv.table.reader import Span, Table
 from lsmkv.table.walk import ALL, Walk
 
 if TYPE_CHECKING:
@@ -77,31 +76,38 @@ class RunReader:
         """The table of a file of the run."""
         return self._tables.find(self.files[at])
 
-    def blocks_after(
-        self, table: Table, number: i64, read: i64, upper: Position | None
-    ) -> list[Block]:
-        """Block ``number``, and some of those behind it: half as many as were ``read`` before.
+    def span_after(
+        self, table: Table, number: i64, met: i64, upper: Position | None
+    ) -> Span | None:
+        """Block ``number`` and some behind it, half as many in all as a scan has ``met`` before.
 
-        So a scan reads at most a third more than it needs, and none that ``upper`` rules out.
+        So it reads at most half as much again as it needs, and nothing that ``upper`` rules out.
         """
-        most = read >> 1
+        most = met >> 1
         if most > 1 and upper is not None:
             most = min(most, self.block_from(table, upper) - number + 1)
-        return table.blocks(number, most, False, self._counters, self._fill_cache)
+        return table.span(number, most, False, self._counters)
 
-    def blocks_before(
-        self, table: Table, number: i64, read: i64, lower: Position | None
-    ) -> list[Block]:
+    def span_before(
+        self, table: Table, number: i64, met: i64, lower: Position | None
+    ) -> Span | None:
         """The mirror image: block ``number``, and some of those before it."""
-        most = read >> 1
+        most = met >> 1
         if most > 1 and lower is not None:
             most = min(most, number - self.block_from(table, lower) + 1)
-        return table.blocks(number, most, True, self._counters, self._fill_cache)
+        return table.span(number, most, True, self._counters)
 
     def walk(
-        self, table: Table, number: i64, block: Block, start: bytes, head: bytes, settled: bool
+        self,
+        table: Table,
+        number: i64,
+        span: Span | None,
+        start: bytes,
+        head: bytes,
+        settled: bool,
     ) -> Walk:
-        """A block's walk, see :class:`~lsmkv.table.walk.Walk`."""
+        """A block's walk, see :class:`~lsmkv.table.walk.Walk`; the block may be in a span."""
+        block = table.block(number, self._counters, self._fill_cache, span)
         try:
             return Walk(block, self._newest, start, head, settled)
         except CorruptionError as error:
@@ -127,8 +133,8 @@ class Run:
         self._file: i64 = 0  # the next one to open
         self._table: Table | None = None
         self._number: i64 = 0  # of the block after the walk's
-        self._blocks: list[Block] = []  # from that one on, as far as they were read; the last first
-        self._read: i64 = 0  # how many blocks
+        self._span: Span | None = None  # of its table: what was read last
+        self._met: i64 = 0  # how many blocks
         self._walk: Walk | None = None
         self._start = b""
         self._head = b""  # the last key, whose older versions may follow in the next block
@@ -163,18 +169,16 @@ class Run:
                     self._table = reader.table(self._file)
                     self._file += 1
                     self._number = 0
+                    self._span = None
                     continue
                 number = self._number
-                blocks = self._blocks
-                if not blocks:
-                    blocks = reader.blocks_after(table, number, self._read, self._upper)
-                    self._read += len(blocks)
-                    blocks.reverse()
-                    self._blocks = blocks
+                span = self._span
+                if span is None or not span.has(number):
+                    span = reader.span_after(table, number, self._met, self._upper)
+                    self._span = span
+                walk = reader.walk(table, number, span, self._start, self._head, self._settled)
+                self._met += 1
                 self._number = number + 1
-                walk = reader.walk(
-                    table, number, blocks.pop(), self._start, self._head, self._settled
-                )
                 self._start = b""
             assert table is not None
             pairs = reader.take(table, self._number - 1, walk, self._count)
@@ -210,8 +214,8 @@ class RunBack:
         self._file: i64 = len(reader.files)  # the one that was opened last
         self._table: Table | None = None
         self._number: i64 = -1  # of the next block
-        self._blocks: list[Block] = []  # from that one back, as far as they were read; last first
-        self._read: i64 = 0  # how many blocks
+        self._span: Span | None = None  # of its table: what was read last
+        self._met: i64 = 0  # how many blocks
         self._walk: Walk | None = None  # of the block that was read last
         self._held: list[Any] | None = None  # pairs that were read too early
         self._edge = b"" if before is None else edge_of(before)  # where to begin, as in Run
@@ -283,15 +287,15 @@ class RunBack:
             table = reader.table(self._file)
             self._table = table
             self._number = table.num_blocks - 1
+            self._span = None
         number = self._number
-        blocks = self._blocks
-        if not blocks:
-            blocks = reader.blocks_before(table, number, self._read, self._lower)
-            self._read += len(blocks)
-            blocks.reverse()
-            self._blocks = blocks
+        span = self._span
+        if span is None or not span.has(number):
+            span = reader.span_before(table, number, self._met, self._lower)
+            self._span = span
+        walk = reader.walk(table, number, span, b"", b"", False)
+        self._met += 1
         self._number = number - 1
-        walk = reader.walk(table, number, blocks.pop(), b"", b"", False)
         self._walk = walk
         return reader.take(table, number, walk, ALL)
 

@@ -50,8 +50,11 @@ class Writer:
         self.ingests: list[tuple[int, WaitingLock]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._write_buffer_size: int = store.options.write_buffer_size
-        self._mark = self._write_buffer_size // 2
-        """Up to this usage nothing has to be done about a memtable: half of it, then all of it."""
+        self._mark = self._write_buffer_size // 4
+        """Up to this usage nothing has to be done about a memtable: when a quarter of it is full,
+        then half of it, then all of it."""
+        self._quarter_full = 0.0
+        """When it was."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
 
@@ -360,8 +363,7 @@ class Writer:
             elif view.memtable.usage <= self._mark:
                 return
             elif self._mark < self._write_buffer_size:
-                self._mark = self._write_buffer_size
-                background.foresee_flush(self._write_buffer_size)
+                self._pass_mark(view.memtable.usage)
             elif (
                 view.immutable is not None
                 or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
@@ -372,6 +374,19 @@ class Writer:
                 self._stall(view)
             else:
                 self._begin_log()
+
+    def _pass_mark(self, usage: int) -> None:
+        """The memtable is a quarter full, or half: the time between the two tells the pace."""
+        full = self._write_buffer_size
+        half = full // 2
+        if self._mark >= half:
+            self._mark = full
+            self._background.foresee_flush(full, 4 * (time.monotonic() - self._quarter_full))
+        elif usage > half:
+            self._mark = full  # one batch tells nothing of a pace
+        else:
+            self._mark = half
+            self._quarter_full = time.monotonic()
 
     def _stall(self, view: View) -> None:
         """Wait until background work has changed the view."""
@@ -401,7 +416,7 @@ class Writer:
             self._wal = wal
             store.view = View(store.new_memtable(wal.number), view.memtable, view.version)
             self._background.schedule()
-        self._mark = self._write_buffer_size // 2
+        self._mark = self._write_buffer_size // 4
         old.close()
 
     def _new_log(self) -> WriteAheadLog:

@@ -54,7 +54,7 @@ _cache_ids = itertools.count()
 _NAME_BITS: Final = 32
 """Of a block's name in the cache, for its number; the table's id stands above them."""
 _PLACE_SIZE: Final = 4  # numbers a block: see Table._places
-_MOST_AHEAD: Final = 1 << 16  # bytes that a scan reads at once, one block more or less
+_MOST_AHEAD: Final = 1 << 16  # bytes of several blocks that a scan reads at once
 _NO_TAG: Final = bytes(TAG_SIZE)
 
 
@@ -86,6 +86,25 @@ class TableLook(NamedTuple):
     filters: list[FilterLook]
     block: BlockLook | None
     """The block where the key would be, whatever the filters say; None past the last one."""
+
+
+class Span:
+    """Neighbouring data blocks as they are stored, from ``first`` to ``stop``.
+
+    Each is unpacked when it is asked for: not all that is read ahead is needed, and a few bytes may
+    unpack to many.
+    """
+
+    __slots__ = ("first", "stop", "stored")
+
+    def __init__(self, stored: bytes, first: i64, stop: i64) -> None:
+        self.stored = stored
+        self.first: i64 = first
+        self.stop: i64 = stop
+
+    def has(self, number: i64) -> bool:
+        """Whether it has a block."""
+        return self.first <= number < self.stop
 
 
 class Table:
@@ -298,39 +317,45 @@ class Table:
         """A key at or after the last one of a data block, and before the first one of the next."""
         return self._index_keys[number]
 
-    def blocks(
-        self, number: i64, most: i64, back: bool, counters: ReadCounters, fill_cache: bool
-    ) -> list[Block]:
-        """Data block ``number``, and with it neighbours that are not cached either, up to ``most``
-        in all: those behind it, or with ``back`` those before it.
+    def span(self, number: i64, most: i64, back: bool, counters: ReadCounters) -> Span | None:
+        """Data block ``number`` and neighbours of it, read at once, as far as they are not cached:
+        up to ``most`` blocks and 64 KiB in all, behind it or, with ``back``, before it.
 
-        They come in the order in which they are met, from one read of up to 64 KiB or so.  What is
-        wrong with another one than the first is told when that is asked for.
+        None if that is one block, or cannot be read.
         """
+        if most < 2 or not self._is_missing(number):
+            return None
         first = number
         stop = number + 1
-        if most > 1 and self._is_missing(number):
-            while stop - first < most and self._end(stop - 1) - self._offset(first) < _MOST_AHEAD:
-                if back:
-                    if first == 0 or not self._adjoins(first) or not self._is_missing(first - 1):
-                        break
-                    first -= 1
-                else:
-                    if (
-                        stop == self.num_blocks
-                        or not self._adjoins(stop)
-                        or not self._is_missing(stop)
-                    ):
-                        break
-                    stop += 1
-        if stop - first > 1:
-            try:
-                stored = self._read_span(first, stop, counters)
-            except OSError:
-                pass  # whether it is this block that cannot be read, a read of its own tells
+        while stop - first < most:
+            other = first - 1 if back else stop
+            if other < 0 or other == self.num_blocks or not self._is_missing(other):
+                break
+            start = self._offset(other if back else first)
+            end = self._end(number if back else other)
+            if end - start > _MOST_AHEAD or not self._adjoins(first if back else other):
+                break
+            if back:
+                first = other
             else:
-                return self._blocks_in(stored, first, stop, back, fill_cache)
-        return [self._find(number, counters, fill_cache)[1]]
+                stop = other + 1
+        if stop - first < 2:
+            return None
+        try:
+            return Span(self._read_span(first, stop, counters), first, stop)
+        except OSError:
+            return None  # whether it is this block that cannot be read, a read of its own tells
+
+    def block(
+        self, number: i64, counters: ReadCounters, fill_cache: bool, span: Span | None = None
+    ) -> Block:
+        """A data block: out of a span, if that has it, else from the cache or from the file."""
+        if span is None or not span.has(number):
+            return self._find(number, counters, fill_cache)[1]
+        block = self._block_in(span.stored, self._offset(span.first), number)
+        if fill_cache:
+            self._keep(number, block)
+        return block
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""
@@ -689,23 +714,3 @@ class Table:
             return Block(contents, self._max_block_bytes)
         except CorruptionError as error:
             raise self.damaged(error, number) from None
-
-    def _blocks_in(
-        self, stored: bytes, first: i64, stop: i64, back: bool, fill_cache: bool
-    ) -> list[Block]:
-        """The data blocks from ``first`` to ``stop`` as they are met, up to one that is damaged."""
-        begin = self._offset(first)
-        number = stop - 1 if back else first
-        blocks: list[Block] = []
-        while first <= number < stop:
-            try:
-                block = self._block_in(stored, begin, number)
-            except (CorruptionError, UnsupportedCompressionError):
-                if not blocks:
-                    raise
-                break
-            if fill_cache:
-                self._keep(number, block)
-            blocks.append(block)
-            number += -1 if back else 1
-        return blocks

@@ -283,32 +283,69 @@ def test_a_worker_starts_at_once_where_much_is_written(path: str) -> None:
 SLEEPS = "import time; time.sleep(1000)"  # instead of a worker that starts
 
 
-def test_half_a_memtable_of_many_writes_starts_a_worker(path: str) -> None:
+def put_until_full(db: DB, part: float, size: int = 10_000) -> None:
+    """Fill so much of a memtable."""
+    writer = db._writer
+    assert writer is not None
+    wanted = part * writer._write_buffer_size
+    while db._store.view.memtable.usage <= wanted:  # type: ignore[union-attr]
+        db.put(b"k", bytes(size))
+    db.put(b"k", b"")  # the first one that sees it
+
+
+@pytest.mark.parametrize("slowly", [True, False])
+@pytest.mark.parametrize("idle_before", [0, 60])
+def test_half_a_memtable_that_fills_fast_starts_a_worker(
+    path: str, slowly: bool, idle_before: int
+) -> None:
     size = outsourcing._PAYS_FROM // 2
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
         mine = work(db)
         mine._possible = True  # whatever the number of processors
-        for slowly in (True, False):
-            mine._last_job = time.monotonic() - (60 if slowly else 0)
-            while db._writer._mark < size:
-                assert mine.pids == []
-                db.put(b"k", bytes(10_000))
+        for _ in range(2):
+            mine._last_job -= idle_before
+            put_until_full(db, 0.25)
+            if slowly:
+                db._writer._quarter_full -= 60  # type: ignore[union-attr]
+            idle(db)
+            assert mine.pids == []
+            put_until_full(db, 0.5)
             idle(db)
             assert len(mine.pids) == (0 if slowly else 1)
             db.flush()
             mine.end()
+            mine._bytes = 0
 
 
-def test_half_a_small_memtable_starts_none(path: str) -> None:
-    size = outsourcing._PAYS_FROM // 2 - 1
+@pytest.mark.parametrize(("less", "value"), [(1, 10_000), (0, 3 << 20)])
+def test_a_small_memtable_or_one_large_batch_starts_none(
+    path: str, less: int, value: int
+) -> None:
+    size = outsourcing._PAYS_FROM // 2 - less
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
-        mine = work(db)
-        mine._possible = True
-        mine._last_job = time.monotonic()
-        while db._writer._mark < size:
-            db.put(b"k", bytes(10_000))
+        work(db)._possible = True
+        put_until_full(db, 0.5, value)
         idle(db)
-        assert mine.pids == []
+        assert work(db).pids == []
+
+
+def test_a_worker_that_cannot_be_started_ahead_is_no_failure(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    size = outsourcing._PAYS_FROM // 2
+    with DB(path, create_if_missing=True, write_buffer_size=size) as db:
+        work(db)._possible = True
+        with monkeypatch.context() as patch:
+            patch.setattr("_thread.start_new_thread", refuse)
+            put_until_full(db, 0.75)
+        assert work(db).pids == []
+        db.put(b"k", b"v")
+        db.flush()
+        assert db.get(b"k") == b"v"
+        assert db.stats().flushes == 1
 
 
 def test_a_flush_waits_for_its_worker_while_nobody_waits_for_the_flush(
@@ -383,13 +420,18 @@ def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
     monkeypatch.setattr(outsourcing, "_LONGEST_START", 0.01)
     monkeypatch.setattr(process, "_BOOT", SLEEPS)
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
-        work(db)._possible = True
-        work(db)._bytes = outsourcing._PAYS_FROM
-        work(db)._last_job = time.monotonic()
-        while db._store.view.immutable is None:  # type: ignore[union-attr]
-            db.put(b"k", bytes(1000))
-        until(lambda: db.stats().flushes)
-        assert work(db)._jobs == 0
+        mine = work(db)
+        mine._possible = True
+        mine._bytes = outsourcing._PAYS_FROM
+        mine._last_job = time.monotonic()
+        for flushes in (1, 2):
+            while db._store.view.immutable is None:  # type: ignore[union-attr]
+                db.put(b"k", bytes(1000))
+            until(lambda flushes=flushes: db.stats().flushes >= flushes)  # type: ignore[misc]
+            assert mine._jobs == 0
+            # It had its time: no flush waits for this process again.
+            monkeypatch.setattr(mine._flushing, "started", time.monotonic() - 1000)
+            monkeypatch.setattr(outsourcing, "_LONGEST_START", 900.0)
 
 
 def test_names_are_durable_before_they_count(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from lsmkv.stats import ReadCounters
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
-from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Entries, Table
+from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Entries, Span, Table
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
@@ -382,37 +383,52 @@ def test_newest(policy: NamesAlone | None, cached: bool) -> None:
 # Several blocks of one read
 
 
-def one_block(table: Table, number: int) -> bytes:
-    (block,) = table.blocks(number, 1, False, ReadCounters(), False)
-    return block.data
-
-
 def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     """The content of a block and of all that follow it."""
     numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
-    return [one_block(table, at) for at in numbers]
+    return [table.block(at, ReadCounters(), False).data for at in numbers]
+
+
+def numbers_of(span: Span, back: bool) -> list[int]:
+    numbers = list(range(span.first, span.stop))
+    return numbers[::-1] if back else numbers
 
 
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("number", [0, 1, 50, -2, -1])
-@pytest.mark.parametrize("most", [-1, 0, 1, 2, 7, 1000])
+@pytest.mark.parametrize("most", [2, 7, 1000])
 def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> None:
     options = replace(SMALL, block_cache=LRUCache(1 << 20))
     table, file = opened(build(ROWS, options), options)
     number %= table.num_blocks
-    expected = on_the_way(table, number, back)[: max(most, 1)]
+    expected = on_the_way(table, number, back)[:most]
     file.reads.clear()
     counters = ReadCounters()
-    blocks = table.blocks(number, most, back, counters, True)
+    span = table.span(number, most, back, counters)
+    if len(expected) == 1:
+        assert span is None
+        assert file.reads == []
+        return
+    assert span is not None
+    numbers = numbers_of(span, back)
+    blocks = [table.block(at, counters, True, span) for at in numbers]
+    assert numbers[0] == number
     assert [block.data for block in blocks] == expected
     assert len(file.reads) == 1
     assert counters.blocks_read == len(blocks)
     assert counters.bytes_read == file.reads[0][1]
-    for at in range(len(blocks)):
-        (again,) = table.blocks(number + (-at if back else at), most, back, counters, True)
-        assert again is blocks[at]
+    for at, block in zip(numbers, blocks, strict=True):
+        assert table.span(at, most, back, counters) is None
+        assert table.block(at, counters, True) is block
     assert len(file.reads) == 1
     assert counters.block_cache_hits == len(blocks)
+
+
+@pytest.mark.parametrize("most", [-1, 0, 1])
+def test_one_block_is_no_span(most: int) -> None:
+    table, file = opened(build(ROWS))
+    assert table.span(50, most, False, ReadCounters()) is None
+    assert file.reads == []
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -421,20 +437,47 @@ def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
-        table.blocks(number, 1, back, counters, True)
-    assert len(table.blocks(50, 100, back, counters, False)) == 5
-    assert len(table.blocks(50, 100, back, counters, False)) == 5  # nothing was kept
+        table.block(number, counters, True)
+    for _ in range(2):  # nothing is kept of what is read past the cache
+        span = table.span(50, 100, back, counters)
+        assert span is not None
+        assert numbers_of(span, back) == ([50, 49, 48, 47, 46] if back else [50, 51, 52, 53, 54])
+        for number in numbers_of(span, back):
+            table.block(number, counters, False, span)
 
 
 @pytest.mark.parametrize("back", [False, True])
 def test_one_read_has_a_limit(back: bool) -> None:
     rows = [(b"%04d" % number, bytes(10_000)) for number in range(30)]
     table, file = opened(build(rows))
-    assert len(table.blocks(15, 1000, back, ReadCounters(), True)) == 7
-    assert 65_536 <= file.reads[0][1] < 65_536 + 10_100
-    rows[15] = (b"0015", bytes(100_000))
-    table, _ = opened(build(rows))
-    assert len(table.blocks(15, 1000, back, ReadCounters(), True)) == 1
+    span = table.span(15, 1000, back, ReadCounters())
+    assert span is not None
+    assert span.stop - span.first == 6
+    assert 50_000 < file.reads[0][1] <= 65_536
+    for large in (15, 14, 16):  # no neighbour costs more than the block itself
+        some = [*rows[:large], (rows[large][0], bytes(100_000)), *rows[large + 1 :]]
+        table, file = opened(build(some))
+        span = table.span(15, 1000, back, ReadCounters())
+        assert (span is None) == (large == 15 or (large == 14) == back)
+        assert sum(length for _, length in file.reads) <= 65_536
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None:
+    """However much a few bytes may unpack to."""
+    options = replace(PLAIN, compression=ZSTD)
+    rows = [(b"%04d" % number, bytes(1 << 20)) for number in range(12)]
+    table, _ = opened(build(rows, options), options)
+    tracemalloc.start()
+    try:
+        span = table.span(6, 1000, back, ReadCounters())
+        assert span is not None
+        assert span.stop - span.first > 5
+        for number in numbers_of(span, back):
+            table.block(number, ReadCounters(), False, span)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -464,17 +507,19 @@ def test_damage_of_a_neighbour_is_told_when_it_is_asked_for(back: bool, damage: 
     if damage == "cut short":
         file.data = data[: end - 1]
     counters = ReadCounters()
-    blocks = table.blocks(50, 1000, back, counters, True)
-    assert [block.data for block in blocks] == on_the_way(whole, 50, back)[:10]
-    for most in (1, 1000):
+    span = table.span(50, 1000, back, counters)
+    assert span is not None
+    expected = on_the_way(whole, 50, back)
+    for number in numbers_of(span, back)[:10]:
+        assert table.block(number, counters, True, span).data == expected[abs(number - 50)]
+    for its in (None, span):
         with pytest.raises((CorruptionError, UnsupportedCompressionError), match=str(offset)):
-            table.blocks(bad, most, back, counters, True)
+            table.block(bad, counters, True, its)
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_a_read_of_several_blocks_that_fails_is_tried_with_one(back: bool) -> None:
+def test_a_span_that_cannot_be_read_is_none(back: bool) -> None:
     table, file = opened(build(ROWS))
-    whole, _ = opened(build(ROWS))
     bad = 40 if back else 60
     start = table.approximate_offset(table.index_key(bad))
 
@@ -484,11 +529,13 @@ def test_a_read_of_several_blocks_that_fails_is_tried_with_one(back: bool) -> No
         return file.data[offset : offset + length]
 
     file.read = read  # type: ignore[method-assign]
-    (block,) = table.blocks(50, 1000, back, ReadCounters(), True)
-    assert block.data == one_block(whole, 50)
-    for most in (1, 1000):
-        with pytest.raises(OSError, match="the disk"):
-            table.blocks(bad, most, back, ReadCounters(), True)
+    counters = ReadCounters()
+    assert table.span(50, 1000, back, counters) is None
+    assert counters.blocks_read == 0
+    table.block(50, counters, True)
+    assert table.span(50, 10, back, counters) is not None
+    with pytest.raises(OSError, match="the disk"):
+        table.block(bad, counters, True)
 
 
 # The cache
@@ -927,12 +974,13 @@ def test_blocks_that_overlap_or_do_not_adjoin(order: str) -> None:
     for readahead in (0, 1000):
         found = rows_of(table.scan(None, ReadCounters(), readahead=readahead))
         assert found == [rows[name] for name in order]
-    alone = [one_block(table, number) for number in range(len(order))]
     for number in range(len(order)):
-        after = table.blocks(number, 9, False, ReadCounters(), False)
-        assert [block.data for block in after] == alone[number : number + len(after)]
-        before = table.blocks(number, 9, True, ReadCounters(), False)
-        assert [block.data for block in before] == alone[: number + 1][::-1][: len(before)]
+        for back in (False, True):
+            span = table.span(number, 9, back, ReadCounters())
+            expected = on_the_way(table, number, back)
+            for at in [] if span is None else numbers_of(span, back):
+                block = table.block(at, ReadCounters(), False, span)
+                assert block.data == expected[abs(at - number)]
 
 
 @pytest.mark.parametrize("place", ["data", "index", "metaindex"])
