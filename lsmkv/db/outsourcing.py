@@ -160,13 +160,13 @@ class Outsourcing:
         if self._insists:
             return True
         store = self._store
-        while not hand.is_ready(0):
+        wait = 0.0
+        while not hand.is_ready(wait):
             between()
             late = time.monotonic() - hand.started > _LONGEST_START
             if late or store.closing or store.changed.awaited:
                 return False
-            if hand.is_ready(_LOOK_EVERY):
-                break
+            wait = _LOOK_EVERY
         return True
 
     def _have_done(

@@ -23,7 +23,7 @@ all it is about.  Of a run beside others, no more than its share."""
 
 
 class RunReader:
-    """Blocks of a run, for those who go through it; keys in the bytewise order."""
+    """Blocks of a run, for the one who goes through it; keys in the bytewise order."""
 
     def __init__(
         self,
@@ -53,6 +53,8 @@ class RunReader:
         self._form: i64 = form
         self._counters = counters
         self._fill_cache = fill_cache
+        self._span: Span | None = None  # what was read last
+        self._met: i64 = 0  # how many blocks
 
     def file_at(self, edge: bytes) -> i64:
         """Index of the file where an internal key would be; of none, one past the last."""
@@ -76,38 +78,31 @@ class RunReader:
         """The table of a file of the run."""
         return self._tables.find(self.files[at])
 
-    def span_after(
-        self, table: Table, number: i64, met: i64, upper: Position | None
-    ) -> Span | None:
-        """Block ``number`` and some behind it, half as many in all as a scan has ``met`` before.
-
-        So it reads at most half as much again as it needs, and nothing that ``upper`` rules out.
-        """
-        most = met >> 1
-        if most > 1 and upper is not None:
-            most = min(most, self.block_from(table, upper) - number + 1)
-        return table.span(number, most, False, self._counters)
-
-    def span_before(
-        self, table: Table, number: i64, met: i64, lower: Position | None
-    ) -> Span | None:
-        """The mirror image: block ``number``, and some of those before it."""
-        most = met >> 1
-        if most > 1 and lower is not None:
-            most = min(most, number - self.block_from(table, lower) + 1)
-        return table.span(number, most, True, self._counters)
-
     def walk(
         self,
         table: Table,
         number: i64,
-        span: Span | None,
+        bound: Position | None,
+        back: bool,
         start: bytes,
         head: bytes,
         settled: bool,
     ) -> Walk:
-        """A block's walk, see :class:`~lsmkv.table.walk.Walk`; the block may be in a span."""
+        """A block's walk, see :class:`~lsmkv.table.walk.Walk`, on the way ``back`` or forward.
+
+        With a block come some that are next, half as many in all as were met before: a scan reads
+        at most half as much again as it needs, and nothing that the ``bound`` of its way rules out.
+        """
+        span = self._span
+        if span is None or not span.has(table, number):
+            most = self._met >> 1
+            if most > 1 and bound is not None:
+                last = self.block_from(table, bound)
+                most = min(most, (number - last if back else last - number) + 1)
+            span = table.span(number, most, back, self._counters)
+            self._span = span
         block = table.block(number, self._counters, self._fill_cache, span)
+        self._met += 1
         try:
             return Walk(block, self._newest, start, head, settled)
         except CorruptionError as error:
@@ -133,8 +128,6 @@ class Run:
         self._file: i64 = 0  # the next one to open
         self._table: Table | None = None
         self._number: i64 = 0  # of the block after the walk's
-        self._span: Span | None = None  # of its table: what was read last
-        self._met: i64 = 0  # how many blocks
         self._walk: Walk | None = None
         self._start = b""
         self._head = b""  # the last key, whose older versions may follow in the next block
@@ -169,16 +162,17 @@ class Run:
                     self._table = reader.table(self._file)
                     self._file += 1
                     self._number = 0
-                    self._span = None
                     continue
-                number = self._number
-                span = self._span
-                if span is None or not span.has(number):
-                    span = reader.span_after(table, number, self._met, self._upper)
-                    self._span = span
-                walk = reader.walk(table, number, span, self._start, self._head, self._settled)
-                self._met += 1
-                self._number = number + 1
+                walk = reader.walk(
+                    table,
+                    self._number,
+                    self._upper,
+                    False,
+                    self._start,
+                    self._head,
+                    self._settled,
+                )
+                self._number += 1
                 self._start = b""
             assert table is not None
             pairs = reader.take(table, self._number - 1, walk, self._count)
@@ -214,8 +208,6 @@ class RunBack:
         self._file: i64 = len(reader.files)  # the one that was opened last
         self._table: Table | None = None
         self._number: i64 = -1  # of the next block
-        self._span: Span | None = None  # of its table: what was read last
-        self._met: i64 = 0  # how many blocks
         self._walk: Walk | None = None  # of the block that was read last
         self._held: list[Any] | None = None  # pairs that were read too early
         self._edge = b"" if before is None else edge_of(before)  # where to begin, as in Run
@@ -287,14 +279,8 @@ class RunBack:
             table = reader.table(self._file)
             self._table = table
             self._number = table.num_blocks - 1
-            self._span = None
         number = self._number
-        span = self._span
-        if span is None or not span.has(number):
-            span = reader.span_before(table, number, self._met, self._lower)
-            self._span = span
-        walk = reader.walk(table, number, span, b"", b"", False)
-        self._met += 1
+        walk = reader.walk(table, number, self._lower, True, b"", b"", False)
         self._number = number - 1
         self._walk = walk
         return reader.take(table, number, walk, ALL)

@@ -95,16 +95,17 @@ class Span:
     unpack to many.
     """
 
-    __slots__ = ("first", "stop", "stored")
+    __slots__ = ("first", "stop", "stored", "table")
 
-    def __init__(self, stored: bytes, first: i64, stop: i64) -> None:
+    def __init__(self, table: Table, stored: bytes, first: i64, stop: i64) -> None:
+        self.table = table
         self.stored = stored
         self.first: i64 = first
         self.stop: i64 = stop
 
-    def has(self, number: i64) -> bool:
-        """Whether it has a block."""
-        return self.first <= number < self.stop
+    def has(self, table: Table, number: i64) -> bool:
+        """Whether it has that block of that table."""
+        return table is self.table and self.first <= number < self.stop
 
 
 class Table:
@@ -328,21 +329,22 @@ class Table:
         first = number
         stop = number + 1
         while stop - first < most:
-            other = first - 1 if back else stop
-            if other < 0 or other == self.num_blocks or not self._is_missing(other):
+            low = first - 1 if back else first
+            high = stop if back else stop + 1
+            if (
+                low < 0
+                or high > self.num_blocks
+                or not self._is_missing(low if back else stop)
+                or not self._adjoins(first if back else stop)
+                or self._end(high - 1) - self._offset(low) > _MOST_AHEAD
+            ):
                 break
-            start = self._offset(other if back else first)
-            end = self._end(number if back else other)
-            if end - start > _MOST_AHEAD or not self._adjoins(first if back else other):
-                break
-            if back:
-                first = other
-            else:
-                stop = other + 1
+            first = low
+            stop = high
         if stop - first < 2:
             return None
         try:
-            return Span(self._read_span(first, stop, counters), first, stop)
+            return Span(self, self._read_span(first, stop, counters), first, stop)
         except OSError:
             return None  # whether it is this block that cannot be read, a read of its own tells
 
@@ -350,7 +352,7 @@ class Table:
         self, number: i64, counters: ReadCounters, fill_cache: bool, span: Span | None = None
     ) -> Block:
         """A data block: out of a span, if that has it, else from the cache or from the file."""
-        if span is None or not span.has(number):
+        if span is None or not span.has(self, number):
             return self._find(number, counters, fill_cache)[1]
         block = self._block_in(span.stored, self._offset(span.first), number)
         if fill_cache:
@@ -646,10 +648,7 @@ class Table:
         contents = read_block(self._file, handle, self._max_block_bytes)
         counters.blocks_read += 1
         counters.bytes_read += handle.size + BLOCK_TRAILER_SIZE
-        try:
-            return Block(contents, self._max_block_bytes)
-        except CorruptionError as error:
-            raise self.damaged(error, number) from None
+        return self._block_of(contents, number)
 
     def _entries(self, number: int, counters: ReadCounters, fill_cache: bool) -> Entries:
         _, block = self._find(number, counters, fill_cache)
@@ -710,6 +709,10 @@ class Table:
             offset - begin,
             self._end(number) - begin,
         )
+        return self._block_of(contents, number)
+
+    def _block_of(self, contents: bytes, number: i64) -> Block:
+        """Data block ``number``, unpacked."""
         try:
             return Block(contents, self._max_block_bytes)
         except CorruptionError as error:

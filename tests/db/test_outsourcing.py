@@ -293,6 +293,21 @@ def put_until_full(db: DB, part: float, size: int = 10_000) -> None:
     db.put(b"k", b"")  # the first one that sees it
 
 
+def put_until_immutable(db: DB) -> None:
+    """Fill a memtable of a few puts, until it is to be flushed."""
+    while db._store.view.immutable is None:  # type: ignore[union-attr]
+        db.put(b"k", bytes(1000))
+
+
+def due(db: DB) -> Any:
+    """Let the next job be one that a worker is started for, whatever the number of processors."""
+    mine = work(db)
+    mine._possible = True
+    mine._bytes = outsourcing._PAYS_FROM
+    mine._last_job = time.monotonic()
+    return mine
+
+
 @pytest.mark.parametrize("slowly", [True, False])
 @pytest.mark.parametrize("idle_before", [0, 60])
 def test_half_a_memtable_that_fills_fast_starts_a_worker(
@@ -355,11 +370,8 @@ def test_a_flush_waits_for_its_worker_while_nobody_waits_for_the_flush(
     boot = f"import os, time\nwhile not os.path.exists({path + '/go'!r}): time.sleep(0.01)\n"
     monkeypatch.setattr(process, "_BOOT", boot + process._BOOT)
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
-        work(db)._possible = True
-        work(db)._bytes = outsourcing._PAYS_FROM
-        work(db)._last_job = time.monotonic()
-        while db._store.view.immutable is None:  # type: ignore[union-attr]
-            db.put(b"k", bytes(1000))
+        due(db)
+        put_until_immutable(db)
         until(lambda: work(db).pids)
         assert work(db)._jobs == 0
         Path(path, "go").touch()
@@ -374,9 +386,7 @@ def test_who_waits_for_a_flush_does_not_wait_for_a_worker_to_start(
     monkeypatch.setattr(outsourcing, "_LONGEST_START", 1000.0)
     monkeypatch.setattr(process, "_BOOT", SLEEPS)
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
-        work(db)._possible = True
-        work(db)._bytes = outsourcing._PAYS_FROM
-        work(db)._last_job = time.monotonic()
+        due(db)
 
         def write() -> None:
             db.put(b"k", b"v")
@@ -400,11 +410,8 @@ def test_closing_does_not_wait_for_a_worker_to_start(
     monkeypatch.setattr(outsourcing, "_LONGEST_START", 1000.0)
     monkeypatch.setattr(process, "_BOOT", SLEEPS)
     db = DB(path, create_if_missing=True, write_buffer_size=10_000)
-    work(db)._possible = True
-    work(db)._bytes = outsourcing._PAYS_FROM
-    work(db)._last_job = time.monotonic()
-    while db._store.view.immutable is None:  # type: ignore[union-attr]
-        db.put(b"k", bytes(1000))
+    due(db)
+    put_until_immutable(db)
     until(lambda: work(db).pids)
     thread = threading.Thread(target=db.close, daemon=True)
     thread.start()
@@ -420,13 +427,9 @@ def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
     monkeypatch.setattr(outsourcing, "_LONGEST_START", 0.01)
     monkeypatch.setattr(process, "_BOOT", SLEEPS)
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
-        mine = work(db)
-        mine._possible = True
-        mine._bytes = outsourcing._PAYS_FROM
-        mine._last_job = time.monotonic()
+        mine = due(db)
         for flushes in (1, 2):
-            while db._store.view.immutable is None:  # type: ignore[union-attr]
-                db.put(b"k", bytes(1000))
+            put_until_immutable(db)
             until(lambda flushes=flushes: db.stats().flushes >= flushes)  # type: ignore[misc]
             assert mine._jobs == 0
             # It had its time: no flush waits for this process again.
