@@ -59,7 +59,7 @@ class Outsourcing:
     def pids(self) -> list[int]:
         """The process ids of the workers that there are: at most two."""
         hands = [self._flushing, self._merging]
-        return [hand.process.pid for hand in hands if hand.process and not hand.process.ended]
+        return [hand.process.pid for hand in hands if hand.process and hand.is_there]
 
     def flush(
         self,
@@ -85,15 +85,17 @@ class Outsourcing:
         seconds.  Any thread may ask."""
         return (
             self._possible
-            and self._flushing.process is None
+            and not self._flushing.is_there
             and size >= _PAYS_FROM // 2
             and seconds < _JUST_NOW
         )
 
     def prepare(self) -> None:
         """Start a worker for the flush that is foreseen, if there is none."""
-        if self._flushing.process is None:
-            self._start(self._flushing)
+        hand = self._flushing
+        if not hand.is_there:
+            hand.end()  # as in _begin
+            self._start(hand)
 
     def merge(
         self,
@@ -133,7 +135,7 @@ class Outsourcing:
         """Whether a job of so many bytes goes to a worker; there is one then."""
         if not self._possible:
             return False
-        if hand.process is not None and hand.process.ended:
+        if not hand.is_there:
             hand.end()  # it had nothing to do for some time
         now = time.monotonic()
         since = now - self._last_job
@@ -221,6 +223,12 @@ class _Hand:
         self.started = 0.0
         """When the process was."""
         self.process: Process | None = None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a process, which has not ended.  Any thread may ask."""
+        process = self.process
+        return process is not None and not process.ended
 
     def start(self) -> None:
         """Start the process; an exception of one kind or another if that cannot be done."""

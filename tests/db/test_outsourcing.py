@@ -332,6 +332,22 @@ def test_half_a_memtable_that_fills_fast_starts_a_worker(
             mine._bytes = 0
 
 
+def test_a_worker_that_has_ended_is_followed_by_another_one(path: str) -> None:
+    size = outsourcing._PAYS_FROM // 2
+    with DB(path, create_if_missing=True, write_buffer_size=size) as db:
+        mine = work(db)
+        mine._possible = True
+        for _ in range(2):
+            assert mine.pids == []
+            put_until_full(db, 0.5)
+            idle(db)
+            (pid,) = mine.pids
+            db.flush()
+            os.kill(pid, signal.SIGKILL)
+            until(lambda: mine.pids == [])
+        assert temporaries(path) == []
+
+
 @pytest.mark.parametrize(("less", "value"), [(1, 10_000), (0, 3 << 20)])
 def test_a_small_memtable_or_one_large_batch_starts_none(
     path: str, less: int, value: int
