@@ -61,7 +61,7 @@ class Options:
     * ``write_buffer_size``: a memtable of this size, counted as LevelDB's arena is, becomes a
       table.
     * ``lru_cache_size``: bytes of the block cache: 8 MiB by default; 0 turns it off.  Values that
-      are asked for often take up to half as much more.
+      are asked for again take up to half as much more.
     * ``block_cache``: a cache to share between stores, in place of one of ``lru_cache_size``.  In
       ``db.options`` it is the one in use; None caches nothing.
     * ``max_open_files``: descriptors: all but ten of them for tables that are kept open.

@@ -159,7 +159,7 @@ class Stats:
     gets_from_memory: int
     """Gets that a memtable answered, with a value or with a deletion."""
     gets_from_rows: int
-    """Gets of keys that are asked for so often that their values are kept at hand."""
+    """Gets answered by a value that was kept at hand: the key is asked for again and again."""
     iterators: int
     """Iterators opened."""
     tables_opened: int

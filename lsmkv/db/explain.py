@@ -130,8 +130,8 @@ class Explanation:
     bytes_without_filters: int
     """Their bytes as stored, as if none were cached."""
     at_hand: bool
-    """Whether the value is kept at hand, since the key is asked for often: a Get returns it then
-    without asking the tables, which are told here all the same."""
+    """Whether the value is kept at hand, since the key is asked for again and again: a Get returns
+    it then without asking the tables, which are told here all the same."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; keys are escaped text, so that it can go out as JSON.

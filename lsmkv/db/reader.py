@@ -73,8 +73,14 @@ class Reader:
         if flags != 0:
             if flags & COMPACTION_DUE and self._background is not None:
                 self._schedule(self._background)
-            # A key that is asked for often is seen soon by every fourth look.
-            if flags & AT_HAND and newest and value is not None and self._is_fourth():
+            # Where there is room each is kept; and a key that is asked for often is seen soon by
+            # every fourth look.
+            if (
+                flags & AT_HAND
+                and newest
+                and value is not None
+                and (2 * version.rows_bytes < self._rows_limit or self._is_fourth())
+            ):
                 version.keep_row(key, value, self._rows_limit)
         return value
 

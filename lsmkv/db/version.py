@@ -7,6 +7,7 @@ level the files are sorted and disjoint, so a key lies in one file at most.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import InternalKeyComparator, before_versions, unpack
@@ -73,6 +74,8 @@ class Version:
         self.rows: dict[bytes, bytes] = {}
         """Values that Gets found in these tables often: they stay right as long as the version."""
         self.rows_bytes = 0
+        self._rows_in_turn: deque[bytes] = deque()
+        """Their keys, the one kept longest first."""
         self.file_to_compact: tuple[int, FileMetaData] | None = None
         """Level and file that too many lookups read in vain."""
 
@@ -221,15 +224,28 @@ class Version:
         return level
 
     def keep_row(self, key: bytes, value: bytes, limit: int) -> None:
-        """Remember a value that was found here, within ``limit`` bytes of all of them."""
-        charge = len(key) + len(value) + _ROW_OVERHEAD
-        if charge > limit:
+        """Remember a value that was found here, within ``limit`` bytes of all of them.
+
+        Those kept longest make way.  Takes no lock: whoever is interrupted, or overtaken by another
+        thread, leaves the sum too high at worst, until nothing is left to make way.
+        """
+        rows = self.rows
+        charge = _row_charge(key, value)
+        if charge > limit or key in rows:
             return
-        if self.rows_bytes + charge > limit:
-            self.rows = {}
-            self.rows_bytes = 0
-        self.rows[key] = value
+        waiting = self._rows_in_turn
+        while self.rows_bytes + charge > limit:
+            try:
+                oldest = waiting.popleft()
+            except IndexError:
+                self.rows_bytes = 0
+                break
+            gone = rows.pop(oldest, None)
+            if gone is not None:
+                self.rows_bytes -= _row_charge(oldest, gone)
+        waiting.append(key)
         self.rows_bytes += charge
+        rows[key] = value
 
     def apply(self, edit: VersionEdit) -> Version:
         """The version after ``edit``: this one, less the deleted files, plus the new ones."""
@@ -303,6 +319,11 @@ class Version:
             if score > best:
                 best_level, best = level, score
         return best_level, best
+
+
+def _row_charge(key: bytes, value: bytes) -> int:
+    """Bytes that a value kept at hand takes, about."""
+    return len(key) + len(value) + _ROW_OVERHEAD
 
 
 def max_grandparent_overlap(options: Options) -> int:

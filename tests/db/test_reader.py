@@ -239,6 +239,36 @@ def test_without_a_cache_nothing_is_kept() -> None:
         assert db.stats().gets_from_rows == 0
 
 
+def test_while_there_is_room_what_was_asked_for_twice_is_kept_at_hand() -> None:
+    """Once its block is in the cache, that is; the first look brings it there."""
+    keys = [b"%03d" % number for number in range(100)]
+    with DB(":memory:") as db:
+        for key in keys:
+            db.put(key, b"v")
+        db.flush()
+        db.get(keys[0])
+        for key in keys:
+            assert db.get(key) == b"v"
+        before = db.stats()
+        for key in keys:
+            assert db.get(key) == b"v"
+        did = db.stats() - before
+        assert (did.gets_from_rows, did.block_cache_hits) == (100, 0)
+
+
+def test_what_was_at_hand_longest_makes_way() -> None:
+    keys = [b"key%04d" % number for number in range(3000)]
+    with DB(":memory:", lru_cache_size=1 << 20) as db:
+        for key in keys:
+            db.put(key, b"v" * 100)
+        db.flush()
+        for key in keys:
+            hot(db, key, 12)
+        at_hand = [key for key in keys if db.explain(key).at_hand]
+        assert at_hand == keys[-len(at_hand) :]
+        assert 2000 < len(at_hand) < 2100  # of 257 bytes each in 512 KiB
+
+
 def test_what_is_at_hand_is_bounded() -> None:
     with DB(":memory:", lru_cache_size=1 << 20) as db:
         for number in range(3000):
@@ -251,6 +281,10 @@ def test_what_is_at_hand_is_bounded() -> None:
         version = db._store.view.version  # type: ignore[union-attr]
         held = sum(len(key) + len(value) for key, value in version.rows.items())
         assert 0 < held < version.rows_bytes <= (1 << 20) // 2
+        assert version.rows_bytes == held + 150 * len(version.rows)
+        before = version.rows_bytes
+        version.keep_row(next(iter(version.rows)), b"", 1 << 20)  # as two threads at once may
+        assert version.rows_bytes == before
         assert b"large" not in version.rows
 
 
