@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Never, TypedDict, cast
+from typing import Any, Final, Literal, Never, TypedDict, cast
 
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
@@ -31,8 +31,8 @@ Compression = Literal["snappy", "zstd", "none"]
 BackgroundWork = Literal["auto", "thread", "process"]
 
 L0_COMPACTION_TRIGGER = 4
-L0_SLOWDOWN_WRITES_TRIGGER = 8
-L0_STOP_WRITES_TRIGGER = 12
+L0_SLOWDOWN_WRITES_TRIGGER: Final = 8
+L0_STOP_WRITES_TRIGGER: Final = 12
 MAX_MEM_COMPACT_LEVEL = 2
 
 _MOST_BITS_PER_KEY = 256

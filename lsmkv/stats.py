@@ -7,9 +7,9 @@ under several, an increment may on rare occasions be lost, never invented.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-NUM_LEVELS = 7
+NUM_LEVELS: Final = 7
 """Levels 0 to 6, as LevelDB has them."""
 
 

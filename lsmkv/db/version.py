@@ -26,7 +26,7 @@ LEVEL_GROWTH = 10
 PLACE_BITS: Final = 32  # a file's place: its level above these, below them its index plus one
 _PLACE_MASK: Final = 0xFFFFFFFF
 
-_ROW_OVERHEAD = 150  # bytes of Python's for a key, a value and their place in a dict
+_ROW_OVERHEAD: Final = 150  # bytes of Python's for a key, a value and their place in a dict
 
 
 def max_bytes_for_level(level: int) -> int:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from threading import Lock as WaitingLock
 from threading import get_ident
+from typing import Final
 
 from librt.strings import BytesWriter
 from librt.threading import Lock
@@ -28,7 +29,7 @@ from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
 
 _SETTLE_ATTEMPTS = 100
-_LARGE = 1 << 20  # for a batch of more bytes room is made anew each time
+_LARGE: Final = 1 << 20  # for a batch of more bytes room is made anew each time
 _LONGEST_LINGER = 0.001  # seconds that a sync may be put off for others to share it
 
 

@@ -6,7 +6,7 @@ same entries and options an uncompressed table is the one that LevelDB writes, b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lsmkv.env.base import WritableFile
 from lsmkv.filter.policy import coarse_policy
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Compiled code lets other threads run while it reads or writes, and hardly else: a larger chunk
 # would keep them waiting longer, and save nothing (measured).
-_WRITE_CHUNK = 64 * 1024
+_WRITE_CHUNK: Final = 64 * 1024
 
 
 class TableBuilder:

@@ -24,7 +24,7 @@ from lsmkv.filter.bloom import bloom_may_match, is_bloom
 from lsmkv.filter.policy import FilterPolicy, coarse_policy, key_hasher
 from lsmkv.util.coding import decode_fixed32
 
-FILTER_BASE_LG = 11
+FILTER_BASE_LG: Final = 11
 _MAX_SHIFT: Final = 63  # by so many bits or more, every offset becomes 0
 
 BLOCK_FILTER_PREFIX = b"filter."

@@ -5,6 +5,8 @@ The whole layout is told in ``docs/format.md`` (source: LevelDB, ``doc/table_for
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import mypyc_attr
 
 from lsmkv.env.base import RandomAccessFile
@@ -13,11 +15,11 @@ from lsmkv.util.checksum import sealing_crc32c
 from lsmkv.util.coding import decode_fixed32, decode_varint64, encode_varint
 from lsmkv.util.compression import NO_COMPRESSION, compress, decompress
 
-MAGIC = bytes.fromhex("57fb808b247547db")
+MAGIC: Final = bytes.fromhex("57fb808b247547db")
 """The last eight bytes of every table: ``0xdb4775248b80fb57``, little-endian."""
 
-BLOCK_TRAILER_SIZE = 5
-FOOTER_SIZE = 48
+BLOCK_TRAILER_SIZE: Final = 5
+FOOTER_SIZE: Final = 48
 
 
 @mypyc_attr(acyclic=True)  # of numbers alone: compiled, no business of the garbage collector
@@ -128,7 +130,7 @@ def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int
     return unpack_block(stored, file.path, offset, max_block_bytes)
 
 
-_LARGE = 1 << 24  # bytes: more than any sound read asks for
+_LARGE: Final = 1 << 24  # bytes: more than any sound read asks for
 
 
 def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from librt.threading import Lock
 
-_STALE = 64
+_STALE: Final = 64
 """So many removed entries may wait in the queue, beside as many as there are entries."""
 
 K = TypeVar("K", bound=Hashable)

@@ -101,19 +101,23 @@ def decode_varint32(data: bytes, position: int) -> tuple[int, int]:
 
 def decode_varint64(data: bytes, position: int) -> tuple[int, int]:
     """A varint of at most ten bytes and 64 bits: ``(value, position after it)``."""
-    end = len(data)
-    value = 0
-    shift = 0
-    at = position
-    while 0 <= at < end and shift <= 63:
+    end: i64 = len(data)
+    value: i64 = 0
+    shift: i64 = 0
+    at: i64 = position
+    byte: i64
+    while 0 <= at < end and shift < 63:
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            if value > MAX_UINT64:
-                raise CorruptionError("varint64 out of range", None, position)
             return value, at
         shift += 7
+    if shift == 63 and at < end and data[at] < 128:
+        if data[at] > 1:
+            raise CorruptionError("varint64 out of range", None, position)
+        number: int = value
+        return number | data[at] << 63, at + 1
     raise CorruptionError("truncated or overlong varint64", None, position)
 
 
