@@ -11,7 +11,7 @@ from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
 from lsmkv.stats import ReadCounters
-from lsmkv.table.reader import Span, Table
+from lsmkv.table.reader import FROM_FILE, Span, Table
 from lsmkv.table.walk import ALL, Walk
 
 if TYPE_CHECKING:
@@ -36,11 +36,12 @@ class RunReader:
         first_chunk: i64,
         order: KeyOrder,
         counters: ReadCounters,
-        fill_cache: bool,
+        cacheable: i64,
     ) -> None:
         """``files`` are those of a level, or one of level 0; versions after ``newest`` are hidden
         (:data:`~lsmkv.table.walk.NO_LIMIT`: none).  ``form`` is one of
-        :mod:`lsmkv.table.walk`'s; ``first_chunk`` says how many pairs a seek reads first.
+        :mod:`lsmkv.table.walk`'s; ``first_chunk`` says how many pairs a seek reads first,
+        ``cacheable`` for how many bytes blocks are put into the cache.
         """
         self.order = order
         """The store's, which is the bytewise one."""
@@ -52,7 +53,7 @@ class RunReader:
         self._newest: i64 = newest
         self._form: i64 = form
         self._counters = counters
-        self._fill_cache = fill_cache
+        self._cacheable: i64 = cacheable
         self._span: Span | None = None  # what was read last
         self._met: i64 = 0  # how many blocks
 
@@ -101,7 +102,9 @@ class RunReader:
                 most = min(most, (number - last if back else last - number) + 1)
             span = table.span(number, most, back, self._counters)
             self._span = span
-        block = table.block(number, self._counters, self._fill_cache, span)
+        outcome, block = table.block(number, self._counters, self._cacheable > 0, span)
+        if outcome == FROM_FILE:
+            self._cacheable -= len(block)
         self._met += 1
         try:
             return Walk(block, self._newest, start, head, settled)

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 
+_CACHE_SHARE = 4
+"""A scan fills so great a part of the block cache: what is gone over once is of little use there,
+and pushes out what Gets ask for.  One that is repeated finds that part, and adds to it."""
+
+
 class Bounds:
     """The range of an iterator, as two places between keys; None is no bound."""
 
@@ -94,6 +99,11 @@ class Scan:
         self._hidden = oldest_rank_hidden(sequence)
         self._bounds = bounds
         self._fill_cache = fill_cache
+        cache = store.options.block_cache
+        self._cacheable = 0
+        if fill_cache and cache is not None:
+            self._cacheable = cache.capacity // _CACHE_SHARE
+        """Bytes of blocks that a way through bytewise keys may put into the cache."""
 
     def forward(self, start: Position | None) -> Iteration[list[Pair]]:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
@@ -164,7 +174,7 @@ class Scan:
         store = self._store
         version = self._view.version
         size = version.sizes[level] if level > 0 else files[0].size
-        share = -(-FIRST_CHUNK * size // max(1, version.size))  # a MANIFEST may name empty files
+        whole = max(1, version.size)  # a MANIFEST may name empty files
         return RunReader(
             store.tables,
             version,
@@ -172,10 +182,10 @@ class Scan:
             files,
             NO_LIMIT if self._current else self._sequence,
             form,
-            max(1, share),
+            max(1, -(-FIRST_CHUNK * size // whole)),
             store.order,
             store.counters.reads[level],
-            self._fill_cache,
+            -(-self._cacheable * size // whole),
         )
 
     def _cursor(self, start: Position | None) -> Iteration[list[Entry]]:

@@ -350,14 +350,17 @@ class Table:
 
     def block(
         self, number: i64, counters: ReadCounters, fill_cache: bool, span: Span | None = None
-    ) -> Block:
-        """A data block: out of a span, if that has it, else from the cache or from the file."""
+    ) -> tuple[i64, Block]:
+        """A data block: out of a span, if that has it, else from the cache or from the file.
+
+        Before it :data:`FROM_CACHE` or :data:`FROM_FILE`.
+        """
         if span is None or not span.has(self, number):
-            return self._find(number, counters, fill_cache)[1]
+            return self._find(number, counters, fill_cache)
         block = self._block_in(span.stored, self._offset(span.first), number)
         if fill_cache:
             self._keep(number, block)
-        return block
+        return FROM_FILE, block
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""

@@ -634,3 +634,84 @@ def test_an_immutable_memtable_over_one_level() -> None:
         assert list(db) == expected
         assert list(db.iterator(reverse=True)) == expected[::-1]
         store.view = view
+
+
+# What a scan leaves in the block cache
+
+
+LEVELS = [1, 3]
+
+
+def wide(levels: int, cache: lsmkv.LRUCache[Any, Any]) -> DB:
+    """3,000 entries of 110 bytes on a level or several, in blocks of 1 KiB about."""
+    db = DB(":memory:", block_cache=cache, block_size=1024, compression=None)
+    for level in range(levels):
+        for number in range(level, 3000, levels):
+            db.put(b"%06d" % number, b"%0100d" % number)
+        db.flush()
+        if level == 0:
+            db.compact_range()
+    return db
+
+
+def went_over(db: DB, reverse: bool) -> lsmkv.Stats:
+    before = db.stats()
+    expected = [(b"%06d" % number, b"%0100d" % number) for number in range(3000)]
+    assert list(db.iterator(reverse=reverse)) == (expected[::-1] if reverse else expected)
+    return db.stats() - before
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("levels", LEVELS)
+def test_a_scan_fills_a_quarter_of_the_cache(levels: int, reverse: bool) -> None:
+    """And leaves in it what was there before."""
+    cache = lsmkv.LRUCache[Any, Any](200_000)
+    with wide(levels, cache) as db:
+        for number in range(0, 3000, 100):
+            db.get(b"%06d" % number)
+        held = cache.usage
+        assert 30_000 < held < 50_000
+        did = went_over(db, reverse)
+        assert did.blocks_read > 200
+        assert 40_000 < cache.usage - held < 50_000 + levels * 1200
+        before = db.stats()
+        for number in range(0, 3000, 100):
+            db.get(b"%06d" % number)
+        assert (db.stats() - before).blocks_read == 0
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("levels", LEVELS)
+def test_a_scan_that_is_repeated_adds_to_what_it_finds_in_the_cache(
+    levels: int, reverse: bool
+) -> None:
+    cache = lsmkv.LRUCache[Any, Any](1_000_000)
+    with wide(levels, cache) as db:
+        read = [went_over(db, reverse).blocks_read for _ in range(3)]
+        assert read[0] > read[1] > 0
+        assert read[2] == 0
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_a_scan_may_leave_the_cache_alone(levels: int) -> None:
+    cache = lsmkv.LRUCache[Any, Any](200_000)
+    with wide(levels, cache) as db:
+        assert len(list(db.iterator(fill_cache=False))) == 3000
+        assert cache.usage == 0
+    with DB(":memory:", lru_cache_size=0) as db:
+        db.put(b"k", b"v")
+        db.flush()
+        assert list(db) == [(b"k", b"v")]
+
+
+def test_however_small_a_run_is_a_block_of_it_is_cached() -> None:
+    cache = lsmkv.LRUCache[Any, Any](4000)
+    with wide(1, cache) as db:
+        db.put(b"000100 and more", b"v")
+        db.flush()
+        read = []
+        for _ in range(2):
+            before = db.stats()
+            assert next(db.iterator(start=b"000100 ")) == (b"000100 and more", b"v")
+            read.append((db.stats() - before).blocks_read)
+        assert read == [2, 0]

@@ -67,7 +67,7 @@ class Bench:
         files = self.version.levels[self.level]
         tables, version, level = self.tables, self.version, self.level
         return RunReader(
-            tables, version, level, files, newest, form, chunk, order, self.reads, True
+            tables, version, level, files, newest, form, chunk, order, self.reads, 1 << 40
         )
 
     def forward(

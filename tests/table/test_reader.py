@@ -386,7 +386,7 @@ def test_newest(policy: NamesAlone | None, cached: bool) -> None:
 def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     """The content of a block and of all that follow it."""
     numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
-    return [table.block(at, ReadCounters(), False).data for at in numbers]
+    return [table.block(at, ReadCounters(), False)[1].data for at in numbers]
 
 
 def numbers_of(span: Span, back: bool) -> list[int]:
@@ -411,7 +411,7 @@ def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> Non
         return
     assert span is not None
     numbers = numbers_of(span, back)
-    blocks = [table.block(at, counters, True, span) for at in numbers]
+    blocks = [table.block(at, counters, True, span)[1] for at in numbers]
     assert numbers[0] == number
     assert [block.data for block in blocks] == expected
     assert len(file.reads) == 1
@@ -419,7 +419,7 @@ def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> Non
     assert counters.bytes_read == file.reads[0][1]
     for at, block in zip(numbers, blocks, strict=True):
         assert table.span(at, most, back, counters) is None
-        assert table.block(at, counters, True) is block
+        assert table.block(at, counters, True) == (FROM_CACHE, block)
     assert len(file.reads) == 1
     assert counters.block_cache_hits == len(blocks)
 
@@ -511,7 +511,7 @@ def test_damage_of_a_neighbour_is_told_when_it_is_asked_for(back: bool, damage: 
     assert span is not None
     expected = on_the_way(whole, 50, back)
     for number in numbers_of(span, back)[:10]:
-        assert table.block(number, counters, True, span).data == expected[abs(number - 50)]
+        assert table.block(number, counters, True, span)[1].data == expected[abs(number - 50)]
     for its in (None, span):
         with pytest.raises((CorruptionError, UnsupportedCompressionError), match=str(offset)):
             table.block(bad, counters, True, its)
