@@ -53,7 +53,9 @@ SharedBlocks = dict[int, tuple[int, Block]]
 _cache_ids = itertools.count()
 _NAME_BITS: Final = 32
 """Of a block's name in the cache, for its number; the table's id stands above them."""
-_PLACE_SIZE: Final = 4  # numbers a block: see Table._places
+_PLACE_SIZE: Final = 2  # numbers a block: see Table._places
+_FILTER_BITS: Final = 32  # of a filter's place, for its size; where it starts stands above them
+_FILTER_MASK: Final = 0xFFFFFFFF
 _MOST_AHEAD: Final = 1 << 16  # bytes of several blocks that a scan reads at once
 _NO_TAG: Final = bytes(TAG_SIZE)
 
@@ -139,7 +141,9 @@ class Table:
         self._read_index(footer.index)
         self._filters: list[FilterReader] = []
         self._blooms: bytes | None = None
-        """One block of Bloom filters, if there are no others: what ``_places`` lead to."""
+        """One block of Bloom filters, if there are no others."""
+        self._bloom_places = vec[i64]()
+        """By number of a data block: where its filter is there, and its size; below 0 for none."""
         if options.filter_policy is not None:
             self._read_filters(footer.metaindex, options)
         self._metaindex_offset = footer.metaindex.offset
@@ -497,7 +501,6 @@ class Table:
             if block.offset + block.size + BLOCK_TRAILER_SIZE > limit:
                 raise CorruptionError(f"{block} lies beyond the file", self.path, handle.offset)
             places = append(append(places, block.offset), block.size)
-            places = append(append(places, -1), -1)
         self._index_keys = keys
         coarse = self._coarse_key
         self._index_order: list[Any] = (
@@ -505,7 +508,7 @@ class Table:
         )
         self._index_ends = SortedKeys(self._index_order)
         self._places = places
-        """Of each data block, side by side: offset, size; and where its filter starts and ends."""
+        """Of each data block, side by side: offset and size."""
         self._cached: list[CacheEntry | None] = [None] * len(keys)
         """By number of a data block: where the block cache keeps it, or kept it."""
 
@@ -538,13 +541,13 @@ class Table:
 
     def _place_filters(self, reader: FilterBlockReader) -> None:
         """Note where each block's filter is, so that a lookup need not go through its offset."""
-        places = self._places
-        at: i64 = 0
-        while at < len(places):
-            start, stop = reader.place_for(places[at])
-            places[at + 2] = start
-            places[at + 3] = stop
-            at += _PLACE_SIZE
+        places = vec[i64](capacity=self.num_blocks)
+        number: i64 = 0
+        while number < self.num_blocks:
+            start, stop = reader.place_for(self._offset(number))
+            places = append(places, start << _FILTER_BITS | stop - start)
+            number += 1
+        self._bloom_places = places
         self._blooms = reader.contents
 
     def _read_metadata(self, handle: BlockHandle) -> Entries:
@@ -584,10 +587,11 @@ class Table:
         blooms = self._blooms
         if blooms is not None and key_hash >= 0:
             counters.filters_asked += 1
-            places = self._places
-            at = _PLACE_SIZE * number + 2
-            start = places[at]
-            if start < 0 or bloom_may_match(key_hash, blooms, start, places[at + 1]):
+            place = self._bloom_places[number]
+            start = place >> _FILTER_BITS
+            if place < 0 or bloom_may_match(
+                key_hash, blooms, start, start + (place & _FILTER_MASK)
+            ):
                 return True
             counters.filter_negatives += 1
             return False
