@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _CACHE_SHARE = 4
 """A scan fills so great a part of the block cache: what is gone over once is of little use there,
 and pushes out what Gets ask for.  One that is repeated finds that part, and adds to it."""
+_MOST_CACHEABLE = 1 << 48  # a machine integer, however large the cache is said to be
 
 
 class Bounds:
@@ -101,9 +102,9 @@ class Scan:
         self._fill_cache = fill_cache
         cache = store.options.block_cache
         self._cacheable = 0
-        if fill_cache and cache is not None:
-            self._cacheable = cache.capacity // _CACHE_SHARE
         """Bytes of blocks that a way through bytewise keys may put into the cache."""
+        if fill_cache and cache is not None:
+            self._cacheable = min(cache.capacity // _CACHE_SHARE, _MOST_CACHEABLE)
 
     def forward(self, start: Position | None) -> Iteration[list[Pair]]:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""

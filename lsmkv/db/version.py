@@ -242,7 +242,8 @@ class Version:
                 break
             gone = rows.pop(oldest, None)
             if gone is not None:
-                self.rows_bytes -= _row_charge(oldest, gone)
+                freed = _row_charge(oldest, gone)
+                self.rows_bytes -= freed  # no call between reading the sum and writing it
         waiting.append(key)
         self.rows_bytes += charge
         rows[key] = value

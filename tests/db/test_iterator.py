@@ -704,6 +704,12 @@ def test_a_scan_may_leave_the_cache_alone(levels: int) -> None:
         assert list(db) == [(b"k", b"v")]
 
 
+def test_a_cache_may_be_said_to_be_larger_than_any_machine() -> None:
+    with wide(1, lsmkv.LRUCache[Any, Any](1 << 80)) as db:
+        assert went_over(db, False).blocks_read > 200
+        assert went_over(db, False).blocks_read == 0
+
+
 def test_however_small_a_run_is_a_block_of_it_is_cached() -> None:
     cache = lsmkv.LRUCache[Any, Any](4000)
     with wide(1, cache) as db:
