@@ -541,6 +541,8 @@ class Background:
             store.view = View(view.memtable, immutable, version)
             self._untidy = True
             store.changed.notify_all()
+        # Whoever still holds the version reads it at a sequence, and asks for no row.
+        view.version.rows.clear()
 
     def _tidy_up(self) -> None:
         """Remove what the last commit freed; then those who waited for its end go on."""

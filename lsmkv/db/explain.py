@@ -198,7 +198,7 @@ class Explainer:
         self._look_into("memtable", view.memtable, key)
         if view.immutable is not None:
             self._look_into("immutable memtable", view.immutable, key)
-        at_hand = not self._versions and key in view.version.rows
+        at_hand = not self._versions and key in view.version.rows.values
         key_hash = self._store.key_hash(key)
         for level, file in view.version.candidates(pack(key, MAX_SEQUENCE, KIND_VALUE)):
             self._ask(level, file, key, key_hash)

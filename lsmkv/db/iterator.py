@@ -36,8 +36,8 @@ class IteratorArguments(TypedDict, total=False):
     verify_checksums: bool
     """Accepted for plyvel's sake: checksums are verified in any case."""
     fill_cache: bool
-    """Whether blocks that are read go into the block cache.  In the bytewise order a quarter of it
-    is what one scan takes at most."""
+    """Whether blocks that are read go into the block cache.  In the bytewise order a scan fills
+    about a quarter of it, and leaves the rest alone."""
 
 
 class Window:

@@ -61,8 +61,9 @@ class Reader:
     ) -> bytes | None:
         store = self.store
         newest = sequence == MAX_SEQUENCE
-        if newest and version.rows:
-            row = version.rows.get(key)
+        rows = version.rows
+        if newest and rows.values:
+            row = rows.values.get(key)
             if row is not None:
                 store.counters.gets_from_rows += 1
                 return row
@@ -78,10 +79,11 @@ class Reader:
             if (
                 flags & AT_HAND
                 and newest
+                and fill_cache
                 and value is not None
-                and (2 * version.rows_bytes < self._rows_limit or self._is_fourth())
+                and (2 * rows.usage < self._rows_limit or self._is_fourth())
             ):
-                version.keep_row(key, value, self._rows_limit)
+                rows.keep(key, value, self._rows_limit)
         return value
 
     def _is_fourth(self) -> bool:

@@ -22,6 +22,22 @@ FIRST_CHUNK: Final = 4
 all it is about.  Of a run beside others, no more than its share."""
 
 
+class CacheShare:
+    """How many bytes of blocks the runs of one scan may still put into the block cache."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, size: i64) -> None:
+        self._left: i64 = size
+
+    def takes(self, size: i64) -> bool:
+        """Whether a block of this size goes in, which it does then."""
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+
 class RunReader:
     """Blocks of a run, for the one who goes through it; keys in the bytewise order."""
 
@@ -36,12 +52,12 @@ class RunReader:
         first_chunk: i64,
         order: KeyOrder,
         counters: ReadCounters,
-        cacheable: i64,
+        share: CacheShare | None,
     ) -> None:
         """``files`` are those of a level, or one of level 0; versions after ``newest`` are hidden
         (:data:`~lsmkv.table.walk.NO_LIMIT`: none).  ``form`` is one of
         :mod:`lsmkv.table.walk`'s; ``first_chunk`` says how many pairs a seek reads first,
-        ``cacheable`` for how many bytes blocks are put into the cache.
+        ``share`` which blocks go into the cache; without one none does.
         """
         self.order = order
         """The store's, which is the bytewise one."""
@@ -53,7 +69,7 @@ class RunReader:
         self._newest: i64 = newest
         self._form: i64 = form
         self._counters = counters
-        self._cacheable: i64 = cacheable
+        self._share = share
         self._span: Span | None = None  # what was read last
         self._met: i64 = 0  # how many blocks
 
@@ -102,9 +118,11 @@ class RunReader:
                 most = min(most, (number - last if back else last - number) + 1)
             span = table.span(number, most, back, self._counters)
             self._span = span
-        outcome, block = table.block(number, self._counters, self._cacheable > 0, span)
-        if outcome == FROM_FILE:
-            self._cacheable -= len(block)
+        outcome, block = table.block(number, self._counters, span)
+        share = self._share
+        is_seek = self._met == 0  # whose block may be asked for again, as a Get's
+        if outcome == FROM_FILE and share is not None and (is_seek or share.takes(len(block))):
+            table.keep(number, block)
         self._met += 1
         try:
             return Walk(block, self._newest, start, head, settled)

@@ -10,7 +10,7 @@ from lsmkv.db.keys import Entry, oldest_rank_hidden
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, Seen, merge_back, merge_forward
 from lsmkv.db.overlay import Overlay, seen, seen_back
-from lsmkv.db.run import FIRST_CHUNK, Run, RunBack, RunReader
+from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.stats import NUM_LEVELS
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CACHE_SHARE = 4
 """A scan fills so great a part of the block cache: what is gone over once is of little use there,
 and pushes out what Gets ask for.  One that is repeated finds that part, and adds to it."""
-_MOST_CACHEABLE = 1 << 48  # a machine integer, however large the cache is said to be
+_LARGEST_SHARE = 1 << 48  # a machine integer, however large the cache is said to be
 
 
 class Bounds:
@@ -100,11 +100,6 @@ class Scan:
         self._hidden = oldest_rank_hidden(sequence)
         self._bounds = bounds
         self._fill_cache = fill_cache
-        cache = store.options.block_cache
-        self._cacheable = 0
-        """Bytes of blocks that a way through bytewise keys may put into the cache."""
-        if fill_cache and cache is not None:
-            self._cacheable = min(cache.capacity // _CACHE_SHARE, _MOST_CACHEABLE)
 
     def forward(self, start: Position | None) -> Iteration[list[Pair]]:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
@@ -158,24 +153,35 @@ class Scan:
     def _only_run(self) -> RunReader:
         """The one that holds everything."""
         version = self._view.version
-        return self._run(version.only_level, version.levels[version.only_level], PAIRS)
+        level = version.only_level
+        return self._run(level, version.levels[level], PAIRS, self._cache_share())
 
     def _runs(self, form: i64) -> list[RunReader]:
         """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
         levels = self._view.version.levels
         # Files that LevelDB's repair has put into level 0 may not be newest first.
         numbered = NUMBERED if len(levels[0]) > 1 else form
-        runs = [self._run(0, [file], numbered) for file in levels[0]]
+        share = self._cache_share()
+        runs = [self._run(0, [file], numbered, share) for file in levels[0]]
         for level in range(1, NUM_LEVELS):
             if levels[level]:
-                runs.append(self._run(level, levels[level], form))
+                runs.append(self._run(level, levels[level], form, share))
         return runs
 
-    def _run(self, level: i64, files: list[FileMetaData], form: i64) -> RunReader:
+    def _cache_share(self) -> CacheShare | None:
+        """What the runs of one way may put into the cache; None for nothing."""
+        cache = self._store.options.block_cache
+        if cache is None or not self._fill_cache:
+            return None
+        return CacheShare(min(cache.capacity // _CACHE_SHARE, _LARGEST_SHARE))
+
+    def _run(
+        self, level: i64, files: list[FileMetaData], form: i64, share: CacheShare | None
+    ) -> RunReader:
         store = self._store
         version = self._view.version
         size = version.sizes[level] if level > 0 else files[0].size
-        whole = max(1, version.size)  # a MANIFEST may name empty files
+        chunk = -(-FIRST_CHUNK * size // max(1, version.size))  # a MANIFEST may name empty files
         return RunReader(
             store.tables,
             version,
@@ -183,10 +189,10 @@ class Scan:
             files,
             NO_LIMIT if self._current else self._sequence,
             form,
-            max(1, -(-FIRST_CHUNK * size // whole)),
+            max(1, chunk),
             store.order,
             store.counters.reads[level],
-            -(-self._cacheable * size // whole),
+            share,
         )
 
     def _cursor(self, start: Position | None) -> Iteration[list[Entry]]:

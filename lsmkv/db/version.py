@@ -7,10 +7,10 @@ level the files are sorted and disjoint, so a key lies in one file at most.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import InternalKeyComparator, before_versions, unpack
+from lsmkv.db.rows import Rows
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.errors import CorruptionError
 from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
@@ -25,8 +25,6 @@ LEVEL_GROWTH = 10
 
 PLACE_BITS: Final = 32  # a file's place: its level above these, below them its index plus one
 _PLACE_MASK: Final = 0xFFFFFFFF
-
-_ROW_OVERHEAD: Final = 150  # bytes of Python's for a key, a value and their place in a dict
 
 
 def max_bytes_for_level(level: int) -> int:
@@ -71,11 +69,8 @@ class Version:
         """Bytes of all tables."""
         self.numbers = frozenset(file.number for files in levels for file in files)
         self.compaction_level, self.compaction_score = self._score()
-        self.rows: dict[bytes, bytes] = {}
-        """Values that Gets found in these tables often: they stay right as long as the version."""
-        self.rows_bytes = 0
-        self._rows_in_turn: deque[bytes] = deque()
-        """Their keys, the one kept longest first."""
+        self.rows = Rows()
+        """Values that Gets found in these tables: they stay right as long as the version."""
         self.file_to_compact: tuple[int, FileMetaData] | None = None
         """Level and file that too many lookups read in vain."""
 
@@ -223,31 +218,6 @@ class Version:
             level += 1
         return level
 
-    def keep_row(self, key: bytes, value: bytes, limit: int) -> None:
-        """Remember a value that was found here, within ``limit`` bytes of all of them.
-
-        Those kept longest make way.  Takes no lock: whoever is interrupted, or overtaken by another
-        thread, leaves the sum too high at worst, until nothing is left to make way.
-        """
-        rows = self.rows
-        charge = _row_charge(key, value)
-        if charge > limit or key in rows:
-            return
-        waiting = self._rows_in_turn
-        while self.rows_bytes + charge > limit:
-            try:
-                oldest = waiting.popleft()
-            except IndexError:
-                self.rows_bytes = 0
-                break
-            gone = rows.pop(oldest, None)
-            if gone is not None:
-                freed = _row_charge(oldest, gone)
-                self.rows_bytes -= freed  # no call between reading the sum and writing it
-        waiting.append(key)
-        self.rows_bytes += charge
-        rows[key] = value
-
     def apply(self, edit: VersionEdit) -> Version:
         """The version after ``edit``: this one, less the deleted files, plus the new ones."""
         levels: list[list[FileMetaData]] = []
@@ -320,11 +290,6 @@ class Version:
             if score > best:
                 best_level, best = level, score
         return best_level, best
-
-
-def _row_charge(key: bytes, value: bytes) -> int:
-    """Bytes that a value kept at hand takes, about."""
-    return len(key) + len(value) + _ROW_OVERHEAD
 
 
 def max_grandparent_overlap(options: Options) -> int:

@@ -353,18 +353,21 @@ class Table:
             return None  # whether it is this block that cannot be read, a read of its own tells
 
     def block(
-        self, number: i64, counters: ReadCounters, fill_cache: bool, span: Span | None = None
+        self, number: i64, counters: ReadCounters, span: Span | None = None
     ) -> tuple[i64, Block]:
         """A data block: out of a span, if that has it, else from the cache or from the file.
 
-        Before it :data:`FROM_CACHE` or :data:`FROM_FILE`.
+        Before it :data:`FROM_CACHE` or :data:`FROM_FILE`; :meth:`keep` puts it into the cache.
         """
         if span is None or not span.has(self, number):
-            return self._find(number, counters, fill_cache)
-        block = self._block_in(span.stored, self._offset(span.first), number)
-        if fill_cache:
-            self._keep(number, block)
-        return FROM_FILE, block
+            return self._find(number, counters, False)
+        return FROM_FILE, self._block_in(span.stored, self._offset(span.first), number)
+
+    def keep(self, number: i64, block: Block) -> None:
+        """Put a data block into the cache, if there is one."""
+        cache = self._cache
+        if cache is not None:
+            self._cached[number] = cache.put(self._first_name + number, block, len(block))
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""
@@ -640,14 +643,8 @@ class Table:
             return FROM_CACHE, cached
         block = self._read(number, counters)
         if fill_cache:
-            self._keep(number, block)
+            self.keep(number, block)
         return FROM_FILE, block
-
-    def _keep(self, number: i64, block: Block) -> None:
-        """Put a data block into the cache, if there is one."""
-        cache = self._cache
-        if cache is not None:
-            self._cached[number] = cache.put(self._first_name + number, block, len(block))
 
     def _read(self, number: i64, counters: ReadCounters) -> Block:
         """Data block ``number``, from the file."""

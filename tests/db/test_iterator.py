@@ -673,7 +673,7 @@ def test_a_scan_fills_a_quarter_of_the_cache(levels: int, reverse: bool) -> None
         assert 30_000 < held < 50_000
         did = went_over(db, reverse)
         assert did.blocks_read > 200
-        assert 40_000 < cache.usage - held < 50_000 + levels * 1200
+        assert 40_000 < cache.usage - held < 50_000 + levels * 1200  # and each seek's block
         before = db.stats()
         for number in range(0, 3000, 100):
             db.get(b"%06d" % number)
@@ -708,6 +708,23 @@ def test_a_cache_may_be_said_to_be_larger_than_any_machine() -> None:
     with wide(1, lsmkv.LRUCache[Any, Any](1 << 80)) as db:
         assert went_over(db, False).blocks_read > 200
         assert went_over(db, False).blocks_read == 0
+
+
+def test_a_scan_of_a_small_level_fills_as_much_of_the_cache() -> None:
+    """However much lies below."""
+    cache = lsmkv.LRUCache[Any, Any](200_000)
+    with wide(1, cache) as db:
+        expected = [(b"000100 and %d" % number, bytes(100)) for number in range(100, 400)]
+        for key, value in expected:
+            db.put(key, value)
+        db.flush()
+        read = []
+        for _ in range(2):
+            before = db.stats()
+            assert list(db.iterator(start=b"000100 ", stop=b"000101")) == expected
+            read.append((db.stats() - before).blocks_read)
+        assert read[0] > 30
+        assert read[1] == 0
 
 
 def test_however_small_a_run_is_a_block_of_it_is_cached() -> None:

@@ -278,14 +278,48 @@ def test_what_is_at_hand_is_bounded() -> None:
         for number in range(3000):
             hot(db, b"key%04d" % number, 12)
         hot(db, b"large")
-        version = db._store.view.version  # type: ignore[union-attr]
-        held = sum(len(key) + len(value) for key, value in version.rows.items())
-        assert 0 < held < version.rows_bytes <= (1 << 20) // 2
-        assert version.rows_bytes == held + 150 * len(version.rows)
-        before = version.rows_bytes
-        version.keep_row(next(iter(version.rows)), b"", 1 << 20)  # as two threads at once may
-        assert version.rows_bytes == before
-        assert b"large" not in version.rows
+        rows = db._store.view.version.rows  # type: ignore[union-attr]
+        held = sum(len(key) + len(value) for key, value in rows.values.items())
+        assert 0 < held < rows.usage <= (1 << 20) // 2
+        assert b"large" not in rows.values
+        rows.check()
+
+
+def test_once_there_is_less_room_every_fourth_look_keeps_a_value() -> None:
+    keys = [b"key%04d" % number for number in range(1600)]  # 2,040 would be all
+    with DB(":memory:", lru_cache_size=1 << 20) as db:
+        for key in keys:
+            db.put(key, b"v" * 100)
+        db.flush()
+        for _ in range(2):
+            for key in keys:
+                db.get(key)
+        at_hand = [db.explain(key).at_hand for key in keys]
+        assert sum(at_hand[:800]) > 750  # all but the first of each block
+        assert 100 < sum(at_hand[1200:]) < 250  # of 400: two looks, each with one chance in four
+
+
+def test_who_spares_the_cache_keeps_nothing_at_hand() -> None:
+    with DB(":memory:") as db:
+        db.put(b"k", b"v")
+        db.flush()
+        db.get(b"k")
+        for _ in range(40):
+            assert db.get(b"k", fill_cache=False) == b"v"
+        assert not db.explain(b"k").at_hand
+
+
+def test_an_old_version_keeps_nothing_at_hand() -> None:
+    with DB(":memory:") as db:
+        db.put(b"k", b"v")
+        db.flush()
+        hot(db, b"k")
+        old = db._store.view.version  # type: ignore[union-attr]
+        assert old.rows.usage > 0
+        db.put(b"l", b"v")
+        db.flush()
+        assert old.rows.usage == 0
+        assert not old.rows.values
 
 
 class FirstBytes:

@@ -10,7 +10,7 @@ import pytest
 from lsmkv.db.flush import TableOutput
 from lsmkv.db.keys import InternalKeyComparator, rank_of
 from lsmkv.db.merge import KeyOrder, Pair, Position
-from lsmkv.db.run import FIRST_CHUNK, Run, RunBack, RunReader
+from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
@@ -66,8 +66,9 @@ class Bench:
         order = KeyOrder(BYTEWISE)
         files = self.version.levels[self.level]
         tables, version, level = self.tables, self.version, self.level
+        share = CacheShare(1 << 40)
         return RunReader(
-            tables, version, level, files, newest, form, chunk, order, self.reads, 1 << 40
+            tables, version, level, files, newest, form, chunk, order, self.reads, share
         )
 
     def forward(

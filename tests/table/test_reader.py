@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from lsmkv.options import FilterLayout, Options
 from lsmkv.stats import ReadCounters
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.builder import TableBuilder
+from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Entries, Span, Table
 from lsmkv.util.cache import LRUCache
@@ -380,13 +382,38 @@ def test_newest(policy: NamesAlone | None, cached: bool) -> None:
     assert table.newest(b"z", -1, counters, True) == (RULED_OUT, 0, None)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 40])
+def test_blooms_say_the_same_by_place_as_by_offset(count: int) -> None:
+    """Though there be fewer filters than blocks, or empty ones."""
+    options = replace(SMALL, filter_policy=BLOOM)
+    table, _ = opened(build(ROWS, options), options)
+    rng = random.Random(count)
+    unfiltered = 0
+    for _ in range(30):
+        filters = [BLOOM.create_filter([key for key, _ in rng.sample(ROWS, 9)]) for _ in range(3)]
+        contents = b"".join(filters)
+        starts = sorted(rng.choice([0, *range(13, len(contents) + 1)]) for _ in range(count))
+        offsets = b"".join(start.to_bytes(4, "little") for start in [*starts, len(contents)])
+        reader = FilterBlockReader(BLOOM, contents + offsets + bytes([rng.choice([7, 9, 11])]))
+        table._filters = [reader]
+        table._place_filters(reader)
+        for number in range(table.num_blocks):
+            key, _ = rng.choice(ROWS)
+            known = BLOOM.key_hash(key)
+            offset = table.approximate_offset(table.index_key(number))
+            expected = reader.may_match(offset, key, known)
+            assert table._may_match(number, key, known, ReadCounters()) == expected
+            unfiltered += reader.filter_for(offset) is None
+    assert unfiltered > 0
+
+
 # Several blocks of one read
 
 
 def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     """The content of a block and of all that follow it."""
     numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
-    return [table.block(at, ReadCounters(), False)[1].data for at in numbers]
+    return [table.block(at, ReadCounters())[1].data for at in numbers]
 
 
 def numbers_of(span: Span, back: bool) -> list[int]:
@@ -411,15 +438,17 @@ def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> Non
         return
     assert span is not None
     numbers = numbers_of(span, back)
-    blocks = [table.block(at, counters, True, span)[1] for at in numbers]
+    blocks = [table.block(at, counters, span)[1] for at in numbers]
     assert numbers[0] == number
     assert [block.data for block in blocks] == expected
     assert len(file.reads) == 1
     assert counters.blocks_read == len(blocks)
     assert counters.bytes_read == file.reads[0][1]
     for at, block in zip(numbers, blocks, strict=True):
+        table.keep(at, block)
+    for at, block in zip(numbers, blocks, strict=True):
         assert table.span(at, most, back, counters) is None
-        assert table.block(at, counters, True) == (FROM_CACHE, block)
+        assert table.block(at, counters) == (FROM_CACHE, block)
     assert len(file.reads) == 1
     assert counters.block_cache_hits == len(blocks)
 
@@ -437,13 +466,13 @@ def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
-        table.block(number, counters, True)
+        table.keep(number, table.block(number, counters)[1])
     for _ in range(2):  # nothing is kept of what is read past the cache
         span = table.span(50, 100, back, counters)
         assert span is not None
         assert numbers_of(span, back) == ([50, 49, 48, 47, 46] if back else [50, 51, 52, 53, 54])
         for number in numbers_of(span, back):
-            table.block(number, counters, False, span)
+            table.block(number, counters, span)
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -474,7 +503,7 @@ def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None
         assert span is not None
         assert span.stop - span.first > 5
         for number in numbers_of(span, back):
-            table.block(number, ReadCounters(), False, span)
+            table.block(number, ReadCounters(), span)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
@@ -511,10 +540,10 @@ def test_damage_of_a_neighbour_is_told_when_it_is_asked_for(back: bool, damage: 
     assert span is not None
     expected = on_the_way(whole, 50, back)
     for number in numbers_of(span, back)[:10]:
-        assert table.block(number, counters, True, span)[1].data == expected[abs(number - 50)]
+        assert table.block(number, counters, span)[1].data == expected[abs(number - 50)]
     for its in (None, span):
         with pytest.raises((CorruptionError, UnsupportedCompressionError), match=str(offset)):
-            table.block(bad, counters, True, its)
+            table.block(bad, counters, its)
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -532,10 +561,10 @@ def test_a_span_that_cannot_be_read_is_none(back: bool) -> None:
     counters = ReadCounters()
     assert table.span(50, 1000, back, counters) is None
     assert counters.blocks_read == 0
-    table.block(50, counters, True)
+    table.block(50, counters)
     assert table.span(50, 10, back, counters) is not None
     with pytest.raises(OSError, match="the disk"):
-        table.block(bad, counters, True)
+        table.block(bad, counters)
 
 
 # The cache
@@ -979,7 +1008,7 @@ def test_blocks_that_overlap_or_do_not_adjoin(order: str) -> None:
             span = table.span(number, 9, back, ReadCounters())
             expected = on_the_way(table, number, back)
             for at in [] if span is None else numbers_of(span, back):
-                block = table.block(at, ReadCounters(), False, span)
+                _, block = table.block(at, ReadCounters(), span)
                 assert block.data == expected[abs(at - number)]
 
 
