@@ -13,7 +13,8 @@ _OVERHEAD: Final = 150  # bytes of Python's for a key, a value and their place i
 class Rows:
     """Values by key, of so many bytes in all; those kept longest make way for others.
 
-    Who reads takes no lock: that is one dict lookup.
+    Who reads takes no lock: that is one dict lookup.  Nor does anybody wait for one: while another
+    thread keeps a value, nothing else is kept, and what is not kept will be asked for again.
     """
 
     def __init__(self) -> None:
@@ -26,7 +27,7 @@ class Rows:
     def keep(self, key: bytes, value: bytes, limit: int) -> None:
         """Keep a value, within ``limit`` bytes of all of them.  O(1) amortised."""
         charge = _charge(key, value)
-        if charge > limit:
+        if charge > limit or self._lock.locked():
             return
         with self._lock:
             try:
@@ -44,7 +45,9 @@ class Rows:
                 raise
 
     def clear(self) -> None:
-        """Keep nothing any more."""
+        """Let go of all of them, unless another thread keeps one just now."""
+        if self._lock.locked():
+            return
         with self._lock:
             self._forget()
 

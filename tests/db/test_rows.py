@@ -62,6 +62,18 @@ def test_threads_keep_the_bound(threads: int) -> None:
     assert limit - OVERHEAD - 200 < rows.usage <= limit
 
 
+def test_nobody_waits() -> None:
+    rows = Rows()
+    rows.keep(b"k", b"v", 1000)
+    with rows._lock:
+        rows.keep(b"l", b"v", 1000)
+        rows.clear()
+        assert rows.values == {b"k": b"v"}
+    rows.keep(b"l", b"v", 1000)
+    assert list(rows.values) == [b"k", b"l"]
+    rows.check()
+
+
 @pytest.mark.parametrize("call", range(1, 6))
 def test_an_interrupt_leaves_nothing_half_done(
     call: int, monkeypatch: pytest.MonkeyPatch
