@@ -6,7 +6,6 @@ import faulthandler
 import logging
 import pathlib
 import random
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -353,15 +352,6 @@ def test_leveldb_takes_turns(seed: int, tmp_path: pathlib.Path) -> None:
 # Threads
 
 
-@pytest.fixture
-def _quick_switches() -> Iterator[None]:
-    """Threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 class Crowd:
     """Threads that do everything at once to one store; what each may see is known.
 
@@ -456,7 +446,7 @@ class Crowd:
             thread.join()
 
 
-@pytest.mark.usefixtures("_quick_switches")
+@pytest.mark.usefixtures("quick_switches")
 def test_all_at_once() -> None:
     env = MemoryEnv()
     crowd = Crowd(env)
@@ -478,7 +468,7 @@ def test_all_at_once() -> None:
         assert len(tables) == len(db.tables())
 
 
-@pytest.mark.usefixtures("_quick_switches")
+@pytest.mark.usefixtures("quick_switches")
 @pytest.mark.parametrize("delay", [0.001, 0.01, 0.03, 0.06])
 def test_closed_in_the_midst_of_it_all(delay: float) -> None:
     """Everyone is told so, and nothing else; what was acknowledged is there."""

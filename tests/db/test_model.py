@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-import sys
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -217,15 +216,6 @@ def test_a_store_is_a_dict() -> None:
 # Threads
 
 
-@pytest.fixture
-def _quick_switches() -> Iterator[None]:
-    """Threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 def run_threads(targets: list[Callable[[], None]]) -> None:
     """Run them all at once; raise what any of them raised."""
     errors: list[BaseException] = []
@@ -245,7 +235,7 @@ def run_threads(targets: list[Callable[[], None]]) -> None:
         raise errors[0]
 
 
-@pytest.mark.usefixtures("_quick_switches")
+@pytest.mark.usefixtures("quick_switches")
 def test_overwrites_are_never_stale_or_missing() -> None:
     """Each thread owns a key, which it overwrites and reads; and reads others', that only rise."""
     with DB(":memory:", create_if_missing=True, write_buffer_size=2048) as db:
@@ -279,7 +269,7 @@ def test_overwrites_are_never_stale_or_missing() -> None:
         db.check()
 
 
-@pytest.mark.usefixtures("_quick_switches")
+@pytest.mark.usefixtures("quick_switches")
 def test_batches_are_whole_in_snapshots() -> None:
     """Four writers set all keys to one value in a batch; a snapshot never sees two values."""
     keys = [b"%d" % n for n in range(5)]
@@ -314,7 +304,7 @@ def test_batches_are_whole_in_snapshots() -> None:
         db.check()
 
 
-@pytest.mark.usefixtures("_quick_switches")
+@pytest.mark.usefixtures("quick_switches")
 def test_readers_and_compactions() -> None:
     """Keys that are never written again stay readable while everything round them moves."""
     fixed = {b"%04d" % n: b"fixed %d" % n for n in range(0, 200, 2)}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import sys
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,15 +11,6 @@ from lsmkv.db import rows as module
 from lsmkv.db.rows import Rows
 
 OVERHEAD = 150
-
-
-@pytest.fixture
-def impatient() -> Iterator[None]:
-    """Threads take turns as often as can be."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
 
 
 def test_those_kept_longest_make_way() -> None:
@@ -43,7 +32,7 @@ def test_those_kept_longest_make_way() -> None:
 
 
 @pytest.mark.parametrize("threads", [2, 8])
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("quick_switches")
 def test_threads_keep_the_bound(threads: int) -> None:
     rows = Rows()
     limit = 50 * (OVERHEAD + 100)

@@ -7,7 +7,6 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -268,15 +267,6 @@ def test_the_queue_does_not_grow_with_what_was_removed() -> None:
     assert len(cache) == 2
 
 
-@pytest.fixture
-def eager_threads() -> Iterator[None]:
-    """Threads that take turns far more often than they would of their own accord."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(before)
-
-
 @pytest.mark.untraced
 def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
     """Where Ctrl-C may strike: nothing is kept beyond the capacity, and what is out holds nothing.
@@ -330,7 +320,7 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
     assert number > 50 or lsmkv.COMPILED
 
 
-@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.usefixtures("quick_switches")
 def test_threads_hammer_it() -> None:
     cache = LRUCache[int, tuple[int, int]](50)
     failures: list[BaseException] = []
@@ -362,7 +352,7 @@ def test_threads_hammer_it() -> None:
     cache.check()
 
 
-@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.usefixtures("quick_switches")
 def test_check_beside_threads_that_read() -> None:
     cache = LRUCache[int, int](1000)
     for key in range(900):
