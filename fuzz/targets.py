@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from lsmkv import DB, Error, MemoryEnv
+from lsmkv.counters import ReadCounters
 from lsmkv.db.batch import decode_batch, encode_batch
 from lsmkv.db.keys import InternalKeyComparator, unpack
 from lsmkv.db.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
@@ -21,7 +22,6 @@ from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block, BlockBuilder
 from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer

@@ -8,8 +8,7 @@ checked here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Final, Literal, Never, TypedDict, cast
+from typing import Any, Final, Literal, NamedTuple, Never, TypedDict, cast
 
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
@@ -42,8 +41,7 @@ KIB = 1024
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """The settings that an open store goes by: ``db.options``.  Sizes are in bytes.
 
     They are made of the keywords of ``lsmkv.DB``.  What each does (more in ``docs/api.md``):

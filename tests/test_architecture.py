@@ -32,11 +32,12 @@ WINGS: list[tuple[str, ...]] = [
     ("lsmkv.env",),
     ("lsmkv.filter",),
     ("lsmkv.util",),
-    ("lsmkv.stats", "lsmkv.errors"),
+    ("lsmkv.counters", "lsmkv.stats", "lsmkv.errors"),
 ]
 
 LATE_IMPORTS = {
     ("lsmkv.util.checksum", "google_crc32c"),
+    ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.env.process", "subprocess"),
     ("lsmkv.options", "difflib"),
 }

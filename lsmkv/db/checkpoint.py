@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import itemgetter
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.filenames import (
     FileType,
     log_name,
@@ -24,7 +25,6 @@ from lsmkv.db.staging import build_directory, copy, link_or_copy
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import Directory, Env, RandomAccessFile
-from lsmkv.stats import NUM_LEVELS
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, how much there is, and the phase."""

@@ -9,15 +9,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from lsmkv.db.flush import TableOutput, remove_table
+from lsmkv.counters import NUM_LEVELS, ReadCounters
 from lsmkv.db.keys import InternalKeyComparator
 from lsmkv.db.merge import RowOrder, live_rows, merge_forward
 from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput, remove_table
 from lsmkv.db.version import Version, max_grandparent_overlap, total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Directory
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, ReadCounters
 from lsmkv.table.block import Row
 
 if TYPE_CHECKING:

@@ -1,83 +1,15 @@
-"""From a memtable, or from its log, to a table; and the writing of tables in general."""
+"""From a memtable to a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from lsmkv.db.filenames import table_name
-from lsmkv.db.keys import TAG_SIZE, pack_entry
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import KeyOrder, live_rows
+from lsmkv.db.table_output import write_columns
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
 from lsmkv.options import Options
-from lsmkv.table.builder import TableBuilder
-
-if TYPE_CHECKING:
-    from mypy_extensions import i64
-
-_NO_LIMIT = 1 << 62
-
-
-class TableOutput:
-    """One table in the making: ``(add | add_rows)* (finish | abandon)``.
-
-    ``finish`` makes the content durable.  The *name* is durable once the caller has synced the
-    directory, which it does before any version edit names the file.
-    """
-
-    def __init__(self, directory: Directory, number: int, options: Options) -> None:
-        self.number = number
-        self._directory = directory
-        self._file = directory.create(table_name(number))
-        self._builder = TableBuilder(options, self._file)
-        self._smallest = b""
-
-    @property
-    def size(self) -> int:
-        """Bytes so far, but for the block in the making."""
-        return self._builder.file_size
-
-    def add(self, user_key: bytes, rank: int, value: bytes) -> None:
-        """Append an entry, which sorts after those added before."""
-        key = pack_entry(user_key, rank)
-        if self._builder.num_entries == 0:
-            self._smallest = key
-        self._builder.add(key, value)
-
-    def add_rows(
-        self, heads: list[bytes], rests: list[bytes], at: i64, stop: i64, limit: i64
-    ) -> i64:
-        """Append entries from ``at`` to ``stop``, or until there are ``limit`` bytes; how far.
-
-        They come as user keys, and as tags with the values behind.
-        """
-        if self._builder.num_entries == 0 and at < stop:
-            self._smallest = heads[at] + rests[at][:TAG_SIZE]
-        return self._builder.add_rows(heads, rests, at, stop, TAG_SIZE, limit)
-
-    def finish(self) -> FileMetaData:
-        """Complete the file and sync it."""
-        self._builder.finish()
-        self._file.sync()
-        self._file.close()
-        return FileMetaData(
-            self.number, self._builder.file_size, self._smallest, self._builder.last_key
-        )
-
-    def abandon(self) -> None:
-        """Give the file up.  What cannot be removed now is removed at the next open."""
-        self._file.close()
-        remove_table(self._directory, self.number)
-
-
-def remove_table(directory: Directory, number: int) -> None:
-    """Remove a table that no version names; the next open removes what cannot be removed now."""
-    try:
-        directory.remove(table_name(number))
-    except OSError:
-        pass
 
 
 def write_memtable(
@@ -107,25 +39,6 @@ def _without_hidden(
     for keys, rows in columns:
         versions = list(zip(keys, rows, strict=True))
         yield live_rows(versions, oldest_seen, order, _keep_deletions)
-
-
-def write_columns(
-    columns: Iterator[tuple[list[bytes], list[bytes]]],
-    directory: Directory,
-    number: int,
-    options: Options,
-) -> FileMetaData:
-    """Write the table ``number`` with these keys and rows, which are in order, durably."""
-    output = TableOutput(directory, number, options)
-    try:
-        for keys, rows in columns:
-            output.add_rows(keys, rows, 0, len(keys), _NO_LIMIT)
-        file = output.finish()
-        directory.sync()
-    except BaseException:
-        output.abandon()
-        raise
-    return file
 
 
 def _keep_deletions(_user_key: bytes) -> bool:

@@ -17,10 +17,10 @@ import os
 from collections.abc import Iterable
 from threading import Lock, get_ident
 
+from lsmkv.counters import ReadCounters
 from lsmkv.db.background import Background
 from lsmkv.db.checkpoint import Progress
 from lsmkv.db.filenames import table_name
-from lsmkv.db.flush import TableOutput, remove_table
 from lsmkv.db.keys import (
     KIND_VALUE,
     MAX_SEQUENCE,
@@ -32,11 +32,11 @@ from lsmkv.db.keys import (
 from lsmkv.db.merge import Cursor, merge_forward, visible
 from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store
+from lsmkv.db.table_output import TableOutput, remove_table
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.db.writer import Writer
 from lsmkv.env.base import Env
 from lsmkv.errors import ClosedError, CorruptionError, Error
-from lsmkv.stats import ReadCounters
 from lsmkv.table.reader import Entries, Table
 
 INGEST_SEQUENCE = 0

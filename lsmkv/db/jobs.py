@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from lsmkv.counters import NUM_LEVELS, Counters
 from lsmkv.db.compaction import Compaction
 from lsmkv.db.keys import InternalKeyComparator
 from lsmkv.db.version import Version
@@ -26,7 +27,6 @@ from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 
 _COMPARATORS: dict[str, Comparator] = {

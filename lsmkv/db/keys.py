@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
@@ -21,6 +20,7 @@ from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy, key_hasher
 from lsmkv.options import Options
+from lsmkv.util.coding import varint_size
 from lsmkv.util.comparator import Comparator, sort_key
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ MAX_SEQUENCE: Final = (1 << 56) - 1
 _ALL: Final = MAX_SEQUENCE + 1
 _HALF: Final = _ALL // 2  # a tag of this sequence, or a later one, is negative as an i64
 _LARGE: Final = 1 << 16  # a value of so many bytes is not copied twice, nor room kept for it
+
+# What one entry takes in LevelDB's arena beside its own bytes: a skip list node of two pointers
+# and a third of one more on average, and padding of four bytes on average.
+_NODE_OVERHEAD: Final = 16 + 8 // 3 + 4
 
 Entry = tuple[bytes, int, bytes]
 """User key, rank, value; the value of a deletion is empty."""
@@ -85,6 +89,13 @@ def rank_in(row: bytes) -> int:
     """The rank in the tag that a row begins with."""
     tag: i64 = read_i64_le(row, 0)
     return -tag if tag >= 0 else -int.from_bytes(row[:TAG_SIZE], "little")
+
+
+def entry_overhead(key_size: i64, value_size: i64) -> i64:
+    """Bytes of an entry in LevelDB's memtable beside key and value: two varints, tag, node."""
+    if key_size < 120 and value_size < 128:
+        return 1 + 8 + 1 + _NODE_OVERHEAD
+    return varint_size(key_size + 8) + 8 + varint_size(value_size) + _NODE_OVERHEAD
 
 
 def pack(user_key: bytes, sequence: int, kind: int) -> bytes:
@@ -231,8 +242,7 @@ def internal_filter_policy(user_policy: FilterPolicy) -> InternalFilterPolicy:
 def internal_options(options: Options, comparator: InternalKeyComparator) -> Options:
     """The options for tables, which hold internal keys."""
     policy = options.filter_policy
-    return replace(
-        options,
+    return options._replace(
         comparator=comparator,
         filter_policy=None if policy is None else internal_filter_policy(policy),
     )

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from librt.strings import BytesWriter
 
 from lsmkv.db.batch import BatchReader
-from lsmkv.db.keys import MAX_SEQUENCE, make_row, sequence_in
+from lsmkv.db.keys import MAX_SEQUENCE, entry_overhead, make_row, sequence_in
 from lsmkv.db.log import LogReader
-from lsmkv.db.memtable import entry_overhead
 from lsmkv.db.merge import KeyOrder
 from lsmkv.env.base import RandomAccessFile
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
 
+from lsmkv.counters import ReadCounters
 from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack
 from lsmkv.db.store import Store
 from lsmkv.db.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
-from lsmkv.stats import ReadCounters
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, SharedBlocks, Table
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from lsmkv.db.keys import (
     MAX_SEQUENCE,
     TAG_SIZE,
     Entry,
+    entry_overhead,
     make_row,
     rank_in,
     sequence_in,
 )
 from lsmkv.db.merge import Position
 from lsmkv.table.block import Row
-from lsmkv.util.coding import varint_size
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 _FIRST_CHUNK: Final = 4
 _LARGEST_CHUNK: Final = 1024
 _ROWS: Final = 512
-
-# What one entry takes in LevelDB's arena beside its own bytes: a skip list node of two pointers
-# and a third of one more on average, and padding of four bytes on average.
-_NODE_OVERHEAD: Final = 16 + 8 // 3 + 4
 
 
 class MemTable:
@@ -282,10 +278,3 @@ class MemTable:
                 every.append(name)
                 rows.append(older)
         return every, rows
-
-
-def entry_overhead(key_size: i64, value_size: i64) -> i64:
-    """Bytes of an entry in LevelDB's memtable beside key and value: two varints, tag, node."""
-    if key_size < 120 and value_size < 128:
-        return 1 + 8 + 1 + _NODE_OVERHEAD
-    return varint_size(key_size + 8) + 8 + varint_size(value_size) + _NODE_OVERHEAD

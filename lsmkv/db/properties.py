@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.filenames import old_table_name, table_name
 from lsmkv.db.keys import before_versions
 from lsmkv.db.merge import Cursor, merge_forward
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
-from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
+from lsmkv.stats import LevelStats, Stats
 
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import errno
 import logging
-from dataclasses import replace
 
 from librt.threading import Lock
 
+from lsmkv.counters import Counters
 from lsmkv.db.filenames import CURRENT, LOST, read_current
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator
@@ -22,7 +22,6 @@ from lsmkv.db.store import Store
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError, IOError
 from lsmkv.options import Options
-from lsmkv.stats import Counters
 
 _ATTEMPTS = 500  # each a race against a writer that may commit every few milliseconds
 _DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
@@ -112,8 +111,8 @@ def _open_once(
     recovered = recovery.read()
     files = [file for level in recovered.versions.current.levels for file in level]
     # None is ever evicted: its file may be gone when it is wanted again.
-    roomy = replace(options, max_open_files=max(options.max_open_files, len(files) + 20))
-    roomy_tables = replace(table_options, max_open_files=roomy.max_open_files)
+    roomy = options._replace(max_open_files=max(options.max_open_files, len(files) + 20))
+    roomy_tables = table_options._replace(max_open_files=roomy.max_open_files)
     counters: Counters | None = None if previous is None else previous.counters
     store = Store(directory, roomy, roomy_tables, comparator, recovered, info_log, lock, counters)
     try:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from librt.threading import Lock
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.filenames import (
     CURRENT,
     LOST,
@@ -21,7 +22,7 @@ from lsmkv.db.filenames import (
     table_name,
 )
 from lsmkv.db.findings import LogSurvey
-from lsmkv.db.flush import TableOutput, write_memtable
+from lsmkv.db.flush import write_memtable
 from lsmkv.db.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, internal_options
 from lsmkv.db.log import LogWriter
 from lsmkv.db.log_survey import FoundBatch, read_batches
@@ -36,12 +37,12 @@ from lsmkv.db.repair_plan import (
 )
 from lsmkv.db.staging import copy, link_or_copy
 from lsmkv.db.survey import Progress
+from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import max_bytes_for_level, total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS
 
 _COMPARE_CHUNK = 1024 * 1024
 _MAX_FILE_NUMBER = (1 << 63) - 1

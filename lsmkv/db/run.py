@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from lsmkv.counters import ReadCounters
 from lsmkv.db.keys import TAG_SIZE
 from lsmkv.db.merge import KeyOrder, Position
 from lsmkv.db.table_cache import TableCache, edge_of
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
-from lsmkv.stats import ReadCounters
 from lsmkv.table.reader import FROM_FILE, Span, Table
 from lsmkv.table.walk import ALL, Walk
 

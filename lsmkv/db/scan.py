@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator as Iteration
 from typing import TYPE_CHECKING
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.keys import Entry, oldest_rank_hidden
 from lsmkv.db.memtable import MemTable
@@ -13,7 +14,6 @@ from lsmkv.db.overlay import Overlay, seen, seen_back
 from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import FileMetaData
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.table.walk import NO_LIMIT, NUMBERED, PAIRS, SEEN
 
 if TYPE_CHECKING:

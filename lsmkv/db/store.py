@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from librt.threading import Lock
 
+from lsmkv.counters import Counters
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.keys import InternalKeyComparator
 from lsmkv.db.live import LiveSequences, Pin
@@ -21,7 +22,6 @@ from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.filter.bloom import is_bloom, leveldb_hash
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
-from lsmkv.stats import Counters
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Container
 from typing import Unpack
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.directory import open_remains
 from lsmkv.db.filenames import (
     CURRENT,
@@ -42,7 +43,6 @@ from lsmkv.errors import (
     raise_typed,
 )
 from lsmkv.options import OptionArguments, Options, make_options
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.table.salvage import Hole, Problem, Salvage
 
 Progress = Callable[[int, int, str], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lsmkv.counters import Counters, ReadCounters
 from lsmkv.db.filenames import old_table_name, table_name
 from lsmkv.db.keys import (
     KIND_VALUE,
@@ -19,7 +20,6 @@ from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
-from lsmkv.stats import Counters, ReadCounters
 from lsmkv.table.block import Row
 from lsmkv.table.reader import Table
 from lsmkv.util.cache import LRUCache

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.keys import InternalKeyComparator, before_versions, unpack
 from lsmkv.db.rows import Rows
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.errors import CorruptionError
 from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.search import SortedKeys
 
 if TYPE_CHECKING:

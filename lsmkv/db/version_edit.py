@@ -21,9 +21,9 @@ Other tags are refused, as LevelDB does; so nothing may ever be added here.
 
 from __future__ import annotations
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.keys import unpack
 from lsmkv.errors import CorruptionError
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.cache import CacheEntry
 from lsmkv.util.coding import (
     decode_string,

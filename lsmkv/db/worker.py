@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import time
 
+from lsmkv.counters import Counters
 from lsmkv.db.compaction import CompactionJob
 from lsmkv.db.filenames import log_name, parse_filename, worker_table_name
-from lsmkv.db.flush import write_columns
 from lsmkv.db.jobs import FlushOrder, MergeOrder, Report, decode_order, decode_settings
 from lsmkv.db.keys import InternalKeyComparator, internal_options
 from lsmkv.db.log_rows import LogRows
 from lsmkv.db.merge import KeyOrder
 from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import write_columns
 from lsmkv.env.aliased import AliasedDirectory
 from lsmkv.env.base import Directory
 from lsmkv.env.process import Port, ProcessEnded, inherited_directory
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
-from lsmkv.stats import Counters
 
 IDLE_SECONDS = 5.0
 """A worker that nobody needed for so long ends."""

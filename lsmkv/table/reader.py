@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import bloom_may_match
 from lsmkv.options import Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import TAG_SIZE, Block, Row
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-import crcmod.predefined
-
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
@@ -29,6 +27,8 @@ def _choose() -> Callable[[int, bytes], int]:
         if google_crc32c.implementation != "python":
             fast: Callable[[int, bytes], int] = google_crc32c.extend
             return fast
+    import crcmod.predefined  # noqa: PLC0415 - a millisecond that is not needed elsewhere
+
     portable = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
     return lambda crc, data: portable(data, crc)
 

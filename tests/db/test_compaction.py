@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.compaction import (
     Compaction,
     CompactionJob,
@@ -17,7 +18,6 @@ from lsmkv.db.compaction import (
     pick_compaction,
 )
 from lsmkv.db.filenames import table_name
-from lsmkv.db.flush import TableOutput
 from lsmkv.db.keys import (
     KIND_DELETION,
     KIND_VALUE,
@@ -32,13 +32,13 @@ from lsmkv.db.keys import (
 )
 from lsmkv.db.merge import KeyOrder, visible
 from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
 

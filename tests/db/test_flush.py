@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from librt.threading import Lock
 
+from lsmkv.counters import Counters, ReadCounters
 from lsmkv.db.filenames import table_name
-from lsmkv.db.flush import TableOutput, remove_table, write_memtable
+from lsmkv.db.flush import write_memtable
 from lsmkv.db.keys import (
     KIND_DELETION,
     KIND_VALUE,
@@ -19,12 +20,12 @@ from lsmkv.db.keys import (
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import KeyOrder
 from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput, remove_table
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import Options
-from lsmkv.stats import Counters, ReadCounters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 EVERYONE_LOOKS_AT = 1 << 50

@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from lsmkv.counters import NUM_LEVELS, Counters
 from lsmkv.db.compaction import Compaction, compaction_of_range
 from lsmkv.db.jobs import (
     FlushOrder,
@@ -20,7 +21,6 @@ from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
 from lsmkv.options import Options, make_options
-from lsmkv.stats import NUM_LEVELS, Counters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
 
 TOKEN = "0123456789abcdef"

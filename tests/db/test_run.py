@@ -7,17 +7,17 @@ import random
 
 import pytest
 
-from lsmkv.db.flush import TableOutput
+from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.keys import InternalKeyComparator, rank_of
 from lsmkv.db.merge import KeyOrder, Pair, Position
 from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
 from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.walk import NO_LIMIT, PAIRS
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.comparator import BYTEWISE

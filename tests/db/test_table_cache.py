@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.filenames import old_table_name, table_name
-from lsmkv.db.flush import TableOutput
 from lsmkv.db.keys import (
     KIND_DELETION,
     KIND_VALUE,
@@ -21,13 +21,13 @@ from lsmkv.db.keys import (
 )
 from lsmkv.db.merge import KeyOrder, Position
 from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.builder import TableBuilder
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator

@@ -15,6 +15,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, TableWriter
+from lsmkv.counters import ReadCounters
 from lsmkv.db.filenames import manifest_name, set_current, table_name
 from lsmkv.db.keys import InternalKeyComparator, pack
 from lsmkv.db.log import LogWriter
@@ -24,7 +25,6 @@ from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.options import make_options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.reader import Table
 from lsmkv.util.comparator import BYTEWISE, Comparator
 

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.filenames import manifest_name, read_current
 from lsmkv.db.keys import InternalKeyComparator, pack
 from lsmkv.db.manifest import Manifest, read_manifest
@@ -20,7 +21,6 @@ from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.errors import IOError as LsmkvIOError
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.comparator import BYTEWISE
 
 ORDER = InternalKeyComparator(BYTEWISE)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lsmkv.counters import ReadCounters
 from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy, pack
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import FilterLayout, Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle, Footer, open_block
@@ -161,7 +160,7 @@ def test_a_table_of_one_block() -> None:
 
 
 def test_a_table_with_a_filter() -> None:
-    options = replace(PLAIN, filter_policy=BloomFilterPolicy(10))
+    options = PLAIN._replace(filter_policy=BloomFilterPolicy(10))
     table = build([(b"hello", b""), (b"world", b"")], options)
     metaindex = [(b"filter.leveldb.BuiltinBloomFilter2", BlockHandle(29, 18))]
     assert metaindex_of(table) == metaindex
@@ -172,7 +171,7 @@ def test_a_table_with_a_filter() -> None:
 
 @pytest.mark.parametrize("layout", ["block", "table", "both"])
 def test_metaindex_of_the_three_layouts(layout: FilterLayout) -> None:
-    options = replace(PLAIN, filter_policy=NamesPolicy(), filter_layout=layout, block_size=2500)
+    options = PLAIN._replace(filter_policy=NamesPolicy(), filter_layout=layout, block_size=2500)
     rows = [(b"a", b"x" * 2600), (b"b", b"x" * 2600), (b"c", b""), (b"d", b"")]
     table = build(rows, options)
     end = sum(handle.size + BLOCK_TRAILER_SIZE for _, handle in index_of(table))
@@ -195,11 +194,11 @@ def test_metaindex_of_the_three_layouts(layout: FilterLayout) -> None:
 
 def test_no_policy_no_filter() -> None:
     for layout in ("block", "table", "both"):
-        assert metaindex_of(build([(b"k", b"v")], replace(PLAIN, filter_layout=layout))) == []
+        assert metaindex_of(build([(b"k", b"v")], PLAIN._replace(filter_layout=layout))) == []
 
 
 def test_filters_are_never_compressed() -> None:
-    options = replace(PLAIN, compression=SNAPPY, filter_policy=NamesPolicy(), filter_layout="both")
+    options = PLAIN._replace(compression=SNAPPY, filter_policy=NamesPolicy(), filter_layout="both")
     table = build([(b"k%05d" % number, b"v" * 20) for number in range(2000)], options)
     assert [stored_type(table, handle) for _, handle in metaindex_of(table)] == [0, 0]
     footer = Footer.decode(table[-FOOTER_SIZE:])
@@ -212,7 +211,7 @@ def test_filters_are_never_compressed() -> None:
 
 def test_index_separators_are_short() -> None:
     rows = [(key, b"v" * 100) for key in (b"abcdefgh", b"abxyz", b"b", b"caaa", b"d", b"d\xff")]
-    table = build(rows, replace(PLAIN, block_size=64))
+    table = build(rows, PLAIN._replace(block_size=64))
     assert [key for key, _ in index_of(table)] == [
         b"abd",  # between abcdefgh and abxyz
         b"abxyz",  # nothing shorter lies before b
@@ -229,7 +228,7 @@ def test_the_last_index_key_where_none_is_shorter() -> None:
 
 
 def test_another_order_keeps_whole_keys_in_the_index() -> None:
-    options = replace(PLAIN, block_size=64, comparator=REVERSE_BYTEWISE)
+    options = PLAIN._replace(block_size=64, comparator=REVERSE_BYTEWISE)
     table = build([(b"zebra", b"v" * 100), (b"ant", b"")], options)
     assert [key for key, _ in index_of(table)] == [b"zebra", b"ant"]
 
@@ -238,7 +237,7 @@ def test_a_block_ends_once_it_has_the_block_size() -> None:
     # An entry takes 3 + 2 + 30 bytes, a block 8 more: 3 entries make 113, 4 make 148.
     rows = [(b"%02d" % number, b"v" * 30) for number in range(0, 80, 10)]
     for block_size, entries in ((113, 3), (114, 4), (148, 4), (149, 5)):
-        table = build(rows, replace(PLAIN, block_size=block_size))
+        table = build(rows, PLAIN._replace(block_size=block_size))
         counts = [len(pairs(table, handle)) for _, handle in index_of(table)]
         assert counts[0] == entries
         assert sum(counts) == 8
@@ -246,7 +245,7 @@ def test_a_block_ends_once_it_has_the_block_size() -> None:
 
 
 def test_blocks_adjoin_and_nothing_else_is_in_the_file() -> None:
-    options = replace(PLAIN, block_size=64, filter_policy=BloomFilterPolicy(10))
+    options = PLAIN._replace(block_size=64, filter_policy=BloomFilterPolicy(10))
     table = build([(b"%04d" % number, b"v") for number in range(300)], options)
     footer = Footer.decode(table[-FOOTER_SIZE:])
     handles = [handle for _, handle in [*index_of(table), *metaindex_of(table)]]
@@ -260,11 +259,11 @@ def test_blocks_adjoin_and_nothing_else_is_in_the_file() -> None:
 def test_restart_intervals() -> None:
     rows = [(b"k%02d" % number, b"") for number in range(10)]
     for interval, restarts in ((1, 10), (3, 4), (16, 1)):
-        table = build(rows, replace(PLAIN, block_restart_interval=interval))
+        table = build(rows, PLAIN._replace(block_restart_interval=interval))
         block = Block(block_at(table, index_of(table)[0][1]))
         assert len(block.restart_points()) == restarts
     rows = [(b"%04d" % number, b"v" * 50) for number in range(0, 100, 10)]
-    table = build(rows, replace(PLAIN, block_size=64))
+    table = build(rows, PLAIN._replace(block_size=64))
     index = Block(block_at(table, Footer.decode(table[-FOOTER_SIZE:]).index))
     assert len(index.restart_points()) == len(index_of(table)) == 10
 
@@ -272,7 +271,7 @@ def test_restart_intervals() -> None:
 @pytest.mark.parametrize("kind", [SNAPPY, ZSTD])
 def test_compressed_tables_hold_the_same(kind: int) -> None:
     rows = [(b"%06d" % number, b"value of %d" % number) for number in range(3000)]
-    plain, packed = build(rows), build(rows, replace(PLAIN, compression=kind))
+    plain, packed = build(rows), build(rows, PLAIN._replace(compression=kind))
     assert len(packed) < len(plain) / 2
     assert [block_at(packed, handle) for _, handle in index_of(packed)] == [
         block_at(plain, handle) for _, handle in index_of(plain)
@@ -282,8 +281,8 @@ def test_compressed_tables_hold_the_same(kind: int) -> None:
 
 def test_zstd_level_is_passed_on() -> None:
     rows = [(b"%06d" % number, b"value of %d" % number**3) for number in range(3000)]
-    options = replace(PLAIN, compression=ZSTD)
-    assert len(build(rows, replace(options, zstd_compression_level=19))) < len(build(rows, options))
+    options = PLAIN._replace(compression=ZSTD)
+    assert len(build(rows, options._replace(zstd_compression_level=19))) < len(build(rows, options))
 
 
 # Calls
@@ -298,7 +297,7 @@ def test_keys_out_of_order() -> None:
     builder.add(b"b\0", b"")
     assert builder.num_entries == 2
 
-    builder = TableBuilder(replace(PLAIN, comparator=REVERSE_BYTEWISE), Sink())
+    builder = TableBuilder(PLAIN._replace(comparator=REVERSE_BYTEWISE), Sink())
     builder.add(b"b", b"")
     for key in (b"b", b"c"):
         with pytest.raises(ValueError, match="out of order"):
@@ -306,8 +305,7 @@ def test_keys_out_of_order() -> None:
     builder.add(b"a", b"")
 
 
-INTERNAL = replace(
-    PLAIN,
+INTERNAL = PLAIN._replace(
     comparator=InternalKeyComparator(BYTEWISE),
     filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
 )
@@ -330,26 +328,26 @@ def internal_rows(count: int) -> list[tuple[bytes, bytes]]:
 def test_rows_make_the_same_table(layout: FilterLayout, many: int) -> None:
     rows = internal_rows(1500)
     for options in (
-        replace(INTERNAL, filter_layout=layout),
-        replace(INTERNAL, filter_layout=layout, block_size=100, block_restart_interval=3),
-        replace(INTERNAL, filter_layout=layout, filter_policy=NamesPolicy()),
-        replace(INTERNAL, filter_policy=None),
+        INTERNAL._replace(filter_layout=layout),
+        INTERNAL._replace(filter_layout=layout, block_size=100, block_restart_interval=3),
+        INTERNAL._replace(filter_layout=layout, filter_policy=NamesPolicy()),
+        INTERNAL._replace(filter_policy=None),
     ):
         assert build_rows(rows, options, many=many) == build(rows, options)
     plain = [(b"%06d" % number, b"v" * (number % 90)) for number in range(2000)]
-    options = replace(PLAIN, filter_policy=NamesPolicy(), filter_layout=layout)
+    options = PLAIN._replace(filter_policy=NamesPolicy(), filter_layout=layout)
     for tail in (0, 2):
         assert build_rows(plain, options, tail, many) == build(plain, options)
-    reverse = replace(options, comparator=REVERSE_BYTEWISE)
+    reverse = options._replace(comparator=REVERSE_BYTEWISE)
     assert build_rows(plain[::-1], reverse, 0, many) == build(plain[::-1], reverse)
 
 
 def test_a_policy_that_brings_none_for_coarse_keys_gets_whole_ones() -> None:
     key = pack(b"k", 5, 1)
-    options = replace(INTERNAL, filter_policy=NamesPolicy())
+    options = INTERNAL._replace(filter_policy=NamesPolicy())
     for table in (build([(key, b"v")], options), build_rows([(key, b"v")], options)):
         assert b"<" + key + b">" in table
-    table = build_rows([(key, b"v")], replace(INTERNAL, filter_policy=Coarse()))
+    table = build_rows([(key, b"v")], INTERNAL._replace(filter_policy=Coarse()))
     assert b"<k>" in table
 
 
@@ -378,14 +376,14 @@ def test_rows_out_of_order(block_size: int) -> None:
         ([b"a", b"bc", b"b"], [tag] * 3),
         ([*(b"%02d" % number for number in range(40)), b"38"], [tag] * 41),
     ):
-        builder = TableBuilder(replace(INTERNAL, block_size=block_size), Sink())
+        builder = TableBuilder(INTERNAL._replace(block_size=block_size), Sink())
         with pytest.raises(ValueError, match="out of order"):
             builder.add_rows(heads, tags, 0, len(heads), 8, 1 << 62)
         assert builder.num_entries == len(heads) - 1
 
 
 def test_order_is_kept_across_blocks() -> None:
-    builder = TableBuilder(replace(PLAIN, block_size=64), Sink())
+    builder = TableBuilder(PLAIN._replace(block_size=64), Sink())
     builder.add(b"b", b"v" * 100)
     with pytest.raises(ValueError, match="out of order"):
         builder.add(b"a", b"")
@@ -409,7 +407,7 @@ def test_the_empty_key_may_come_first() -> None:
 
 def test_file_size_counts_what_is_not_written_yet() -> None:
     sink = Sink()
-    builder = TableBuilder(replace(PLAIN, block_size=64), sink)
+    builder = TableBuilder(PLAIN._replace(block_size=64), sink)
     builder.add(b"a", b"v" * 100)
     assert builder.file_size == 3 + 1 + 100 + 8 + 5
     assert sink.writes == []
@@ -506,8 +504,7 @@ def test_leveldb_writes_the_same_bytes(
     (file,) = (tmp_path / "db").glob("*.ldb")
     theirs = file.read_bytes()
 
-    options = replace(
-        PLAIN,
+    options = PLAIN._replace(
         comparator=InternalKeyComparator(BYTEWISE),
         filter_policy=internal_filter_policy(BloomFilterPolicy(bits)) if bits else None,
     )
@@ -538,8 +535,7 @@ def test_leveldb_with_other_block_settings(block_size: int, interval: int, tmp_p
             store.put(key, value)
     plyvel.DB(path, **settings).close()
     (file,) = (tmp_path / "db").glob("*.ldb")
-    options = replace(
-        PLAIN,
+    options = PLAIN._replace(
         comparator=InternalKeyComparator(BYTEWISE),
         filter_policy=internal_filter_policy(BloomFilterPolicy(7)),
         block_size=block_size,

@@ -6,18 +6,17 @@ import random
 import tracemalloc
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import FilterLayout, Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.filter_block import FilterBlockReader
@@ -32,7 +31,7 @@ Row = tuple[bytes, bytes]
 
 BLOOM = BloomFilterPolicy(10)
 PLAIN = Options(compression=NO_COMPRESSION)
-SMALL = replace(PLAIN, block_size=64)
+SMALL = PLAIN._replace(block_size=64)
 LAYOUTS: list[FilterLayout] = ["block", "table", "both"]
 
 
@@ -162,7 +161,7 @@ ABSENT = [b"k%04d" % number for number in range(1, 2000, 2)]
 def test_opening_counts_its_reads(
     layout: FilterLayout, policy: BloomFilterPolicy | None, reads: int
 ) -> None:
-    options = replace(SMALL, filter_policy=policy, filter_layout=layout)
+    options = SMALL._replace(filter_policy=policy, filter_layout=layout)
     file = CountingFile(build(ROWS, options))
     table = Table(options, file)
     assert table.metadata_reads == len(file.reads) == reads
@@ -175,18 +174,18 @@ def test_opening_counts_its_reads(
 
 def test_readers_use_the_filters_that_they_find() -> None:
     for written in LAYOUTS:
-        data = build(ROWS, replace(SMALL, filter_policy=BLOOM, filter_layout=written))
+        data = build(ROWS, SMALL._replace(filter_policy=BLOOM, filter_layout=written))
         for told in LAYOUTS:
-            options = replace(SMALL, filter_policy=BLOOM, filter_layout=told)
+            options = SMALL._replace(filter_policy=BLOOM, filter_layout=told)
             table, _ = opened(data, options)
             assert table.has_filter
             assert len(table.filters_for(ROWS[0][0])) == (2 if written == "both" else 1)
 
 
 def test_filters_of_another_policy_are_not_read() -> None:
-    data = build(ROWS, replace(SMALL, filter_policy=BLOOM, filter_layout="both"))
+    data = build(ROWS, SMALL._replace(filter_policy=BLOOM, filter_layout="both"))
     policy = OneAnswer(False)
-    table, _ = opened(data, replace(SMALL, filter_policy=policy))
+    table, _ = opened(data, SMALL._replace(filter_policy=policy))
     assert not table.has_filter
     assert table.get(*ROWS[3][:1], -1, ReadCounters())[1:] == ROWS[3]
     assert policy.asked == []
@@ -198,7 +197,7 @@ def test_filters_of_another_policy_are_not_read() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("hashed", [False, True], ids=["by key", "by hash"])
 def test_get_asks_the_filter_before_it_reads(layout: FilterLayout, hashed: bool) -> None:
-    options = replace(SMALL, filter_policy=BLOOM, filter_layout=layout)
+    options = SMALL._replace(filter_policy=BLOOM, filter_layout=layout)
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
     ruled_out = 0
@@ -224,8 +223,8 @@ def test_get_asks_the_filter_before_it_reads(layout: FilterLayout, hashed: bool)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_after_a_no_the_file_is_not_touched(layout: FilterLayout) -> None:
     policy = OneAnswer(False)
-    options = replace(
-        SMALL, filter_policy=policy, filter_layout=layout, block_cache=LRUCache(1 << 20)
+    options = SMALL._replace(
+        filter_policy=policy, filter_layout=layout, block_cache=LRUCache(1 << 20)
     )
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
@@ -242,7 +241,7 @@ def test_after_a_no_the_file_is_not_touched(layout: FilterLayout) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_after_a_maybe_one_block_is_read(layout: FilterLayout) -> None:
     policy = OneAnswer(True)
-    options = replace(SMALL, filter_policy=policy, filter_layout=layout)
+    options = SMALL._replace(filter_policy=policy, filter_layout=layout)
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for key, value in ROWS:
@@ -257,7 +256,7 @@ def test_after_a_maybe_one_block_is_read(layout: FilterLayout) -> None:
 
 def test_the_whole_tables_filter_is_asked_first() -> None:
     policy = OneAnswer(True)
-    options = replace(SMALL, filter_policy=policy, filter_layout="both")
+    options = SMALL._replace(filter_policy=policy, filter_layout="both")
     table, _ = opened(build(ROWS, options), options)
     table.get(ROWS[0][0], -1, ReadCounters())
     assert policy.asked[0] == b"%d" % len(ROWS)
@@ -269,7 +268,7 @@ def test_the_whole_tables_filter_is_asked_first() -> None:
 
 
 def test_the_filter_asked_is_that_of_the_keys_own_block() -> None:
-    options = replace(SMALL, filter_policy=BLOOM, block_size=512)
+    options = SMALL._replace(filter_policy=BLOOM, block_size=512)
     table, _ = opened(build(ROWS, options), options)
     for key, _ in ROWS:
         (data,) = table.filters_for(key)
@@ -279,7 +278,7 @@ def test_the_filter_asked_is_that_of_the_keys_own_block() -> None:
 
 
 def test_counters_agree_with_the_file() -> None:
-    options = replace(SMALL, filter_policy=BLOOM, block_size=300)
+    options = SMALL._replace(filter_policy=BLOOM, block_size=300)
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for key in [*ABSENT, *(key for key, _ in ROWS)]:
@@ -362,7 +361,7 @@ VERSIONS = [
 def test_newest(policy: NamesAlone | None, cached: bool) -> None:
     """Versions of one key fill several blocks; the first is found, and no other key's."""
     cache: LRUCache[tuple[int, int], object] | None = LRUCache(1 << 20) if cached else None
-    options = replace(SMALL, comparator=ByTag(), filter_policy=policy, block_cache=cache)
+    options = SMALL._replace(comparator=ByTag(), filter_policy=policy, block_cache=cache)
     table, file = opened(build(VERSIONS, options), options)
     newest = {key[:-8]: (int(value), value) for key, value in reversed(VERSIONS)}
     counters = ReadCounters()
@@ -385,7 +384,7 @@ def test_newest(policy: NamesAlone | None, cached: bool) -> None:
 @pytest.mark.parametrize("count", [0, 1, 3, 40])
 def test_blooms_say_the_same_by_place_as_by_offset(count: int) -> None:
     """Though there be fewer filters than blocks, or empty ones."""
-    options = replace(SMALL, filter_policy=BLOOM)
+    options = SMALL._replace(filter_policy=BLOOM)
     table, _ = opened(build(ROWS, options), options)
     rng = random.Random(count)
     unfiltered = 0
@@ -425,7 +424,7 @@ def numbers_of(span: Span, back: bool) -> list[int]:
 @pytest.mark.parametrize("number", [0, 1, 50, -2, -1])
 @pytest.mark.parametrize("most", [2, 7, 1000])
 def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> None:
-    options = replace(SMALL, block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=LRUCache(1 << 20))
     table, file = opened(build(ROWS, options), options)
     number %= table.num_blocks
     expected = on_the_way(table, number, back)[:most]
@@ -462,7 +461,7 @@ def test_one_block_is_no_span(most: int) -> None:
 
 @pytest.mark.parametrize("back", [False, True])
 def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
-    options = replace(SMALL, block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=LRUCache(1 << 20))
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
@@ -494,7 +493,7 @@ def test_one_read_has_a_limit(back: bool) -> None:
 @pytest.mark.parametrize("back", [False, True])
 def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None:
     """However much a few bytes may unpack to."""
-    options = replace(PLAIN, compression=ZSTD)
+    options = PLAIN._replace(compression=ZSTD)
     rows = [(b"%04d" % number, bytes(1 << 20)) for number in range(12)]
     table, _ = opened(build(rows, options), options)
     tracemalloc.start()
@@ -571,7 +570,7 @@ def test_a_span_that_cannot_be_read_is_none(back: bool) -> None:
 
 
 def test_the_block_cache_serves_the_second_lookup() -> None:
-    options = replace(SMALL, block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=LRUCache(1 << 20))
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
     assert table.get(b"k0000", -1, counters) == (FROM_FILE, *ROWS[0])
@@ -588,7 +587,7 @@ def test_the_block_cache_serves_the_second_lookup() -> None:
 @pytest.mark.parametrize("how", ["clear", "push out"])
 def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
     cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
-    table, file = opened(build(ROWS, SMALL), replace(SMALL, block_cache=cache))
+    table, file = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
     for _ in range(2):
         assert table.get(*ROWS[0][:1], -1, ReadCounters()) == (FROM_FILE, *ROWS[0])
         assert table.get(*ROWS[0][:1], -1, ReadCounters()) == (FROM_CACHE, *ROWS[0])
@@ -602,7 +601,7 @@ def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
 
 def test_fill_cache_off_leaves_the_cache_alone() -> None:
     cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
-    options = replace(SMALL, block_cache=cache)
+    options = SMALL._replace(block_cache=cache)
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     table.get(b"k0000", -1, counters, fill_cache=False)
@@ -617,14 +616,14 @@ def test_fill_cache_off_leaves_the_cache_alone() -> None:
 
 def test_the_caches_charge_is_the_block_decompressed() -> None:
     cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
-    options = replace(PLAIN, block_cache=cache, compression=SNAPPY)
+    options = PLAIN._replace(block_cache=cache, compression=SNAPPY)
     table, _ = opened(build([(b"k", b"v" * 3000)], options), options)
     table.get(b"k", -1, ReadCounters())
     assert cache.usage == 3 + 1 + 1 + 3000 + 8  # the value's length takes two bytes
 
 
 def test_tables_that_share_a_cache_and_a_path_do_not_mix() -> None:
-    options = replace(SMALL, block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=LRUCache(1 << 20))
     counters = ReadCounters()
     for value in (b"old", b"new"):
         table, _ = opened(build([(b"k", value)], options), options)
@@ -672,7 +671,7 @@ def test_every_possible_start(block_size: int, kind: int) -> None:
         *((b"%03d" % number, b"v" * (number % 50)) for number in range(0, 60, 3)),
         *((b"\xff" * number, b"") for number in range(1, 20)),
     ]
-    options = replace(SMALL, block_size=block_size, compression=kind, filter_policy=BLOOM)
+    options = SMALL._replace(block_size=block_size, compression=kind, filter_policy=BLOOM)
     table, _ = opened(build(rows, options), options)
     check_scans(table, rows)
     table.check()
@@ -680,7 +679,7 @@ def test_every_possible_start(block_size: int, kind: int) -> None:
 
 def test_an_empty_table() -> None:
     for policy in (None, BLOOM):
-        options = replace(SMALL, filter_policy=policy, filter_layout="both")
+        options = SMALL._replace(filter_policy=policy, filter_layout="both")
         table, file = opened(build([], options), options)
         assert table.num_blocks == 0
         check_scans(table, [])
@@ -721,7 +720,7 @@ def test_a_folding_comparator() -> None:
         x, y = a.lower(), b.lower()
         return (x > y) - (x < y)
 
-    options = replace(SMALL, comparator=CallableComparator(fold, "test.Fold"))
+    options = SMALL._replace(comparator=CallableComparator(fold, "test.Fold"))
     rows = [(b"Apple" * 9, b"1"), (b"bEAR" * 9, b"2"), (b"CHERRY" * 9, b"3")]
     table, _ = opened(build(rows, options), options)
     counters = ReadCounters()
@@ -777,7 +776,7 @@ def test_round_trip(
 
 
 def test_approximate_offset_rises_with_the_key() -> None:
-    options = replace(PLAIN, filter_policy=BLOOM)
+    options = PLAIN._replace(filter_policy=BLOOM)
     rows = [(b"%05d" % number, b"v" * 1000) for number in range(200)]
     table, file = opened(build(rows, options), options)
     offsets = [table.approximate_offset(key) for key, _ in rows]
@@ -837,8 +836,8 @@ FEW = [(b"a", b"1"), (b"bb", b"22"), (b"c" * 30, b"3" * 30), (b"d", b""), (b"e",
 PROBES = [b"", b"a", b"b", b"bb", b"c", b"c" * 30, b"cd", b"d", b"e", b"f", b"z"]
 DAMAGED = [
     SMALL,
-    replace(SMALL, filter_policy=BLOOM, compression=SNAPPY),
-    replace(SMALL, filter_policy=BLOOM, filter_layout="both"),
+    SMALL._replace(filter_policy=BLOOM, compression=SNAPPY),
+    SMALL._replace(filter_policy=BLOOM, filter_layout="both"),
 ]
 
 
@@ -929,7 +928,7 @@ GARBAGE = [b"", b"\x80", b"\xff" * 11, b"\x00", b"\x00" + b"\xff" * 10]
 def test_handles_in_the_footer_beyond_the_file(
     handle: BlockHandle, policy: BloomFilterPolicy | None
 ) -> None:
-    options = replace(SMALL, filter_policy=policy)
+    options = SMALL._replace(filter_policy=policy)
     data = build(FEW, options)
     footer = Footer.decode(data[-FOOTER_SIZE:])
     for wrong in (Footer(handle, footer.index), Footer(footer.metaindex, handle)):
@@ -956,7 +955,7 @@ def test_metaindex_entries_that_lead_nowhere(prefix: bytes, value: bytes) -> Non
     meta = [(prefix + BLOOM.name.encode(), value)]
     data = assemble([([(b"a", b"")], b"b")], meta)
     with pytest.raises(CorruptionError):
-        Table(replace(SMALL, filter_policy=BLOOM), CountingFile(data))
+        Table(SMALL._replace(filter_policy=BLOOM), CountingFile(data))
     Table(SMALL, CountingFile(data))  # nobody asked for filters
 
 
@@ -975,7 +974,7 @@ def test_a_filter_block_that_is_none(contents: bytes) -> None:
     meta = [(b"filter." + BLOOM.name.encode(), BlockHandle(0, len(contents)).encode())]
     data = assemble([([(b"a", b"")], b"b")], meta, extra)
     with pytest.raises(CorruptionError) as caught:
-        Table(replace(SMALL, filter_policy=BLOOM), CountingFile(data))
+        Table(SMALL._replace(filter_policy=BLOOM), CountingFile(data))
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
 
 
@@ -984,7 +983,7 @@ def test_a_whole_table_filter_of_any_bytes(contents: bytes) -> None:
     extra = seal_block(contents, NO_COMPRESSION)
     meta = [(b"fullfilter." + BLOOM.name.encode(), BlockHandle(0, len(contents)).encode())]
     data = assemble([([(b"a", b"1")], b"b")], meta, extra)
-    table, _ = opened(data, replace(SMALL, filter_policy=BLOOM))
+    table, _ = opened(data, SMALL._replace(filter_policy=BLOOM))
     expected = (None, b"") if len(contents) < 2 else (b"a", b"1")
     assert table.get(b"a", -1, ReadCounters())[1:] == expected
 
@@ -1020,7 +1019,7 @@ def test_a_block_that_is_none(place: str) -> None:
     footer = Footer.decode(good[-FOOTER_SIZE:])
     body = good[:-FOOTER_SIZE]
     handle = BlockHandle(len(body), 4)
-    options = replace(SMALL, filter_policy=BLOOM)
+    options = SMALL._replace(filter_policy=BLOOM)
     if place == "data":
         data = assemble([], extra=bad, index_rows=[(b"b", BlockHandle(0, 4).encode())])
         table, _ = opened(data, options)
@@ -1052,7 +1051,7 @@ def test_keys_that_would_outgrow_memory() -> None:
     content = b"\x00\xa0\x8d\x06\x00" + b"k" * 100_000 + b"\xa0\x8d\x06\x00\x00" * 100_000
     bad = seal_block(content + b"\0\0\0\0\x01\0\0\0", SNAPPY)
     index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
-    options = replace(SMALL, max_block_bytes=1 << 20)
+    options = SMALL._replace(max_block_bytes=1 << 20)
     data = assemble([], extra=bad, index_rows=index)
     table, _ = opened(data, options)
     assert len(data) < 50_000  # and its keys are 10 GB

@@ -6,7 +6,6 @@ import errno
 import os
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -106,7 +105,7 @@ def options_of(
 ) -> Options:
     options = make_options(compression=compression, bloom_filter_bits=bits, **more)
     # ``make_options`` bounds what users may ask for; small blocks make small tests.
-    return replace(options, block_size=block_size)
+    return options._replace(block_size=block_size)
 
 
 def pieces(
