@@ -44,6 +44,7 @@ class Writer:
         """The writers' lock: its holder owns the log, the sequences and the memtable's content."""
         self._queue = WriteQueue(self._lock)
         self._record = BytesWriter()  # where a batch is put together for the log
+        self._next_log: WriteAheadLog | None = None  # made while a flush was waited for
         self._left: WriteAheadLog | None = None  # that must not be taken over
         self._sync_seconds = 0.0  # that the last sync took
         self._unsettled: Pending | None = None  # between the log and the memtable
@@ -181,6 +182,8 @@ class Writer:
                 self._sync_log()
             finally:
                 self._wal.close()
+                if self._next_log is not None:
+                    self._drop_log(self._next_log)
 
     # Leading; the writers' lock is held in all that follows
 
@@ -370,8 +373,10 @@ class Writer:
                 or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
             ):
                 # Nothing more goes into this log.  It is to be durable before the next one begins,
-                # and the disk may as well be waited for while a flush is.
+                # and the disk may as well be waited for while a flush is: for both of them.
                 self._sync_log()
+                if self._next_log is None:
+                    self._next_log = self._new_log()
                 self._stall(view)
             else:
                 self._begin_log()
@@ -410,7 +415,10 @@ class Writer:
         """
         store = self._store
         self._sync_log()
-        wal = self._new_log()
+        wal = self._next_log
+        self._next_log = None  # before it is in use: one that is in use must not be begun again
+        if wal is None:
+            wal = self._new_log()
         with store.lock:
             view = store.open_view()
             old = self._wal

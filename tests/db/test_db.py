@@ -23,7 +23,7 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.plyvel
 from lsmkv import DB, MemoryEnv, WriteBatch
-from lsmkv.db.filenames import FileType, parse_filename
+from lsmkv.db.filenames import FileType, log_name, parse_filename
 from lsmkv.db.write_queue import Pending
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
@@ -1360,13 +1360,15 @@ def test_closing_under_readers_and_writers(path: str, where: str, round_: int) -
 
 
 class GatedEnv(MemoryEnv):
-    """Holds up every creation of a table until it is let go."""
+    """Holds up every creation of a table until it is let go, or fails then."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open = threading.Event()
         self.open.set()
         self.waiting = threading.Event()
+        self.full = False
+        self.logs_made = 0
 
     def open_directory(self, path: str, create: bool = False) -> Any:
         directory: Any = super().open_directory(path, create)
@@ -1376,6 +1378,9 @@ class GatedEnv(MemoryEnv):
             if name.endswith(".ldb"):
                 self.waiting.set()
                 self.open.wait()
+                if self.full:
+                    raise OSError(errno.ENOSPC, "disk full")
+            self.logs_made += name.endswith(".log")
             return inner(name)
 
         directory.create = gated
@@ -1519,6 +1524,60 @@ def test_a_full_memtable_waits_for_its_flush() -> None:
         assert stats.stalls > 0
         assert stats.stall_seconds > 0
         assert stats.flushes > 5
+
+
+@pytest.mark.parametrize("then", ["it goes on", "the store is closed", "the flush fails"])
+def test_the_next_log_is_made_while_a_flush_is_waited_for(then: str) -> None:
+    env = GatedEnv()
+    db = DB("/db", create_if_missing=True, env=env, write_buffer_size=1024)
+    directory = env.open_directory("/db")
+
+    def logs() -> list[int]:
+        parsed = [parse_filename(name) for name in directory.names()]
+        return sorted(one[0] for one in parsed if one is not None and one[1] is FileType.LOG)
+
+    env.open.clear()
+    written: list[int] = []
+
+    def write() -> None:
+        for n in range(30):
+            db.put(b"%05d" % n, b"v" * 100)
+            written.append(n)
+
+    thread, errors = background_of(write)
+    env.waiting.wait()
+    while len(logs()) < 3:
+        assert thread.is_alive()
+    *held, following = logs()
+    view = db._store.view
+    assert held == [view.immutable.log_number, view.memtable.log_number]
+    assert directory.read_file(log_name(following), 1) == b""
+    if then == "the store is closed":
+        closing, _ = background_of(db.close)
+        while not db._store.closing:
+            pass
+    elif then == "the flush fails":
+        env.full = True
+    env.open.set()
+    thread.join(60)
+    assert not thread.is_alive()
+    if then == "it goes on":
+        assert errors == []
+        db.flush()
+        assert env.logs_made == 1 + db.stats().flushes
+        db.check()
+    else:
+        assert [type(error) for error in errors] == [
+            lsmkv.ClosedError if then == "the store is closed" else lsmkv.IOError
+        ]
+    db.close()
+    if then == "the store is closed":
+        closing.join(60)
+    if then != "it goes on":
+        assert following not in logs()
+    env.full = False
+    with DB("/db", env=env) as db:
+        assert dict(db) == {b"%05d" % n: b"v" * 100 for n in written}
 
 
 def test_a_failed_flush_ends_a_stall_with_its_error() -> None:

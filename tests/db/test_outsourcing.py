@@ -21,7 +21,7 @@ import pytest
 
 from lsmkv import DB, CorruptionError, IOError, LRUCache, MemoryEnv
 from lsmkv.db import outsourcing
-from lsmkv.db.filenames import worker_table_name, worker_token
+from lsmkv.db.filenames import log_name, worker_table_name, worker_token
 from lsmkv.env import process
 from lsmkv.env.process import ProcessEnded, can_start
 from lsmkv.util.comparator import CallableComparator
@@ -546,6 +546,39 @@ def test_one_that_does_not_answer(
         assert db.get(b"k") == b"2"
         assert not alive(pid)
     assert "nothing was heard of it" in caplog.text
+
+
+def test_what_a_flush_has_freed_goes_while_the_next_one_is_under_way(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = f"""
+import os, time
+from lsmkv.env.process import Port
+send = Port.send
+def pausing(port, line):
+    send(port, line)
+    while b"files" in line and not os.path.exists({path + "/go"!r}):
+        time.sleep(0.01)
+Port.send = pausing
+"""
+    boot = process._BOOT.replace("__import__(", pause + "__import__(")
+    monkeypatch.setattr(process, "_BOOT", boot)
+    with DB(path, **PROCESS, write_buffer_size=10_000) as db:
+        log = log_name(db._store.view.memtable.log_number)
+
+        def write() -> None:
+            for n in range(40):
+                db.put(b"%d" % n, bytes(1000))
+
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        until(lambda: work(db)._jobs == 2)
+        until(lambda: not os.path.exists(os.path.join(path, log)))
+        assert work(db)._jobs == 2
+        assert db.stats().flushes == 1
+        Path(path, "go").touch()
+        until(lambda: not thread.is_alive())
+        assert len(dict(db)) == 40
 
 
 def test_one_that_ends_by_itself_while_an_order_is_on_its_way(

@@ -144,6 +144,22 @@ def test_a_flush_makes_the_same_file(steps: list[Any], options: dict[str, Any]) 
         del snapshots
 
 
+@pytest.mark.parametrize("order", [{}, {"comparator": REVERSE_BYTEWISE}])
+@pytest.mark.parametrize("last", [b"9", b"01499", b"01498", b"00000"])
+@pytest.mark.parametrize("count", [1, 512, 513, 1500])
+def test_a_flush_of_keys_that_rise(count: int, last: bytes, order: dict[str, Any]) -> None:
+    """As far as they do: the last one may be the one before it once more, or lie before it."""
+    with DB("store", create_if_missing=True, env=MemoryEnv(), **order) as db:
+        for n in range(count):
+            db.put(b"%05d" % n, b"%d" % n)
+        db.put(last, b"last")
+        told = flush_order(db)
+        report = do(db, told)
+        assert report.files is not None, report
+        name = worker_table_name(TOKEN, report.files[0].number)
+        assert content(directory_of(db), name) == flushed_here(db, told)
+
+
 def test_a_flush_leaves_out_what_readers_that_are_gone_saw() -> None:
     """The memtable still has it: the files differ by what nobody sees."""
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
