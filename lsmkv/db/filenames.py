@@ -57,8 +57,7 @@ _SUFFIXES = {
     "sst": FileType.TABLE,
     "dbtmp": FileType.TEMPORARY,
 }
-_NUMBERED = re.compile(r"([0-9]{1,20})\.(log|ldb|sst|dbtmp)", re.ASCII)
-_MANIFEST = re.compile(r"MANIFEST-([0-9]{1,20})", re.ASCII)
+_MOST_DIGITS = 20
 _WORKERS = re.compile(r"\.worker-([0-9a-f]{16})-[0-9]{1,20}\.tmp", re.ASCII)
 _CURRENT_CONTENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
 _MAX_NUMBER = (1 << 63) - 1
@@ -106,16 +105,16 @@ def parse_filename(name: str) -> tuple[int, FileType] | None:
     fixed = _FIXED.get(name)
     if fixed is not None:
         return 0, fixed
-    numbered = _NUMBERED.fullmatch(name)
-    if numbered is not None:
-        number = int(numbered[1])
-        kind = _SUFFIXES[numbered[2]]
-    else:
-        manifest = _MANIFEST.fullmatch(name)
-        if manifest is None:
+    digits, _, suffix = name.rpartition(".")
+    kind = _SUFFIXES.get(suffix)
+    if kind is None:
+        before, _, digits = name.rpartition("MANIFEST-")
+        if before or digits == name:
             return None if worker_token(name) is None else (0, FileType.TEMPORARY)
-        number = int(manifest[1])
         kind = FileType.MANIFEST
+    if not digits.isdigit() or not digits.isascii() or len(digits) > _MOST_DIGITS:
+        return None
+    number = int(digits)
     return (number, kind) if number <= _MAX_NUMBER else None
 
 

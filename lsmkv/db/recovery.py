@@ -12,7 +12,6 @@ from lsmkv.db.batch import Operation, decode_batch
 from lsmkv.db.filenames import (
     CURRENT,
     LOST,
-    FileType,
     log_name,
     old_table_name,
     parse_filename,
@@ -181,8 +180,8 @@ class Recovery:
         versions = self._versions
         numbers: list[int] = []
         for name in names:
-            parsed = parse_filename(name)
-            if parsed is None or parsed[1] is not FileType.LOG or name != log_name(parsed[0]):
+            parsed = parse_filename(name) if name.endswith(".log") else None
+            if parsed is None or name != log_name(parsed[0]):
                 continue
             if parsed[0] >= versions.log_number or parsed[0] == versions.prev_log_number:
                 numbers.append(parsed[0])
@@ -316,10 +315,9 @@ class Recovery:
             raise
 
     def _begin_log(self) -> WriteAheadLog:
+        """An empty log.  The directory is synced once for it and for the MANIFEST that names it."""
         number = self._versions.new_file_number()
-        file = self._directory.create(log_name(number))
-        self._directory.sync()
-        return WriteAheadLog(file, number)
+        return WriteAheadLog(self._directory.create(log_name(number)), number)
 
     def _save_lost_logs(self) -> None:
         """Copy logs that could not be replayed to their end into ``lost/``, durably."""
