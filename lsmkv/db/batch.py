@@ -49,17 +49,27 @@ def as_bytes(value: object, what: str) -> bytes:
     raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}")
 
 
-def as_operation(key: object, value: object) -> Operation:
-    """A put of ``value``, or a deletion for None; ``TypeError`` or ``ValueError`` if it is none."""
-    name = as_bytes(key, "key")
-    if len(name) > MAX_UINT32:
-        raise ValueError("a key is shorter than 4 GiB")
-    if value is None:
-        return name, None
-    content = as_bytes(value, "value")
+def as_put(key: object, value: object) -> Operation:
+    """A put; ``TypeError`` or ``ValueError`` if it is none."""
+    name = key if isinstance(key, bytes) else as_bytes(key, "key")
+    content = value if isinstance(value, bytes) else as_bytes(value, "value")
     if len(content) > MAX_UINT32:
         raise ValueError("a value is shorter than 4 GiB")
+    if len(name) > MAX_UINT32:
+        raise _key_too_long()
     return name, content
+
+
+def as_deletion(key: object) -> Operation:
+    """A deletion; ``TypeError`` or ``ValueError`` if it is none."""
+    name = key if isinstance(key, bytes) else as_bytes(key, "key")
+    if len(name) > MAX_UINT32:
+        raise _key_too_long()
+    return name, None
+
+
+def _key_too_long() -> ValueError:
+    return ValueError("a key is shorter than 4 GiB")
 
 
 def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
@@ -231,11 +241,11 @@ class WriteBatch:
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` to ``value``."""
-        self.operations.append(as_operation(key, as_bytes(value, "value")))
+        self.operations.append(as_put(key, value))
 
     def delete(self, key: BytesLike) -> None:
         """Remove ``key``; no error if it is not there."""
-        self.operations.append(as_operation(key, None))
+        self.operations.append(as_deletion(key))
 
     def append(self, source: WriteBatch) -> None:
         """Add all operations of another batch after those of this one.

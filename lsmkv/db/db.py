@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, as_operation
+from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_put
 from lsmkv.db.checkpoint import Progress, write_checkpoint
 from lsmkv.db.compact_range import compact_range
 from lsmkv.db.explain import Explanation
@@ -302,7 +302,7 @@ class DB:
         writer = self._writer
         if writer is None:
             writer = self._open_writer()
-        writer.write([as_operation(key, as_bytes(value, "value"))], sync)
+        writer.write([as_put(key, value)], sync)
 
     def delete(self, key: BytesLike, *, sync: bool = False) -> None:
         """Remove ``key``; no error if it is not there.  Costs what a put costs.
@@ -316,7 +316,7 @@ class DB:
         writer = self._writer
         if writer is None:
             writer = self._open_writer()
-        writer.write([as_operation(key, None)], sync)
+        writer.write([as_deletion(key)], sync)
 
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of ``batch``, or none.  The batch keeps its content.

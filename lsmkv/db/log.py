@@ -62,16 +62,17 @@ class LogWriter:
         self._bytes.truncate(0)
         append_record(self._bytes, payload, self.end % BLOCK_SIZE)
         data = self._bytes.getvalue()
-        if len(data) > _LARGE:
+        size: i64 = len(data)
+        if size > _LARGE:
             self._bytes = BytesWriter()
         try:
             written: i64 = self._write(data)
-            if written < len(data):
+            if written < size:
                 self._file.append(data[written:])
         except OSError as error:
             error.filename = self._file.path
             raise
-        self.end += len(data)
+        self.end += size
 
 
 def frame(payload: bytes, block_offset: int) -> bytes:

@@ -68,11 +68,15 @@ class LogRows:
         """Keys and rows, in order, some hundreds at a time; of a key the newest version first."""
         keys = self._keys
         rows = self._rows
-        if order.is_bytewise and _rise(keys):
-            # In order as they are, and no key twice: a bulk load, or keys made of the time.
-            for at in range(0, len(keys), _ROWS):
-                yield keys[at : at + _ROWS], rows[at : at + _ROWS]
-            return
+        if not order.is_bytewise or not _rise(keys):  # as keys do that are made of the time, say
+            keys, rows = self._in_order(order)
+        for at in range(0, len(keys), _ROWS):
+            yield keys[at : at + _ROWS], rows[at : at + _ROWS]
+
+    def _in_order(self, order: KeyOrder) -> tuple[list[bytes], list[bytes]]:
+        """Keys and rows, sorted, less the versions that are left out."""
+        keys = self._keys
+        rows = self._rows
         # Backwards, so that of equal keys the last one comes first.
         places: list[int] = sorted(range(len(keys) - 1, -1, -1), key=_place_order(keys, order))
         names: list[bytes] = []
@@ -88,12 +92,7 @@ class LogRows:
             newer = row
             names.append(key)
             kept.append(row)
-            if len(names) == _ROWS:
-                yield names, kept
-                names = []
-                kept = []
-        if names:
-            yield names, kept
+        return names, kept
 
     def _take(self, batch: BatchReader) -> None:
         record = batch.record

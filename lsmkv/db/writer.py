@@ -264,13 +264,14 @@ class Writer:
         counters = store.counters
         first = batch.first_sequence
         operations = batch.operations
+        count = len(operations)
         with store.lock:
             user_bytes = view.memtable.add(first, operations, store.live.newest())
-            store.versions.last_sequence = first + len(operations) - 1
+            store.versions.last_sequence = first + count - 1
             batch.end()
         self._unsettled = None
         counters.writes += 1 if batch.members is None else len(batch.members)
-        counters.operations += len(operations)
+        counters.operations += count
         counters.log_bytes += self._wal.end - batch.log_end
         counters.user_bytes += user_bytes
 
