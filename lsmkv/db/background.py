@@ -350,7 +350,6 @@ class Background:
     ) -> list[FileMetaData]:
         """The table that holds the memtable, durable; none if nothing was to be written."""
         store = self._store
-        new_number = store.versions.new_file_number
         deadline = 0.0
 
         def between() -> None:
@@ -362,12 +361,17 @@ class Background:
                 if time.monotonic() > deadline:
                     raise _Stopped
 
-        files = self.outsourcing.flush(memtable, live, between, new_number)
+        files = self.outsourcing.flush(memtable, live, between)
         if files is not None:
             return files
         self._tidy_up()  # no later than that
         file = write_memtable(
-            memtable, store.directory, new_number(), store.table_options, store.order, oldest_seen
+            memtable,
+            store.directory,
+            memtable.table_number,
+            store.table_options,
+            store.order,
+            oldest_seen,
         )
         return [] if file is None else [file]
 

@@ -64,6 +64,8 @@ class MemTable:
         """By key: versions that a newer one has taken the place of, newest first."""
         self.log_number = 0
         """Of the log that its writes are in."""
+        self.table_number = 0
+        """Of the table that it becomes, once it is immutable."""
         self.usage = 0
         """Bytes as LevelDB's arena would count them: every write adds, none is taken back."""
 

@@ -66,19 +66,18 @@ class Outsourcing:
         memtable: MemTable,
         live: list[int],
         between: Callable[[], None],
-        new_number: Callable[[], int],
     ) -> list[FileMetaData] | None:
-        """Have the memtable's log made into a table, if anything is in it; None if it was not done.
+        """Have the memtable's log made into its table, if anything is in it; None if it was not
+        done.
 
-        ``between`` is called now and then; if it raises, the job is given up.  ``new_number`` gives
-        the table its number.
+        ``between`` is called now and then; if it raises, the job is given up.
         """
         hand = self._flushing
         if not self._begin(hand, memtable.usage) or not self._comes_up(hand, between):
             return None
         self._jobs += 1
         order = FlushOrder(self._jobs, memtable.log_number, memtable.usage, live)
-        return self._have_done(hand, order, lambda _: between(), new_number)
+        return self._have_done(hand, order, lambda _: between(), lambda: memtable.table_number)
 
     def foresees(self, size: int, seconds: float) -> bool:
         """Whether a worker is to be started for a memtable that ``size`` bytes fill in so many

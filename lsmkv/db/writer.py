@@ -420,8 +420,11 @@ class Writer:
         self._next_log = None  # before it is in use: one that is in use must not be begun again
         if wal is None:
             wal = self._new_log()
+        # Numbers are given in the order of the writes, whenever the thread comes to its flush.
+        table_number = store.versions.new_file_number()
         with store.lock:
             view = store.open_view()
+            view.memtable.table_number = table_number
             old = self._wal
             self._wal = wal
             store.view = View(store.new_memtable(wal.number), view.memtable, view.version)

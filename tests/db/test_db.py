@@ -1580,6 +1580,33 @@ def test_the_next_log_is_made_while_a_flush_is_waited_for(then: str) -> None:
         assert dict(db) == {b"%05d" % n: b"v" * 100 for n in written}
 
 
+def test_files_have_the_same_numbers_whenever_flushes_are_computed() -> None:
+    numbered: list[set[int]] = []
+    for stalls in (False, True):
+        env = GatedEnv()
+        with DB("/db", create_if_missing=True, env=env, write_buffer_size=1024) as db:
+            made = env.logs_made
+
+            def write(db: DB = db, stalls: bool = stalls) -> None:
+                for n in range(40):
+                    db.put(b"%05d" % n, b"v" * 100)
+                    if not stalls:
+                        settle(db)
+
+            if stalls:
+                env.open.clear()
+            thread, errors = background_of(write)
+            while stalls and env.logs_made < made + 2:
+                assert thread.is_alive()
+            env.open.set()
+            thread.join(60)
+            assert errors == []
+            settle(db)
+            assert db.stats().flushes > 3
+            numbered.append({table.number for table in db.tables()})
+    assert numbered[0] == numbered[1]
+
+
 def test_a_failed_flush_ends_a_stall_with_its_error() -> None:
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, write_buffer_size=1024) as db:
