@@ -262,10 +262,13 @@ class Background:
                     if self._runner is not runner:
                         return  # the start was interrupted, and given up
                     job = self._next_job()
-                    if job is None:
+                    if job is None and not self._untidy:
                         self._runner = None
                         store.changed.notify_all()
                         return
+                if job is None:
+                    self._tidy_up()
+                    continue
                 job()
                 # Not inside the job: it still holds the version that its commit has replaced.
                 if not self._flush_follows():
@@ -309,6 +312,7 @@ class Background:
         """Called by a running compaction every few blocks: writers cannot wait for its end."""
         store = self._store
         if store.closing:
+            self._tidy_up()
             raise _Stopped
         view = store.view
         if view is not None and view.immutable is not None:

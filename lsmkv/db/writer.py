@@ -24,6 +24,7 @@ from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.db.write_queue import Pending, WriteQueue
+from lsmkv.env.base import WritableFile
 from lsmkv.errors import ClosedError, Error, raise_typed
 from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
@@ -376,8 +377,7 @@ class Writer:
                 # Nothing more goes into this log.  It is to be durable before the next one begins,
                 # and the disk may as well be waited for while a flush is: for both of them.
                 self._sync_log()
-                if self._next_log is None:
-                    self._next_log = self._new_log()
+                self._make_log_ahead()
                 self._stall(view)
             else:
                 self._begin_log()
@@ -432,16 +432,36 @@ class Writer:
         self._mark = self._write_buffer_size // 4
         old.close()
 
+    def _make_log_ahead(self) -> None:
+        """Make the next log now, unless it is there or there is no room.
+
+        The flush that is waited for may free what it takes; where it does not,
+        :meth:`_begin_log` says so.
+        """
+        if self._next_log is None:
+            number = self._store.versions.new_file_number()
+            try:
+                file = self._store.directory.create(log_name(number))
+            except OSError:
+                return
+            self._next_log = self._name_durably(file, number)
+
     def _new_log(self) -> WriteAheadLog:
         """An empty log, its name durable."""
-        store = self._store
-        number = store.versions.new_file_number()
+        number = self._store.versions.new_file_number()
         try:
-            file = store.directory.create(log_name(number))
-            store.directory.sync()
-            return WriteAheadLog(file, number)
+            file = self._store.directory.create(log_name(number))
         except OSError as error:
             raise_typed(error)
+        return self._name_durably(file, number)
+
+    def _name_durably(self, file: WritableFile, number: int) -> WriteAheadLog:
+        try:
+            self._store.directory.sync()
+        except OSError as error:
+            file.close()
+            raise_typed(error)
+        return WriteAheadLog(file, number)
 
     def _drop_log(self, wal: WriteAheadLog) -> None:
         """Remove an empty log after all; one that stays does no harm."""

@@ -24,6 +24,7 @@ import lsmkv.aio
 import lsmkv.plyvel
 from lsmkv import DB, MemoryEnv, WriteBatch
 from lsmkv.db.filenames import FileType, log_name, parse_filename
+from lsmkv.db.runner import Runner
 from lsmkv.db.write_queue import Pending
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
@@ -1368,7 +1369,9 @@ class GatedEnv(MemoryEnv):
         self.open.set()
         self.waiting = threading.Event()
         self.full = False
+        self.refused = 0  # logs, while tables are held up, if there is room for none
         self.logs_made = 0
+        self.no_logs = False
 
     def open_directory(self, path: str, create: bool = False) -> Any:
         directory: Any = super().open_directory(path, create)
@@ -1380,6 +1383,9 @@ class GatedEnv(MemoryEnv):
                 self.open.wait()
                 if self.full:
                     raise OSError(errno.ENOSPC, "disk full")
+            if self.no_logs and name.endswith(".log") and not self.open.is_set():
+                self.refused += 1
+                raise OSError(errno.ENOSPC, "disk full")
             self.logs_made += name.endswith(".log")
             return inner(name)
 
@@ -1578,6 +1584,42 @@ def test_the_next_log_is_made_while_a_flush_is_waited_for(then: str) -> None:
     env.full = False
     with DB("/db", env=env) as db:
         assert dict(db) == {b"%05d" % n: b"v" * 100 for n in written}
+
+
+def test_a_disk_that_is_full_until_the_flush_is_done_fails_no_write() -> None:
+    env = GatedEnv()
+    with DB("/db", create_if_missing=True, env=env, write_buffer_size=1024) as db:
+        while db._store.view.immutable is None:
+            db.put(b"%d" % env.logs_made, b"v" * 100)
+            env.open.clear()
+        env.no_logs = True
+
+        def write() -> None:
+            for n in range(20):
+                db.put(b"%05d" % n, b"v" * 100)
+
+        thread, errors = background_of(write)
+        while env.refused == 0:
+            assert thread.is_alive()
+        env.open.set()
+        thread.join(60)
+        assert errors == []
+        assert len(dict(db)) > 20
+
+
+def test_the_thread_leaves_nothing_to_be_removed() -> None:
+    """Though it has found, at the end, nothing else to do: the flush that it saved it for, say."""
+    env = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=env) as db:
+        background: Any = db._background
+        settle(db)
+        env.open_directory("/db").create("000001.log").close()
+        runner = Runner(None)
+        background._runner = runner
+        background._untidy = True
+        background._work(runner)
+        assert background._runner is None
+        assert not env.open_directory("/db").exists("000001.log")
 
 
 def test_files_have_the_same_numbers_whenever_flushes_are_computed() -> None:
