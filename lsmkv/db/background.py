@@ -53,7 +53,9 @@ class Background:
         self._publications: list[Publication] = []
         self._flush_foreseen = False
         self._compaction: Compaction | None = None  # that is being carried out
-        self._untidy = False  # the last commit may have freed files that are still there
+        self.untidy = False
+        """Whether files may still be there that the last commit has freed; :meth:`wait_for_flush`
+        waits for their end, too."""
         self._waited_for = False  # the last commit was
         self.in_the_making = InTheMaking()
         """Tables that are to stay, though no version names them yet."""
@@ -116,7 +118,7 @@ class Background:
         store = self._store
         while True:
             with store.lock:
-                if store.open_view().immutable is None and not self._untidy:
+                if store.open_view().immutable is None and not self.untidy:
                     return
                 ticket = self.ticket()
             ticket.acquire()
@@ -142,7 +144,7 @@ class Background:
                 self._requests.append(request)
             while True:
                 with store.lock:
-                    if request.done and not self._untidy:
+                    if request.done and not self.untidy:
                         return
                     moved = request.moved
                     # Taken before ``advance`` is called, so that no change goes by meanwhile.
@@ -169,7 +171,7 @@ class Background:
             with store.lock:
                 if publication.begun:  # it is brought to its end, whatever else ends meanwhile
                     self.raise_error()
-                    if publication.done and not self._untidy:
+                    if publication.done and not self.untidy:
                         return
                     ticket = store.changed.ticket()
                 else:
@@ -262,7 +264,7 @@ class Background:
                     if self._runner is not runner:
                         return  # the start was interrupted, and given up
                     job = self._next_job()
-                    if job is None and not self._untidy:
+                    if job is None and not self.untidy:
                         self._runner = None
                         store.changed.notify_all()
                         return
@@ -566,7 +568,7 @@ class Background:
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
                 store.versions.last_sequence = edit.last_sequence  # of what was ingested
             store.view = View(view.memtable, immutable, version)
-            self._untidy = True
+            self.untidy = True
             self._waited_for = flushed and store.changed.awaited
             store.changed.notify_all()
         # Whoever still holds the version reads it at a sequence, and asks for no row.
@@ -574,9 +576,9 @@ class Background:
 
     def _tidy_up(self) -> None:
         """Remove what the last commit freed; then those who waited for its end go on."""
-        if not self._untidy:
+        if not self.untidy:
             return
         remove_obsolete_files(self._store, self.in_the_making)
         with self._store.lock:
-            self._untidy = False
+            self.untidy = False
             self._store.changed.notify_all()

@@ -450,10 +450,22 @@ class Writer:
         """An empty log, its name durable."""
         number = self._store.versions.new_file_number()
         try:
-            file = self._store.directory.create(log_name(number))
+            file = self._create_log(number)
         except OSError as error:
             raise_typed(error)
         return self._name_durably(file, number)
+
+    def _create_log(self, number: int) -> WritableFile:
+        """Create it; what the last commit has freed may be what it takes, and is waited for."""
+        directory = self._store.directory
+        background = self._background
+        try:
+            return directory.create(log_name(number))
+        except OSError:
+            if not background.untidy:
+                raise
+        background.wait_for_flush()
+        return directory.create(log_name(number))
 
     def _name_durably(self, file: WritableFile, number: int) -> WriteAheadLog:
         try:

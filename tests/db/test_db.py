@@ -1361,7 +1361,10 @@ def test_closing_under_readers_and_writers(path: str, where: str, round_: int) -
 
 
 class GatedEnv(MemoryEnv):
-    """Holds up every creation of a table until it is let go, or fails then."""
+    """Holds up every creation of a table until it is let go, or fails then.
+
+    With ``no_logs`` there is no room for a log before one is removed.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -1369,9 +1372,9 @@ class GatedEnv(MemoryEnv):
         self.open.set()
         self.waiting = threading.Event()
         self.full = False
-        self.refused = 0  # logs, while tables are held up, if there is room for none
-        self.logs_made = 0
         self.no_logs = False
+        self.refused = 0
+        self.logs_made = 0
 
     def open_directory(self, path: str, create: bool = False) -> Any:
         directory: Any = super().open_directory(path, create)
@@ -1383,13 +1386,20 @@ class GatedEnv(MemoryEnv):
                 self.open.wait()
                 if self.full:
                     raise OSError(errno.ENOSPC, "disk full")
-            if self.no_logs and name.endswith(".log") and not self.open.is_set():
+            if self.no_logs and name.endswith(".log"):
                 self.refused += 1
                 raise OSError(errno.ENOSPC, "disk full")
             self.logs_made += name.endswith(".log")
             return inner(name)
 
+        def remove(name: str) -> None:
+            inner_remove(name)
+            if name.endswith(".log"):
+                self.no_logs = False
+
+        inner_remove = directory.remove
         directory.create = gated
+        directory.remove = remove
         return directory
 
 
@@ -1616,7 +1626,7 @@ def test_the_thread_leaves_nothing_to_be_removed() -> None:
         env.open_directory("/db").create("000001.log").close()
         runner = Runner(None)
         background._runner = runner
-        background._untidy = True
+        background.untidy = True
         background._work(runner)
         assert background._runner is None
         assert not env.open_directory("/db").exists("000001.log")
