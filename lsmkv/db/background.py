@@ -26,7 +26,9 @@ from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, Error, io_error
 
 _LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
-_MOMENT = 0.0002  # seconds: for a writer to wake up, and let the next memtable become immutable
+_MOMENT = 0.0002
+"""Seconds for a writer to wake up, and let the next memtable become immutable: removing a log of
+4 MB takes 1.5 ms, and a worker can be at the next flush meanwhile."""
 
 
 class _Stopped(Exception):
@@ -56,7 +58,6 @@ class Background:
         self.untidy = False
         """Whether files may still be there that the last commit has freed; :meth:`wait_for_flush`
         waits for their end, too."""
-        self._waited_for = False  # the last commit was
         self.in_the_making = InTheMaking()
         """Tables that are to stay, though no version names them yet."""
         self.outsourcing = Outsourcing(store, self.in_the_making)
@@ -268,13 +269,12 @@ class Background:
                         self._runner = None
                         store.changed.notify_all()
                         return
-                if job is None:
+                # Not inside the job before: it held the version that its commit replaced.  A flush
+                # that follows comes first, and sees to it.
+                if self.untidy and job != self._flush:
                     self._tidy_up()
-                    continue
-                job()
-                # Not inside the job: it still holds the version that its commit has replaced.
-                if not self._flush_follows():
-                    self._tidy_up()
+                elif job is not None:
+                    job()
         except _Stopped:
             with store.lock:
                 self._runner = None
@@ -285,19 +285,6 @@ class Background:
                 self._runner = None
                 self._keep_error(error)
             store.info_log.warn(f"Background work ended by an error: {self.error}")
-
-    def _flush_follows(self) -> bool:
-        """Whether a full memtable is there already.
-
-        Its flush comes first, then: removing a log of 4 MB takes 1.5 ms, and a worker can be at its
-        order meanwhile.  A writer that has waited for the last commit may be about to bring one.
-        """
-        if self._waited_for:
-            self._waited_for = False
-            time.sleep(_MOMENT)
-        store = self._store
-        view = store.view
-        return view is not None and view.immutable is not None and not store.closing
 
     def _keep_error(self, error: BaseException) -> None:
         """Caller holds the lock."""
@@ -314,13 +301,11 @@ class Background:
         """Called by a running compaction every few blocks: writers cannot wait for its end."""
         store = self._store
         if store.closing:
-            self._tidy_up()
             raise _Stopped
         view = store.view
         if view is not None and view.immutable is not None:
             self._flush()
-            if not self._flush_follows():
-                self._tidy_up()
+            self._tidy_up()
         if self._publications:
             self._publish()
             self._tidy_up()
@@ -349,7 +334,8 @@ class Background:
             level = self._level_for(file)
             edit.add_file(level, file)
             self._count_flush(level, file, time.monotonic() - started)
-        self._commit(edit, flushed=True)
+        if self._commit(edit, flushed=True):
+            time.sleep(_MOMENT)
 
     def _tables_of(
         self, memtable: MemTable, oldest_seen: int, live: list[int]
@@ -370,7 +356,7 @@ class Background:
         files = self.outsourcing.flush(memtable, live, between)
         if files is not None:
             return files
-        self._tidy_up()  # no later than that
+        self._tidy_up()
         file = write_memtable(
             memtable,
             store.directory,
@@ -558,8 +544,8 @@ class Background:
 
     # Commit
 
-    def _commit(self, edit: VersionEdit, flushed: bool = False) -> None:
-        """Log the edit, and show the new version."""
+    def _commit(self, edit: VersionEdit, flushed: bool = False) -> bool:
+        """Log the edit, and show the new version.  Whether anybody waited for it."""
         store = self._store
         version = store.versions.log_and_apply(edit)
         with store.lock:
@@ -569,10 +555,11 @@ class Background:
                 store.versions.last_sequence = edit.last_sequence  # of what was ingested
             store.view = View(view.memtable, immutable, version)
             self.untidy = True
-            self._waited_for = flushed and store.changed.awaited
+            awaited = store.changed.awaited
             store.changed.notify_all()
         # Whoever still holds the version reads it at a sequence, and asks for no row.
         view.version.rows.clear()
+        return awaited
 
     def _tidy_up(self) -> None:
         """Remove what the last commit freed; then those who waited for its end go on."""

@@ -108,8 +108,8 @@ def parse_filename(name: str) -> tuple[int, FileType] | None:
     digits, _, suffix = name.rpartition(".")
     kind = _SUFFIXES.get(suffix)
     if kind is None:
-        before, _, digits = name.rpartition("MANIFEST-")
-        if before or digits == name:
+        digits = name.removeprefix("MANIFEST-")
+        if digits == name:
             return None if worker_token(name) is None else (0, FileType.TEMPORARY)
         kind = FileType.MANIFEST
     if not digits.isdigit() or not digits.isascii() or len(digits) > _MOST_DIGITS:

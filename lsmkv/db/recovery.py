@@ -12,6 +12,7 @@ from lsmkv.db.batch import Operation, decode_batch
 from lsmkv.db.filenames import (
     CURRENT,
     LOST,
+    FileType,
     log_name,
     old_table_name,
     parse_filename,
@@ -180,8 +181,8 @@ class Recovery:
         versions = self._versions
         numbers: list[int] = []
         for name in names:
-            parsed = parse_filename(name) if name.endswith(".log") else None
-            if parsed is None or name != log_name(parsed[0]):
+            parsed = parse_filename(name)
+            if parsed is None or parsed[1] is not FileType.LOG or name != log_name(parsed[0]):
                 continue
             if parsed[0] >= versions.log_number or parsed[0] == versions.prev_log_number:
                 numbers.append(parsed[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import subprocess
-import sys
 import time
 from collections import deque
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import lsmkv
 from lsmkv import DB, WriteBatch
 from lsmkv.db.batch import encode_batch
 from lsmkv.db.compaction import CompactionJob, compaction_of_range
@@ -24,6 +22,7 @@ from lsmkv.db.jobs import FlushOrder, MergeOrder, Report
 from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.db.log import frame
 from lsmkv.db.worker import Worker
+from lsmkv.env import process
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.process import Port, ProcessEnded
@@ -429,19 +428,12 @@ def test_orders_follow_each_other_with_numbers_of_their_own() -> None:
         assert first[0].number != second[0].number
 
 
-def test_what_a_worker_has_no_use_for_is_not_imported() -> None:
+def test_what_a_worker_has_no_use_for_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for: each of these would cost 1 to 10 ms of some 35."""
-    code = (
-        "import sys, types\n"
-        "sys.path[:0] = sys.argv[2:]\n"
-        "package = types.ModuleType('lsmkv')\n"
-        "package.__path__ = [sys.argv[1]]\n"
-        "sys.modules['lsmkv'] = package\n"
-        "import lsmkv.db.worker\n"
-        "print(*sys.modules)\n"
-    )
-    (home,) = lsmkv.__path__
-    command = [sys.executable, "-I", "-S", "-c", code, home, *filter(None, sys.path)]
+    boot, work, _ = process._BOOT.partition(".main(")
+    assert work
+    monkeypatch.setattr(process, "_BOOT", f"{boot}\nprint(*sys.modules)")
+    command = process._command("lsmkv.db.worker", 0, ".")
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     imported = set(done.stdout.split())
     assert "lsmkv.db.compaction" in imported
