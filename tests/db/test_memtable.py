@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from librt.threading import Lock
 
+import lsmkv
+from lsmkv.db import memtable as module
 from lsmkv.db.batch import Operation
 from lsmkv.db.keys import (
     KIND_DELETION,
@@ -482,6 +488,191 @@ def test_an_interrupted_write_can_be_done_again() -> None:
         assert len(table) == 5
         table.check()
     assert n > 10
+
+
+def interrupted_at(line: int, call: Callable[[], object]) -> bool:
+    """Make the call, with a Ctrl-C before the given line of all those that it runs in the memtable;
+    whether it came to that."""
+    left = line
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != module.__file__:
+            return None
+        # CPython looks for signals after calls: none comes just behind a with, or at its end.
+        here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not here.lstrip().startswith("with "):
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.untraced  # a tracer of its own
+@pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
+@pytest.mark.parametrize("look", [False, True])
+def test_an_interrupted_note_can_be_made_again(look: bool) -> None:
+    """Whether or not somebody looks before it is."""
+    batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None), (b"new", b"5")]
+    line = 0
+    interrupted = True
+    while interrupted:
+        line += 1
+        table = filled(b"a", b"b")
+        interrupted = interrupted_at(line, lambda table=table: table.add(3, batch, -1))  # type: ignore[misc]
+        if look:
+            assert table.get(b"a", 2) in (None, table.get(b"a", NEWEST))
+        if interrupted:
+            table.add(3, batch, -1)
+        table.add(7, [(b"last", b"7")], -1)
+        assert [(key, -rank >> 8, value) for key, rank, value in entries(table)] == [
+            (b"a", 3, b"2"),
+            (b"b", 5, b""),
+            (b"last", 7, b"7"),
+            (b"new", 6, b"5"),
+        ]
+        table.check()
+    assert line > 20
+
+
+@pytest.mark.untraced  # a tracer of its own
+@pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
+@pytest.mark.parametrize("written_between", [False, True])
+def test_the_first_look_can_be_interrupted(written_between: bool) -> None:
+    line = 0
+    interrupted = True
+    while interrupted:
+        line += 1
+        table = filled(b"a", b"b", b"a", b"c")
+        interrupted = interrupted_at(line, lambda table=table: table.get(b"a", NEWEST))  # type: ignore[misc]
+        if written_between:
+            table.add(5, [(b"b", b"5")], -1)
+        found = [version_of(table, key, NEWEST) for key in (b"a", b"b", b"c")]
+        numbers = [3, 5 if written_between else 2, 4]
+        assert [entry and -entry[0] >> 8 for entry in found] == numbers
+        assert len(table) == 3
+        table.check()
+    assert line > 20
+
+
+# Nobody looks
+
+
+LOOKS: dict[str, Callable[[MemTable], object]] = {
+    "get": lambda table: table.get(b"x", NEWEST),
+    "versions": lambda table: table.versions(b"x"),
+    "scan": lambda table: list(table.scan(None)),
+    "scan_back": lambda table: list(table.scan_back(None)),
+    "len": len,
+    "check": lambda table: table.check(),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_writes_land_where_they_are_found_once_somebody_looks(look: str) -> None:
+    table = filled(b"b", b"a", b"b")
+    table.add(4, [(b"c", None)], -1)
+    assert not table.empty
+    assert table._pending == {}
+    LOOKS[look](table)
+    assert table._noted_keys == table._noted_values == []
+    table.add(5, [(b"a", b"new"), (b"d", b"")], -1)
+    assert table._noted_keys == []
+    numbers = [(key, -rank >> 8) for key, rank, _ in entries(table)]
+    assert numbers == [(b"a", 5), (b"b", 3), (b"c", 4), (b"d", 6)]
+
+
+def test_a_flush_is_no_look() -> None:
+    """Its columns are the same, whether or not somebody has looked before, or does meanwhile."""
+    names = [b"%03d" % (number * 7 % 1000) for number in range(2000)]
+    noted, read, meanwhile = filled(*names), filled(*names), filled(*names)
+    read.get(b"000", NEWEST)
+    assert rows_of(noted) == rows_of(read)
+    assert noted._pending == {}
+    columns = meanwhile.columns()
+    first = next(columns)
+    meanwhile.get(b"000", NEWEST)
+    rows = [row for some in (first, *columns) for row in zip(*some, strict=True)]
+    assert rows == rows_of(read)
+
+
+def test_what_a_reader_sees_is_not_noted() -> None:
+    table = filled(b"k")
+    table.add(2, [(b"k", b"two")], 1)
+    assert table._noted_keys == []
+    assert [sequence_in(row) for row in table.versions(b"k")] == [2, 1]
+
+
+def test_sequences_with_a_gap_between() -> None:
+    """As recovery may find them."""
+    table = filled(b"a", b"b")
+    table.add(10, [(b"c", b"10")], -1)
+    table.add(11, [(b"a", b"11")], -1)
+    assert [(key, -rank >> 8) for key, rank, _ in entries(table)] == [
+        (b"a", 11),
+        (b"b", 2),
+        (b"c", 10),
+    ]
+
+
+def test_only_so_many_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 1 << 17
+    table = empty()
+    sequence = 1
+    while sequence <= most:
+        count = min(10_000, most + 1 - sequence)
+        table.add(sequence, [(b"%d" % number, b"") for number in range(count)], -1)
+        sequence += count
+    assert len(table._noted_keys) == most
+    table.add(sequence, [(b"last", b"")], -1)
+    assert table._noted_keys == []
+    assert len(table) == 10_001
+    whole = empty()
+    whole.add(1, [(b"%d" % number, b"") for number in range(most + 1)], -1)
+    assert whole._noted_keys == []
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_first_looks_from_many_threads() -> None:
+    """All find what was written before, while the first one takes it in and a writer goes on."""
+    for _ in range(60):
+        lock = Lock()
+        table = MemTable(BYTEWISE, lock)
+        written = 0
+        missed: list[int] = []
+        done = threading.Event()
+
+        def read(table: MemTable = table, missed: list[int] = missed) -> None:
+            ended = False
+            while not ended:
+                ended = done.is_set()  # noqa: B023
+                for number in range(written):  # noqa: B023
+                    row = table.get(b"%d" % (number % 50), NEWEST)
+                    if row is None or sequence_in(row) <= number:
+                        missed.append(number)
+
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for number in range(200):
+            if number == 100:
+                for thread in threads:
+                    thread.start()
+            with lock:
+                table.add(number + 1, [(b"%d" % (number % 50), b"v")], -1)
+            written = number + 1
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert missed == []
 
 
 # Memory, as LevelDB counts it

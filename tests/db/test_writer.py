@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,3 +111,20 @@ def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool)
             db.close()
     else:
         db.close()
+
+
+def test_who_only_writes_looks_for_nothing(tmp_path: Path) -> None:
+    """No key is entered into a memtable; nor are those of the flushes on the way."""
+    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=20_000) as db:
+        for n in range(1000):
+            db.put(b"%d" % n, b"v", sync=n % 500 == 0)
+            with db.write_batch() as batch:
+                batch.put(b"%d again" % n, b"w")
+                batch.delete(b"%d" % (n - 1))
+        memtable = db._store.view.memtable
+        assert memtable._pending == {}
+        assert len(memtable._noted_keys) > 0
+        assert db.stats().flushes > 3
+        assert len(dict(db)) == 1001
+        db.put(b"k", b"v")  # in this memtable somebody has looked
+        assert memtable._noted_keys == []
