@@ -101,10 +101,46 @@ class MemTable:
         others are kept behind the new one.  Applying the same operations again changes nothing,
         so that an interrupted write can be completed.
         """
-        if self._unread and newest_seen < 0 and self._may_note(sequence, len(operations)):
-            return self._note(operations)
-        if self._noted_keys:
-            self._take_in()
+        keys = self._noted_keys
+        values = self._noted_values
+        done = sequence - self._first_noted
+        if not (
+            self._unread
+            and newest_seen < 0
+            and (len(keys) == done == len(values) or self._follows(sequence))
+            and len(keys) + len(operations) <= _MOST_NOTED
+        ):
+            return self._enter(sequence, operations, newest_seen)
+        total: i64 = 0
+        overhead: i64 = 0
+        for key, value in operations:
+            key_size: i64 = len(key)
+            size: i64 = 0 if value is None else len(value)
+            keys.append(key)
+            values.append(value)
+            total += key_size + size
+            overhead += entry_overhead(key_size, size)
+        self.usage += total + overhead
+        return total
+
+    def _follows(self, sequence: int) -> bool:
+        """Whether the operation of this number is to be noted next.
+
+        What an interrupted write has noted of it and of those behind it is taken back.
+        """
+        keys = self._noted_keys
+        if not keys:
+            self._first_noted = sequence
+        done = sequence - self._first_noted
+        if not 0 <= done <= len(keys):
+            return False
+        del keys[done:]
+        del self._noted_values[done:]
+        return True
+
+    def _enter(self, sequence: int, operations: list[Operation], newest_seen: int) -> int:
+        """:meth:`add` to where keys are looked for."""
+        self._take_in()
         self._unread = False
         total: i64 = 0
         overhead: i64 = 0
@@ -210,38 +246,6 @@ class MemTable:
                 sequences.insert(0, sequence_in(ordered[key]))
                 for newer, older in pairwise(sequences):
                     assert newer > older, "an older version stands before a newer one"
-
-    def _may_note(self, sequence: int, count: int) -> bool:
-        """Whether so many operations, numbered from ``sequence`` on, may be noted after the others.
-
-        What an interrupted write has noted of them already is taken back.
-        """
-        keys = self._noted_keys
-        if not keys:
-            self._first_noted = sequence
-        done = sequence - self._first_noted
-        if not 0 <= done <= len(keys) or done + count > _MOST_NOTED:
-            return False
-        if len(self._noted_values) != done or len(keys) != done:
-            del keys[done:]
-            del self._noted_values[done:]
-        return True
-
-    def _note(self, operations: list[Operation]) -> int:
-        """:meth:`add` while nobody looks: of versions that are replaced nobody needs to know."""
-        keys = self._noted_keys
-        values = self._noted_values
-        total: i64 = 0
-        overhead: i64 = 0
-        for key, value in operations:
-            key_size: i64 = len(key)
-            size: i64 = 0 if value is None else len(value)
-            keys.append(key)
-            values.append(value)
-            total += key_size + size
-            overhead += entry_overhead(key_size, size)
-        self.usage += total + overhead
-        return total
 
     def _take_in(self) -> None:
         """Put what was noted where it is found; what comes from now on lands there at once.
