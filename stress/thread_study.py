@@ -266,10 +266,13 @@ class Interrupted(BaseException):
 
 class Alarm:
     """Raises :class:`Interrupted` in the main thread after short, varying times while armed; and
-    again a second later, should the interpreter have swallowed the first one."""
+    again a second later, should the interpreter have swallowed the first one, as it does in a
+    finalizer.  What it says of that is of no interest."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
+        self._report = sys.unraisablehook
+        sys.unraisablehook = self._report_others
         self._old = signal.signal(signal.SIGALRM, self._raise)
 
     def arm(self) -> None:
@@ -284,9 +287,14 @@ class Alarm:
         """As it was before."""
         self.disarm()
         signal.signal(signal.SIGALRM, self._old)
+        sys.unraisablehook = self._report
 
     def _raise(self, _number: int, _frame: FrameType | None) -> None:
         raise Interrupted
+
+    def _report_others(self, unraisable: sys.UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, Interrupted):
+            self._report(unraisable)
 
 
 def write_until_interrupted(
