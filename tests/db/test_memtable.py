@@ -547,6 +547,36 @@ def test_an_interrupted_note_can_be_made_again(look: bool) -> None:
 
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
+def test_a_note_that_is_interrupted_twice() -> None:
+    """Whoever looks meanwhile finds what was written before it, and nobody an error."""
+    batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None)]
+    line = 0
+    cases = 0
+    while True:
+        line += 1
+        table = filled(b"a", b"b")
+        if not interrupted_at(line, lambda table=table: table.add(3, batch, -1)):  # type: ignore[misc]
+            break
+        again = 0
+        interrupted = True
+        while interrupted:
+            again += 1
+            cases += 1
+            table = filled(b"a", b"b")
+            for at in (line, again):
+                interrupted = interrupted_at(at, lambda table=table: table.add(3, batch, -1))  # type: ignore[misc]
+            assert table.get(b"a", NEWEST) is not None
+            table.add(3, batch, -1)
+            assert [(key, -rank >> 8) for key, rank, _ in entries(table)] == [
+                (b"a", 3),
+                (b"b", 5),
+                (b"new", 4),
+            ]
+    assert cases > 200
+
+
+@pytest.mark.untraced  # a tracer of its own
+@pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
 @pytest.mark.parametrize("written_between", [False, True])
 def test_the_first_look_can_be_interrupted(written_between: bool) -> None:
     line = 0
@@ -592,6 +622,33 @@ def test_writes_land_where_they_are_found_once_somebody_looks(look: str) -> None
     assert numbers == [(b"a", 5), (b"b", 3), (b"c", 4), (b"d", 6)]
 
 
+def test_a_look_while_the_lock_is_held() -> None:
+    """By the thread that looks: in a signal's handler, or in a finalizer."""
+    lock = Lock()
+    table = MemTable(BYTEWISE, lock)
+    table.add(1, [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", None), (b"d", b"")], -1)
+    looks = [(b"a", NEWEST), (b"a", 3), (b"a", 2), (b"b", NEWEST), (b"c", 9), (b"d", 9), (b"e", 9)]
+    found: list[object] = []
+
+    def look() -> None:
+        with lock:
+            found.extend(version_of(table, key, sequence) for key, sequence in looks)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert found == [
+        (rank_of(3, KIND_VALUE), b"3"),
+        (rank_of(3, KIND_VALUE), b"3"),
+        (rank_of(1, KIND_VALUE), b"1"),
+        (rank_of(2, KIND_VALUE), b"2"),
+        (rank_of(4, KIND_DELETION), b""),
+        (rank_of(5, KIND_VALUE), b""),
+        None,
+    ]
+    assert len(table._noted_keys) == 5
+
+
 def test_a_flush_is_no_look() -> None:
     """Its columns are the same, whether or not somebody has looked before, or does meanwhile."""
     names = [b"%03d" % (number * 7 % 1000) for number in range(2000)]
@@ -625,21 +682,31 @@ def test_sequences_with_a_gap_between() -> None:
     ]
 
 
-def test_only_so_many_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = 1 << 17
+def test_only_so_many_are_noted() -> None:
+    """As many as fit the usual write buffer, and the write that goes beyond it."""
     table = empty()
-    sequence = 1
-    while sequence <= most:
-        count = min(10_000, most + 1 - sequence)
-        table.add(sequence, [(b"%d" % number, b"") for number in range(count)], -1)
-        sequence += count
-    assert len(table._noted_keys) == most
-    table.add(sequence, [(b"last", b"")], -1)
+    sequence = 0
+    while table.usage <= 4 * 1024 * 1024:
+        assert len(table._noted_keys) == sequence
+        sequence += 1
+        table.add(sequence, [(b"%d" % sequence, bytes(10_000))], -1)
+    assert len(table._noted_keys) == sequence > 400
+    table.add(sequence + 1, [(b"last", b"")], -1)
     assert table._noted_keys == []
-    assert len(table) == 10_001
-    whole = empty()
-    whole.add(1, [(b"%d" % number, b"") for number in range(most + 1)], -1)
-    assert whole._noted_keys == []
+    assert len(table) == sequence + 1
+
+
+def test_sequences_that_overlap() -> None:
+    """As a log may have them that another program has written, or two logs that are repaired."""
+    table = filled(b"a", b"b", b"c")
+    table.add(2, [(b"d", b"2")], -1)
+    table.add(1, [(b"a", b"again")], -1)
+    assert [(key, -rank >> 8, value) for key, rank, value in entries(table)] == [
+        (b"a", 1, b"again"),
+        (b"b", 2, b"vb"),
+        (b"c", 3, b"vc"),
+        (b"d", 2, b"2"),
+    ]
 
 
 @pytest.mark.usefixtures("quick_switches")

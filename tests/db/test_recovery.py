@@ -450,6 +450,9 @@ TORN = record(4, 99)[:-3]
         # Damage at the end of a log, and the next goes on behind a gap.
         ([record(1, 1) + damage(record(2, 2), 12), record(3, 3)], [1], [0, 1]),
         ([record(1, 1) + damage(record(2, 2), 12), record(2, 3)], [1, 3], []),
+        # Sequences that come again: nothing that was logged is left out.
+        ([record(1, 1, 2, 3, 4) + record(2, 9) + record(3, 10)], [1, 2, 3, 4, 9, 10], []),
+        ([record(1, 1) + record(2, 2, 3) + record(1, 1) + record(2, 4)], [1, 2, 3, 4], []),
     ],
 )  # fmt: skip
 def test_the_sequences_tell_what_is_missing(
