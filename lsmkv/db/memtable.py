@@ -260,8 +260,8 @@ class MemTable:
     def _take_in(self) -> None:
         """Put what was noted where it is found; what comes from now on lands there at once.
 
-        Caller holds the lock.  Whoever finds something noted comes by here, and waits; so it is
-        forgotten last.  All of it can be done again.
+        Caller holds the lock.  Whoever finds something noted does this too, or looks there first;
+        so it is forgotten last.  All of it can be done again.
         """
         if self._noted_keys:
             keys, values = self._noted_keys, self._noted_values

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -46,6 +49,39 @@ def signals_are_heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "unraisablehook", report_others)
     yield
     gc.callbacks.extend(callbacks)
+
+
+@pytest.fixture
+def interrupted_at() -> Callable[[ModuleType, int, Callable[[], object]], bool]:
+    """Makes a call, with a Ctrl-C before one line, by its number of all those that the call runs in
+    a module; returns whether it came to that.  Where the module is not compiled."""
+
+    def run(module: ModuleType, line: int, call: Callable[[], object]) -> bool:
+        left = line
+
+        def trace(frame: FrameType, event: str, _argument: object) -> Any:
+            nonlocal left
+            if frame.f_code.co_filename != module.__file__:
+                return None
+            # CPython looks for signals after calls: none comes just behind a with, or at its end.
+            here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            if event == "line" and not here.lstrip().startswith("with "):
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            call()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    return run
 
 
 @pytest.fixture(autouse=True)

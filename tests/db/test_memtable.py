@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any
+from functools import partial
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -45,6 +43,7 @@ def fold(a: bytes, b: bytes) -> int:
 FOLDING = CallableComparator(fold, "test.Folding")
 COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING]
 NEWEST = MAX_SEQUENCE
+Interrupted = Callable[[ModuleType, int, Callable[[], object]], bool]
 
 keys = st.text(alphabet="aAbBc", max_size=3).map(str.encode)
 batches = st.lists(st.tuples(keys, st.none() | st.binary(max_size=3)), min_size=1, max_size=6)
@@ -490,38 +489,10 @@ def test_an_interrupted_write_can_be_done_again() -> None:
     assert n > 10
 
 
-def interrupted_at(line: int, call: Callable[[], object]) -> bool:
-    """Make the call, with a Ctrl-C before the given line of all those that it runs in the memtable;
-    whether it came to that."""
-    left = line
-
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename != module.__file__:
-            return None
-        # CPython looks for signals after calls: none comes just behind a with, or at its end.
-        here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-        if event == "line" and not here.lstrip().startswith("with "):
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
 @pytest.mark.parametrize("look", [False, True])
-def test_an_interrupted_note_can_be_made_again(look: bool) -> None:
+def test_an_interrupted_note_can_be_made_again(look: bool, interrupted_at: Interrupted) -> None:
     """Whether or not somebody looks before it is."""
     batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None), (b"new", b"5")]
     line = 0
@@ -529,7 +500,7 @@ def test_an_interrupted_note_can_be_made_again(look: bool) -> None:
     while interrupted:
         line += 1
         table = filled(b"a", b"b")
-        interrupted = interrupted_at(line, lambda table=table: table.add(3, batch, -1))  # type: ignore[misc]
+        interrupted = interrupted_at(module, line, partial(table.add, 3, batch, -1))
         if look:
             assert table.get(b"a", 2) in (None, table.get(b"a", NEWEST))
         if interrupted:
@@ -547,7 +518,7 @@ def test_an_interrupted_note_can_be_made_again(look: bool) -> None:
 
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
-def test_a_note_that_is_interrupted_twice() -> None:
+def test_a_note_that_is_interrupted_twice(interrupted_at: Interrupted) -> None:
     """Whoever looks meanwhile finds what was written before it, and nobody an error."""
     batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None)]
     line = 0
@@ -555,7 +526,7 @@ def test_a_note_that_is_interrupted_twice() -> None:
     while True:
         line += 1
         table = filled(b"a", b"b")
-        if not interrupted_at(line, lambda table=table: table.add(3, batch, -1)):  # type: ignore[misc]
+        if not interrupted_at(module, line, partial(table.add, 3, batch, -1)):
             break
         again = 0
         interrupted = True
@@ -564,7 +535,7 @@ def test_a_note_that_is_interrupted_twice() -> None:
             cases += 1
             table = filled(b"a", b"b")
             for at in (line, again):
-                interrupted = interrupted_at(at, lambda table=table: table.add(3, batch, -1))  # type: ignore[misc]
+                interrupted = interrupted_at(module, at, partial(table.add, 3, batch, -1))
             assert table.get(b"a", NEWEST) is not None
             table.add(3, batch, -1)
             assert [(key, -rank >> 8) for key, rank, _ in entries(table)] == [
@@ -578,13 +549,15 @@ def test_a_note_that_is_interrupted_twice() -> None:
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
 @pytest.mark.parametrize("written_between", [False, True])
-def test_the_first_look_can_be_interrupted(written_between: bool) -> None:
+def test_the_first_look_can_be_interrupted(
+    written_between: bool, interrupted_at: Interrupted
+) -> None:
     line = 0
     interrupted = True
     while interrupted:
         line += 1
         table = filled(b"a", b"b", b"a", b"c")
-        interrupted = interrupted_at(line, lambda table=table: table.get(b"a", NEWEST))  # type: ignore[misc]
+        interrupted = interrupted_at(module, line, partial(table.get, b"a", NEWEST))
         if written_between:
             table.add(5, [(b"b", b"5")], -1)
         found = [version_of(table, key, NEWEST) for key in (b"a", b"b", b"c")]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
+from types import ModuleType
 
 import pytest
 
 import lsmkv
+from lsmkv.db import wal
 from lsmkv.db.log import LogReader
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.env.base import WritableFile
@@ -258,33 +257,10 @@ def test_nothing_is_written_behind_what_cannot_be_taken_back(call: str) -> None:
     assert bench.directory.size("000003.log") == size
 
 
-def interrupted_at(line: int, call: Callable[[], object]) -> bool:
-    """Make the call, with a Ctrl-C before the given line of all those that it runs in the wal."""
-    left = line
-
-    def trace(frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal left
-        if not frame.f_code.co_filename.endswith("wal.py"):
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 @pytest.mark.skipif(getattr(lsmkv, "COMPILED", False), reason="compiled code is not traced")
-def test_ctrl_c_at_any_line_of_append() -> None:
+def test_ctrl_c_at_any_line_of_append(
+    interrupted_at: Callable[[ModuleType, int, Callable[[], object]], bool],
+) -> None:
     """The record counts or it does not: ``end`` says which, the file and ``sync`` agree."""
     line = 0
     outcomes: set[int] = set()
@@ -294,7 +270,7 @@ def test_ctrl_c_at_any_line_of_append() -> None:
         bench = Bench()
         bench.log.append(b"one")
         bench.log.sync()
-        interrupted = interrupted_at(line, lambda log=bench.log: log.append(b"two"))  # type: ignore[misc]
+        interrupted = interrupted_at(wal, line, lambda log=bench.log: log.append(b"two"))  # type: ignore[misc]
         outcomes.add(bench.log.end)
         expected = [b"one", b"two"] if bench.log.end == 20 else [b"one"]
         bench.log.cut_back()
