@@ -7,112 +7,94 @@ where LevelDB's repair puts tables in any order: entries from there bring their 
 among them those decide.
 
 Going forward, lists follow each other in rising order; going back, each precedes the one before
-it, and is itself in rising order.  A source is asked for more when its list is used up, or when it
-holds the others back: then it is read ahead, no further than the scan has come already, so a short
-scan reads little.
+it, and is itself in rising order.  A source is asked for more only when its list is used up and
+fewer pairs lie before that than are wanted: one at first, then twice as many as the time before.
+So a short scan reads little.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import Entry
-from lsmkv.db.merge import KeyOrder, Pair, Position, Seen, joined, newest
+from lsmkv.db.merge import KeyOrder, Pair, Position, Seen, newest
 from lsmkv.errors import Error
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _MOST: Final = 512
-"""Entries of a source that are laid over the others at once."""
+"""Pairs that are handed out at once, at most."""
 
 
 class _Source:
-    """A source, and what was taken from it but not used yet: ``buffer[low:high]``."""
+    """A source, and what was taken from it but not used yet."""
 
-    __slots__ = ("_back", "_buffer", "_error", "_high", "_lists", "_low", "_order")
+    __slots__ = ("_back", "_buffer", "_lists", "_order", "_place", "head", "left")
 
     def __init__(self, lists: Iterator[list[Any]], order: KeyOrder, back: bool) -> None:
         self._lists = lists
         self._order = order
         self._back = back
         self._buffer: list[Any] = []
-        self._low: i64 = 0
-        self._high: i64 = 0
-        self._error: Exception | None = None
+        self._place: i64 = 0
+        """Of the next entry in the buffer."""
+        self.left: i64 = 0
+        """How many entries the buffer has left;"""
+        self.head: Any = None
+        """the next one's key, as it compares."""
 
     def fill(self) -> bool:
-        """Whether there is anything left; the buffer holds some of it then."""
-        if self._low == self._high:
-            self._put(self._next())
-        return self._low < self._high
-
-    def edge(self) -> Any:
-        """The key that the buffer reaches to, as it compares: the last, going back the first."""
-        return self._order.of(self._buffer[self._low if self._back else self._high - 1][0])
-
-    def read_ahead(self, enough: i64, limit: Any) -> Any:
-        """Have ``enough`` in the buffer, if there is so much this side of a key; the new edge.
-
-        What fails here is raised when the buffer is used up: what lies before damage is handed out.
-        """
-        parts: list[list[Any]] = []
-        size = self._high - self._low
-        edge = self.edge()
-        while size < enough and _is_nearer(edge, limit, self._back):
-            try:
-                more = self._next()
-            except (Error, OSError) as error:
-                self._error = error
-                break
-            if not more:
-                break
-            parts.append(more)
-            size += len(more)
-            edge = self._order.of(more[0 if self._back else -1][0])
-        if parts:
-            parts.insert(0, self._buffer[self._low : self._high])
-            if self._back:
-                parts.reverse()
-            self._put(joined(parts))
-        return edge
-
-    def take(self, horizon: Any) -> list[Any]:
-        """What of the buffer lies this side of a key, or at it."""
-        buffer = self._buffer
-        low = self._low
-        high = self._high
-        first = self._order.of(buffer[low][0])
-        last = self._order.of(buffer[high - 1][0])
-        if self._back:
-            if last < horizon:
-                return []
-            if first < horizon:
-                low = bisect_left(buffer, horizon, low, high, key=self._order.of_entry)
-            self._high = low
-        else:
-            if horizon < first:
-                return []
-            if horizon < last:
-                high = bisect_right(buffer, horizon, low, high, key=self._order.of_entry)
-            self._low = high
-        return buffer[low:high]
-
-    def _next(self) -> list[Any]:
-        """The source's next list that is not empty; [] if there is none."""
-        if self._error is not None:
-            raise self._error
+        """Take the next list, once the last one is used up; False if there is none."""
         for some in self._lists:
             if some:
-                return some
-        return []
+                self._buffer = some
+                self.left = len(some)
+                self._place = self.left - 1 if self._back else 0
+                self.head = self._order.of(some[self._place][0])
+                return True
+        return False
 
-    def _put(self, buffer: list[Any]) -> None:
-        self._buffer = buffer
-        self._low = 0
-        self._high = len(buffer)
+    def step(self) -> Any:
+        """Step over the next entry, and return it."""
+        entry = self._buffer[self._place]
+        self.left -= 1
+        if self.left > 0:
+            self._place += -1 if self._back else 1
+            self.head = self._order.of(self._buffer[self._place][0])
+        return entry
+
+    def pour(self, pairs: list[Any], limit: Any, most: i64) -> None:
+        """Hand out what comes before the key ``limit``, or all if that is None; no removals.
+
+        One entry at least, ``most`` of them at most, and none beyond the buffer.
+        """
+        buffer = self._buffer
+        order = self._order
+        plain = order.is_bytewise
+        back = self._back
+        step: i64 = -1 if back else 1
+        place = self._place
+        left = self.left
+        head = self.head
+        entry: tuple[Any, ...] = buffer[place]
+        while True:
+            if entry[1] is not None:
+                size: i64 = len(entry)
+                pairs.append(entry if size == 2 else entry[:2])
+            left -= 1
+            most -= 1
+            if left == 0:
+                break
+            place += step
+            entry = buffer[place]
+            head = entry[0] if plain else order.of(entry[0])
+            if most == 0 or (limit is not None and not (limit < head if back else head < limit)):
+                break
+        self._place = place
+        self.left = left
+        self.head = head
 
 
 class Overlay:
@@ -124,77 +106,84 @@ class Overlay:
         """The newest source first; ``back`` says which way they go."""
         self._sources = [_Source(source, order, back) for source in sources]
         """Those that are not used up."""
-        self._order = order
         self._back = back
-        self._enough: i64 = 0
-        """So many entries of a source are laid over the others at once, if it has them: more and
-        more, for each time costs as much as some entries do."""
+        self._enough: i64 = 1
+        """So many pairs are handed out at once, and more if no source is to be asked for them."""
+        self._error: Exception | None = None
 
     def __iter__(self) -> Overlay:
         return self
 
     def __next__(self) -> list[Pair]:
-        pairs: list[Pair] = []
-        while not pairs:
-            sources = [source for source in self._sources if source.fill()]
-            self._sources = sources
-            if not sources:
-                raise StopIteration
-            horizon = self._horizon(sources)
-            pairs = _laid_over([source.take(horizon) for source in sources], self._order)
-            self._enough = min(2 * max(self._enough, len(pairs)), _MOST)
+        if self._error is not None:
+            raise self._error
+        # Of anything: what is known to be a pair, compiled, is taken apart and put together again.
+        pairs: list[Any] = []
+        try:
+            self._merge(pairs)
+        except (Error, OSError) as error:
+            # What lies before damage is handed out.
+            self._error = error
+            if not pairs:
+                raise
+        if not pairs:
+            raise StopIteration
+        count: i64 = len(pairs)
+        self._enough = min(2 * count, _MOST)
+        if self._back:
+            pairs.reverse()
         return pairs
 
-    def _horizon(self, sources: list[_Source]) -> Any:
-        """The nearest of the edges: up to there, nothing new can turn up."""
+    def _merge(self, pairs: list[Any]) -> None:
+        """Add the next pairs; none if nothing is left.
+
+        The source whose key comes next is poured up to the key that comes second: where sources
+        have long stretches each, that is a comparison a pair.
+        """
         back = self._back
-        nearest = sources[0]
-        horizon = nearest.edge()
-        if len(sources) == 1:
-            return horizon
-        second: Any = None
-        for source in sources[1:]:
-            edge = source.edge()
-            if _is_nearer(edge, horizon, back):
-                second = horizon
-                horizon = edge
-                nearest = source
-            elif second is None or _is_nearer(edge, second, back):
-                second = edge
-        horizon = nearest.read_ahead(self._enough, second)
-        return second if _is_nearer(second, horizon, back) else horizon
+        enough = self._enough
+        count: i64 = 0
+        while count < _MOST:
+            nearest: _Source | None = None
+            second: Any = None
+            ended = False
+            for source in self._sources:
+                if source.left == 0:
+                    if count >= enough:
+                        return
+                    if not source.fill():
+                        ended = True
+                        continue
+                head = source.head
+                if nearest is None:
+                    nearest = source
+                elif nearest.head < head if back else head < nearest.head:
+                    second = nearest.head
+                    nearest = source
+                elif second is None or (second < head if back else head < second):
+                    second = head
+            if ended:
+                self._sources = [source for source in self._sources if source.left > 0]
+            if nearest is None:
+                return
+            if second is None or (second < nearest.head if back else nearest.head < second):
+                nearest.pour(pairs, second, _MOST - count)
+            else:
+                self._choose(pairs, second)
+            count = len(pairs)
 
-
-def _is_nearer(a: Any, b: Any, back: bool) -> bool:
-    """Whether one key, as it compares, comes before another on the way."""
-    return bool(b < a if back else a < b)
-
-
-def _laid_over(lists: list[list[Any]], order: KeyOrder) -> list[Pair]:
-    """All pairs in order: of each key the first list's, and no removals."""
-    # Of anything, and no length told by len(): what is known to be a pair, compiled, is taken apart
-    # and put together again.
-    pairs: list[Any] = []
-    entries = joined(lists)
-    if len(entries) > len(lists[0]):
-        entries.sort(key=order.of_entry)  # stable: what comes from the newer source stays first
-    bytewise = order.is_bytewise
-    best: tuple[Any, ...] = ()
-    last = b""  # its key
-    for entry in entries:
-        candidate: tuple[Any, ...] = entry
-        key: bytes = candidate[0]
-        size: i64 = len(candidate)
-        if best and (key == last if bytewise else order.compare(key, last) == 0):
-            if size == 2 or len(best) == 2 or candidate[2] <= best[2]:
-                continue
-            if best[1] is not None:
-                pairs.pop()
-        best = candidate
-        last = key
-        if candidate[1] is not None:
-            pairs.append(entry if size == 2 else candidate[:2])
-    return pairs
+    def _choose(self, pairs: list[Any], key: Any) -> None:
+        """Step over a key that several sources have, and hand the pair out that counts."""
+        best: tuple[Any, ...] = ()
+        for source in self._sources:
+            head = source.head
+            if not (head < key or key < head):
+                entry: tuple[Any, ...] = source.step()
+                size: i64 = len(entry)
+                if not best or (size == 3 and len(best) == 3 and entry[2] > best[2]):
+                    best = entry
+        if best[1] is not None:
+            pairs.append(best[:2])
 
 
 def seen(

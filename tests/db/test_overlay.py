@@ -148,7 +148,7 @@ def test_of_equal_sequences_the_newer_table_counts(back: bool) -> None:
 
 @pytest.mark.parametrize("back", [False, True])
 def test_no_list_is_asked_for_too_early(back: bool) -> None:
-    """A source that holds others back is read ahead, as far as was read before, and no other."""
+    """A source is asked for no more than is handed out, and that at most doubles each time."""
     asked = {"dense": 0, "sparse": 0}
 
     def source(called: str, step: int) -> Iterator[list[Seen]]:
@@ -159,13 +159,36 @@ def test_no_list_is_asked_for_too_early(back: bool) -> None:
     order = KeyOrder(BYTEWISE)
     delivered = 0
     times = 0
+    most = 1
     for pairs in Overlay([source("dense", 1), source("sparse", 500)], order, back):
         delivered += len(pairs)
         times += 1
-        assert asked["dense"] <= min(2 * delivered, delivered + 512) + 1
+        assert len(pairs) <= most
+        most = min(2 * len(pairs), 512)
+        assert asked["dense"] <= delivered + 1
         assert asked["sparse"] <= delivered // 500 + 2
     assert delivered == 4001
     assert times < 30
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_long_lists_come_in_parts(back: bool, count: int) -> None:
+    """So that whoever reads them is held up, and holds, no more than that."""
+    keys = [b"%05d" % at for at in range(5000)]
+    sources = [iter([[(key, b"v") for key in keys[at::count]]]) for at in range(count)]
+    lists = list(Overlay(sources, KeyOrder(BYTEWISE), back))
+    assert all(0 < len(pairs) <= 512 for pairs in lists)
+    if back:
+        lists.reverse()
+    assert [key for pairs in lists for key, _ in pairs] == keys
+
+
+def test_a_stretch_of_removals_is_passed_over() -> None:
+    removals: list[Seen] = [(b"%05d" % at, None) for at in range(5000)]
+    below: list[Seen] = [*((key, b"old") for key, _ in removals), (b"05000", b"v")]
+    sources = [iter([removals]), iter([below])]
+    assert list(Overlay(sources, KeyOrder(BYTEWISE))) == [[(b"05000", b"v")]]
 
 
 @every_comparator
