@@ -22,6 +22,7 @@ from lsmkv.db.runner import Runner
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.env.process import get_ready
 from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, Error, io_error
 
@@ -99,6 +100,7 @@ class Background:
         """
         if not self.outsourcing.foresees(size, seconds):
             return
+        get_ready()  # 2 ms here, and four times that in a thread beside one that writes batches
         with self._store.lock:
             self._flush_foreseen = True
             try:

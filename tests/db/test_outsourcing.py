@@ -308,6 +308,35 @@ def due(db: DB) -> Any:
     return mine
 
 
+LOADING = """
+import sys, threading
+from lsmkv import DB
+from lsmkv.db import outsourcing
+
+outsourcing._JUST_NOW = 1000.0
+threads = []
+
+def note(event, arguments):
+    if event == "import" and arguments[0] == "subprocess":
+        threads.append(threading.get_ident())
+
+sys.addaudithook(note)
+with DB(sys.argv[1], create_if_missing=True) as db:
+    db._background.outsourcing._possible = True
+    for _ in range(150):
+        db.put(b"k", bytes(10_000))
+    assert threads == [], threads
+    for _ in range(100):
+        db.put(b"k", bytes(10_000))
+    assert threads == [threading.get_ident()], threads
+"""
+
+
+def test_the_writer_itself_imports_what_a_start_takes(path: str) -> None:
+    """Once one is foreseen: in a thread beside it that takes several times as long."""
+    subprocess.run([sys.executable, "-c", LOADING, path], check=True)
+
+
 @pytest.mark.parametrize("slowly", [True, False])
 @pytest.mark.parametrize("idle_before", [0, 60])
 def test_half_a_memtable_that_fills_fast_starts_a_worker(
