@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -47,12 +46,9 @@ FROM_FILE: Final = 2
 Entries = tuple[list[bytes], list[bytes]]
 """Keys and values of neighbouring entries: two lists of one length."""
 
-SharedBlocks = dict[int, tuple[int, Block]]
+SharedBlocks = dict["Table", tuple[int, Block]]
 """By table: number and content of the block searched last."""
 
-_cache_ids = itertools.count()
-_NAME_BITS: Final = 32
-"""Of a block's name in the cache, for its number; the table's id stands above them."""
 _PLACE_SIZE: Final = 2  # numbers a block: see Table._places
 _FILTER_BITS: Final = 32  # of a filter's place, for its size; where it starts stands above them
 _FILTER_MASK: Final = 0xFFFFFFFF
@@ -114,8 +110,8 @@ class Table:
     """An open table.  Safe for many threads; immutable but for its file being closed.
 
     The index is held decoded (one key and one handle for each data block), and so are the filters.
-    Neither the block cache nor any error message confuses two files that bear one number in turn:
-    each opening gets a cache id of its own.
+    What the block cache holds of a table is found here alone, so that two files that bear one
+    number in turn are not confused.
     """
 
     def __init__(self, options: Options, file: RandomAccessFile) -> None:
@@ -130,9 +126,6 @@ class Table:
         self._coarse_key = coarse_key(options.comparator)
         self._cache = options.block_cache
         self._max_block_bytes = options.max_block_bytes
-        self._id: int = next(_cache_ids)
-        self._first_name: i64 = self._id << _NAME_BITS
-        """In the block cache, of data block 0; the others follow."""
         self.metadata_reads = 0
         """Reads that opening took."""
         self.metadata_bytes = 0
@@ -193,13 +186,13 @@ class Table:
             return RULED_OUT, None, b""
         if self._filters and not self._may_match(number, key, key_hash, counters):
             return RULED_OUT, None, b""
-        at_hand = None if shared is None else shared.get(self._id)
+        at_hand = None if shared is None else shared.get(self)
         if at_hand is not None and at_hand[0] == number:
             outcome, block = FROM_CACHE, at_hand[1]
         else:
             outcome, block = self._find(number, counters, fill_cache)
             if shared is not None:
-                shared[self._id] = (number, block)
+                shared[self] = (number, block)
         try:
             entry = block.find(key, order, self._compare, self._coarse_key)
         except CorruptionError as error:
@@ -364,10 +357,10 @@ class Table:
         return FROM_FILE, self._block_in(span.stored, self._offset(span.first), number)
 
     def keep(self, number: i64, block: Block) -> None:
-        """Put a data block into the cache, if there is one."""
+        """Put a data block into the cache, if there is one and it does not hold the block."""
         cache = self._cache
-        if cache is not None:
-            self._cached[number] = cache.put(self._first_name + number, block, len(block))
+        if cache is not None and self._is_missing(number):
+            self._cached[number] = cache.add(block, len(block))
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""

@@ -595,7 +595,7 @@ def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
             cache.clear()
         else:
             for number in range(2):  # a block that was used is spared once
-                cache.put((-1, number), None, 1 << 20)
+                cache.put((-1, number), number, 1 << 20)
     assert len(file.reads) == 2
 
 
@@ -620,6 +620,19 @@ def test_the_caches_charge_is_the_block_decompressed() -> None:
     table, _ = opened(build([(b"k", b"v" * 3000)], options), options)
     table.get(b"k", -1, ReadCounters())
     assert cache.usage == 3 + 1 + 1 + 3000 + 8  # the value's length takes two bytes
+
+
+def test_a_block_that_two_have_read_is_charged_once() -> None:
+    cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
+    table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
+    (_, first), (_, second) = (table.block(1, ReadCounters()) for _ in range(2))
+    for block in (first, second):
+        table.keep(1, block)
+        assert (len(cache), cache.usage) == (1, len(first))
+    assert table.block(1, ReadCounters()) == (FROM_CACHE, first)
+    cache.clear()
+    table.keep(1, second)
+    assert table.block(1, ReadCounters()) == (FROM_CACHE, second)
 
 
 def test_tables_that_share_a_cache_and_a_path_do_not_mix() -> None:

@@ -129,6 +129,9 @@ def opening(path: pathlib.Path) -> None:
     if entry is not None:
         assert_type(entry.used, bool)
         entry.take()
+    added = cache.add("value", charge=5)
+    if added is not None:
+        assert_type(added.charge, int)
     cache.discard((1, 2))
     cache.clear()
     cache.check()

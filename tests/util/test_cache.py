@@ -26,7 +26,7 @@ def filled(capacity: int, names: str) -> LRUCache[str, str]:
     return cache
 
 
-def kept(cache: LRUCache[str, str], names: str) -> str:
+def kept(cache: LRUCache[Any, str], names: str) -> str:
     """Which of ``names`` are in the cache.."""
     return "".join(name for name in names if cache.get(name) is not None)
 
@@ -132,6 +132,51 @@ def test_discard_and_clear() -> None:
     cache.check()
     cache.put("a", "A", 5)
     assert cache.get("a") == "A"
+
+
+def test_none_is_not_kept() -> None:
+    """It could not be told from what was removed."""
+    cache = LRUCache[str, str | None](5)
+    cache.put("a", "A", 5)
+    assert cache.put("a", None, 1) is None
+    assert cache.add(None, 1) is None
+    assert (len(cache), cache.usage, cache.get("a")) == (0, 0, None)
+    cache.check()
+
+
+def test_what_has_no_key_takes_its_turn_with_the_others() -> None:
+    cache = LRUCache[str | None, str](3)
+    first = cache.add("first", 1)
+    cache.put(None, "None is a key", 1)
+    second = cache.add("second", 1)
+    assert first is not None
+    assert second is not None
+    assert (len(cache), cache.usage) == (3, 3)
+    assert second.take() == "second"
+    third = cache.add("third", 1)
+    assert third is not None
+    assert (first.value, third.value, cache.get(None)) == (None, "third", "None is a key")
+    cache.put("a", "A", 1)  # both that were used are spared
+    assert (third.value, second.value, len(cache)) == (None, "second", 3)
+    cache.put("b", "B", 1)
+    cache.put("c", "C", 1)
+    cache.put("d", "D", 1)
+    assert (cache.get(None), second.value, kept(cache, "abcd")) == (None, None, "bcd")
+    assert cache.add("too large", 4) is None
+    cache.check()
+
+
+def test_what_has_no_key_goes_with_the_others() -> None:
+    cache = LRUCache[str, Held](5)
+    held = Held()
+    gone = weakref.ref(held)
+    entry = cache.add(held, 1)
+    del held
+    assert gone() is not None
+    cache.clear()
+    assert entry is not None
+    assert (gone(), entry.value, len(cache), cache.usage) == (None, None, 0, 0)
+    cache.check()
 
 
 @pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
@@ -299,6 +344,10 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
                 entry = cache.entry(key)
                 assert entry is not None
                 entries[id(entry)] = entry
+                if key > 2:
+                    entry = cache.add(str(key), 1)
+                    assert entry is not None
+                    entries[id(entry)] = entry
             cache.discard(5)
         except KeyboardInterrupt:
             pass
