@@ -215,7 +215,7 @@ class Block:
         """Where the entries end in ``data``."""
         self._searched: i64 = 0
         self._decoded: tuple[list[bytes], list[bytes]] | None = None
-        self._orders: list[Any] = []
+        self._orders: list[Any] | None = None  # no list: most blocks are never decoded
 
     def __len__(self) -> int:
         """Bytes held, for a cache's charge."""
@@ -301,8 +301,10 @@ class Block:
 
     def _newest_decoded(self, name: bytes) -> tuple[i64, bytes | None]:
         """:meth:`newest` in a block that was decoded."""
-        at = bisect_left(self._orders, name)
-        if at == len(self._orders) or self._orders[at] != name:
+        orders = self._orders
+        assert orders is not None
+        at = bisect_left(orders, name)
+        if at == len(orders) or orders[at] != name:
             return 0, None
         keys, values = self.entries()
         if len(keys[at]) < TAG_SIZE:  # where another search's coarse keys made nothing of it
@@ -343,6 +345,7 @@ class Block:
         if not self._is_decoded(coarse):
             return self.seek(target, compare)
         orders = self._orders
+        assert orders is not None
         keys, values = self.entries()
         at = bisect_left(orders, order)
         while at < len(keys) and not order < orders[at] and compare(keys[at], target) < 0:
