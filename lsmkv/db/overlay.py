@@ -31,9 +31,13 @@ _MOST: Final = 512
 class _Source:
     """A source, and what was taken from it but not used yet."""
 
-    __slots__ = ("_back", "_buffer", "_lists", "_order", "_place", "head", "left")
+    __slots__ = ("_back", "_buffer", "_lists", "_order", "_place", "age", "head", "left")
 
-    def __init__(self, lists: Iterator[list[Any]], order: KeyOrder, back: bool) -> None:
+    def __init__(
+        self, lists: Iterator[list[Any]], order: KeyOrder, back: bool, age: int
+    ) -> None:
+        self.age = age
+        """How many sources are newer."""
         self._lists = lists
         self._order = order
         self._back = back
@@ -104,8 +108,12 @@ class Overlay:
         self, sources: list[Iterator[list[Any]]], order: KeyOrder, back: bool = False
     ) -> None:
         """The newest source first; ``back`` says which way they go."""
-        self._sources = [_Source(source, order, back) for source in sources]
-        """Those that are not used up."""
+        self._new = [
+            _Source(source, order, back, age) for age, source in enumerate(sources)
+        ]
+        """Those that nothing was taken from yet."""
+        self._line: list[_Source] = []
+        """The others by their heads, the next one first; one that is empty stands before all."""
         self._back = back
         self._enough: i64 = 1
         """So many pairs are handed out at once, and more if no source is to be asked for them."""
@@ -124,6 +132,8 @@ class Overlay:
         except (Error, OSError) as error:
             # What lies before damage is handed out.
             self._error = error
+            self._new = []
+            self._line = []
             if not pairs:
                 raise
         if not pairs:
@@ -137,53 +147,76 @@ class Overlay:
     def _merge(self, pairs: list[Any]) -> None:
         """Add the next pairs; none if nothing is left.
 
-        The source whose key comes next is poured up to the key that comes second: where sources
-        have long stretches each, that is a comparison a pair.
+        The source whose key comes next is poured up to the key that comes second, and gets in line
+        again.  That takes a comparison a pair while a source has a stretch of keys for itself, and
+        one for each source that it lets pass at the end of that: dear where a dozen take turns.
         """
+        line = self._line
+        while self._new:
+            source = self._new.pop()
+            if source.fill():
+                line.insert(0, source)
+                self._move_back(0)
         back = self._back
         enough = self._enough
         count: i64 = 0
-        while count < _MOST:
-            nearest: _Source | None = None
-            second: Any = None
-            ended = False
-            for source in self._sources:
-                if source.left == 0:
-                    if count >= enough:
-                        return
-                    if not source.fill():
-                        ended = True
-                        continue
-                head = source.head
-                if nearest is None:
-                    nearest = source
-                elif nearest.head < head if back else head < nearest.head:
-                    second = nearest.head
-                    nearest = source
-                elif second is None or (second < head if back else head < second):
-                    second = head
-            if ended:
-                self._sources = [source for source in self._sources if source.left > 0]
-            if nearest is None:
-                return
-            if second is None or (second < nearest.head if back else nearest.head < second):
-                nearest.pour(pairs, second, _MOST - count)
+        while count < _MOST and line:
+            first = line[0]
+            if first.left == 0:
+                if count >= enough:
+                    return
+                if first.fill():
+                    self._move_back(0)
+                else:
+                    line.pop(0)
+            elif len(line) == 1:
+                first.pour(pairs, None, _MOST - count)
             else:
-                self._choose(pairs, second)
+                limit = line[1].head
+                if limit < first.head if back else first.head < limit:
+                    first.pour(pairs, limit, _MOST - count)
+                    self._move_back(0)
+                else:
+                    self._choose(pairs)
             count = len(pairs)
 
-    def _choose(self, pairs: list[Any], key: Any) -> None:
+    def _move_back(self, at: i64) -> None:
+        """Put the source at ``at`` in its place: behind it, the line is in order.
+
+        One that is empty stays: its head, the last that it had, lies before all others.
+        """
+        line = self._line
+        back = self._back
+        source = line[at]
+        head = source.head
+        at += 1
+        while at < len(line):
+            other = line[at]
+            if not (head < other.head if back else other.head < head):
+                break
+            line[at - 1] = other
+            at += 1
+        line[at - 1] = source
+
+    def _choose(self, pairs: list[Any]) -> None:
         """Step over a key that several sources have, and hand the pair out that counts."""
+        line = self._line
+        key = line[0].head
+        same = [source for source in line if not (source.head < key or key < source.head)]
         best: tuple[Any, ...] = ()
-        for source in self._sources:
-            head = source.head
-            if not (head < key or key < head):
-                entry: tuple[Any, ...] = source.step()
-                size: i64 = len(entry)
-                if not best or (size == 3 and len(best) == 3 and entry[2] > best[2]):
-                    best = entry
+        for source in sorted(same, key=_age_of):
+            entry: tuple[Any, ...] = source.step()
+            size: i64 = len(entry)
+            if not best or (size == 3 and len(best) == 3 and entry[2] > best[2]):
+                best = entry
         if best[1] is not None:
             pairs.append(best[:2])
+        for at in range(len(same) - 1, -1, -1):
+            self._move_back(at)
+
+
+def _age_of(source: _Source) -> int:
+    return source.age
 
 
 def seen(

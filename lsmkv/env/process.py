@@ -65,7 +65,7 @@ def get_ready() -> None:
     """
     try:
         import subprocess  # noqa: F401, PLC0415
-    except ImportError:
+    except Exception:  # no file may be opened any more, say
         pass
 
 

@@ -112,7 +112,7 @@ class LRUCache(Generic[K, V]):
     def put(self, key: K, value: V, charge: int) -> CacheEntry | None:
         """Insert or replace, then evict what is not used until the capacity is kept.
 
-        Returns what :meth:`entry` would: None if it was not kept.
+        Returns its entry; None if it is None or too large to be kept.
         """
         with self._lock:
             try:
@@ -123,7 +123,8 @@ class LRUCache(Generic[K, V]):
                 raise
 
     def add(self, value: V, charge: int) -> CacheEntry | None:
-        """Insert a value without a key: what this returns is the way to it; None if it is not kept.
+        """Insert a value without a key: its entry, which this returns, is the only way to it.  None
+        if it is None or too large to be kept.
 
         For whoever has the entry at hand: three looks into a dict less, which are the most that an
         insertion costs.

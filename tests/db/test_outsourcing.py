@@ -332,6 +332,36 @@ with DB(sys.argv[1], create_if_missing=True) as db:
 """
 
 
+FAILING = """
+import errno, sys
+from lsmkv import DB
+from lsmkv.db import outsourcing
+
+outsourcing._JUST_NOW = 1000.0
+asked = []
+
+class Full:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "subprocess":
+            asked.append(name)
+            raise OSError(errno.EMFILE, "Too many open files")
+
+sys.meta_path.insert(0, Full)
+with DB(sys.argv[1], create_if_missing=True) as db:
+    db._background.outsourcing._possible = True
+    for n in range(300):
+        db.put(b"%d" % n, bytes(10_000))
+    assert asked
+    assert sum(1 for _ in db) == 300
+"""
+
+
+def test_a_write_does_not_fail_for_what_cannot_be_imported(path: str) -> None:
+    """Another write may find room for a file; and where there is no worker, there is a thread."""
+    subprocess.run([sys.executable, "-c", FAILING, path], check=True)
+
+
 def test_the_writer_itself_imports_what_a_start_takes(path: str) -> None:
     """Once one is foreseen: in a thread beside it that takes several times as long."""
     subprocess.run([sys.executable, "-c", LOADING, path], check=True)

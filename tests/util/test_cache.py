@@ -385,10 +385,15 @@ def test_threads_hammer_it() -> None:
                 if dice < 0.5:
                     found = cache.get(key)
                     assert found is None or found[0] == key
-                elif dice < 0.95:
+                elif dice < 0.7:
                     cache.put(key, (key, seed), rng.randrange(12))
-                else:
+                elif dice < 0.95:
+                    entry = cache.add((-1, seed), rng.randrange(12))
+                    assert entry is None or entry.take() in (None, (-1, seed))
+                elif dice < 0.999:
                     cache.discard(key)
+                else:
+                    cache.clear()
         except BaseException as error:
             failures.append(error)
 
