@@ -18,8 +18,9 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
 from lsmkv.errors import CorruptionError
 from lsmkv.util.coding import (
+    BYTES,
     MAX_UINT32,
-    append_string,
+    append_varint,
     decode_fixed32,
     decode_fixed64,
     string_place,
@@ -27,7 +28,7 @@ from lsmkv.util.coding import (
 )
 
 if TYPE_CHECKING:
-    from mypy_extensions import i64
+    from mypy_extensions import i64, u8
 
 HEADER_SIZE: Final = 12
 
@@ -87,14 +88,24 @@ def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]
         record.write(sequence.to_bytes(8, "little"))
     write_i64_le(record, len(operations))
     record.truncate(HEADER_SIZE)
+    # Not compiled, a call for each string would cost a batch a tenth more.
     for key, value in operations:
-        if value is None:
-            record.append(KIND_DELETION)
-            append_string(record, key)
+        record.append(KIND_DELETION if value is None else KIND_VALUE)
+        size: i64 = len(key)
+        if size < 128:
+            byte: u8 = BYTES[size]
+            record.append(byte)
         else:
-            record.append(KIND_VALUE)
-            append_string(record, key)
-            append_string(record, value)
+            append_varint(record, size)
+        record.write(key)
+        if value is not None:
+            size = len(value)
+            if size < 128:
+                byte = BYTES[size]
+                record.append(byte)
+            else:
+                append_varint(record, size)
+            record.write(value)
 
 
 def encoded_size(operations: list[Operation]) -> int:

@@ -37,9 +37,6 @@ _END: Final = 5  # no fragment: the file has no more
 
 _RUNS_PAST = "a fragment runs past its block"
 
-_KINDS: Final = bytes([FIRST, FULL, MIDDLE, LAST])
-"""By whether the record was begun before, times two, plus whether this is its end."""
-
 _LARGE: Final = 1 << 20
 """For records of more bytes a writer makes room anew each time."""
 
@@ -55,7 +52,7 @@ class LogWriter:
         self._write = file.raw_write
         self._bytes = BytesWriter()
         self.end: i64 = end
-        """Where the last record ends, whatever a call that failed has left behind it."""
+        """Where the last good record ends, whatever a call that failed has left behind it."""
 
     def add_record(self, payload: bytes) -> None:
         """Append one record with one write: whole, or an ``OSError`` and an unknown part of it."""
@@ -87,26 +84,26 @@ def append_record(writer: BytesWriter, payload: bytes, block_offset: i64) -> Non
     left: i64 = BLOCK_SIZE - block_offset
     size: i64 = len(payload)
     at: i64 = 0
-    begun: i64 = 0
-    while True:
+    kind = FULL
+    while size - at > left - HEADER_SIZE:
         if left < HEADER_SIZE:
             writer.write(bytes(left))
-            left = BLOCK_SIZE
-        length: i64 = left - HEADER_SIZE
-        length = min(length, size - at)
-        data = payload if length == size else payload[at : at + length]
-        at += length
-        ended: i64 = 1 if at == size else 0
-        kind: i64 = _KINDS[begun << 1 | ended]
-        crc: i64 = masked_crc32c(data, _TYPE_CRC[kind])
-        header_end: i64 = len(writer) + HEADER_SIZE
-        write_i64_le(writer, crc | length << 32 | kind << 48)
-        writer.truncate(header_end)
-        writer.write(data)
-        if ended:
-            return
-        begun = 1
-        left = 0
+        else:
+            length: i64 = left - HEADER_SIZE
+            _append_fragment(writer, payload[at : at + length], FIRST if kind == FULL else MIDDLE)
+            at += length
+            kind = LAST
+        left = BLOCK_SIZE
+    _append_fragment(writer, payload if kind == FULL else payload[at:], kind)
+
+
+def _append_fragment(writer: BytesWriter, data: bytes, kind: i64) -> None:
+    crc: i64 = masked_crc32c(data, _TYPE_CRC[kind])
+    length: i64 = len(data)
+    header_end: i64 = len(writer) + HEADER_SIZE
+    write_i64_le(writer, crc | length << 32 | kind << 48)
+    writer.truncate(header_end)
+    writer.write(data)
 
 
 class LogDamage(NamedTuple):

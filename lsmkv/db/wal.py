@@ -7,7 +7,7 @@ from lsmkv.env.base import WritableFile
 from lsmkv.errors import Error, IOError, io_error, raise_typed
 
 
-class WriteAheadLog:
+class WriteAheadLog(LogWriter):
     """One log file.  Used by one thread at a time, the holder of the writers' lock.
 
     ``append`` either puts a whole record into the file or leaves it as it was: after an error, or
@@ -18,18 +18,12 @@ class WriteAheadLog:
 
     def __init__(self, file: WritableFile, number: int, end: int = 0) -> None:
         """``end`` is where the file ends that is taken over."""
+        super().__init__(file, end)
         self.number = number
-        self._file = file
-        self._writer = LogWriter(file, end)
         self._poison: Error | None = None
         # A log that is taken over may be the work of a killed process: nobody synced it yet.
         self._unsynced = end > 0
         self._torn = False
-
-    @property
-    def end(self) -> int:
-        """Where the last good record ends."""
-        return self._writer.end
 
     def append(self, record: bytes) -> None:
         """Write a record, with one write.  Raises :class:`~lsmkv.errors.IOError`."""
@@ -40,8 +34,8 @@ class WriteAheadLog:
         self._torn = True
         self._unsynced = True
         try:
-            # The record counts from the moment on at which the writer's end goes beyond it.
-            self._writer.add_record(record)
+            # The record counts from the moment on at which ``end`` goes beyond it.
+            self.add_record(record)
         except OSError as error:
             self.cut_back()
             raise_typed(error)

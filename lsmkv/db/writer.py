@@ -80,7 +80,8 @@ class Writer:
             # What the user's comparator cannot take must not get into the log.
             for key, _ in operations:
                 self._probe(key, key)
-        self._store.open_view()  # raises once the store is closed
+        if self._store.view is None:
+            self._store.open_view()  # raises
         pending = Pending(operations, sync, condition)
         queue = self._queue
         try:
@@ -261,7 +262,7 @@ class Writer:
         """Show the batch to readers: to snapshots and iterators all of it at once, to plain Gets,
         which read what is newest, key by key."""
         store = self._store
-        view = store.open_view()
+        view = store.view or store.open_view()
         counters = store.counters
         first = batch.first_sequence
         operations = batch.operations
@@ -269,7 +270,10 @@ class Writer:
         with store.lock:
             user_bytes = view.memtable.add(first, operations, store.live.newest())
             store.versions.last_sequence = first + count - 1
-            batch.end()
+            if batch.members is None:
+                batch.done = True
+            else:
+                batch.end()
         self._unsettled = None
         counters.writes += 1 if batch.members is None else len(batch.members)
         counters.operations += count
@@ -361,7 +365,7 @@ class Writer:
                 background.raise_error()
             if store.closing:
                 raise ClosedError("the database is closed")
-            view = store.open_view()
+            view = store.view or store.open_view()
             if may_delay and view.crowded:
                 may_delay = False
                 store.counters.slowdowns += 1

@@ -126,29 +126,19 @@ def encode_string(value: bytes) -> bytes:
     return encode_varint(len(value)) + value
 
 
-_BYTES: Final = bytes(range(256))  # by itself, for a byte is not made of a larger integer
+BYTES: Final = bytes(range(256))
+"""By itself, for what a ``BytesWriter`` takes: compiled, a byte is not made of a larger integer."""
 
 
 def append_varint(writer: BytesWriter, value: i64) -> None:
     """Write ``value`` >= 0 as a varint."""
     byte: u8
     while value >= 128:
-        byte = _BYTES[value & 127 | 128]
+        byte = BYTES[value & 127 | 128]
         writer.append(byte)
         value >>= 7
-    byte = _BYTES[value]
+    byte = BYTES[value]
     writer.append(byte)
-
-
-def append_string(writer: BytesWriter, value: bytes) -> None:
-    """Write a length-prefixed string."""
-    size: i64 = len(value)
-    if size < 128:
-        byte: u8 = _BYTES[size]
-        writer.append(byte)
-    else:
-        append_varint(writer, size)
-    writer.write(value)
 
 
 def decode_string(data: bytes, position: int) -> tuple[bytes, int]:

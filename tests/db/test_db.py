@@ -1838,6 +1838,39 @@ def test_a_forked_child_is_refused(path: str) -> None:
     assert result.stdout == "child 0\n"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_waits_for_no_lock_that_its_parent_held(path: str) -> None:
+    program = """
+        import os, signal, sys, lsmkv
+        db = lsmkv.DB(sys.argv[1], create_if_missing=True)
+        batch = db.write_batch()
+        batch.put(b"child", b"1")
+        with db._writer._lock:  # as another thread would, that the child does not have
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                for n, call in enumerate((
+                    lambda: db.put(b"child", b"1"),
+                    lambda: db.delete(b"before"),
+                    lambda: db.write(batch),
+                    db.sync, db.flush, db.compact_range,
+                )):
+                    try:
+                        call()
+                        os._exit(10 + n)
+                    except lsmkv.ForkedError:
+                        pass
+                db.close()
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print("child", os.waitstatus_to_exitcode(status))
+        db.close()
+    """
+    result = run_python(program, path)
+    assert result.stderr == ""
+    assert result.stdout == "child 0\n"
+
+
 # Destroying
 
 
