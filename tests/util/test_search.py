@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_left
 
 import pytest
@@ -38,6 +39,23 @@ def test_numbers_in_decimals(size: int) -> None:
         for n in range(7 * size + 1):
             expected = bisect_left(keys + ending, b"%016d" % n)
             assert search.first_at_or_after(b"%016d" % n) == expected
+
+
+@pytest.mark.parametrize("size", [7, 8, 9, 10, 63, 64, 65, 66, 72, 511, 512, 513, 514, 600, 4700])
+def test_keys_that_are_equal_in_places(size: int) -> None:
+    """Runs of equal ones lie across the borders of what is looked at together."""
+    rng = random.Random(size)
+    for most in (1, 3, 9, 100):
+        keys: list[bytes] = []
+        while len(keys) < size:
+            head = len(keys).to_bytes(4, "big") + bytes(rng.choice([3, 4]))
+            tails = [bytes([rng.choice([0, 1, 2, 255])]) for _ in range(rng.randint(1, most))]
+            keys += [head + tail for tail in sorted(tails)]
+        keys = keys[:size]
+        search = SortedKeys(keys)
+        for key in rng.sample(keys, min(size, 300)):
+            for probe in (key, key + b"\0", key[:-1], key[:-1] + b"\1"):
+                assert search.first_at_or_after(probe) == bisect_left(keys, probe)
 
 
 def test_what_is_no_bytes_compares_itself() -> None:
