@@ -359,8 +359,12 @@ class Table:
     def keep(self, number: i64, block: Block) -> None:
         """Put a data block into the cache, if there is one and it does not hold the block."""
         cache = self._cache
-        if cache is not None and self._is_missing(number):
-            self._cached[number] = cache.add(block, len(block))
+        if cache is not None:
+            held = self._cached[number]
+            if held is None:
+                self._cached[number] = cache.add(block, len(block))
+            else:
+                cache.refill(held, block, len(block))
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""

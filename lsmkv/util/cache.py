@@ -21,10 +21,10 @@ class CacheEntry:
 
     __slots__ = ("charge", "key", "used", "value")
 
-    def __init__(self, key: Any, value: Any, charge: int) -> None:
+    def __init__(self, key: Any, charge: int) -> None:
         self.key = key
-        self.value = value
-        """None once it was removed."""
+        self.value: Any = None
+        """None before it is put in, and once it was removed."""
         self.charge = charge
         self.used = False
         """Whether it is to be spared once more."""
@@ -117,7 +117,7 @@ class LRUCache(Generic[K, V]):
         with self._lock:
             try:
                 self._remove(key)
-                return self._insert(CacheEntry(key, value, charge))
+                return self._insert(CacheEntry(key, charge), value)
             except BaseException:  # Ctrl-C, between any two steps
                 self._recount()
                 raise
@@ -138,7 +138,31 @@ class LRUCache(Generic[K, V]):
         """
         with self._lock:
             try:
-                return self._insert(CacheEntry(_NO_KEY, value, charge))
+                return self._insert(CacheEntry(_NO_KEY, charge), value)
+            except BaseException:
+                self._recount()
+                raise
+
+    def refill(self, entry: CacheEntry, value: V, charge: int) -> None:
+        """Put a value into an entry that :meth:`add` returned, unless it still has one.
+
+        Costs less than a new entry: the old one was looked at just now, while what lies beside it
+        in memory, and would be touched in letting go of it, was not.
+
+        >>> cache = LRUCache[str, int](capacity=1)
+        >>> entry = cache.add(97, charge=1)
+        >>> cache.clear()
+        >>> cache.refill(entry, 98, charge=1)
+        >>> entry.take(), len(cache)
+        (98, 1)
+        """
+        with self._lock:
+            if entry.value is not None:
+                return
+            try:
+                entry.charge = charge
+                entry.used = False
+                self._insert(entry, value)
             except BaseException:
                 self._recount()
                 raise
@@ -158,8 +182,10 @@ class LRUCache(Generic[K, V]):
             try:
                 for entry in self._queue:
                     _empty(entry)
-            finally:
                 self._recount()
+            except BaseException:
+                self._recount()
+                raise
 
     def check(self) -> None:
         """Assert the invariants: usage is the sum of the charges, within the capacity."""
@@ -184,10 +210,11 @@ class LRUCache(Generic[K, V]):
         self._count = len(kept)
         self.usage = sum(entry.charge for entry in kept)
 
-    def _insert(self, entry: CacheEntry) -> CacheEntry | None:
-        if entry.charge > self.capacity or entry.value is None:
+    def _insert(self, entry: CacheEntry, value: Any) -> CacheEntry | None:
+        if entry.charge > self.capacity or value is None:
             return None
         self._queue.append(entry)
+        entry.value = value  # not before: what is not in the queue would never be evicted
         if entry.key is not _NO_KEY:
             self._entries[entry.key] = entry
         self._count += 1

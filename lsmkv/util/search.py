@@ -33,7 +33,7 @@ class SortedKeys:
 
     These numbers are the leaves of a tree, each level of which has every eighth of the one below: a
     cache line.  What of a line lies below a number is counted without a branch, where a bisection
-    would have one at each step that no processor foresees (absent keys: a sixth of a Get).
+    would have one at each step that no processor foresees (absent keys: an eighth of a Get).
 
     Takes O(n) to make, and nine bytes a key beside the list, which it keeps.
     """

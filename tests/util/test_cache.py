@@ -179,6 +179,27 @@ def test_what_has_no_key_goes_with_the_others() -> None:
     cache.check()
 
 
+def test_an_entry_that_is_filled_again_is_as_new() -> None:
+    cache = LRUCache[str, str](3)
+    entry = cache.add("first", 1)
+    assert entry is not None
+    assert entry.take() == "first"
+    cache.refill(entry, "too early", 1)
+    assert (entry.value, len(cache), cache.usage) == ("first", 1, 1)
+    cache.clear()
+    cache.put("a", "A", 1)
+    cache.refill(entry, "second", 2)
+    assert (entry.value, len(cache), cache.usage) == ("second", 2, 3)
+    cache.check()
+    cache.put("b", "B", 1)
+    assert (entry.value, kept(cache, "ab")) == ("second", "b")
+    cache.put("c", "C", 1)  # its turn, and nobody used it since
+    assert (entry.value, kept(cache, "bc")) == (None, "bc")
+    cache.refill(entry, "too large", 4)
+    assert (entry.value, len(cache), cache.usage) == (None, 2, 2)
+    cache.check()
+
+
 @pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
 def test_an_entry_has_its_value_as_long_as_it_is_cached(end: str) -> None:
     cache = filled(2, "ab")
@@ -348,7 +369,12 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
                     entry = cache.add(str(key), 1)
                     assert entry is not None
                     entries[id(entry)] = entry
+            for entry in list(entries.values()):
+                if entry.value is None:
+                    cache.refill(entry, "again", 1)
             cache.discard(5)
+            cache.clear()
+            cache.refill(entry, "once more", 1)
         except KeyboardInterrupt:
             pass
         finally:
@@ -372,6 +398,7 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
 @pytest.mark.usefixtures("quick_switches")
 def test_threads_hammer_it() -> None:
     cache = LRUCache[int, tuple[int, int]](50)
+    shared: list[CacheEntry] = []
     failures: list[BaseException] = []
     start = threading.Barrier(4)
 
@@ -388,8 +415,15 @@ def test_threads_hammer_it() -> None:
                 elif dice < 0.7:
                     cache.put(key, (key, seed), rng.randrange(12))
                 elif dice < 0.95:
-                    entry = cache.add((-1, seed), rng.randrange(12))
-                    assert entry is None or entry.take() in (None, (-1, seed))
+                    entry = rng.choice(shared) if shared and dice < 0.9 else None
+                    if entry is None:
+                        entry = cache.add((-1, seed), rng.randrange(12))
+                        if entry is not None and len(shared) < 20:
+                            shared.append(entry)
+                    else:
+                        cache.refill(entry, (-1, seed), rng.randrange(12))
+                    value = None if entry is None else entry.take()
+                    assert value is None or value[0] == -1
                 elif dice < 0.999:
                     cache.discard(key)
                 else:
