@@ -199,13 +199,24 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
         return True
     bits: i64 = size * 8
     delta: i64 = ((key_hash >> 17) | (key_hash << 15)) & 0xFFFFFFFF
-    probe: i64  # else compiled code makes an object of each
-    for probe in range(probes):
-        position: i64 = (key_hash + probe * delta & 0xFFFFFFFF) % bits
-        byte: i64 = data[start + (position >> 3)]
-        if byte >> (position & 7) & 1 == 0:
+    h: i64 = key_hash
+    # Two at a time: a bit is set or not like a coin falls, and what a processor guesses wrong costs
+    # more than looking at one bit too many.
+    while probes > 1:
+        first: i64 = h % bits
+        h = h + delta & 0xFFFFFFFF
+        second: i64 = h % bits
+        h = h + delta & 0xFFFFFFFF
+        one: i64 = data[start + (first >> 3)]
+        two: i64 = data[start + (second >> 3)]
+        if one >> (first & 7) & two >> (second & 7) & 1 == 0:
             return False
-    return True
+        probes -= 2
+    if probes == 0:
+        return True
+    last: i64 = h % bits
+    byte: i64 = data[start + (last >> 3)]
+    return byte >> (last & 7) & 1 != 0
 
 
 def is_bloom(policy: FilterPolicy) -> bool:
