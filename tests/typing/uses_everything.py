@@ -132,6 +132,7 @@ def opening(path: pathlib.Path) -> None:
     added = cache.add("value", charge=5)
     if added is not None:
         assert_type(added.charge, int)
+        cache.refill(added, "another", charge=7)
     cache.discard((1, 2))
     cache.clear()
     cache.check()
