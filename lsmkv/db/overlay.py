@@ -47,7 +47,7 @@ class _Source:
         self.left: i64 = 0
         """How many entries the buffer has left;"""
         self.head: Any = None
-        """the next one's key, as it compares."""
+        """the next one's key, as it compares; of an empty buffer, the last one's."""
 
     def fill(self) -> bool:
         """Take the next list, once the last one is used up; False if there is none."""
@@ -132,8 +132,9 @@ class Overlay:
         except (Error, OSError) as error:
             # What lies before damage is handed out.
             self._error = error
-            self._new = []
-            self._line = []
+            # Emptied, not replaced: the error's frames know them, and those would keep all sources.
+            self._new.clear()
+            self._line.clear()
             if not pairs:
                 raise
         if not pairs:
@@ -183,7 +184,7 @@ class Overlay:
     def _move_back(self, at: i64) -> None:
         """Put the source at ``at`` in its place: behind it, the line is in order.
 
-        One that is empty stays: its head, the last that it had, lies before all others.
+        One that is empty stays: its head lies before those of all that are not.
         """
         line = self._line
         back = self._back

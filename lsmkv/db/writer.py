@@ -271,7 +271,7 @@ class Writer:
             user_bytes = view.memtable.add(first, operations, store.live.newest())
             store.versions.last_sequence = first + count - 1
             if batch.members is None:
-                batch.done = True
+                batch.done = True  # as end() does; nearly all batches go alone
             else:
                 batch.end()
         self._unsettled = None

@@ -91,7 +91,7 @@ class Process:
     def __init__(self, module: str, directory: LocalDirectory) -> None:
         """Start it; it works in ``directory``, by a descriptor of its own.
 
-        ``OSError`` or ``RuntimeError`` if it cannot be started.
+        ``OSError`` or ``RuntimeError`` if it cannot be started, or whatever importing raises.
         """
         import subprocess  # noqa: PLC0415 - see get_ready
 

@@ -112,7 +112,7 @@ class LRUCache(Generic[K, V]):
     def put(self, key: K, value: V, charge: int) -> CacheEntry | None:
         """Insert or replace, then evict what is not used until the capacity is kept.
 
-        Returns its entry; None if it is None or too large to be kept.
+        Returns its entry, or None if the value is None or too large to be kept.
         """
         with self._lock:
             try:
@@ -123,8 +123,9 @@ class LRUCache(Generic[K, V]):
                 raise
 
     def add(self, value: V, charge: int) -> CacheEntry | None:
-        """Insert a value without a key: its entry, which this returns, is the only way to it.  None
-        if it is None or too large to be kept.
+        """Insert a value without a key: its entry, which this returns, is the only way to it.
+
+        Returns None if the value is None or too large to be kept.
 
         For whoever has the entry at hand: three looks into a dict less, which are the most that an
         insertion costs.

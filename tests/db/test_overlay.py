@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import random
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,6 +137,43 @@ def test_what_lies_before_damage_is_handed_out(back: bool) -> None:
     assert len(found) == 777
     with pytest.raises(CorruptionError, match="damaged"):
         next(overlay)
+
+
+class Lists:
+    """A source that can be watched going away."""
+
+    def __init__(self, lists: list[list[Any]], fails: bool = False) -> None:
+        self.lists = lists
+        self.fails = fails
+
+    def __iter__(self) -> Lists:
+        return self
+
+    def __next__(self) -> list[Any]:
+        if self.lists:
+            return self.lists.pop(0)
+        if self.fails:
+            raise CorruptionError("damaged")
+        raise StopIteration
+
+
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int) -> None:
+    """They hold tables, and these hold files: nothing of that is for the garbage collector."""
+    sources = [Lists([[(b"%d" % n, b"v")]], fails=n == where) for n in range(3)]
+    others = [weakref.ref(one) for one in sources if not one.fails]
+    overlay = Overlay(list(sources), KeyOrder(BYTEWISE))
+    del sources
+    gc.disable()
+    try:
+        with pytest.raises(CorruptionError) as caught:
+            for _ in overlay:
+                pass
+        del overlay
+        assert [one() for one in others] == [None, None]
+    finally:
+        gc.enable()
+    assert caught.value.reason == "damaged"
 
 
 @pytest.mark.parametrize("back", [False, True])

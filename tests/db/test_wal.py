@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import lsmkv
+from lsmkv.db import log as log_module
 from lsmkv.db import wal
 from lsmkv.db.log import LogReader
 from lsmkv.db.wal import WriteAheadLog
@@ -258,7 +259,9 @@ def test_nothing_is_written_behind_what_cannot_be_taken_back(call: str) -> None:
 
 
 @pytest.mark.skipif(getattr(lsmkv, "COMPILED", False), reason="compiled code is not traced")
+@pytest.mark.parametrize("module", [wal, log_module], ids=["wal", "log"])
 def test_ctrl_c_at_any_line_of_append(
+    module: ModuleType,
     interrupted_at: Callable[[ModuleType, int, Callable[[], object]], bool],
 ) -> None:
     """The record counts or it does not: ``end`` says which, the file and ``sync`` agree."""
@@ -270,7 +273,7 @@ def test_ctrl_c_at_any_line_of_append(
         bench = Bench()
         bench.log.append(b"one")
         bench.log.sync()
-        interrupted = interrupted_at(wal, line, lambda log=bench.log: log.append(b"two"))  # type: ignore[misc]
+        interrupted = interrupted_at(module, line, lambda log=bench.log: log.append(b"two"))  # type: ignore[misc]
         outcomes.add(bench.log.end)
         expected = [b"one", b"two"] if bench.log.end == 20 else [b"one"]
         bench.log.cut_back()
