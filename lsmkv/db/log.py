@@ -44,7 +44,7 @@ _TYPE_CRC: Final = [crc32c(bytes([kind])) for kind in range(5)]
 
 
 class LogWriter:
-    """``add_record*``.  Syncing the file and closing it is not its business."""
+    """``add_record*``.  Syncing and closing the file is for others, or for a subclass."""
 
     def __init__(self, file: WritableFile, end: int = 0) -> None:
         """Goes on at ``end``, where the file ends, and its last record, if there is one."""

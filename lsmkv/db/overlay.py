@@ -47,7 +47,7 @@ class _Source:
         self.left: i64 = 0
         """How many entries the buffer has left;"""
         self.head: Any = None
-        """the next one's key, as it compares; of an empty buffer, the last one's."""
+        """the next one's key, as it compares."""
 
     def fill(self) -> bool:
         """Take the next list, once the last one is used up; False if there is none."""
@@ -184,16 +184,19 @@ class Overlay:
     def _move_back(self, at: i64) -> None:
         """Put the source at ``at`` in its place: behind it, the line is in order.
 
-        One that is empty stays: its head lies before those of all that are not.
+        One that is empty stays before all that are not, wherever its next list begins: tables whose
+        keys are out of order must not lead round in circles.
         """
         line = self._line
         back = self._back
         source = line[at]
+        if source.left == 0:
+            return
         head = source.head
         at += 1
         while at < len(line):
             other = line[at]
-            if not (head < other.head if back else other.head < head):
+            if other.left > 0 and not (head < other.head if back else other.head < head):
                 break
             line[at - 1] = other
             at += 1

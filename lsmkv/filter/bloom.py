@@ -166,7 +166,7 @@ class BloomFilterPolicy:
         return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
 
     def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
-        """The bits that :meth:`hash_may_match` looks at, up to the first that is not set.
+        """The bits that :meth:`hash_may_match` goes by, up to the first that is not set.
 
         Empty for a filter that is not looked into: too short, or with a k above 30.
 

@@ -147,6 +147,7 @@ class LRUCache(Generic[K, V]):
     def refill(self, entry: CacheEntry, value: V, charge: int) -> None:
         """Put a value into an entry that :meth:`add` returned, unless it still has one.
 
+        ``ValueError`` for an entry that has a key: that one may have another by now.
         Costs less than a new entry: the old one was looked at just now, while what lies beside it
         in memory, and would be touched in letting go of it, was not.
 
@@ -157,6 +158,8 @@ class LRUCache(Generic[K, V]):
         >>> entry.take(), len(cache)
         (98, 1)
         """
+        if entry.key is not _NO_KEY:
+            raise ValueError("an entry that has a key is not filled again")
         with self._lock:
             if entry.value is not None:
                 return

@@ -31,9 +31,10 @@ class SortedKeys:
     number, tell them apart.  The last key is no part of this: an index may end in a short one that
     shares nothing.
 
-    These numbers are the leaves of a tree, each level of which has every eighth of the one below: a
-    cache line.  What of a line lies below a number is counted without a branch, where a bisection
-    would have one at each step that no processor foresees (absent keys: an eighth of a Get).
+    These numbers are the leaves of a tree, each level of which has every eighth of the one below.
+    What of eight, as much as a cache line holds, lies below a number is counted without a branch;
+    a bisection would have one at each step that no processor foresees, which is an eighth of a Get
+    of an absent key.
 
     Takes O(n) to make, and nine bytes a key beside the list, which it keeps.
     """
@@ -102,7 +103,7 @@ class SortedKeys:
         stride: i64 = 1
         while len(leaves) > _FAN_OUT * stride:
             stride *= _FAN_OUT
-        tree = vec[i64]()
+        tree = vec[i64](capacity=len(keys) + len(keys) // (_FAN_OUT - 1))
         levels = append(vec[i64](), 0)
         while stride > 0:
             at: i64 = stride - 1

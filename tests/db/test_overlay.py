@@ -139,6 +139,23 @@ def test_what_lies_before_damage_is_handed_out(back: bool) -> None:
         next(overlay)
 
 
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_keys_out_of_order_come_to_an_end(seed: int, back: bool) -> None:
+    """As those of a table that someone has tampered with: what is taken is stepped over."""
+    rng = random.Random(seed)
+    sources: list[list[list[Any]]] = []
+    for _ in range(rng.randrange(2, 5)):
+        keys = [bytes([rng.choice(b"abck")]) for _ in range(rng.randrange(1, 12))]
+        values = [rng.choice([None, b"v", b"v"]) for _ in keys]
+        sources.append(chunks_of(list(zip(keys, values, strict=True)), rng))
+    most = sum(len(chunk) for source in sources for chunk in source)
+    overlay = Overlay([iter(source) for source in sources], KeyOrder(BYTEWISE), back)
+    taken = [pair for _, pairs in zip(range(most + 1), overlay, strict=False) for pair in pairs]
+    assert len(taken) <= most
+    assert list(overlay) == []
+
+
 class Lists:
     """A source that can be watched going away."""
 

@@ -197,6 +197,10 @@ def test_an_entry_that_is_filled_again_is_as_new() -> None:
     assert (entry.value, kept(cache, "bc")) == (None, "bc")
     cache.refill(entry, "too large", 4)
     assert (entry.value, len(cache), cache.usage) == (None, 2, 2)
+    keyed = cache.entry("c")
+    assert keyed is not None
+    with pytest.raises(ValueError, match="has a key"):
+        cache.refill(keyed, "C", 1)
     cache.check()
 
 
@@ -356,6 +360,7 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
 
         cache = LRUCache[int, str](3)
         entries: dict[int, CacheEntry] = {}
+        added: list[CacheEntry] = []
         before = sys.gettrace()
         sys.settrace(trace)
         try:
@@ -369,12 +374,12 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
                     entry = cache.add(str(key), 1)
                     assert entry is not None
                     entries[id(entry)] = entry
-            for entry in list(entries.values()):
-                if entry.value is None:
-                    cache.refill(entry, "again", 1)
+                    added.append(entry)
+            for entry in added:
+                cache.refill(entry, "again", 1)
             cache.discard(5)
             cache.clear()
-            cache.refill(entry, "once more", 1)
+            cache.refill(added[0], "once more", 1)
         except KeyboardInterrupt:
             pass
         finally:
