@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from lsmkv.db.store import View
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
+from lsmkv.util.checksum import masked_crc32c
 
 TINY: dict[str, Any] = {
     "write_buffer_size": 1024,
@@ -738,3 +740,31 @@ def test_however_small_a_run_is_a_block_of_it_is_cached() -> None:
             assert next(db.iterator(start=b"000100 ")) == (b"000100 and more", b"v")
             read.append((db.stats() - before).blocks_read)
         assert read == [2, 0]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_table_whose_keys_are_out_of_order_comes_to_an_end(
+    tmp_path: pathlib.Path, reverse: bool, deleted: bool
+) -> None:
+    """Its checksums are right: someone has sealed the block again."""
+    with DB(tmp_path / "s", create_if_missing=True, block_size=150, compression=None) as db:
+        for key in (b"a", b"k", b"l", b"m", b"y", b"z"):
+            db.put(key, key * 80)
+        db.flush()
+    (table,) = (tmp_path / "s").glob("*.ldb")
+    data = bytearray(table.read_bytes())
+    start = data.index(b"l\x01") - 3
+    data[start + 3] = ord("j")
+    data[data.index(b"m\x01")] = ord("k")
+    end = start + 2 * (3 + 9 + 80) + 8  # two entries, one restart point, and their number
+    data[end + 1 : end + 5] = masked_crc32c(bytes(data[start : end + 1])).to_bytes(4, "little")
+    table.write_bytes(data)
+    with DB(tmp_path / "s") as db:
+        db.put(b"k", b"second")
+        db.flush()
+        if deleted:
+            db.delete(b"k")
+        keys = [key for key, _ in itertools.islice(db.iterator(reverse=reverse), 20)]
+        assert len(keys) < 10
+        assert {b"a", b"j", b"y", b"z"} <= set(keys)
