@@ -11,6 +11,8 @@ from librt.threading import Lock
 _STALE: Final = 64
 """So many removed entries may wait in the queue, beside as many as there are entries."""
 _NO_KEY: Final = object()
+_TRIAL_SHARE: Final = 10
+"""What came without a key and was not used yet takes one part in so many of a full cache."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -19,7 +21,7 @@ V = TypeVar("V")
 class CacheEntry:
     """What a cache keeps, under a key or without: a way to it that takes no look into a dict."""
 
-    __slots__ = ("charge", "key", "used", "value")
+    __slots__ = ("charge", "dropped", "key", "on_trial", "used", "value")
 
     def __init__(self, key: Any, charge: int) -> None:
         self.key = key
@@ -28,6 +30,10 @@ class CacheEntry:
         self.charge = charge
         self.used = False
         """Whether it is to be spared once more."""
+        self.on_trial = False
+        """Which of the cache's two queues it stands in, if it has a value."""
+        self.dropped = 0
+        """How many the cache had dropped from trial when it dropped this one; 0: it never did."""
 
     def take(self) -> Any:
         """The value, which is spared once more; None once it was removed."""
@@ -42,6 +48,12 @@ class LRUCache(Generic[K, V]):
 
     What goes is the oldest entry that was not used since it was put in, or since it was spared
     last: *second chance*, which does nearly as well as LRU and lets a hit cost one dict lookup.
+    What comes without a key is *on trial* first.  In a full cache that is a tenth of the room, and
+    what leaves it unused is dropped, so that blocks that are read once do not push out those that
+    are read often; one that comes back soon was dropped too early, and is not tried again (source:
+    S3-FIFO, of Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you need for cache eviction*,
+    SOSP 2023).
+
     Safe for many threads: a hit takes no lock (it is one dict operation), an insertion does.
     What is larger than the whole capacity is not kept, so a capacity of 0 turns caching off; nor is
     None.  ``get``, ``put``, ``add`` and ``discard`` cost O(1) amortised.  ``ValueError`` for a
@@ -78,8 +90,14 @@ class LRUCache(Generic[K, V]):
         self.capacity = capacity
         self.usage = 0
         self._queue: deque[CacheEntry] = deque()
-        """All entries, oldest first; those that were removed meanwhile are passed over."""
-        self._count = 0  # less those
+        """Entries, oldest first; those that were removed meanwhile are passed over."""
+        self._trial: deque[CacheEntry] = deque()
+        """The others: those on trial, oldest first."""
+        self._trial_usage = 0
+        self._trial_capacity = capacity // _TRIAL_SHARE
+        self._dropped = 0
+        """Entries that left trial unused."""
+        self._count = 0  # of both queues, less what was removed
         self._entries: dict[Any, CacheEntry] = {}
         """Those that have a key, by that."""
         self._lock = Lock()
@@ -125,7 +143,7 @@ class LRUCache(Generic[K, V]):
     def add(self, value: V, charge: int) -> CacheEntry | None:
         """Insert a value without a key: its entry, which this returns, is the only way to it.
 
-        Returns None if the value is None or too large to be kept.
+        It is on trial.  Returns None if the value is None or too large to be kept.
 
         For whoever has the entry at hand: three looks into a dict less, which are the most that an
         insertion costs.
@@ -134,8 +152,8 @@ class LRUCache(Generic[K, V]):
         >>> entry = cache.add(97, charge=1)
         >>> entry.take(), len(cache)
         (97, 1)
-        >>> cache.add(98, charge=1).value, entry.value, len(cache)  # spared, for it was used
-        (None, 97, 1)
+        >>> cache.add(98, charge=1).value, entry.value, len(cache)
+        (98, None, 1)
         """
         with self._lock:
             try:
@@ -147,7 +165,8 @@ class LRUCache(Generic[K, V]):
     def refill(self, entry: CacheEntry, value: V, charge: int) -> None:
         """Put a value into an entry that :meth:`add` returned, unless it still has one.
 
-        ``ValueError`` for an entry that has a key: that one may have another by now.
+        It is on trial again, unless it left trial so lately that a cache twice as large might have
+        it still.  ``ValueError`` for an entry that has a key: that one may have another by now.
         Costs less than a new entry: the old one was looked at just now, while what lies beside it
         in memory, and would be touched in letting go of it, was not.
 
@@ -184,8 +203,9 @@ class LRUCache(Generic[K, V]):
         """Forget everything."""
         with self._lock:
             try:
-                for entry in self._queue:
-                    _empty(entry)
+                for entries in (self._queue, self._trial):
+                    for entry in entries:
+                        _empty(entry)
                 self._recount()
             except BaseException:
                 self._recount()
@@ -195,10 +215,15 @@ class LRUCache(Generic[K, V]):
         """Assert the invariants: usage is the sum of the charges, within the capacity."""
         with self._lock:
             kept = [entry for entry in self._queue if entry.value is not None]
+            assert not any(entry.on_trial for entry in kept), "on trial, in the wrong queue"
+            assert all(entry.on_trial for entry in self._trial), "in the wrong queue"
+            charged = sum(entry.charge for entry in self._trial)
+            assert charged == self._trial_usage, f"on trial {self._trial_usage}, charges {charged}"
+            kept += self._trial
             charged = sum(entry.charge for entry in kept)
             assert charged == self.usage, f"usage {self.usage}, charges {charged}"
             assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
-            assert len(kept) == self._count, f"{self._count} entries, {len(kept)} in the queue"
+            assert len(kept) == self._count, f"{self._count} entries, {len(kept)} in the queues"
             queued = len(self._queue)
             assert queued <= 2 * self._count + _STALE + 1, f"{queued} wait in the queue"
             keyed = {entry.key: entry for entry in kept if entry.key is not _NO_KEY}
@@ -207,18 +232,27 @@ class LRUCache(Generic[K, V]):
     # The lock is held in what follows
 
     def _recount(self) -> None:
-        """Let all else be what the queue says."""
-        kept = [entry for entry in self._queue if entry.value is not None]
+        """Let all else be what the queues say."""
+        kept = [one for one in self._queue if one.value is not None and not one.on_trial]
+        tried = [one for one in self._trial if one.value is not None and one.on_trial]
         self._queue = deque(kept)
+        self._trial = deque(tried)
+        self._trial_usage = sum(entry.charge for entry in tried)
         self._entries = {entry.key: entry for entry in kept if entry.key is not _NO_KEY}
-        self._count = len(kept)
-        self.usage = sum(entry.charge for entry in kept)
+        self._count = len(kept) + len(tried)
+        self.usage = sum(entry.charge for entry in kept) + self._trial_usage
 
     def _insert(self, entry: CacheEntry, value: Any) -> CacheEntry | None:
         if entry.charge > self.capacity or value is None:
             return None
-        self._queue.append(entry)
-        entry.value = value  # not before: what is not in the queue would never be evicted
+        if entry.key is _NO_KEY and not self._is_known(entry):
+            entry.on_trial = True
+            self._trial.append(entry)
+            self._trial_usage += entry.charge
+        else:
+            entry.on_trial = False
+            self._queue.append(entry)
+        entry.value = value  # not before: what is in no queue would never be evicted
         if entry.key is not _NO_KEY:
             self._entries[entry.key] = entry
         self._count += 1
@@ -241,8 +275,15 @@ class LRUCache(Generic[K, V]):
         self._count -= 1
         self.usage -= entry.charge
 
+    def _is_known(self, entry: CacheEntry) -> bool:
+        """Whether fewer were dropped since it was than the cache holds."""
+        return entry.dropped > 0 and self._dropped - entry.dropped < self._count
+
     def _evict_one(self) -> None:
         """Remove the oldest entry that was not used, or pass one over."""
+        if self._trial_usage > self._trial_capacity and len(self._trial) > 1:
+            self._end_trial()
+            return
         if not self._queue:  # an interrupted recount
             self._recount()
             return
@@ -254,6 +295,20 @@ class LRUCache(Generic[K, V]):
                 return
             self._drop(entry)
         self._queue.popleft()
+
+    def _end_trial(self) -> None:
+        """Let the oldest entry on trial stand with the others, if it was used, or drop it."""
+        entry = self._trial[0]
+        if entry.used:
+            entry.used = False
+            self._queue.append(entry)
+            entry.on_trial = False  # until here it counts as being where it was
+        else:
+            self._drop(entry)
+            self._dropped += 1
+            entry.dropped = self._dropped
+        self._trial_usage -= entry.charge
+        self._trial.popleft()
 
 
 def _empty(entry: CacheEntry) -> Any:
