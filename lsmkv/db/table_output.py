@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _NO_LIMIT = 1 << 62
+_SYNC_EVERY = 512 * 1024
+"""Bytes that the system is let begin with: it writes them out while the next are put together."""
 
 
 class TableOutput:
@@ -31,6 +33,7 @@ class TableOutput:
         self._file = directory.create(table_name(number))
         self._builder = TableBuilder(options, self._file)
         self._smallest = b""
+        self._sync_at = _SYNC_EVERY
 
     @property
     def size(self) -> int:
@@ -53,7 +56,11 @@ class TableOutput:
         """
         if self._builder.num_entries == 0 and at < stop:
             self._smallest = heads[at] + rests[at][:TAG_SIZE]
-        return self._builder.add_rows(heads, rests, at, stop, TAG_SIZE, limit)
+        done = self._builder.add_rows(heads, rests, at, stop, TAG_SIZE, limit)
+        if self._builder.file_size >= self._sync_at:
+            self._sync_at = self._builder.file_size + _SYNC_EVERY
+            self._file.begin_sync()
+        return done
 
     def finish(self) -> FileMetaData:
         """Complete the file and sync it."""

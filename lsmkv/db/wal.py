@@ -54,6 +54,10 @@ class WriteAheadLog(LogWriter):
         self._unsynced = False
         return True
 
+    def begin_sync(self) -> None:
+        """Let the system begin with what :meth:`sync` will wait for."""
+        self._file.begin_sync()
+
     def cut_back(self) -> None:
         """Remove what an interrupted ``append`` may have left behind the last good record."""
         if self._poison is not None:

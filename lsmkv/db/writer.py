@@ -387,14 +387,20 @@ class Writer:
                 self._begin_log()
 
     def _pass_mark(self, usage: int) -> None:
-        """The memtable is a quarter full, or half: the time between the two tells the pace."""
+        """The memtable is a quarter full, or half: the time between the two tells the pace.  Or it
+        is nearly full: the disk may begin with its log, which is to be durable before the next."""
         full = self._write_buffer_size
         half = full // 2
-        if self._mark >= half:
+        nearly = full - full // 8
+        if self._mark >= nearly:
             self._mark = full
+            if usage <= full:
+                self._wal.begin_sync()
+        elif self._mark >= half:
+            self._mark = nearly
             self._background.foresee_flush(full, 4 * (time.monotonic() - self._quarter_full))
         elif usage > half:
-            self._mark = full  # one batch tells nothing of a pace
+            self._mark = nearly  # one batch tells nothing of a pace
         else:
             self._mark = half
             self._quarter_full = time.monotonic()

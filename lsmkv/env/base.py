@@ -90,6 +90,10 @@ class WritableFile(_Closeable):
     def sync(self) -> None:
         """Make the content durable.  A failure is final: never ask this file again."""
 
+    def begin_sync(self) -> None:
+        """Let the system begin to write out what was appended, so that :meth:`sync` takes less long
+        later.  Waits for nothing, promises nothing and never fails."""
+
     def _append_all(self, data: bytes) -> int:
         self.append(data)
         return len(data)

@@ -108,6 +108,8 @@ class LocalWritableFile(_Descriptor, WritableFile):
 
     _raw: io.FileIO | None = None
     _sync_failed = False
+    _sync_begun = 0
+    """So many bytes were to be written out already."""
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
@@ -167,6 +169,21 @@ class LocalWritableFile(_Descriptor, WritableFile):
             self._sync_failed = True
             error.filename = self.path
             raise
+
+    def begin_sync(self) -> None:
+        """By ``posix_fadvise``: told that nobody needs these bytes soon, Linux begins to write out
+        what it may not drop yet (source: ``mm/fadvise.c``).  An error is left for ``sync`` to meet.
+        """
+        if not hasattr(os, "posix_fadvise"):
+            return
+        begun = self._sync_begun
+        try:
+            size = os.fstat(self._fd).st_size
+            # Not from the start each time: what has been written out is dropped, and may be read.
+            os.posix_fadvise(self._fd, begun, size - begun, os.POSIX_FADV_DONTNEED)
+            self._sync_begun = size
+        except OSError:
+            pass
 
 
 class LocalDirectory(_Descriptor, Directory):

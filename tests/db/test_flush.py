@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from librt.threading import Lock
 
@@ -22,7 +24,7 @@ from lsmkv.db.merge import KeyOrder
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput, remove_table
 from lsmkv.db.version_edit import FileMetaData
-from lsmkv.env.base import Directory
+from lsmkv.env.base import Directory, WritableFile
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import Options
@@ -98,6 +100,22 @@ def test_finish_makes_the_content_durable(bench: Bench) -> None:
     assert bench.env.history[-2:] == ["append", "sync"]
     with bench.env.power_cut().open_directory("db") as survived:
         assert survived.size("000007.ldb") == bench.directory.size("000007.ldb")
+
+
+def test_the_disk_begins_with_a_table_every_half_mebibyte(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(WritableFile, "begin_sync", lambda file: sizes.append(file.size()))
+    for number in range(1300):
+        bench.memtable.add(number + 1, [(b"%06d" % number, os.urandom(1000))], -1)
+    file = bench.flush()
+    assert file is not None
+    assert file.size > 1_300_000
+    # After each chunk of rows as it is due, and less what the builder has in hand.
+    assert len(sizes) == 2
+    assert sizes[0] > 400_000
+    assert 500_000 < sizes[1] - sizes[0] < 700_000
 
 
 def test_abandon_removes_the_file(bench: Bench) -> None:

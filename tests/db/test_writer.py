@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import lsmkv
 from lsmkv import DB
 from lsmkv.db.write_queue import Pending
 from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.local import LocalWritableFile
 
 
 def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
@@ -36,6 +38,49 @@ def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
         db.put(b"k", b"v")
         assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
         assert len(writer._queue.waiting) == 0
+
+
+def test_the_disk_begins_with_a_log_before_that_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        LocalWritableFile,
+        "begin_sync",
+        lambda file: begun.append((os.path.basename(file.path), file.size())),
+    )
+    size = 256 * 1024
+    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=size) as db:
+        logs = []
+        for number in range(2000):
+            wal = db._writer._wal  # type: ignore[union-attr]
+            if wal not in logs:
+                logs.append(wal)
+            db.put(b"%09d" % number, bytes(1000))
+        db.put(b"large", bytes(3 * size))  # is past all marks at once
+        db.put(b"next", b"")
+        first = [os.path.basename(log._file.path) for log in logs[:-1]]
+    # LevelDB's arena counts some bytes an entry that the log has not.
+    at = [place for name, place in begun if name in first]
+    assert [name for name, _ in begun if name in first] == first
+    assert len(first) >= 6
+    assert all(0.8 * size < place < 0.9 * size for place in at)
+
+
+def test_a_large_batch_is_not_worth_a_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(LocalWritableFile, "begin_sync", lambda file: begun.append(file.path))
+    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=65536) as db:
+        for number in range(5):
+            db.put(b"%d" % number, bytes(100_000))
+        assert begun == []
+        db.flush()
+        db.put(b"half", bytes(40_000))
+        for number in range(19):
+            db.put(b"%d" % number, bytes(1000))
+        assert len(begun) == 1
 
 
 @pytest.mark.parametrize("fails", [False, True])

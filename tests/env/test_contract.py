@@ -312,6 +312,20 @@ def test_a_raw_write_goes_to_the_end_until_the_file_is_closed(directory: Directo
     assert get(directory, "x") == b"abcg"
 
 
+def test_to_begin_a_sync_changes_nothing(directory: Directory) -> None:
+    with directory.create("x") as file:
+        file.begin_sync()
+        file.append(bytes(10_000))
+        file.begin_sync()
+        file.truncate(5_000)
+        file.begin_sync()
+        file.append(b"end")
+        file.sync()
+        file.begin_sync()
+        assert file.size() == 5_003
+    assert get(directory, "x") == bytes(5_000) + b"end"
+
+
 def test_truncate_goes_on_at_the_cut(directory: Directory) -> None:
     put(directory, "x", b"abcdef")
     with directory.append_to("x") as file:

@@ -354,6 +354,33 @@ def test_a_failed_sync_is_final(store: LocalDirectory, monkeypatch: pytest.Monke
         assert caught.value.errno == errno.EIO
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="a system without posix_fadvise")
+def test_a_sync_is_begun_once_for_each_byte(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranges: list[tuple[int, int]] = []
+
+    def advise(fd: int, start: int, size: int, advice: int) -> None:
+        assert advice == os.POSIX_FADV_DONTNEED
+        ranges.append((start, size))
+        if len(ranges) == 2:
+            raise OSError(errno.EIO, "gone")
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    with store.create("x") as file:
+        file.append(b"0123456789")
+        file.begin_sync()
+        file.append(b"abc")
+        file.begin_sync()  # fails, and leaves it to the next one
+        file.append(b"de")
+        file.begin_sync()
+        assert ranges == [(0, 10), (10, 3), (10, 5)]
+        monkeypatch.delattr(os, "posix_fadvise")
+        file.begin_sync()
+        file.sync()
+    assert store.read_file("x", 100) == b"0123456789abcde"
+
+
 def test_errors_of_reading_name_the_file(
     store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
