@@ -20,7 +20,7 @@ from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import mypyc_attr
 
 from lsmkv.env.base import RandomAccessFile, WritableFile
-from lsmkv.util.checksum import crc32c, masked_crc32c
+from lsmkv.util.checksum import typed_crc32c
 from lsmkv.util.coding import decode_fixed32
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ _RUNS_PAST = "a fragment runs past its block"
 
 _LARGE: Final = 1 << 20
 """For records of more bytes a writer makes room anew each time."""
-
-_TYPE_CRC: Final = [crc32c(bytes([kind])) for kind in range(5)]
 
 
 class LogWriter:
@@ -98,7 +96,7 @@ def append_record(writer: BytesWriter, payload: bytes, block_offset: i64) -> Non
 
 
 def _append_fragment(writer: BytesWriter, data: bytes, kind: i64) -> None:
-    crc: i64 = masked_crc32c(data, _TYPE_CRC[kind])
+    crc: i64 = typed_crc32c(kind, data)
     length: i64 = len(data)
     header_end: i64 = len(writer) + HEADER_SIZE
     write_i64_le(writer, crc | length << 32 | kind << 48)
@@ -239,7 +237,7 @@ def _check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
     if end > len(block):
         return 0, b"", _RUNS_PAST
     data = block[begin:end]
-    if masked_crc32c(data, _TYPE_CRC[kind]) != decode_fixed32(block, at):
+    if typed_crc32c(kind, data) != decode_fixed32(block, at):
         return 0, b"", "fragment checksum mismatch"
     return kind, data, ""
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmkv.util.checksum import crc32c, mask, masked_crc32c, sealing_crc32c, unmask
+from lsmkv.util.checksum import crc32c, mask, masked_crc32c, sealing_crc32c, typed_crc32c, unmask
 
 VECTORS = [  # RFC 3720, B.4, the last one an iSCSI read command; the first line by definition
     (b"", 0),
@@ -86,6 +86,20 @@ def test_masked_in_one_step(data: bytes) -> None:
 @given(st.binary(max_size=400), st.integers(0, 255))
 def test_one_byte_more(data: bytes, kind: int) -> None:
     assert sealing_crc32c(data, kind) == masked_crc32c(data + bytes([kind]))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=1100) | st.binary(min_size=1020, max_size=1030), st.integers(0, 4))
+def test_one_byte_in_front(data: bytes, kind: int) -> None:
+    for _ in range(2):  # what it takes is looked up the second time
+        assert typed_crc32c(kind, data) == masked_crc32c(bytes([kind]) + data)
+
+
+def test_one_byte_in_front_of_any_number() -> None:
+    for size in range(1100):
+        for kind in range(5):
+            data = bytes([size % 251]) * size
+            assert typed_crc32c(kind, data) == masked_crc32c(bytes([kind]) + data)
 
 
 @settings(deadline=None)
