@@ -76,8 +76,11 @@ class TableCache:
                 self._tables.put(number, table, 1)
 
     def evict(self, number: int) -> None:
-        """Let go of a table whose file is about to be removed."""
-        self._tables.discard(number)
+        """Let go of a table whose file is about to be removed, and of its blocks."""
+        table = self._tables.get(number)
+        if table is not None:
+            self._tables.discard(number)
+            table.forget_blocks()
 
     def clear(self) -> None:
         """Let go of all tables."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 1 << 62
 _SYNC_EVERY = 512 * 1024
-"""Bytes that the system is let begin with: it writes them out while the next are put together."""
+"""Bytes, at least, that the system is let begin with: it writes them out while the next are put
+together."""
 
 
 class TableOutput:
@@ -46,6 +47,7 @@ class TableOutput:
         if self._builder.num_entries == 0:
             self._smallest = key
         self._builder.add(key, value)
+        self._begin_sync()
 
     def add_rows(
         self, heads: list[bytes], rests: list[bytes], at: i64, stop: i64, limit: i64
@@ -57,10 +59,14 @@ class TableOutput:
         if self._builder.num_entries == 0 and at < stop:
             self._smallest = heads[at] + rests[at][:TAG_SIZE]
         done = self._builder.add_rows(heads, rests, at, stop, TAG_SIZE, limit)
-        if self._builder.file_size >= self._sync_at:
-            self._sync_at = self._builder.file_size + _SYNC_EVERY
-            self._file.begin_sync()
+        self._begin_sync()
         return done
+
+    def _begin_sync(self) -> None:
+        size = self._builder.file_size
+        if size >= self._sync_at:
+            self._sync_at = size + _SYNC_EVERY
+            self._file.begin_sync()
 
     def finish(self) -> FileMetaData:
         """Complete the file and sync it."""

@@ -55,7 +55,7 @@ class Writer:
         self._write_buffer_size: int = store.options.write_buffer_size
         self._mark = self._write_buffer_size // 4
         """Up to this usage nothing has to be done about a memtable: when a quarter of it is full,
-        then half of it, then all of it."""
+        then half of it, then seven eighths, then all of it."""
         self._quarter_full = 0.0
         """When it was."""
         comparator = store.comparator.user_comparator

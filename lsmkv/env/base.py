@@ -92,7 +92,7 @@ class WritableFile(_Closeable):
 
     def begin_sync(self) -> None:
         """Let the system begin to write out what was appended, so that :meth:`sync` takes less long
-        later.  Waits for nothing, promises nothing and never fails."""
+        later.  Does not wait until it is written, promises nothing and never fails."""
 
     def _append_all(self, data: bytes) -> int:
         self.append(data)

@@ -108,6 +108,7 @@ class LocalWritableFile(_Descriptor, WritableFile):
 
     _raw: io.FileIO | None = None
     _sync_failed = False
+    _synced = False
     _sync_begun = 0
     """So many bytes were to be written out already."""
 
@@ -154,6 +155,7 @@ class LocalWritableFile(_Descriptor, WritableFile):
             raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
         with _naming(self.path):
             os.ftruncate(self._fd, length)
+        self._sync_begun = min(self._sync_begun, length)
 
     def sync(self) -> None:
         """Make the content durable; once that failed, every later call fails as well.
@@ -169,17 +171,22 @@ class LocalWritableFile(_Descriptor, WritableFile):
             self._sync_failed = True
             error.filename = self.path
             raise
+        self._synced = True
 
     def begin_sync(self) -> None:
         """By ``posix_fadvise``: told that nobody needs these bytes soon, Linux begins to write out
         what it may not drop yet (source: ``mm/fadvise.c``).  An error is left for ``sync`` to meet.
+
+        What is written out already would be dropped, and may be read soon: so it is done once for
+        each byte, and not for a file that is synced now and then.
         """
-        if not hasattr(os, "posix_fadvise"):
-            return
         begun = self._sync_begun
+        if self._synced or not hasattr(os, "posix_fadvise"):
+            return
         try:
             size = os.fstat(self._fd).st_size
-            # Not from the start each time: what has been written out is dropped, and may be read.
+            if size <= begun:
+                return
             os.posix_fadvise(self._fd, begun, size - begun, os.POSIX_FADV_DONTNEED)
             self._sync_begun = size
         except OSError:

@@ -366,6 +366,11 @@ class Table:
             else:
                 cache.refill(held, block, len(block))
 
+    def forget_blocks(self) -> None:
+        """Let the cache have the room of the table's blocks: nobody will ask for them."""
+        if self._cache is not None:
+            self._cache.forget([held for held in self._cached if held is not None])
+
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
         """What damage of a data block is to be told as: with the file, and the block's offset."""
         return CorruptionError(error.reason, self.path, self._offset(number))

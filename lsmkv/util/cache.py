@@ -12,7 +12,7 @@ _STALE: Final = 64
 """So many removed entries may wait in the queue, beside as many as there are entries."""
 _NO_KEY: Final = object()
 _TRIAL_SHARE: Final = 10
-"""What came without a key and was not used yet takes one part in so many of a full cache."""
+"""Those on trial take one part in so many, once others fill the rest."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -29,14 +29,14 @@ class CacheEntry:
         """None before it is put in, and once it was removed."""
         self.charge = charge
         self.used = False
-        """Whether it is to be spared once more."""
+        """Whether it is to stay, when its turn to go comes."""
         self.on_trial = False
-        """Which of the cache's two queues it stands in, if it has a value."""
+        """In which of the cache's two queues its turn comes, if it has a value."""
         self.dropped = 0
-        """How many the cache had dropped from trial when it dropped this one; 0: it never did."""
+        """How many the cache had dropped from trial when it dropped this one; 0: it did not."""
 
     def take(self) -> Any:
-        """The value, which is spared once more; None once it was removed."""
+        """The value, which stays when its turn to go comes; None once it was removed."""
         value = self.value
         if value is not None:
             self.used = True
@@ -48,11 +48,11 @@ class LRUCache(Generic[K, V]):
 
     What goes is the oldest entry that was not used since it was put in, or since it was spared
     last: *second chance*, which does nearly as well as LRU and lets a hit cost one dict lookup.
-    What comes without a key is *on trial* first.  In a full cache that is a tenth of the room, and
-    what leaves it unused is dropped, so that blocks that are read once do not push out those that
-    are read often; one that comes back soon was dropped too early, and is not tried again (source:
-    S3-FIFO, of Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you need for cache eviction*,
-    SOSP 2023).
+    What comes without a key is *on trial* first, in a tenth of the room once others fill the rest.
+    What was used there joins them, and the rest is dropped: so blocks that are read once do not
+    push out those that are read often.  One that comes back soon was dropped too early, and joins
+    them at once (source: S3-FIFO, of Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you
+    need for cache eviction*, SOSP 2023).
 
     Safe for many threads: a hit takes no lock (it is one dict operation), an insertion does.
     What is larger than the whole capacity is not kept, so a capacity of 0 turns caching off; nor is
@@ -90,9 +90,10 @@ class LRUCache(Generic[K, V]):
         self.capacity = capacity
         self.usage = 0
         self._queue: deque[CacheEntry] = deque()
-        """Entries, oldest first; those that were removed meanwhile are passed over."""
+        """Entries, oldest first; those that were removed meanwhile are passed over, and those that
+        came back on trial."""
         self._trial: deque[CacheEntry] = deque()
-        """The others: those on trial, oldest first."""
+        """Those on trial, oldest first; the same goes for those that are not, any more."""
         self._trial_usage = 0
         self._trial_capacity = capacity // _TRIAL_SHARE
         self._dropped = 0
@@ -165,8 +166,9 @@ class LRUCache(Generic[K, V]):
     def refill(self, entry: CacheEntry, value: V, charge: int) -> None:
         """Put a value into an entry that :meth:`add` returned, unless it still has one.
 
-        It is on trial again, unless it left trial so lately that a cache twice as large might have
-        it still.  ``ValueError`` for an entry that has a key: that one may have another by now.
+        It is on trial again, unless it was dropped from trial since it came, and fewer were dropped
+        since then than the cache holds.  ``ValueError`` for an entry that has a key: that one may
+        have another by now.
         Costs less than a new entry: the old one was looked at just now, while what lies beside it
         in memory, and would be touched in letting go of it, was not.
 
@@ -199,6 +201,26 @@ class LRUCache(Generic[K, V]):
                 self._recount()
                 raise
 
+    def forget(self, entries: list[CacheEntry]) -> None:
+        """Remove what is in these entries, which :meth:`add` returned.
+
+        One that is filled again keeps its turn: this is for what nobody will ask for.
+
+        >>> cache = LRUCache[str, int](capacity=1)
+        >>> entry = cache.add(97, charge=1)
+        >>> cache.forget([entry])
+        >>> entry.take() is None, len(cache), cache.usage
+        (True, 0, 0)
+        """
+        with self._lock:
+            try:
+                for entry in entries:
+                    if entry.value is not None:
+                        self._drop(entry)
+            except BaseException:
+                self._recount()
+                raise
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
@@ -214,18 +236,16 @@ class LRUCache(Generic[K, V]):
     def check(self) -> None:
         """Assert the invariants: usage is the sum of the charges, within the capacity."""
         with self._lock:
-            kept = [entry for entry in self._queue if entry.value is not None]
-            assert not any(entry.on_trial for entry in kept), "on trial, in the wrong queue"
-            assert all(entry.on_trial for entry in self._trial), "in the wrong queue"
-            charged = sum(entry.charge for entry in self._trial)
+            tried = _standing(self._trial, True)
+            charged = sum(entry.charge for entry in tried)
             assert charged == self._trial_usage, f"on trial {self._trial_usage}, charges {charged}"
-            kept += self._trial
+            kept = tried + _standing(self._queue, False)
             charged = sum(entry.charge for entry in kept)
             assert charged == self.usage, f"usage {self.usage}, charges {charged}"
             assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
             assert len(kept) == self._count, f"{self._count} entries, {len(kept)} in the queues"
-            queued = len(self._queue)
-            assert queued <= 2 * self._count + _STALE + 1, f"{queued} wait in the queue"
+            queued = max(len(self._queue), len(self._trial))
+            assert queued <= 2 * self._count + _STALE + 1, f"{queued} wait in a queue"
             keyed = {entry.key: entry for entry in kept if entry.key is not _NO_KEY}
             assert keyed == self._entries, "a key that leads elsewhere"
 
@@ -233,8 +253,8 @@ class LRUCache(Generic[K, V]):
 
     def _recount(self) -> None:
         """Let all else be what the queues say."""
-        kept = [one for one in self._queue if one.value is not None and not one.on_trial]
-        tried = [one for one in self._trial if one.value is not None and one.on_trial]
+        kept = _standing(self._queue, False)
+        tried = _standing(self._trial, True)
         self._queue = deque(kept)
         self._trial = deque(tried)
         self._trial_usage = sum(entry.charge for entry in tried)
@@ -251,6 +271,7 @@ class LRUCache(Generic[K, V]):
             self._trial_usage += entry.charge
         else:
             entry.on_trial = False
+            entry.dropped = 0  # else it would be known as long as no other one is dropped
             self._queue.append(entry)
         entry.value = value  # not before: what is in no queue would never be evicted
         if entry.key is not _NO_KEY:
@@ -259,8 +280,9 @@ class LRUCache(Generic[K, V]):
         self.usage += entry.charge
         while self.usage > self.capacity:
             self._evict_one()
-        if len(self._queue) > 2 * self._count + _STALE:
-            self._queue = deque([one for one in self._queue if one.value is not None])
+        limit = 2 * self._count + _STALE
+        if len(self._queue) > limit or len(self._trial) > limit:
+            self._recount()
         return entry
 
     def _remove(self, key: K) -> None:
@@ -274,6 +296,8 @@ class LRUCache(Generic[K, V]):
             del self._entries[entry.key]
         self._count -= 1
         self.usage -= entry.charge
+        if entry.on_trial:
+            self._trial_usage -= entry.charge
 
     def _is_known(self, entry: CacheEntry) -> bool:
         """Whether fewer were dropped since it was than the cache holds."""
@@ -288,7 +312,7 @@ class LRUCache(Generic[K, V]):
             self._recount()
             return
         entry = self._queue[0]
-        if entry.value is not None:
+        if entry.value is not None and not entry.on_trial:
             if entry.used:
                 entry.used = False
                 self._queue.rotate(-1)
@@ -299,16 +323,26 @@ class LRUCache(Generic[K, V]):
     def _end_trial(self) -> None:
         """Let the oldest entry on trial stand with the others, if it was used, or drop it."""
         entry = self._trial[0]
-        if entry.used:
-            entry.used = False
-            self._queue.append(entry)
-            entry.on_trial = False  # until here it counts as being where it was
-        else:
-            self._drop(entry)
-            self._dropped += 1
-            entry.dropped = self._dropped
-        self._trial_usage -= entry.charge
+        if entry.value is not None and entry.on_trial:
+            if entry.used:
+                entry.used = False
+                self._queue.append(entry)
+                entry.on_trial = False  # until here it counts as being where it was
+                self._trial_usage -= entry.charge
+            else:
+                self._drop(entry)
+                self._dropped += 1
+                entry.dropped = self._dropped
         self._trial.popleft()
+
+
+def _standing(queue: deque[CacheEntry], on_trial: bool) -> list[CacheEntry]:
+    """Whose turn comes in this queue, each once."""
+    return list(
+        dict.fromkeys(
+            [one for one in queue if one.value is not None and one.on_trial == on_trial]
+        )
+    )
 
 
 def _empty(entry: CacheEntry) -> Any:

@@ -114,6 +114,24 @@ def test_a_table_that_was_let_go_is_opened_again(how: str) -> None:
     assert bench.opened() == 2
 
 
+def test_the_blocks_of_a_removed_table_make_room() -> None:
+    bench = Bench()
+    blocks = bench.options.block_cache
+    assert blocks is not None
+    entries = entries_of([b"%03d" % number for number in range(50)])
+    files = [bench.table(number, entries) for number in (1, 2)]
+    usages = []
+    for file in files:
+        assert flat(bench.cache.scan(file, None, bench.reads, True)) == entries
+        usages.append(blocks.usage)
+    bench.cache.evict(1)
+    assert 0 < blocks.usage == usages[1] - usages[0]
+    bench.cache.evict(1)
+    bench.cache.evict(2)
+    assert blocks.usage == 0
+    blocks.check()
+
+
 def test_tables_used_least_are_let_go() -> None:
     bench = Bench(max_open_files=12)  # two, and ten descriptors for other files
     files = [bench.table(number, entries_of([b"a"])) for number in (1, 2, 3)]

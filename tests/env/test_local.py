@@ -374,11 +374,32 @@ def test_a_sync_is_begun_once_for_each_byte(
         file.begin_sync()  # fails, and leaves it to the next one
         file.append(b"de")
         file.begin_sync()
+        file.begin_sync()  # of nothing
         assert ranges == [(0, 10), (10, 3), (10, 5)]
+        file.truncate(12)
+        file.append(b"fg")
+        file.begin_sync()
+        assert ranges[3:] == [(12, 2)]
         monkeypatch.delattr(os, "posix_fadvise")
+        file.append(b"h")
         file.begin_sync()
         file.sync()
-    assert store.read_file("x", 100) == b"0123456789abcde"
+    assert store.read_file("x", 100) == b"0123456789abfgh"
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="a system without posix_fadvise")
+def test_what_is_synced_now_and_then_is_not_begun(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux would drop from memory what it has written, just before it is read for a flush."""
+    asked: list[tuple[int, ...]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: asked.append(arguments))
+    with store.create("x") as file:
+        file.append(b"0123456789")
+        file.sync()
+        file.append(b"abc")
+        file.begin_sync()
+    assert asked == []
 
 
 def test_errors_of_reading_name_the_file(

@@ -133,6 +133,7 @@ def opening(path: pathlib.Path) -> None:
     if added is not None:
         assert_type(added.charge, int)
         cache.refill(added, "another", charge=7)
+        cache.forget([added])
     cache.discard((1, 2))
     cache.clear()
     cache.check()

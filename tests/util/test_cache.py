@@ -228,6 +228,89 @@ def test_what_comes_back_is_known_as_long_as_a_cache_of_twice_the_size_would() -
         cache.check()
 
 
+@pytest.mark.parametrize("percent", [102, 105, 110, 120, 130])
+def test_a_loop_that_does_not_fit_is_kept_in_part(percent: int) -> None:
+    """What came back is tried again once it has gone once more: else all would push out all."""
+    capacity = 300
+    cache = LRUCache[int, int](capacity)
+    loop: list[CacheEntry | None] = [None] * (capacity * percent // 100)
+    hits = 0
+    for turn in range(40):
+        for at, entry in enumerate(loop):
+            if entry is None:
+                loop[at] = cache.add(at, 1)
+            elif entry.take() is None:
+                cache.refill(entry, at, 1)
+            elif turn >= 20:
+                hits += 1
+    assert hits > 0.4 * 20 * len(loop)
+    cache.check()
+
+
+def test_what_is_forgotten_makes_room_at_once() -> None:
+    cache = LRUCache[str, str](20)
+    entries = added(cache, *"abcdefghijklmnopqrst")
+    entries[0].take()
+    entries += added(cache, "u")
+    assert values(entries) == "a-cdefghijklmnopqrstu"
+    cache.forget([entries[0], entries[1], entries[3], entries[20]])
+    assert values(entries) == "--c-efghijklmnopqrst-"
+    assert (len(cache), cache.usage) == (17, 17)
+    cache.check()
+    cache.refill(entries[3], "D", 1)
+    cache.refill(entries[0], "A", 1)
+    entries += added(cache, "v")
+    assert values(entries) == "A-cDefghijklmnopqrst-v"
+    cache.check()
+
+
+def test_what_is_on_trial_again_has_no_turn_among_the_others() -> None:
+    cache = LRUCache[str, str](20)
+    entries = added(cache, *"abcdefghijklmnopqrst")
+    entries[0].take()
+    for entry in entries[2:]:
+        entry.take()
+    added(cache, "u")
+    assert not entries[0].on_trial
+    cache.forget([entries[0]])
+    cache.refill(entries[0], "A", 1)
+    assert entries[0].on_trial
+    cache.put("k", "K", 1)  # all that was used leaves trial, where a tenth is left
+    assert values(entries) == "A-cdefghijklmnopqrst"
+    cache.check()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_to_forget_confuses_nothing(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(20):
+        capacity = rng.choice([1, 5, 20, 29])
+        cache = LRUCache[int, int](capacity)
+        entries: dict[int, CacheEntry] = {}
+        last: dict[int, int] = {}
+        for value in range(1, 300):
+            at = rng.randrange(60)
+            entry = entries.get(at)
+            dice = rng.random()
+            if dice < 0.1:
+                some = [one for number, one in entries.items() if number % 3 == at % 3]
+                cache.forget(some)
+                assert all(one.value is None for one in some)
+            elif dice < 0.2:
+                cache.put(at, value, rng.randrange(4))
+            elif entry is None:
+                new = cache.add(value, rng.randrange(min(4, capacity + 1)))
+                assert new is not None
+                entries[at] = new
+                last[at] = value
+            elif entry.take() is None:
+                cache.refill(entry, value, rng.randrange(min(4, capacity + 1)))
+                last[at] = value
+            cache.check()
+            for number, one in entries.items():
+                assert one.value in (None, last[number])
+
+
 def test_what_came_last_stays_however_small_a_tenth_is() -> None:
     cache = filled(3, "abc")
     entries = added(cache, "0", "1")
@@ -414,6 +497,8 @@ class Model:
             return
         since = self.dropped[::-1].index(entry) if entry in self.dropped else None
         known = since is not None and since < len(self.rows)
+        if known:
+            self.dropped = [None if one is entry else one for one in self.dropped]
         rows = self.main if key is not None or known else self.trial
         rows.append([entry, key, value, charge, False])
         while self.charge(self.rows) > self.capacity:
@@ -502,6 +587,9 @@ def test_the_queue_does_not_grow_with_what_was_removed() -> None:
         cache.put("a", str(number), 1)
         cache.discard("b")
         cache.put("b", "B", 1)
+        entry = cache.add("c", 1)
+        assert entry is not None
+        cache.forget([entry])
     cache.check()
     assert len(cache) == 2
 
