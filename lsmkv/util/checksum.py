@@ -19,18 +19,18 @@ _POLYNOMIAL = 0x82F63B78  # with its bits turned round, as CRCs of this kind run
 _SHORT: Final = 1024
 _TYPES: Final = 5
 
-Calls = tuple[Callable[[bytes], int], Callable[[int, bytes], int]]
+_Calls = tuple[Callable[[bytes], int], Callable[[int, bytes], int]]
 """For the CRC of some bytes, and of some behind others."""
 
 
-def _choose() -> Calls:
+def _choose() -> _Calls:
     try:
         import google_crc32c  # noqa: PLC0415 - an optional dependency
     except ImportError:
         pass
     else:
         if google_crc32c.implementation != "python":
-            fast: Calls = google_crc32c.value, google_crc32c.extend
+            fast: _Calls = google_crc32c.value, google_crc32c.extend
             return fast
     import crcmod.predefined  # noqa: PLC0415 - a millisecond that is not needed elsewhere
 
@@ -43,12 +43,9 @@ _value: Final = _CALLS[0]
 _extend: Final = _CALLS[1]
 
 
-def crc32c(data: bytes, crc: int = 0) -> int:
-    """The CRC-32C of ``data``, behind bytes that have the CRC ``crc``.
-
-    O(len(data)): about 0.2 us for 4 KiB with google-crc32c.
-    """
-    return _extend(crc, data)
+def crc32c(data: bytes) -> int:
+    """The CRC-32C of ``data``.  O(len(data)): about 0.2 us for 4 KiB with google-crc32c."""
+    return _value(data)
 
 
 def mask(crc: i64) -> int:
