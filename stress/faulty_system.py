@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from lsmkv.env import local
@@ -13,20 +16,21 @@ from lsmkv.env import local
 _FAILING = frozenset(
     {
         *("open", "pread", "write", "fsync", "fdatasync", "ftruncate", "fstat", "stat", "listdir"),
-        *("rename", "unlink", "link", "mkdir", "rmdir"),
+        *("rename", "unlink", "link", "mkdir", "rmdir", "posix_fadvise"),
     }
 )
 _SHORT = frozenset({"pread", "write"})
 
 
 class FaultySystem:
-    """Stands in for the module ``os`` in ``lsmkv.env.local``; see :func:`faulty_system`."""
+    """Stands in for ``os`` and ``io`` in ``lsmkv.env.local``; see :func:`faulty_system`."""
 
     def __init__(self) -> None:
         self.calls = 0
         """That were counted: those that can fail, or those that can be short."""
         self.struck: list[tuple[str, str]] = []
-        """Which calls it was, and the names that they were about."""
+        """Which calls it was, and the names that they were about.  ``create`` stands for those by
+        which a file is made, and ``begin_sync`` for all that it calls."""
         self._lock = threading.Lock()
         self._names: dict[int, str] = {}
         self._n = 0
@@ -49,10 +53,22 @@ class FaultySystem:
         """``fdatasync``, which the module has looked up already."""
         self._wrapped("fdatasync", getattr(os, "fdatasync", os.fsync))(fd)
 
+    def FileIO(self, fd: int, mode: str, closefd: bool) -> io.FileIO:
+        """One whose ``write`` is counted, and fails, as that of ``os``."""
+        system = self
+
+        class File(io.FileIO):
+            def write(self, data: Any) -> int:
+                real = super().write
+                written: int = system._wrapped("write", lambda _, some: real(some))(fd, data)
+                return written
+
+        return File(fd, mode, closefd)
+
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             about = self._about(arguments)
-            if self._strikes(name, about):
+            if self._strikes(name, _purpose(name, sys._getframe(1)), about):
                 if self._code is not None:
                     raise OSError(self._code, os.strerror(self._code), about)
                 arguments = _halved(name, arguments)
@@ -67,7 +83,7 @@ class FaultySystem:
         first = arguments[0]
         return self._names.get(first, "") if isinstance(first, int) else os.fspath(first)
 
-    def _strikes(self, name: str, about: str) -> bool:
+    def _strikes(self, name: str, purpose: str, about: str) -> bool:
         with self._lock:
             if self._n > 0 and self._code is None and name not in _SHORT:
                 return False
@@ -76,8 +92,15 @@ class FaultySystem:
                 self.calls == self._n or (self._sticky and self.calls > self._n)
             )
             if struck:
-                self.struck.append((name, about))
+                self.struck.append((purpose, about))
             return struck
+
+
+def _purpose(name: str, caller: FrameType) -> str:
+    function = caller.f_code.co_name
+    if function == "begin_sync":
+        return function
+    return "create" if function == "_open" and caller.f_locals["flags"] & os.O_CREAT else name
 
 
 def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -90,12 +113,13 @@ def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @contextmanager
 def faulty_system() -> Iterator[FaultySystem]:
-    """Put one in the place of ``os``, for the local file system alone."""
+    """Put one in the place of ``os`` and ``io``, for the local file system alone."""
     system = FaultySystem()
     module: Any = local
-    real, real_sync = module.os, module._sync_content
-    module.os, module._sync_content = system, system.sync_content
+    real = module.os, module.io, module._sync_content
+    module.os = module.io = system
+    module._sync_content = system.sync_content
     try:
         yield system
     finally:
-        module.os, module._sync_content = real, real_sync
+        module.os, module.io, module._sync_content = real

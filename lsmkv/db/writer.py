@@ -449,33 +449,35 @@ class Writer:
         :meth:`_begin_log` says so.
         """
         if self._next_log is None:
-            number = self._store.versions.new_file_number()
             try:
-                file = self._store.directory.create(log_name(number))
+                file, number = self._create_log()
             except OSError:
                 return
             self._next_log = self._name_durably(file, number)
 
     def _new_log(self) -> WriteAheadLog:
-        """An empty log, its name durable."""
-        number = self._store.versions.new_file_number()
+        """An empty log, its name durable.
+
+        What the last commit has freed may be what it takes, and is waited for.
+        """
+        background = self._background
         try:
-            file = self._create_log(number)
+            try:
+                file, number = self._create_log()
+            except OSError:
+                if not background.untidy:
+                    raise
+                background.wait_for_flush()
+                file, number = self._create_log()
         except OSError as error:
             raise_typed(error)
         return self._name_durably(file, number)
 
-    def _create_log(self, number: int) -> WritableFile:
-        """Create it; what the last commit has freed may be what it takes, and is waited for."""
-        directory = self._store.directory
-        background = self._background
-        try:
-            return directory.create(log_name(number))
-        except OSError:
-            if not background.untidy:
-                raise
-        background.wait_for_flush()
-        return directory.create(log_name(number))
+    def _create_log(self) -> tuple[WritableFile, int]:
+        """An empty file and its number, a new one: an attempt that fails may leave its name."""
+        store = self._store
+        number = store.versions.new_file_number()
+        return store.directory.create(log_name(number)), number
 
     def _name_durably(self, file: WritableFile, number: int) -> WriteAheadLog:
         try:

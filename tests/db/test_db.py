@@ -1363,7 +1363,8 @@ def test_closing_under_readers_and_writers(path: str, where: str, round_: int) -
 class GatedEnv(MemoryEnv):
     """Holds up every creation of a table until it is let go, or fails then.
 
-    With ``no_logs`` there is no room for a log before one is removed.
+    With ``no_logs`` there is no room for a log before one is removed, and with ``half`` its name
+    is there all the same.
     """
 
     def __init__(self) -> None:
@@ -1372,7 +1373,7 @@ class GatedEnv(MemoryEnv):
         self.open.set()
         self.waiting = threading.Event()
         self.full = False
-        self.no_logs = False
+        self.no_logs = self.half = False
         self.refused = 0
         self.logs_made = 0
 
@@ -1388,6 +1389,8 @@ class GatedEnv(MemoryEnv):
                     raise OSError(errno.ENOSPC, "disk full")
             if self.no_logs and name.endswith(".log"):
                 self.refused += 1
+                if self.half:
+                    inner(name).close()
                 raise OSError(errno.ENOSPC, "disk full")
             self.logs_made += name.endswith(".log")
             return inner(name)
@@ -1596,8 +1599,10 @@ def test_the_next_log_is_made_while_a_flush_is_waited_for(then: str) -> None:
         assert dict(db) == {b"%05d" % n: b"v" * 100 for n in written}
 
 
-def test_a_disk_that_is_full_until_the_flush_is_done_fails_no_write() -> None:
+@pytest.mark.parametrize("half", [False, True])
+def test_a_disk_that_is_full_until_the_flush_is_done_fails_no_write(half: bool) -> None:
     env = GatedEnv()
+    env.half = half
     with DB("/db", create_if_missing=True, env=env, write_buffer_size=1024) as db:
         env.open.clear()
         while db._store.view.immutable is None:
