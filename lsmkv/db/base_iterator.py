@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iteration
 from types import TracebackType
 from typing import Self
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.live import Pin
-from lsmkv.db.merge import Pair, Position
+from lsmkv.db.merge import Chunks, Pair, Position
 from lsmkv.db.scan import Bounds, Scan
 from lsmkv.db.store import Store, View
 from lsmkv.errors import ClosedError, raise_typed
@@ -95,17 +94,14 @@ class BaseIterator:
             raise ClosedError("the database of this iterator is closed")
         return self._scan
 
-    def _fetch(self, source: Iteration[list[Pair]]) -> list[Pair]:
-        """The next list that is not empty; [] at the end."""
+    def _fetch(self, source: Chunks) -> list[Pair]:
+        """The next pairs; [] at the end."""
         try:
-            for pairs in source:
-                if pairs:
-                    return pairs
+            return source.next_chunk()
         except OSError as error:
             if self.closed:
                 raise ClosedError("the database of this iterator is closed") from error
             raise_typed(error)
-        return []
 
     def _within_bounds(self, position: Position) -> Position:
         """The position itself, or the end of the range that it lies beyond."""

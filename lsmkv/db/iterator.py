@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iteration
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from mypy_extensions import mypyc_attr
@@ -10,7 +9,7 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.base_iterator import BaseIterator
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.live import Pin
-from lsmkv.db.merge import Pair, Position
+from lsmkv.db.merge import Chunks, Position
 from lsmkv.db.scan import Scan, bounds_of
 from lsmkv.db.store import Store, View
 
@@ -166,8 +165,8 @@ class Iterator(BaseIterator):
         super().__init__(store, view, pin, current, owner, bounds, fill_cache)
         self._gap: Position | None = None  # where the gap is when the window is empty
         self._at_end = False  # what no position means there: the end of everything, or the start
-        self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window
-        self._behind: Iteration[list[Pair]] | None = None  # continues before the window
+        self._ahead: Chunks | None = None  # continues behind the window
+        self._behind: Chunks | None = None  # continues before the window
         self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
 
     def __iter__(self) -> Iterator:
@@ -179,7 +178,10 @@ class Iterator(BaseIterator):
         pair = self._window.take()
         if pair is not None:
             return pair
-        return self._step_back() if self._window.reverse else self._step()
+        pair = self._step_back() if self._window.reverse else self._step()
+        if pair is None:
+            raise StopIteration
+        return self._shape(pair)
 
     def next(self) -> Any:
         """As ``next(iterator)``."""
@@ -187,7 +189,10 @@ class Iterator(BaseIterator):
 
     def prev(self) -> Any:
         """The entry before, against the iterator's direction."""
-        return self._step() if self._window.reverse else self._step_back()
+        pair = self._step() if self._window.reverse else self._step_back()
+        if pair is None:
+            raise StopIteration
+        return self._shape(pair)
 
     def seek(self, target: BytesLike) -> None:
         """Go to the gap before ``target``, or before where it would be; held to the range."""
@@ -231,23 +236,24 @@ class Iterator(BaseIterator):
         self._behind = None
 
     def _step(self) -> Any:
+        """Step over the pair behind the gap, and return it; None at the end of the range."""
         scan = self._open_scan()
         window = self._window
         while window.at == len(window.pairs):
             if not self._read_ahead(scan):
-                raise StopIteration
-        pair = window.pairs[window.at]
+                return None
         window.at += 1
-        return self._shape(pair)
+        return window.pairs[window.at - 1]
 
     def _step_back(self) -> Any:
+        """The same for the pair before it."""
         scan = self._open_scan()
         window = self._window
         while window.at == 0:
             if not self._read_behind(scan):
-                raise StopIteration
+                return None
         window.at -= 1
-        return self._shape(window.pairs[window.at])
+        return window.pairs[window.at]
 
     def _read_ahead(self, scan: Scan) -> bool:
         """Replace the window by the pairs behind it; False, and no change, if there are none."""

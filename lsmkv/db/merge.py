@@ -10,6 +10,7 @@ at once.  Sorting a few sorted runs is a merge, done in C (Timsort finds the run
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from operator import itemgetter
@@ -30,6 +31,32 @@ Pair = tuple[bytes, bytes]
 """A user key and its value."""
 Seen = tuple[bytes, bytes | None]
 """A user key and its value; None for a removal."""
+
+
+class Chunks(ABC):
+    """Pairs of a range, a handful at a time: ``next_chunk*``.
+
+    It is no iterator.  Whatever ends in ``StopIteration`` ends, compiled, in a traceback, which
+    costs as much as reading five pairs; and a short scan comes to several ends.
+    """
+
+    @abstractmethod
+    def next_chunk(self) -> list[Any]:
+        """The next ones.  An empty list is the end, and all that comes from then on."""
+
+
+class ChunksOf(Chunks):
+    """The lists of an iterator, but for those that are empty."""
+
+    def __init__(self, lists: Iterator[list[Any]]) -> None:
+        self._lists = lists
+
+    def next_chunk(self) -> list[Any]:
+        """The next list."""
+        for some in self._lists:
+            if some:
+                return some
+        return []
 
 
 class Position:
@@ -77,8 +104,13 @@ class KeyOrder:
 
     def count_before(self, entries: list[Any], position: Position) -> int:
         """How many of these entries, or pairs, lie before a position.  O(log of their number)."""
+        key = position.user_key
+        if self._order is None:
+            # A tuple of a key alone sorts before all that begin with it; no key lies between one
+            # and that with a zero more.
+            return bisect_left(entries, (key + b"\0" if position.after else key,))
         find = bisect_right if position.after else bisect_left
-        return find(entries, self.of(position.user_key), key=self.of_entry)
+        return find(entries, self._order(key), key=self.of_entry)
 
     def sort(self, entries: list[Any]) -> None:
         """Sort entries of several sources: by user key, newest version first."""

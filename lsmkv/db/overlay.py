@@ -1,13 +1,13 @@
 """Laying sources over each other: what a reader sees of memtables and levels together.
 
-A source is an iterator over lists of :data:`~lsmkv.db.merge.Seen`: of each key the newest version
-that the reader may see, removals included.  Sources come newest first, and of a key that several
-have, the first one's version counts: whatever lies deeper was written before.  Not so in level 0,
-where LevelDB's repair puts tables in any order: entries from there bring their sequences along, and
-among them those decide.
+A source gives chunks of :data:`~lsmkv.db.merge.Seen`: of each key the newest version that the
+reader may see, removals included.  Sources come newest first, and of a key that several have, the
+first one's version counts: whatever lies deeper was written before.  Not so in level 0, where
+LevelDB's repair puts tables in any order: entries from there bring their sequences along, and among
+them those decide.
 
-Going forward, lists follow each other in rising order; going back, each precedes the one before
-it, and is itself in rising order.  A source is asked for more only when its list is used up and
+Going forward, chunks follow each other in rising order; going back, each precedes the one before
+it, and is itself in rising order.  A source is asked for more only when its chunk is used up and
 fewer pairs lie before that than are wanted: one at first, then twice as many as the time before.
 So a short scan reads little.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.keys import Entry
-from lsmkv.db.merge import KeyOrder, Pair, Position, Seen, newest
+from lsmkv.db.merge import Chunks, KeyOrder, Position, Seen, newest
 from lsmkv.errors import Error
 
 if TYPE_CHECKING:
@@ -31,14 +31,12 @@ _MOST: Final = 512
 class _Source:
     """A source, and what was taken from it but not used yet."""
 
-    __slots__ = ("_back", "_buffer", "_lists", "_order", "_place", "age", "head", "left")
+    __slots__ = ("_back", "_buffer", "_chunks", "_order", "_place", "age", "head", "left")
 
-    def __init__(
-        self, lists: Iterator[list[Any]], order: KeyOrder, back: bool, age: int
-    ) -> None:
+    def __init__(self, chunks: Chunks, order: KeyOrder, back: bool, age: int) -> None:
         self.age = age
         """How many sources are newer."""
-        self._lists = lists
+        self._chunks = chunks
         self._order = order
         self._back = back
         self._buffer: list[Any] = []
@@ -50,15 +48,15 @@ class _Source:
         """the next one's key, as it compares."""
 
     def fill(self) -> bool:
-        """Take the next list, once the last one is used up; False if there is none."""
-        for some in self._lists:
-            if some:
-                self._buffer = some
-                self.left = len(some)
-                self._place = self.left - 1 if self._back else 0
-                self.head = self._order.of(some[self._place][0])
-                return True
-        return False
+        """Take the next chunk, once the last one is used up; False if there is none."""
+        some = self._chunks.next_chunk()
+        if not some:
+            return False
+        self._buffer = some
+        self.left = len(some)
+        self._place = self.left - 1 if self._back else 0
+        self.head = self._order.of(some[self._place][0])
+        return True
 
     def step(self) -> Any:
         """Step over the next entry, and return it."""
@@ -101,12 +99,10 @@ class _Source:
         self.head = head
 
 
-class Overlay:
-    """The pairs of several sources, in rising lists, none of them empty."""
+class Overlay(Chunks):
+    """The pairs of several sources; each chunk is in rising order."""
 
-    def __init__(
-        self, sources: list[Iterator[list[Any]]], order: KeyOrder, back: bool = False
-    ) -> None:
+    def __init__(self, sources: list[Chunks], order: KeyOrder, back: bool = False) -> None:
         """The newest source first; ``back`` says which way they go."""
         self._new = [
             _Source(source, order, back, age) for age, source in enumerate(sources)
@@ -119,10 +115,8 @@ class Overlay:
         """So many pairs are handed out at once, and more if no source is to be asked for them."""
         self._error: Exception | None = None
 
-    def __iter__(self) -> Overlay:
-        return self
-
-    def __next__(self) -> list[Pair]:
+    def next_chunk(self) -> list[Any]:
+        """The next pairs; after an error, once what lies before it was given, always that error."""
         if self._error is not None:
             raise self._error
         # Of anything: what is known to be a pair, compiled, is taken apart and put together again.
@@ -138,7 +132,7 @@ class Overlay:
             if not pairs:
                 raise
         if not pairs:
-            raise StopIteration
+            return pairs
         count: i64 = len(pairs)
         self._enough = min(2 * count, _MOST)
         if self._back:
@@ -184,8 +178,8 @@ class Overlay:
     def _move_back(self, at: i64) -> None:
         """Put the source at ``at`` in its place: behind it, the line is in order.
 
-        One that is empty stays before all that are not, wherever its next list begins: tables whose
-        keys are out of order must not lead round in circles.
+        One that is empty stays before all that are not, wherever its next chunk begins: tables
+        whose keys are out of order must not lead round in circles.
         """
         line = self._line
         back = self._back

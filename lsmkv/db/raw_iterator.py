@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iteration
-
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.base_iterator import BaseIterator
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.live import Pin
-from lsmkv.db.merge import Pair, Position
+from lsmkv.db.merge import Chunks, Pair, Position
 from lsmkv.db.scan import Scan, bounds_of
 from lsmkv.db.store import Store, View
 from lsmkv.errors import IteratorInvalidError
@@ -71,8 +69,8 @@ class RawIterator(BaseIterator):
         super().__init__(store, view, pin, current, owner, bounds, fill_cache)
         self._window: list[Pair] = []  # empty if the iterator is not valid
         self._at = 0  # of the entry that it stands on
-        self._ahead: Iteration[list[Pair]] | None = None  # continues behind the window
-        self._behind: Iteration[list[Pair]] | None = None  # continues before the window
+        self._ahead: Chunks | None = None  # continues behind the window
+        self._behind: Chunks | None = None  # continues before the window
 
     def valid(self) -> bool:
         """Whether it stands on an entry.  O(1)."""

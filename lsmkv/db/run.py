@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.counters import ReadCounters
 from lsmkv.db.keys import TAG_SIZE
-from lsmkv.db.merge import KeyOrder, Position
+from lsmkv.db.merge import Chunks, KeyOrder, Position
 from lsmkv.db.table_cache import TableCache, edge_of
 from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
@@ -137,8 +137,8 @@ class RunReader:
             raise table.damaged(error, number) from None
 
 
-class Run:
-    """The pairs of a run after a position, in lists of a block or so; none is empty."""
+class Run(Chunks):
+    """The pairs of a run after a position, a block or so at a time."""
 
     def __init__(
         self, reader: RunReader, start: Position | None, upper: Position | None
@@ -161,10 +161,8 @@ class Run:
             self._settled = start.after
             self._count = reader.first_chunk
 
-    def __iter__(self) -> Run:
-        return self
-
-    def __next__(self) -> list[Any]:
+    def next_chunk(self) -> list[Any]:
+        """The next pairs."""
         reader = self._reader
         if self._begin is not None:
             self._file = reader.file_from(self._begin)
@@ -179,7 +177,7 @@ class Run:
             if walk is None:
                 if table is None or self._number == table.num_blocks:
                     if self._file == len(reader.files):
-                        raise StopIteration
+                        return []
                     self._table = reader.table(self._file)
                     self._file += 1
                     self._number = 0
@@ -216,8 +214,8 @@ class Run:
                 return pairs
 
 
-class RunBack:
-    """The mirror image: the pairs before a position, the last list first, each list rising."""
+class RunBack(Chunks):
+    """The mirror image: the pairs before a position, the last chunk first, each rising."""
 
     def __init__(
         self, reader: RunReader, before: Position | None, lower: Position | None
@@ -233,10 +231,8 @@ class RunBack:
         self._held: list[Any] | None = None  # pairs that were read too early
         self._edge = b"" if before is None else edge_of(before)  # where to begin, as in Run
 
-    def __iter__(self) -> RunBack:
-        return self
-
-    def __next__(self) -> list[Any]:
+    def next_chunk(self) -> list[Any]:
+        """The next pairs."""
         reader = self._reader
         if self._edge:
             at = reader.file_at(self._edge)
@@ -252,7 +248,7 @@ class RunBack:
             if pairs is None:
                 pairs = self._read_block()
                 if pairs is None:
-                    raise StopIteration
+                    return []
                 before = self._before
                 if before is not None:
                     if pairs and reader.order.is_at_or_after(pairs[-1][0], before):
@@ -285,7 +281,7 @@ class RunBack:
                 self._held = None
                 pairs = pairs[reader.order.count_before(pairs, lower) :]
                 if not pairs:
-                    raise StopIteration
+                    return []
             return pairs
 
     def _read_block(self) -> list[Any] | None:

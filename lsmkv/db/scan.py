@@ -9,7 +9,7 @@ from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.batch import BytesLike, as_bytes
 from lsmkv.db.keys import Entry, oldest_rank_hidden
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import Cursor, KeyOrder, Pair, Position, Seen, merge_back, merge_forward
+from lsmkv.db.merge import Chunks, ChunksOf, Cursor, KeyOrder, Position, merge_back, merge_forward
 from lsmkv.db.overlay import Overlay, seen, seen_back
 from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
@@ -101,35 +101,37 @@ class Scan:
         self._bounds = bounds
         self._fill_cache = fill_cache
 
-    def forward(self, start: Position | None) -> Iteration[list[Pair]]:
+    def forward(self, start: Position | None) -> Chunks:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
         upper = self._bounds.upper
         order = self._store.order
         if self._is_one_run():
             return Run(self._only_run(), start, upper)
-        sources: list[Iteration[list[Seen]]] = [
-            seen(memtable.scan(start), self._hidden, order, upper) for memtable in self._memtables()
+        sources: list[Chunks] = [
+            ChunksOf(seen(memtable.scan(start), self._hidden, order, upper))
+            for memtable in self._memtables()
         ]
         if order.is_bytewise:
             sources += [Run(run, start, upper) for run in self._runs(SEEN)]
         else:
-            sources.append(seen(self._cursor(start), self._hidden, order, upper))
+            sources.append(ChunksOf(seen(self._cursor(start), self._hidden, order, upper)))
         return Overlay(sources, order)
 
-    def backward(self, before: Position | None) -> Iteration[list[Pair]]:
+    def backward(self, before: Position | None) -> Chunks:
         """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
         lower = self._bounds.lower
         order = self._store.order
         if self._is_one_run():
             return RunBack(self._only_run(), before, lower)
-        sources: list[Iteration[list[Seen]]] = [
-            seen_back(memtable.scan_back(before), self._hidden, order, lower)
+        sources: list[Chunks] = [
+            ChunksOf(seen_back(memtable.scan_back(before), self._hidden, order, lower))
             for memtable in self._memtables()
         ]
         if order.is_bytewise:
             sources += [RunBack(run, before, lower) for run in self._runs(SEEN)]
         else:
-            sources.append(seen_back(self._cursor_back(before), self._hidden, order, lower))
+            cursor = self._cursor_back(before)
+            sources.append(ChunksOf(seen_back(cursor, self._hidden, order, lower)))
         return Overlay(sources, order, back=True)
 
     def _is_one_run(self) -> bool:

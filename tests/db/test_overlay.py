@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lsmkv.db.keys import Entry, oldest_rank_hidden, rank_of
-from lsmkv.db.merge import KeyOrder, Pair, Position, Seen
+from lsmkv.db.merge import Chunks, ChunksOf, KeyOrder, Pair, Position, Seen
 from lsmkv.db.overlay import Overlay, seen, seen_back
 from lsmkv.errors import CorruptionError
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
@@ -48,11 +48,18 @@ def chunks_of(entries: list[Any], rng: random.Random) -> list[list[Any]]:
     return chunks
 
 
-def with_empty_lists(chunks: list[list[Any]], rng: random.Random) -> Iterator[list[Any]]:
+def with_empty_lists(chunks: list[list[Any]], rng: random.Random) -> Chunks:
+    lists: list[list[Any]] = []
     for chunk in chunks:
         if rng.random() < 0.2:
-            yield []
-        yield chunk
+            lists.append([])
+        lists.append(chunk)
+    return ChunksOf(iter(lists))
+
+
+def chunks_in(source: Chunks) -> Iterator[list[Any]]:
+    """Up to the first that is empty."""
+    return iter(source.next_chunk, [])
 
 
 def random_key(rng: random.Random, order: KeyOrder) -> bytes:
@@ -82,14 +89,14 @@ def test_the_newest_source_counts(comparator: Comparator, seed: int) -> None:
         model[one] for one in sorted(model, key=order.of) if model[one][1] is not None
     ]
     chunked = [chunks_of(source, rng) for source in sources]
-    forward = list(Overlay([with_empty_lists(chunks, rng) for chunks in chunked], order))
-    assert all(forward)
+    sources_of = [with_empty_lists(chunks, rng) for chunks in chunked]
+    forward = list(chunks_in(Overlay(sources_of, order)))
     assert [pair for pairs in forward for pair in pairs] == expected
-    back = list(Overlay([with_empty_lists(some[::-1], rng) for some in chunked], order, back=True))
-    assert all(back)
+    sources_of = [with_empty_lists(chunks[::-1], rng) for chunks in chunked]
+    back = list(chunks_in(Overlay(sources_of, order, back=True)))
     assert [pair for pairs in reversed(back) for pair in pairs] == expected
-    again = Overlay([iter([])], order)
-    assert list(again) == list(again) == []
+    again = Overlay([ChunksOf(iter([]))], order)
+    assert again.next_chunk() == again.next_chunk() == []
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -115,9 +122,10 @@ def test_level_0_goes_by_its_sequences(seed: int) -> None:
     expected = [model[key] for key in sorted(model) if model[key][1] is not None]
     sources: list[list[Any]] = [above, *level_0, below]
     chunked = [chunks_of(source, rng) for source in sources]
-    forward = Overlay([with_empty_lists(c, rng) for c in chunked], order)
+    forward = chunks_in(Overlay([with_empty_lists(c, rng) for c in chunked], order))
     assert [p for ps in forward for p in ps] == expected
-    back = list(Overlay([with_empty_lists(c[::-1], rng) for c in chunked], order, back=True))
+    turned = [with_empty_lists(c[::-1], rng) for c in chunked]
+    back = list(chunks_in(Overlay(turned, order, back=True)))
     assert [p for ps in reversed(back) for p in ps] == expected
 
 
@@ -130,13 +138,14 @@ def test_what_lies_before_damage_is_handed_out(back: bool) -> None:
             yield [(b"%04d" % (4000 - at if back else at), b"v")]
         raise CorruptionError("damaged")
 
-    overlay = Overlay([source(1, 777), source(500, 4000)], KeyOrder(BYTEWISE), back)
+    sources: list[Chunks] = [ChunksOf(source(1, 777)), ChunksOf(source(500, 4000))]
+    overlay = Overlay(sources, KeyOrder(BYTEWISE), back)
     found: list[Pair] = []
     with pytest.raises(CorruptionError, match="damaged"):
-        found.extend(itertools.chain.from_iterable(overlay))
+        found.extend(itertools.chain.from_iterable(chunks_in(overlay)))
     assert len(found) == 777
     with pytest.raises(CorruptionError, match="damaged"):
-        next(overlay)
+        overlay.next_chunk()
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -150,10 +159,10 @@ def test_keys_out_of_order_come_to_an_end(seed: int, back: bool) -> None:
         values = [rng.choice([None, b"v", b"v"]) for _ in keys]
         sources.append(chunks_of(list(zip(keys, values, strict=True)), rng))
     most = sum(len(chunk) for source in sources for chunk in source)
-    overlay = Overlay([iter(source) for source in sources], KeyOrder(BYTEWISE), back)
-    taken = [pair for _, pairs in zip(range(most + 1), overlay, strict=False) for pair in pairs]
+    overlay = Overlay([ChunksOf(iter(source)) for source in sources], KeyOrder(BYTEWISE), back)
+    taken = [pair for _ in range(most + 1) for pair in overlay.next_chunk()]
     assert len(taken) <= most
-    assert list(overlay) == []
+    assert overlay.next_chunk() == []
 
 
 class Lists:
@@ -179,13 +188,12 @@ def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int) -> None:
     """They hold tables, and these hold files: nothing of that is for the garbage collector."""
     sources = [Lists([[(b"%d" % n, b"v")]], fails=n == where) for n in range(3)]
     others = [weakref.ref(one) for one in sources if not one.fails]
-    overlay = Overlay(list(sources), KeyOrder(BYTEWISE))
+    overlay = Overlay([ChunksOf(source) for source in sources], KeyOrder(BYTEWISE))
     del sources
     gc.disable()
     try:
         with pytest.raises(CorruptionError) as caught:
-            for _ in overlay:
-                pass
+            list(chunks_in(overlay))
         del overlay
         assert [one() for one in others] == [None, None]
     finally:
@@ -197,9 +205,8 @@ def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int) -> None:
 def test_of_equal_sequences_the_newer_table_counts(back: bool) -> None:
     """As it does for Gets: tables that were made apart all have sequence 0."""
     sources = [[(b"a", b"new", 0)], [(b"a", b"old", 0)]]
-    assert list(Overlay([iter([some]) for some in sources], KeyOrder(BYTEWISE), back)) == [
-        [(b"a", b"new")]
-    ]
+    overlay = Overlay([ChunksOf(iter([some])) for some in sources], KeyOrder(BYTEWISE), back)
+    assert list(chunks_in(overlay)) == [[(b"a", b"new")]]
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -216,7 +223,8 @@ def test_no_list_is_asked_for_too_early(back: bool) -> None:
     delivered = 0
     times = 0
     most = 1
-    for pairs in Overlay([source("dense", 1), source("sparse", 500)], order, back):
+    sources: list[Chunks] = [ChunksOf(source("dense", 1)), ChunksOf(source("sparse", 500))]
+    for pairs in chunks_in(Overlay(sources, order, back)):
         delivered += len(pairs)
         times += 1
         assert len(pairs) <= most
@@ -232,8 +240,10 @@ def test_no_list_is_asked_for_too_early(back: bool) -> None:
 def test_long_lists_come_in_parts(back: bool, count: int) -> None:
     """So that whoever reads them is held up, and holds, no more than that."""
     keys = [b"%05d" % at for at in range(5000)]
-    sources = [iter([[(key, b"v") for key in keys[at::count]]]) for at in range(count)]
-    lists = list(Overlay(sources, KeyOrder(BYTEWISE), back))
+    sources: list[Chunks] = [
+        ChunksOf(iter([[(key, b"v") for key in keys[at::count]]])) for at in range(count)
+    ]
+    lists = list(chunks_in(Overlay(sources, KeyOrder(BYTEWISE), back)))
     assert all(0 < len(pairs) <= 512 for pairs in lists)
     if back:
         lists.reverse()
@@ -243,8 +253,8 @@ def test_long_lists_come_in_parts(back: bool, count: int) -> None:
 def test_a_stretch_of_removals_is_passed_over() -> None:
     removals: list[Seen] = [(b"%05d" % at, None) for at in range(5000)]
     below: list[Seen] = [*((key, b"old") for key, _ in removals), (b"05000", b"v")]
-    sources = [iter([removals]), iter([below])]
-    assert list(Overlay(sources, KeyOrder(BYTEWISE))) == [[(b"05000", b"v")]]
+    overlay = Overlay([ChunksOf(iter([removals])), ChunksOf(iter([below]))], KeyOrder(BYTEWISE))
+    assert list(chunks_in(overlay)) == [[(b"05000", b"v")]]
 
 
 @every_comparator

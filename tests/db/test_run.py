@@ -9,7 +9,7 @@ import pytest
 
 from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.keys import InternalKeyComparator, rank_of
-from lsmkv.db.merge import KeyOrder, Pair, Position
+from lsmkv.db.merge import Chunks, KeyOrder, Pair, Position
 from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput
@@ -75,19 +75,22 @@ class Bench:
         self, start: Position | None, upper: Position | None, newest: int = NO_LIMIT
     ) -> list[Pair]:
         run = Run(self.reader(newest), start, upper)
-        chunks = list(run)
-        assert all(chunks)
-        assert list(run) == []
+        chunks = list(iter(run.next_chunk, []))
+        assert run.next_chunk() == []
         return [pair for chunk in chunks for pair in chunk]
 
     def backward(
         self, before: Position | None, lower: Position | None, newest: int = NO_LIMIT
     ) -> list[Pair]:
         run = RunBack(self.reader(newest), before, lower)
-        chunks = list(run)
-        assert all(chunks)
-        assert list(run) == []
+        chunks = list(iter(run.next_chunk, []))
+        assert run.next_chunk() == []
         return [pair for chunk in reversed(chunks) for pair in chunk]
+
+
+def pairs_of(run: Chunks) -> list[Pair]:
+    """All of them, in the order in which they come."""
+    return [pair for chunk in iter(run.next_chunk, []) for pair in chunk]
 
 
 def seen(versions: Versions, newest: int) -> list[Pair]:
@@ -150,7 +153,7 @@ def test_a_seek_reads_one_block_and_a_few_pairs() -> None:
     for begin in (1, 57, 150):
         before = bench.reads.blocks_read
         run = Run(bench.reader(), Position(b"%03d" % begin, after=False), None)
-        found = next(run)
+        found = run.next_chunk()
         assert found[0] == (b"%03d" % begin, b"%d" % begin)
         assert len(found) <= 4
         assert bench.reads.blocks_read == before + 1
@@ -163,7 +166,7 @@ def test_the_next_block_is_not_read_whole_before_much_is_asked_for(chunk: int) -
     pairs = seen(versions, NO_LIMIT)
     for number in range(200):
         run = Run(bench.reader(chunk=chunk), Position(b"%03d" % number, after=False), None)
-        chunks = list(run)
+        chunks = list(iter(run.next_chunk, []))
         assert all(len(some) <= chunk << at for at, some in enumerate(chunks))
         assert [pair for some in chunks for pair in some] == pairs[number:]
 
@@ -173,11 +176,11 @@ def test_nothing_beyond_a_bound_is_read() -> None:
     bench = Bench(versions, [100])
     edge = Position(b"004", after=False)
     run = Run(bench.reader(), None, edge)
-    assert len([pair for pairs in run for pair in pairs]) == 3
-    assert list(run) == []
+    assert len(pairs_of(run)) == 3
+    assert run.next_chunk() == []
     back = RunBack(bench.reader(), Position(b"199", after=True), Position(b"197", after=False))
-    assert len([pair for pairs in back for pair in pairs]) == 3
-    assert list(back) == []
+    assert len(pairs_of(back)) == 3
+    assert back.next_chunk() == []
     assert bench.reads.blocks_read <= 5
 
 
@@ -210,7 +213,7 @@ def test_a_scan_that_ends_early_has_read_half_as_much_again_at_most(back: bool) 
     middle = Position(b"250", after=False)
     run = RunBack(bench.reader(), middle, None) if back else Run(bench.reader(), middle, None)
     begun = table.block_of(b"250")
-    for pairs in run:
+    while pairs := run.next_chunk():
         met = abs(table.block_of(pairs[0 if back else -1][0]) - begun) + 1
         assert met <= bench.reads.blocks_read <= max(met + 1, met * 3 // 2 + 1)
 
