@@ -104,13 +104,20 @@ class KeyOrder:
 
     def count_before(self, entries: list[Any], position: Position) -> int:
         """How many of these entries, or pairs, lie before a position.  O(log of their number)."""
-        key = position.user_key
-        if self._order is None:
-            # A tuple of a key alone sorts before all that begin with it; no key lies between one
-            # and that with a zero more.
-            return bisect_left(entries, (key + b"\0" if position.after else key,))
-        find = bisect_right if position.after else bisect_left
-        return find(entries, self._order(key), key=self.of_entry)
+        if self._order is not None:
+            find = bisect_right if position.after else bisect_left
+            return find(entries, self._order(position.user_key), key=self.of_entry)
+        # Compiled, for the few that a short scan cuts, three times as fast as a call of bisect.
+        low: i64 = 0
+        high: i64 = len(entries)
+        while low < high:
+            middle = (low + high) >> 1
+            entry: tuple[Any, ...] = entries[middle]
+            if self.is_at_or_after(entry[0], position):
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     def sort(self, entries: list[Any]) -> None:
         """Sort entries of several sources: by user key, newest version first."""

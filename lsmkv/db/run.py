@@ -12,7 +12,7 @@ from lsmkv.db.version import Version
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.errors import CorruptionError
 from lsmkv.table.reader import FROM_FILE, Span, Table
-from lsmkv.table.walk import ALL, Walk
+from lsmkv.table.walk import ALL, PAIRS, Walk
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -65,27 +65,29 @@ class RunReader:
         self.version = version
         self.level: i64 = level
         self.first_chunk: i64 = first_chunk
+        self.form: i64 = form
         self._tables = tables
         self._newest: i64 = newest
-        self._form: i64 = form
         self._counters = counters
         self._share = share
         self._span: Span | None = None  # what was read last
         self._met: i64 = 0  # how many blocks
 
-    def file_at(self, edge: bytes) -> i64:
-        """Index of the file where an internal key would be; of none, one past the last."""
-        if self.level == 0:
-            return 0
-        return self.version.file_at(self.level, edge)
-
     def file_from(self, start: Position) -> i64:
         """Index of the file where a scan from a position begins; of none, one past the last."""
         if self.level == 0:
-            return 0
+            return 1 if self.ends_before(0, start) else 0
         if start.after:
             return self.version.file_at(self.level, edge_of(start))
         return self.version.file_from(self.level, start.user_key)
+
+    def begins_behind(self, at: i64, bound: Position) -> bool:
+        """Whether all keys of a file lie behind a position."""
+        return self.order.is_at_or_after(self.files[at].smallest[:-TAG_SIZE], bound)
+
+    def ends_before(self, at: i64, bound: Position) -> bool:
+        """Whether all keys of a file lie before a position."""
+        return not self.order.is_at_or_after(self.files[at].largest[:-TAG_SIZE], bound)
 
     def block_from(self, table: Table, start: Position) -> i64:
         """Number of the block where a scan from a position begins; of none, one past the last."""
@@ -132,7 +134,7 @@ class RunReader:
     def take(self, table: Table, number: i64, walk: Walk, count: i64) -> list[Any]:
         """The walk's next pairs."""
         try:
-            return walk.take(count, self._form)
+            return walk.take(count, self.form)
         except CorruptionError as error:
             raise table.damaged(error, number) from None
 
@@ -154,33 +156,43 @@ class Run(Chunks):
         self._head = b""  # the last key, whose older versions may follow in the next block
         self._settled = False
         self._count: i64 = ALL
-        self._begin = start  # until that is found
+        self._begin = start  # until its block is found
         if start is not None:
+            self._file = reader.file_from(start)
             self._start = start.user_key
             self._head = start.user_key
             self._settled = start.after
             self._count = reader.first_chunk
+        self._heed_bound()
+
+    @property
+    def is_empty(self) -> bool:
+        """Before anything was read: whether no file can hold any of it."""
+        return self._file == len(self._reader.files)
+
+    def be_alone(self) -> None:
+        """Before anything was read: there is no other run, and removals hide nothing."""
+        self._reader.form = PAIRS
+        self._count = max(self._count, FIRST_CHUNK)
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""
         reader = self._reader
-        if self._begin is not None:
-            self._file = reader.file_from(self._begin)
-            if self._file < len(reader.files):
-                self._table = reader.table(self._file)
-                self._number = reader.block_from(self._table, self._begin)
-                self._file += 1
-            self._begin = None
         while True:
             walk = self._walk
             table = self._table
             if walk is None:
                 if table is None or self._number == table.num_blocks:
+                    if table is not None:
+                        self._heed_bound()
                     if self._file == len(reader.files):
                         return []
-                    self._table = reader.table(self._file)
+                    table = reader.table(self._file)
+                    begin = self._begin
+                    self._number = 0 if begin is None else reader.block_from(table, begin)
+                    self._begin = None
+                    self._table = table
                     self._file += 1
-                    self._number = 0
                     continue
                 walk = reader.walk(
                     table,
@@ -213,6 +225,17 @@ class Run(Chunks):
             if pairs:
                 return pairs
 
+    def _heed_bound(self) -> None:
+        """Leave the next file alone, and all behind it, if it begins behind the bound."""
+        upper = self._upper
+        files = self._reader.files
+        if (
+            upper is not None
+            and self._file < len(files)
+            and self._reader.begins_behind(self._file, upper)
+        ):
+            self._file = len(files)
+
 
 class RunBack(Chunks):
     """The mirror image: the pairs before a position, the last chunk first, each rising."""
@@ -229,19 +252,28 @@ class RunBack(Chunks):
         self._number: i64 = -1  # of the next block
         self._walk: Walk | None = None  # of the block that was read last
         self._held: list[Any] | None = None  # pairs that were read too early
-        self._edge = b"" if before is None else edge_of(before)  # where to begin, as in Run
+        self._begin: Position | None = None  # until its block is found, as in Run
+        if before is not None:
+            at = reader.file_from(before)
+            if at < len(reader.files):
+                self._file = at
+                if not reader.begins_behind(at, before):
+                    self._file += 1
+                    self._begin = before
+        self._heed_bound()
+
+    @property
+    def is_empty(self) -> bool:
+        """Before anything was read: whether no file can hold any of it."""
+        return self._file == 0
+
+    def be_alone(self) -> None:
+        """Before anything was read: there is no other run, and removals hide nothing."""
+        self._reader.form = PAIRS
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""
         reader = self._reader
-        if self._edge:
-            at = reader.file_at(self._edge)
-            if at < len(reader.files):
-                table = reader.table(at)
-                self._number = min(table.find_block(self._edge), table.num_blocks - 1)
-                self._table = table
-                self._file = at
-            self._edge = b""
         while True:
             pairs = self._held
             self._held = None
@@ -280,8 +312,6 @@ class RunBack(Chunks):
                 self._table = None
                 self._held = None
                 pairs = pairs[reader.order.count_before(pairs, lower) :]
-                if not pairs:
-                    return []
             return pairs
 
     def _read_block(self) -> list[Any] | None:
@@ -289,13 +319,18 @@ class RunBack(Chunks):
         reader = self._reader
         table = self._table
         while table is None or self._number < 0:
+            if table is not None:
+                self._heed_bound()
             if self._file == 0:
                 self._walk = None
                 return None
-            self._file -= 1
-            table = reader.table(self._file)
+            table = reader.table(self._file - 1)
+            begin = self._begin
+            last = table.num_blocks - 1
+            self._number = last if begin is None else min(reader.block_from(table, begin), last)
+            self._begin = None
             self._table = table
-            self._number = table.num_blocks - 1
+            self._file -= 1
         number = self._number
         walk = reader.walk(table, number, self._lower, True, b"", b"", False)
         self._number = number - 1
@@ -310,3 +345,9 @@ class RunBack(Chunks):
         if self._file == 0:
             return None
         return self._reader.files[self._file - 1].largest[:-TAG_SIZE]
+
+    def _heed_bound(self) -> None:
+        """Leave the next file alone, and all before it, if it ends before the bound."""
+        lower = self._lower
+        if lower is not None and self._file > 0 and self._reader.ends_before(self._file - 1, lower):
+            self._file = 0

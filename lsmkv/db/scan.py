@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator as Iteration
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.batch import BytesLike, as_bytes
@@ -14,16 +14,16 @@ from lsmkv.db.overlay import Overlay, seen, seen_back
 from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import FileMetaData
-from lsmkv.table.walk import NO_LIMIT, NUMBERED, PAIRS, SEEN
+from lsmkv.table.walk import NO_LIMIT, NUMBERED, SEEN
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 
-_CACHE_SHARE = 4
+_CACHE_SHARE: Final = 4
 """A scan fills so great a part of the block cache: what is gone over once is of little use there,
 and pushes out what Gets ask for.  One that is repeated finds that part, and adds to it."""
-_LARGEST_SHARE = 1 << 48  # a machine integer, however large the cache is said to be
+_LARGEST_SHARE: Final = 1 << 48  # a machine integer, however large the cache is said to be
 
 
 class Bounds:
@@ -105,14 +105,20 @@ class Scan:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
         upper = self._bounds.upper
         order = self._store.order
-        if self._is_one_run():
-            return Run(self._only_run(), start, upper)
         sources: list[Chunks] = [
             ChunksOf(seen(memtable.scan(start), self._hidden, order, upper))
             for memtable in self._memtables()
         ]
         if order.is_bytewise:
-            sources += [Run(run, start, upper) for run in self._runs(SEEN)]
+            runs: list[Run] = []
+            for reader in self._runs():
+                run = Run(reader, start, upper)
+                if not run.is_empty:
+                    runs.append(run)
+            if not sources and len(runs) == 1:
+                runs[0].be_alone()
+                return runs[0]
+            sources += runs
         else:
             sources.append(ChunksOf(seen(self._cursor(start), self._hidden, order, upper)))
         return Overlay(sources, order)
@@ -121,28 +127,24 @@ class Scan:
         """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
         lower = self._bounds.lower
         order = self._store.order
-        if self._is_one_run():
-            return RunBack(self._only_run(), before, lower)
         sources: list[Chunks] = [
             ChunksOf(seen_back(memtable.scan_back(before), self._hidden, order, lower))
             for memtable in self._memtables()
         ]
         if order.is_bytewise:
-            sources += [RunBack(run, before, lower) for run in self._runs(SEEN)]
+            runs: list[RunBack] = []
+            for reader in self._runs():
+                run = RunBack(reader, before, lower)
+                if not run.is_empty:
+                    runs.append(run)
+            if not sources and len(runs) == 1:
+                runs[0].be_alone()
+                return runs[0]
+            sources += runs
         else:
             cursor = self._cursor_back(before)
             sources.append(ChunksOf(seen_back(cursor, self._hidden, order, lower)))
         return Overlay(sources, order, back=True)
-
-    def _is_one_run(self) -> bool:
-        """Whether all there is lies in one sorted run of bytewise keys."""
-        view = self._view
-        return (
-            view.version.only_level >= 0
-            and view.immutable is None
-            and view.memtable.empty
-            and self._store.order.is_bytewise
-        )
 
     def _memtables(self) -> list[MemTable]:
         """Those that hold anything, the newer one first."""
@@ -152,22 +154,16 @@ class Scan:
             found.append(view.immutable)
         return found
 
-    def _only_run(self) -> RunReader:
-        """The one that holds everything."""
-        version = self._view.version
-        level = version.only_level
-        return self._run(level, version.levels[level], PAIRS, self._cache_share())
-
-    def _runs(self, form: i64) -> list[RunReader]:
+    def _runs(self) -> list[RunReader]:
         """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
         levels = self._view.version.levels
         # Files that LevelDB's repair has put into level 0 may not be newest first.
-        numbered = NUMBERED if len(levels[0]) > 1 else form
+        numbered = NUMBERED if len(levels[0]) > 1 else SEEN
         share = self._cache_share()
         runs = [self._run(0, [file], numbered, share) for file in levels[0]]
         for level in range(1, NUM_LEVELS):
             if levels[level]:
-                runs.append(self._run(level, levels[level], form, share))
+                runs.append(self._run(level, levels[level], SEEN, share))
         return runs
 
     def _cache_share(self) -> CacheShare | None:
@@ -183,7 +179,7 @@ class Scan:
         store = self._store
         version = self._view.version
         size = version.sizes[level] if level > 0 else files[0].size
-        chunk = -(-FIRST_CHUNK * size // max(1, version.size))  # a MANIFEST may name empty files
+        total = max(1, version.size)  # a MANIFEST may name empty files
         return RunReader(
             store.tables,
             version,
@@ -191,7 +187,7 @@ class Scan:
             files,
             NO_LIMIT if self._current else self._sequence,
             form,
-            max(1, chunk),
+            max(1, (FIRST_CHUNK * size + total - 1) // total),
             store.order,
             store.counters.reads[level],
             share,

@@ -61,8 +61,6 @@ class Version:
         used = [level for level in range(NUM_LEVELS) if levels[level]]
         self._deepest: i64 = used[-1] if used else 0
         """The last level that holds anything."""
-        self.only_level = used[0] if len(used) == 1 and len(levels[0]) <= 1 else -1
-        """The level that holds everything, in one sorted run; -1 if none does."""
         self.sizes = [total_size(files) for files in levels]
         """Bytes of each level."""
         self.size = sum(self.sizes)

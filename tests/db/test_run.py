@@ -18,7 +18,7 @@ from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.options import Options
-from lsmkv.table.walk import NO_LIMIT, PAIRS
+from lsmkv.table.walk import NO_LIMIT, PAIRS, SEEN
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.comparator import BYTEWISE
 from lsmkv.util.compression import NO_COMPRESSION
@@ -229,3 +229,50 @@ def test_damage_is_told_with_file_and_offset() -> None:
         assert caught.value.path == f"{bench.directory.path}/000001.ldb"
         assert caught.value.offset is not None
         assert caught.value.offset > 0
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_file_beyond_the_bounds_is_not_opened(level: int) -> None:
+    versions = {
+        (b"%03d" % number, number): 1 for number in (*range(100, 150), *range(300, 350))
+    }
+    bench = Bench(versions, [50] if level == 1 else [], level)
+    files = [(100, 149), (300, 349)] if level == 1 else [(100, 349)]
+    pairs = seen(versions, NO_LIMIT)
+    edges = [0, 99, 100, 149, 150, 299, 300, 349, 350]
+    for low, high in itertools.combinations_with_replacement(edges, 2):
+        for after in itertools.product((False, True), repeat=2):
+            lower, upper = (
+                Position(b"%03d" % edge, late)
+                for edge, late in zip((low, high), after, strict=True)
+            )
+            if (low, after[0]) > (high, after[1]):
+                continue
+            begin, end = (KeyOrder(BYTEWISE).count_before(pairs, edge) for edge in (lower, upper))
+            expected = pairs[begin:end]
+            run = Run(bench.reader(), lower, upper)
+            back = RunBack(bench.reader(), upper, lower)
+            needed = sum(
+                lies_before(b"%03d" % first, upper) and not lies_before(b"%03d" % last, lower)
+                for first, last in files
+            )
+            assert run.is_empty == back.is_empty == (needed == 0)
+            for one in (run, back):
+                bench.tables.clear()
+                before = len(bench.env.history)
+                assert sorted(pairs_of(one)) == expected
+                assert bench.env.history[before:].count("open") == needed
+
+
+def test_a_run_alone_hands_out_no_removals_and_begins_with_a_few_pairs() -> None:
+    """The form of those that lie over others is ``SEEN``."""
+    versions = {(b"%03d" % number, number): number % 2 for number in range(100)}
+    bench = Bench(versions, [50], block_size=1000)
+    pairs = seen(versions, NO_LIMIT)
+    run = Run(bench.reader(form=SEEN, chunk=1), Position(b"", after=False), None)
+    run.be_alone()
+    assert run.next_chunk() == pairs[:FIRST_CHUNK]
+    assert pairs_of(run) == pairs[FIRST_CHUNK:]
+    back = RunBack(bench.reader(form=SEEN, chunk=1), None, None)
+    back.be_alone()
+    assert sorted(pairs_of(back)) == pairs
