@@ -46,13 +46,17 @@ class Window:
     several times as fast here as in a class that users may derive from.
     """
 
-    __slots__ = ("_store", "as_it_is", "at", "pairs", "reverse")
+    __slots__ = ("_include_key", "_include_value", "_store", "at", "pairs", "prefix", "reverse")
 
-    def __init__(self, store: Store, reverse: bool, as_it_is: bool) -> None:
+    def __init__(
+        self, store: Store, reverse: bool, include_key: bool, include_value: bool
+    ) -> None:
         self._store = store
+        self._include_key = include_key
+        self._include_value = include_value
         self.reverse = reverse
-        self.as_it_is = as_it_is
-        """Whether pairs are returned as they are."""
+        self.prefix: i64 = 0
+        """So many bytes at the beginning of keys are not shown."""
         # Of anything: compiled, what is known to be a pair is taken apart and put together again.
         self.pairs: list[Any] = []
         self.at: i64 = 0
@@ -64,19 +68,32 @@ class Window:
         self.at = at
 
     def take(self) -> Any:
-        """Step over the next pair and return it; None if that takes more than looking here."""
-        if self._store.view is None or not self.as_it_is:
+        """Step over the next pair and return what is asked for; None if that takes more than
+        looking here, or if nothing is."""
+        if self._store.view is None or not (self._include_key or self._include_value):
             return None
         at = self.at
         if self.reverse:
             if at == 0:
                 return None
             self.at = at - 1
-            return self.pairs[at - 1]
+            return self.shape(self.pairs[at - 1])
         if at == len(self.pairs):
             return None
         self.at = at + 1
-        return self.pairs[at]
+        return self.shape(self.pairs[at])
+
+    def shape(self, pair: Any) -> Any:
+        """What is asked for of a pair: itself, its key without the prefix, its value, or None."""
+        if self._include_key and self._include_value and self.prefix == 0:
+            return pair
+        both: tuple[Any, ...] = pair
+        if not self._include_key:
+            return both[1] if self._include_value else None
+        key: bytes = both[0]
+        if self.prefix > 0:
+            key = key[self.prefix :]
+        return (key, both[1]) if self._include_value else key
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
@@ -135,8 +152,8 @@ class Iterator(BaseIterator):
         prefix: BytesLike | None = None
         include_start = True
         include_stop = False
-        self._include_key = True
-        self._include_value = True
+        include_key = True
+        include_value = True
         fill_cache = True
         # What is true is true, compiled or not.
         for name, value in cast(dict[str, Any], arguments).items():
@@ -153,15 +170,15 @@ class Iterator(BaseIterator):
             elif name == "include_stop":
                 include_stop = bool(value)
             elif name == "include_key":
-                self._include_key = bool(value)
+                include_key = bool(value)
             elif name == "include_value":
-                self._include_value = bool(value)
+                include_value = bool(value)
             elif name == "fill_cache":
                 fill_cache = bool(value)
             elif name != "verify_checksums":
                 raise TypeError(f"iterator() got an unexpected keyword argument {name!r}")
         bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
-        self._window = Window(store, reverse, self._include_key and self._include_value)
+        self._window = Window(store, reverse, include_key, include_value)
         super().__init__(store, view, pin, current, owner, bounds, fill_cache)
         self._gap: Position | None = None  # where the gap is when the window is empty
         self._at_end = False  # what no position means there: the end of everything, or the start
@@ -181,7 +198,7 @@ class Iterator(BaseIterator):
         pair = self._step_back() if self._window.reverse else self._step()
         if pair is None:
             raise StopIteration
-        return self._shape(pair)
+        return self._window.shape(pair)
 
     def next(self) -> Any:
         """As ``next(iterator)``."""
@@ -192,7 +209,7 @@ class Iterator(BaseIterator):
         pair = self._step() if self._window.reverse else self._step_back()
         if pair is None:
             raise StopIteration
-        return self._shape(pair)
+        return self._window.shape(pair)
 
     def seek(self, target: BytesLike) -> None:
         """Go to the gap before ``target``, or before where it would be; held to the range."""
@@ -222,7 +239,7 @@ class Iterator(BaseIterator):
         [(b'ann', b'1')]
         """
         self._prefix = prefix
-        self._window.as_it_is = self._window.as_it_is and not prefix
+        self._window.prefix = len(prefix)
 
     def _forget(self) -> None:
         self._place(None)
@@ -291,11 +308,3 @@ class Iterator(BaseIterator):
             self._ahead = None
         self._behind = source
         return bool(pairs)
-
-    def _shape(self, pair: Any) -> Any:
-        if self._window.as_it_is:
-            return pair
-        if not self._include_key:
-            return pair[1] if self._include_value else None
-        key = pair[0][len(self._prefix) :]
-        return (key, pair[1]) if self._include_value else key

@@ -67,8 +67,12 @@ class Reader:
             if row is not None:
                 store.counters.gets_from_rows += 1
                 return row
+        # The newest version is found sooner than an older one, and mostly is what was seen then.
+        first = MAX_SEQUENCE if shared is None and store.order.is_bytewise else sequence
         try:
-            flags, _tag, value = look_up(store, version, key, sequence, fill_cache, shared)
+            flags, tag, value = look_up(store, version, key, first, fill_cache, shared)
+            if first > sequence and (tag >> 8) & MAX_SEQUENCE > sequence:
+                flags, tag, value = look_up(store, version, key, sequence, fill_cache)
         except OSError as error:
             store.raise_failure(error)
         if flags != 0:

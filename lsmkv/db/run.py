@@ -1,4 +1,4 @@
-"""A sorted run as a reader sees it: the files of one level, one after the other."""
+"""Sorted runs as a reader sees them: a memtable; the files of one level, one after the other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.counters import ReadCounters
 from lsmkv.db.keys import TAG_SIZE
+from lsmkv.db.memtable import LARGEST_CHUNK, MemTable
 from lsmkv.db.merge import Chunks, KeyOrder, Position
 from lsmkv.db.table_cache import TableCache, edge_of
 from lsmkv.db.version import Version
@@ -20,6 +21,52 @@ if TYPE_CHECKING:
 FIRST_CHUNK: Final = 4
 """Pairs that a seek reads first, and twice as many each time, from block to block: often a few are
 all it is about.  Of a run beside others, no more than its share."""
+
+
+class MemoryRun(Chunks):
+    """What is seen of a memtable from an edge to a bound, either way; keys in the bytewise order.
+
+    Writes in between may be missed or seen, whole either way: what was written before the reader's
+    sequence is there.
+    """
+
+    def __init__(
+        self,
+        memtable: MemTable,
+        order: KeyOrder,
+        sequence: int,
+        edge: Position | None,
+        bound: Position | None,
+        back: bool,
+        first_chunk: i64,
+    ) -> None:
+        """At first so many keys are read, and twice as many each time."""
+        self._memtable = memtable
+        self._order = order
+        self._sequence = sequence
+        self._edge = edge
+        self._bound = bound
+        self._back = back
+        self._count: i64 = first_chunk
+        self._ended = False
+
+    def next_chunk(self) -> list[Any]:
+        """The next pairs, removals among them."""
+        found: list[Any] = []
+        back = self._back
+        bound = self._bound
+        while not found and not self._ended:
+            last = self._memtable.visible(self._edge, self._count, self._sequence, back, found)
+            if last is None:
+                self._ended = True
+                break
+            self._edge = Position(last, not back)
+            self._count = min(2 * self._count, LARGEST_CHUNK)
+            if bound is not None and self._order.is_at_or_after(last, bound) != back:
+                self._ended = True
+                cut = self._order.count_before(found, bound)
+                found = found[cut:] if back else found[:cut]
+        return found
 
 
 class CacheShare:

@@ -11,7 +11,7 @@ from lsmkv.db.keys import Entry, oldest_rank_hidden
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import Chunks, ChunksOf, Cursor, KeyOrder, Position, merge_back, merge_forward
 from lsmkv.db.overlay import Overlay, seen, seen_back
-from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
+from lsmkv.db.run import FIRST_CHUNK, CacheShare, MemoryRun, Run, RunBack, RunReader
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.table.walk import NO_LIMIT, NUMBERED, SEEN
@@ -105,45 +105,48 @@ class Scan:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
         upper = self._bounds.upper
         order = self._store.order
-        sources: list[Chunks] = [
-            ChunksOf(seen(memtable.scan(start), self._hidden, order, upper))
-            for memtable in self._memtables()
-        ]
-        if order.is_bytewise:
-            runs: list[Run] = []
-            for reader in self._runs():
-                run = Run(reader, start, upper)
-                if not run.is_empty:
-                    runs.append(run)
-            if not sources and len(runs) == 1:
-                runs[0].be_alone()
-                return runs[0]
-            sources += runs
-        else:
+        sources: list[Chunks] = []
+        if not order.is_bytewise:
+            for memtable in self._memtables():
+                sources.append(ChunksOf(seen(memtable.scan(start), self._hidden, order, upper)))
             sources.append(ChunksOf(seen(self._cursor(start), self._hidden, order, upper)))
+            return Overlay(sources, order)
+        for memtable in self._memtables():
+            sources.append(self._memory_run(memtable, start, upper, False))
+        runs: list[Run] = []
+        for reader in self._runs():
+            run = Run(reader, start, upper)
+            if not run.is_empty:
+                runs.append(run)
+        if not sources and len(runs) == 1:
+            runs[0].be_alone()
+            return runs[0]
+        sources += runs
         return Overlay(sources, order)
 
     def backward(self, before: Position | None) -> Chunks:
-        """Pairs before ``before`` and above the lower bound; the last first, each list rising."""
+        """Pairs before ``before`` and above the lower bound; the last first, each chunk rising."""
         lower = self._bounds.lower
         order = self._store.order
-        sources: list[Chunks] = [
-            ChunksOf(seen_back(memtable.scan_back(before), self._hidden, order, lower))
-            for memtable in self._memtables()
-        ]
-        if order.is_bytewise:
-            runs: list[RunBack] = []
-            for reader in self._runs():
-                run = RunBack(reader, before, lower)
-                if not run.is_empty:
-                    runs.append(run)
-            if not sources and len(runs) == 1:
-                runs[0].be_alone()
-                return runs[0]
-            sources += runs
-        else:
+        sources: list[Chunks] = []
+        if not order.is_bytewise:
+            for memtable in self._memtables():
+                cursor = memtable.scan_back(before)
+                sources.append(ChunksOf(seen_back(cursor, self._hidden, order, lower)))
             cursor = self._cursor_back(before)
             sources.append(ChunksOf(seen_back(cursor, self._hidden, order, lower)))
+            return Overlay(sources, order, back=True)
+        for memtable in self._memtables():
+            sources.append(self._memory_run(memtable, before, lower, True))
+        runs: list[RunBack] = []
+        for reader in self._runs():
+            run = RunBack(reader, before, lower)
+            if not run.is_empty:
+                runs.append(run)
+        if not sources and len(runs) == 1:
+            runs[0].be_alone()
+            return runs[0]
+        sources += runs
         return Overlay(sources, order, back=True)
 
     def _memtables(self) -> list[MemTable]:
@@ -153,6 +156,13 @@ class Scan:
         if view.immutable is not None:
             found.append(view.immutable)
         return found
+
+    def _memory_run(
+        self, memtable: MemTable, edge: Position | None, bound: Position | None, back: bool
+    ) -> MemoryRun:
+        chunk = self._first_chunk(memtable.usage)
+        order = self._store.order
+        return MemoryRun(memtable, order, self._sequence, edge, bound, back, chunk)
 
     def _runs(self) -> list[RunReader]:
         """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
@@ -179,7 +189,6 @@ class Scan:
         store = self._store
         version = self._view.version
         size = version.sizes[level] if level > 0 else files[0].size
-        total = max(1, version.size)  # a MANIFEST may name empty files
         return RunReader(
             store.tables,
             version,
@@ -187,11 +196,18 @@ class Scan:
             files,
             NO_LIMIT if self._current else self._sequence,
             form,
-            max(1, (FIRST_CHUNK * size + total - 1) // total),
+            self._first_chunk(size),
             store.order,
             store.counters.reads[level],
             share,
         )
+
+    def _first_chunk(self, size: int) -> int:
+        """How many pairs to read first of a run of so many bytes: its share, and one at least."""
+        total = self._view.version.size
+        if size >= total:  # which may be 0, and a memtable's is counted otherwise
+            return FIRST_CHUNK
+        return max(1, (FIRST_CHUNK * size + total - 1) // total)
 
     def _cursor(self, start: Position | None) -> Iteration[list[Entry]]:
         """All tables' entries, whatever the order of keys."""

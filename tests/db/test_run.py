@@ -6,11 +6,14 @@ import itertools
 import random
 
 import pytest
+from librt.threading import Lock
 
 from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
+from lsmkv.db.batch import Operation
 from lsmkv.db.keys import InternalKeyComparator, rank_of
-from lsmkv.db.merge import Chunks, KeyOrder, Pair, Position
-from lsmkv.db.run import FIRST_CHUNK, CacheShare, Run, RunBack, RunReader
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import Chunks, KeyOrder, Pair, Position, Seen
+from lsmkv.db.run import FIRST_CHUNK, CacheShare, MemoryRun, Run, RunBack, RunReader
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import Version
@@ -276,3 +279,83 @@ def test_a_run_alone_hands_out_no_removals_and_begins_with_a_few_pairs() -> None
     back = RunBack(bench.reader(form=SEEN, chunk=1), None, None)
     back.be_alone()
     assert sorted(pairs_of(back)) == pairs
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_memtable_both_ways_from_anywhere(seed: int) -> None:
+    rng = random.Random(seed)
+    order = KeyOrder(BYTEWISE)
+    table = MemTable(BYTEWISE, Lock())
+    keys = rng.choice([5, 40, 3000])
+    history: dict[bytes, list[tuple[int, bytes | None]]] = {}
+    readers: list[int] = []
+    sequence = 0
+
+    def write(count: int) -> None:
+        nonlocal sequence
+        operations: list[Operation] = []
+        for number in range(sequence + 1, sequence + count + 1):
+            key = b"%04d" % rng.randrange(keys)
+            value = b"%d" % number if rng.random() < 0.7 else None
+            operations.append((key, value))
+            history.setdefault(key, []).insert(0, (number, value))
+        table.add(sequence + 1, operations, max(readers, default=-1))
+        sequence += count
+
+    for _ in range(rng.randrange(1, 6)):
+        write(rng.choice([1, 20, keys]))
+        if rng.random() < 0.7:
+            readers.append(sequence)
+    readers.append(sequence)
+    as_list = 0
+    for _ in range(60):
+        reader = rng.choice(readers)
+        low, high = (
+            Position(b"%04d" % rng.randrange(-1, keys + 1), rng.random() < 0.5) for _ in range(2)
+        )
+        lower, upper = rng.choice([None, low]), rng.choice([None, high])
+        expected = [
+            (key, next(value for number, value in history[key] if number <= reader))
+            for key in sorted(history)
+            if history[key][-1][0] <= reader
+            and (lower is None or not lies_before(key, lower))
+            and (upper is None or lies_before(key, upper))
+        ]
+        chunk = rng.choice([1, FIRST_CHUNK])
+        run = MemoryRun(table, order, reader, lower, upper, False, chunk)
+        assert pairs_of(run) == expected
+        assert run.next_chunk() == []
+        back = MemoryRun(table, order, reader, upper, lower, True, chunk)
+        chunks = list(iter(back.next_chunk, []))
+        assert [pair for some in reversed(chunks) for pair in some] == expected
+        assert back.next_chunk() == []
+        as_list += table._list is not None
+        if rng.random() < 0.3:
+            write(1)  # which the readers do not see
+    assert as_list > 0
+
+
+def test_a_memtable_is_read_by_more_and_more() -> None:
+    table = MemTable(BYTEWISE, Lock())
+    operations: list[Operation] = [(b"%04d" % number, b"") for number in range(5000)]
+    table.add(1, operations, -1)
+    for back in (False, True):
+        run = MemoryRun(table, KeyOrder(BYTEWISE), 5000, None, None, back, 1)
+        sizes = [len(chunk) for chunk in iter(run.next_chunk, [])]
+        assert sizes == [1 << n for n in range(11)] + [1024, 1024, 905]
+
+
+def test_keys_are_listed_once_that_pays_and_until_one_is_merged() -> None:
+    table = MemTable(BYTEWISE, Lock())
+    operations: list[Operation] = [(b"%04d" % number, b"") for number in range(3200)]
+    table.add(1, operations, -1)
+    for asked in range(1, 101):
+        assert table._list is None
+        found: list[Seen] = []
+        assert table.visible(Position(b"2000", after=True), 1, 3200, False, found) == b"2001"
+        assert found == [(b"2001", b"")], asked
+    assert table._list is not None
+    table.add(3201, [(b"20005", b"")], 3200)
+    found = []
+    assert table.visible(Position(b"2000", after=True), 1, 3201, False, found) == b"20005"
+    assert table._list is None
