@@ -46,7 +46,16 @@ class Window:
     several times as fast here as in a class that users may derive from.
     """
 
-    __slots__ = ("_include_key", "_include_value", "_store", "at", "pairs", "prefix", "reverse")
+    __slots__ = (
+        "_as_it_is",
+        "_include_key",
+        "_include_value",
+        "_prefix",
+        "_store",
+        "at",
+        "pairs",
+        "reverse",
+    )
 
     def __init__(
         self, store: Store, reverse: bool, include_key: bool, include_value: bool
@@ -55,12 +64,16 @@ class Window:
         self._include_key = include_key
         self._include_value = include_value
         self.reverse = reverse
-        self.prefix: i64 = 0
-        """So many bytes at the beginning of keys are not shown."""
+        self.hide(0)
         # Of anything: compiled, what is known to be a pair is taken apart and put together again.
         self.pairs: list[Any] = []
         self.at: i64 = 0
         """The gap: before ``pairs[at]``."""
+
+    def hide(self, size: i64) -> None:
+        """Show keys without their first bytes, so many of them."""
+        self._prefix: i64 = size
+        self._as_it_is = self._include_key and self._include_value and size == 0
 
     def put(self, pairs: list[Any], at: i64) -> None:
         """Other entries, and the gap before ``pairs[at]``."""
@@ -70,29 +83,34 @@ class Window:
     def take(self) -> Any:
         """Step over the next pair and return what is asked for; None if that takes more than
         looking here, or if nothing is."""
-        if self._store.view is None or not (self._include_key or self._include_value):
+        as_it_is = self._as_it_is
+        if self._store.view is None or not (
+            as_it_is or self._include_key or self._include_value
+        ):
             return None
         at = self.at
         if self.reverse:
             if at == 0:
                 return None
-            self.at = at - 1
-            return self.shape(self.pairs[at - 1])
-        if at == len(self.pairs):
-            return None
-        self.at = at + 1
-        return self.shape(self.pairs[at])
+            at -= 1
+            self.at = at
+        else:
+            if at == len(self.pairs):
+                return None
+            self.at = at + 1
+        pair = self.pairs[at]
+        return pair if as_it_is else self.shape(pair)
 
     def shape(self, pair: Any) -> Any:
         """What is asked for of a pair: itself, its key without the prefix, its value, or None."""
-        if self._include_key and self._include_value and self.prefix == 0:
+        if self._as_it_is:
             return pair
         both: tuple[Any, ...] = pair
         if not self._include_key:
             return both[1] if self._include_value else None
         key: bytes = both[0]
-        if self.prefix > 0:
-            key = key[self.prefix :]
+        if self._prefix > 0:
+            key = key[self._prefix :]
         return (key, both[1]) if self._include_value else key
 
 
@@ -239,7 +257,7 @@ class Iterator(BaseIterator):
         [(b'ann', b'1')]
         """
         self._prefix = prefix
-        self._window.prefix = len(prefix)
+        self._window.hide(len(prefix))
 
     def _forget(self) -> None:
         self._place(None)
