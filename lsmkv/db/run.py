@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.counters import ReadCounters
@@ -186,7 +187,22 @@ class RunReader:
             raise table.damaged(error, number) from None
 
 
-class Run(Chunks):
+class FilesRun(Chunks):
+    """What a scan meets of the files of a run: :class:`Run`, or :class:`RunBack`."""
+
+    _reader: RunReader
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Before anything was read: whether no file can hold any of it."""
+
+    def be_alone(self) -> None:
+        """Before anything was read: there is no other run, and removals hide nothing."""
+        self._reader.form = PAIRS
+
+
+class Run(FilesRun):
     """The pairs of a run after a position, a block or so at a time."""
 
     def __init__(
@@ -214,12 +230,12 @@ class Run(Chunks):
 
     @property
     def is_empty(self) -> bool:
-        """Before anything was read: whether no file can hold any of it."""
+        """Whether no file reaches into the range."""
         return self._file == len(self._reader.files)
 
     def be_alone(self) -> None:
-        """Before anything was read: there is no other run, and removals hide nothing."""
-        self._reader.form = PAIRS
+        """Reads as many pairs at first as one that is not beside others."""
+        super().be_alone()
         self._count = max(self._count, FIRST_CHUNK)
 
     def next_chunk(self) -> list[Any]:
@@ -284,7 +300,7 @@ class Run(Chunks):
             self._file = len(files)
 
 
-class RunBack(Chunks):
+class RunBack(FilesRun):
     """The mirror image: the pairs before a position, the last chunk first, each rising."""
 
     def __init__(
@@ -311,12 +327,8 @@ class RunBack(Chunks):
 
     @property
     def is_empty(self) -> bool:
-        """Before anything was read: whether no file can hold any of it."""
+        """Whether no file reaches into the range."""
         return self._file == 0
-
-    def be_alone(self) -> None:
-        """Before anything was read: there is no other run, and removals hide nothing."""
-        self._reader.form = PAIRS
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""

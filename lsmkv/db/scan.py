@@ -11,7 +11,15 @@ from lsmkv.db.keys import Entry, oldest_rank_hidden
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import Chunks, ChunksOf, Cursor, KeyOrder, Position, merge_back, merge_forward
 from lsmkv.db.overlay import Overlay, seen, seen_back
-from lsmkv.db.run import FIRST_CHUNK, CacheShare, MemoryRun, Run, RunBack, RunReader
+from lsmkv.db.run import (
+    FIRST_CHUNK,
+    CacheShare,
+    FilesRun,
+    MemoryRun,
+    Run,
+    RunBack,
+    RunReader,
+)
 from lsmkv.db.store import Store, View
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.table.walk import NO_LIMIT, NUMBERED, SEEN
@@ -105,49 +113,54 @@ class Scan:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
         upper = self._bounds.upper
         order = self._store.order
-        sources: list[Chunks] = []
-        if not order.is_bytewise:
-            for memtable in self._memtables():
-                sources.append(ChunksOf(seen(memtable.scan(start), self._hidden, order, upper)))
-            sources.append(ChunksOf(seen(self._cursor(start), self._hidden, order, upper)))
-            return Overlay(sources, order)
-        for memtable in self._memtables():
-            sources.append(self._memory_run(memtable, start, upper, False))
-        runs: list[Run] = []
-        for reader in self._runs():
-            run = Run(reader, start, upper)
-            if not run.is_empty:
-                runs.append(run)
-        if not sources and len(runs) == 1:
-            runs[0].be_alone()
-            return runs[0]
-        sources += runs
+        if order.is_bytewise:
+            runs: list[FilesRun] = [Run(reader, start, upper) for reader in self._runs()]
+            return self._overlay(runs, start, upper, False)
+        cursors = [memtable.scan(start) for memtable in self._memtables()]
+        cursors.append(self._cursor(start))
+        sources: list[Chunks] = [
+            ChunksOf(seen(cursor, self._hidden, order, upper)) for cursor in cursors
+        ]
         return Overlay(sources, order)
 
     def backward(self, before: Position | None) -> Chunks:
         """Pairs before ``before`` and above the lower bound; the last first, each chunk rising."""
         lower = self._bounds.lower
         order = self._store.order
-        sources: list[Chunks] = []
-        if not order.is_bytewise:
-            for memtable in self._memtables():
-                cursor = memtable.scan_back(before)
-                sources.append(ChunksOf(seen_back(cursor, self._hidden, order, lower)))
-            cursor = self._cursor_back(before)
-            sources.append(ChunksOf(seen_back(cursor, self._hidden, order, lower)))
-            return Overlay(sources, order, back=True)
-        for memtable in self._memtables():
-            sources.append(self._memory_run(memtable, before, lower, True))
-        runs: list[RunBack] = []
-        for reader in self._runs():
-            run = RunBack(reader, before, lower)
-            if not run.is_empty:
-                runs.append(run)
-        if not sources and len(runs) == 1:
+        if order.is_bytewise:
+            runs: list[FilesRun] = [RunBack(reader, before, lower) for reader in self._runs()]
+            return self._overlay(runs, before, lower, True)
+        cursors = [memtable.scan_back(before) for memtable in self._memtables()]
+        cursors.append(self._cursor_back(before))
+        sources: list[Chunks] = [
+            ChunksOf(seen_back(cursor, self._hidden, order, lower)) for cursor in cursors
+        ]
+        return Overlay(sources, order, back=True)
+
+    def _overlay(
+        self, runs: list[FilesRun], edge: Position | None, bound: Position | None, back: bool
+    ) -> Chunks:
+        """The memtables over those runs that are not empty; one that is alone needs no overlay."""
+        runs = [run for run in runs if not run.is_empty]
+        memtables = self._memtables()
+        if not memtables and len(runs) == 1:
             runs[0].be_alone()
             return runs[0]
+        order = self._store.order
+        sources: list[Chunks] = [
+            MemoryRun(
+                memtable,
+                order,
+                self._sequence,
+                edge,
+                bound,
+                back,
+                self._first_chunk(memtable.usage),
+            )
+            for memtable in memtables
+        ]
         sources += runs
-        return Overlay(sources, order, back=True)
+        return Overlay(sources, order, back)
 
     def _memtables(self) -> list[MemTable]:
         """Those that hold anything, the newer one first."""
@@ -156,13 +169,6 @@ class Scan:
         if view.immutable is not None:
             found.append(view.immutable)
         return found
-
-    def _memory_run(
-        self, memtable: MemTable, edge: Position | None, bound: Position | None, back: bool
-    ) -> MemoryRun:
-        chunk = self._first_chunk(memtable.usage)
-        order = self._store.order
-        return MemoryRun(memtable, order, self._sequence, edge, bound, back, chunk)
 
     def _runs(self) -> list[RunReader]:
         """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
