@@ -72,7 +72,8 @@ class Reader:
         try:
             flags, tag, value = look_up(store, version, key, first, fill_cache, shared)
             if first > sequence and (tag >> 8) & MAX_SEQUENCE > sequence:
-                flags, tag, value = look_up(store, version, key, sequence, fill_cache)
+                again, tag, value = look_up(store, version, key, sequence, fill_cache)
+                flags |= again
         except OSError as error:
             store.raise_failure(error)
         if flags != 0:

@@ -861,6 +861,24 @@ def test_reads_in_vain_start_a_compaction_at_last(path: str) -> None:
         assert data_files(path) == after
 
 
+def test_reads_in_vain_at_a_snapshot_count_too(path: str) -> None:
+    """Also those for the newest version, which is looked for first, and was written later."""
+    options: dict[str, Any] = {"bloom_filter_bits": 0, "block_size": 64, "lru_cache_size": 4096}
+    with DB(path, create_if_missing=True, **options) as db:
+        for n, suffix in enumerate((b"", b"", b"x")):
+            for key in ENTRIES:
+                db.put(key + suffix, b"%d" % n)
+            db.flush()
+            if n == 0:
+                snapshot = db.snapshot()
+        before = files_at(db)
+        assert [count > 0 for count in before] == [True, True, True, *[False] * 4]
+        leaping = (list(ENTRIES) * 7)[::7]  # from block to block: a block in the cache costs nobody
+        assert {snapshot.get(key) for key in leaping} == {b"0"}
+        settle(db)
+        assert files_at(db) != before
+
+
 def test_a_read_of_one_block_charges_nobody(path: str) -> None:
     """Hits in the first table: nothing was read in vain."""
     with three_levels(path, bloom_filter_bits=0) as db:
