@@ -24,6 +24,10 @@ FIRST_CHUNK: Final = 4
 all it is about.  Of a run beside others, no more than its share."""
 
 
+_FEW: Final = 8
+"""Pairs that are read at once on the way to a position: half of a restart interval."""
+
+
 class MemoryRun(Chunks):
     """What is seen of a memtable from an edge to a bound, either way; keys in the bytewise order.
 
@@ -179,6 +183,28 @@ class RunReader:
         except CorruptionError as error:
             raise table.damaged(error, number) from None
 
+    def leap(self, table: Table, number: i64, walk: Walk, stop: Position | None) -> bytes:
+        """Have the walk begin in the last restart interval before a position, or in the last of
+        all: see :meth:`~lsmkv.table.walk.Walk.leap`."""
+        try:
+            return walk.leap(None if stop is None else stop.user_key)
+        except CorruptionError as error:
+            raise table.damaged(error, number) from None
+
+    def take_before(
+        self, table: Table, number: i64, walk: Walk, stop: Position | None
+    ) -> list[Any]:
+        """The walk's pairs before a position, or all; little more than these is read."""
+        if stop is None:
+            return self.take(table, number, walk, ALL)
+        order = self.order
+        pairs: list[Any] = []
+        while not walk.done and not order.is_at_or_after(walk.head, stop):
+            pairs += self.take(table, number, walk, _FEW)
+        if pairs and order.is_at_or_after(pairs[-1][0], stop):
+            pairs = pairs[: order.count_before(pairs, stop)]
+        return pairs
+
     def take(self, table: Table, number: i64, walk: Walk, count: i64) -> list[Any]:
         """The walk's next pairs."""
         try:
@@ -314,6 +340,8 @@ class RunBack(FilesRun):
         self._table: Table | None = None
         self._number: i64 = -1  # of the next block
         self._walk: Walk | None = None  # of the block that was read last
+        self._begun = False  # whether a block was read
+        self._split: Position | None = None  # what the first block has before it is next
         self._held: list[Any] | None = None  # pairs that were read too early
         self._begin: Position | None = None  # until its block is found, as in Run
         if before is not None:
@@ -337,14 +365,9 @@ class RunBack(FilesRun):
             pairs = self._held
             self._held = None
             if pairs is None:
-                pairs = self._read_block()
+                pairs = self._read()
                 if pairs is None:
                     return []
-                before = self._before
-                if before is not None:
-                    if pairs and reader.order.is_at_or_after(pairs[-1][0], before):
-                        pairs = pairs[: reader.order.count_before(pairs, before)]
-                    self._before = None
             if not pairs:
                 edge = self._end_before()
                 if (
@@ -352,13 +375,12 @@ class RunBack(FilesRun):
                     and self._lower is not None
                     and not reader.order.is_at_or_after(edge, self._lower)
                 ):
-                    self._file = 0
-                    self._table = None
+                    self._end()
                 continue
             first = pairs[0][0]
             if self._end_before() == first:
                 # The block before may hold newer versions of the first key.
-                held = self._read_block()
+                held = self._read()
                 walk = self._walk
                 self._held = held
                 if walk is not None and walk.head == first and walk.settled:
@@ -367,14 +389,14 @@ class RunBack(FilesRun):
                         continue
             lower = self._lower
             if lower is not None and not reader.order.is_at_or_after(pairs[0][0], lower):
-                self._file = 0
-                self._table = None
-                self._held = None
+                self._end()
                 pairs = pairs[reader.order.count_before(pairs, lower) :]
             return pairs
 
-    def _read_block(self) -> list[Any] | None:
-        """All pairs of the next block; None after the run's first one."""
+    def _read(self) -> list[Any] | None:
+        """The pairs of the next block, or what is left of the first; None after the run's first."""
+        if self._split is not None:
+            return self._read_rest()
         reader = self._reader
         table = self._table
         while table is None or self._number < 0:
@@ -394,7 +416,43 @@ class RunBack(FilesRun):
         walk = reader.walk(table, number, self._lower, True, b"", b"", False)
         self._number = number - 1
         self._walk = walk
-        return reader.take(table, number, walk, ALL)
+        if self._begun:
+            return reader.take(table, number, walk, ALL)
+        self._begun = True
+        return self._read_end(table, number, walk)
+
+    def _read_end(self, table: Table, number: i64, walk: Walk) -> list[Any]:
+        """Of the first block, what lies behind a restart point: the last one that has any pairs
+        between itself and the position.  Often a few are all that is wanted."""
+        reader = self._reader
+        stop = self._before
+        while True:
+            split = reader.leap(table, number, walk, stop)
+            pairs = reader.take_before(table, number, walk, stop)
+            if not split:
+                return pairs
+            stop = Position(split, after=True)
+            if pairs:
+                self._split = stop
+                return pairs
+            walk = walk.anew()
+
+    def _read_rest(self) -> list[Any]:
+        """Of the first block, what lies before the split."""
+        table = self._table
+        walk = self._walk
+        assert table is not None
+        assert walk is not None
+        pairs = self._reader.take_before(table, self._number + 1, walk.anew(), self._split)
+        self._split = None
+        return pairs
+
+    def _end(self) -> None:
+        """Read no more: what comes next lies before the bound."""
+        self._file = 0
+        self._table = None
+        self._split = None
+        self._held = None
 
     def _end_before(self) -> bytes | None:
         """A user key at or after the last one of the next block, and before or at the first one of

@@ -484,6 +484,11 @@ class Block:
             at = stop
         return rows
 
+    @property
+    def last_restart(self) -> i64:
+        """Offset of the last restart point."""
+        return 0 if self._restarts == 0 else self._restart(self._restarts - 1)
+
     def restart_points(self) -> list[int]:
         """Offsets of the entries whose keys are whole."""
         return [self._restart(index) for index in range(self._restarts)]

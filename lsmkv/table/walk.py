@@ -72,6 +72,33 @@ class Walk:
         """Whether nothing is left."""
         return self._at >= self._end
 
+    def anew(self) -> Walk:
+        """One of the same block, from its beginning."""
+        return Walk(self._block, self._newest, b"", b"", False)
+
+    def leap(self, stop: bytes | None) -> bytes:
+        """Before anything was taken: go to the last restart point whose key is below ``stop``, or
+        to the last of all, and past what has that key.
+
+        Returns that key without its tag.  If it is empty, or if it is the block's first, there is
+        no leap, and this returns the empty key.
+        """
+        block = self._block
+        at: i64 = block.last_restart if stop is None else block.restart_below(stop, TAG_SIZE)
+        if at == 0:
+            return b""
+        shared, unshared, _size, key_at = block.header(at)
+        if shared != 0:
+            raise CorruptionError("a restart point whose key is not whole", None, at)
+        if unshared < TAG_SIZE:
+            raise CorruptionError("a key shorter than its tag", None, at)
+        head = self._data[key_at : key_at + unshared - TAG_SIZE]
+        if head:
+            self._at = at
+            self.head = head
+            self.settled = True
+        return head
+
     def take(self, count: i64, form: i64 = PAIRS) -> list[Any]:
         """The next ``count`` of what is taken, in this form; fewer only at the end of the block."""
         data = self._data

@@ -121,7 +121,8 @@ def test_both_ways_from_anywhere(seed: int) -> None:
     rng = random.Random(seed)
     # With few keys, the versions of one are spread over several blocks and tables.
     versions = random_versions(rng, keys=rng.choice([2, 8, 40]), most=150)
-    bench = Bench(versions, [rng.randrange(len(versions) + 1) for _ in range(rng.randrange(5))])
+    cuts = [rng.randrange(len(versions) + 1) for _ in range(rng.randrange(5))]
+    bench = Bench(versions, cuts, block_size=rng.choice([60, 300, 5000]))
     for newest in (NO_LIMIT, rng.randrange(31)):
         pairs = seen(versions, newest)
         assert bench.forward(None, None, newest) == pairs
@@ -172,6 +173,51 @@ def test_the_next_block_is_not_read_whole_before_much_is_asked_for(chunk: int) -
         chunks = list(iter(run.next_chunk, []))
         assert all(len(some) <= chunk << at for at, some in enumerate(chunks))
         assert [pair for some in chunks for pair in some] == pairs[number:]
+
+
+@pytest.mark.parametrize("begin", [None, 1, 2, 3, 4, 22, 199])
+def test_a_seek_back_reads_the_end_of_one_block(begin: int | None) -> None:
+    """A restart interval, which is of three entries here, with the first entry of the next one at
+    most; and then what is before it."""
+    versions = {(b"%03d" % number, 1): 1 for number in range(200)}
+    bench = Bench(versions, [], block_size=100_000)
+    pairs = seen(versions, NO_LIMIT)
+    before = None if begin is None else Position(b"%03d" % begin, after=False)
+    run = RunBack(bench.reader(), before, None)
+    first = run.next_chunk()
+    assert 1 <= len(first) <= 4
+    assert run.next_chunk() + first == pairs[:begin]
+    assert run.next_chunk() == []
+    assert bench.reads.blocks_read == 1
+
+
+def test_only_the_first_block_on_the_way_back_is_read_in_parts() -> None:
+    versions = {(b"%03d" % number, 1): 1 for number in range(200)}
+    bench = Bench(versions, [100], block_size=300)
+    blocks = sum(bench.reader().table(at).num_blocks for at in range(2))
+    run = RunBack(bench.reader(), None, None)
+    assert len(list(iter(run.next_chunk, []))) == blocks + 1
+
+
+def test_little_more_is_read_than_what_lies_before_a_position() -> None:
+    versions = {(b"%03d" % number, 1): 1 for number in range(200)}
+    reader = Bench(versions, [], block_size=100_000).reader()
+    table = reader.table(0)
+    pairs = seen(versions, NO_LIMIT)
+    for end in range(200):
+        walk = reader.walk(table, 0, None, True, b"", b"", False)
+        stop = Position(b"%03d" % end, after=True)
+        assert reader.take_before(table, 0, walk, stop) == pairs[: end + 1]
+        assert walk.head <= b"%03d" % (end + 8)
+
+
+def test_a_seek_back_ends_at_a_bound_between_the_end_of_a_block_and_the_rest() -> None:
+    versions = {(b"%03d" % number, 1): 1 for number in range(200)}
+    bench = Bench(versions, [], block_size=100_000)
+    pairs = seen(versions, NO_LIMIT)
+    for begin, end in itertools.combinations_with_replacement(range(90, 100), 2):
+        low, high = (Position(b"%03d" % edge, after=False) for edge in (begin, end))
+        assert bench.backward(high, low) == pairs[begin:end]
 
 
 def test_nothing_beyond_a_bound_is_read() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsmkv.errors import CorruptionError
@@ -109,6 +111,25 @@ def test_from_a_key_on(
             assert all_of(walk, 2) == expected
 
 
+@given(version_sets, st.integers(1, 20), st.lists(keys, max_size=5), st.integers(0, 10))
+@example({(b"", 1): 1, (b"", 2): 1}, 1, [b"a"], 9)
+def test_the_last_interval_and_the_rest(
+    versions: dict[tuple[bytes, int], int], interval: int, others: list[bytes], newest: int
+) -> None:
+    rows = rows_of(versions)
+    block = build(rows, interval)
+    pairs = seen(versions, newest)
+    for stop in (None, *{key for key, _ in versions}, *others):
+        walk = Walk(block, newest, b"", b"", False)
+        split = walk.leap(stop)
+        restarts = [key[:-8] for key, _ in rows[::interval]]
+        below = [key for at, key in enumerate(restarts) if at == 0 or stop is None or key < stop]
+        assert split == (below[-1] if len(below) > 1 else b"")
+        after = all_of(walk, 2)
+        assert after == [pair for pair in pairs if not split or pair[0] > split]
+        assert all_of(walk.anew(), 2) == pairs
+
+
 @given(version_sets, st.integers(0, 40), st.integers(0, 10))
 def test_versions_of_one_key_in_two_blocks(
     versions: dict[tuple[bytes, int], int], cut: int, newest: int
@@ -127,13 +148,14 @@ def test_the_largest_numbers() -> None:
         assert all_of(Walk(block, number - 1, b"", b"", False)) == []
 
 
-def raw_block(*entries: tuple[int, bytes]) -> Block:
-    """A block of entries that share as much as is said, with one restart point."""
+def raw_block(*entries: tuple[int, bytes], restarts: Sequence[int] = (0,)) -> Block:
+    """A block of entries that share as much as is said, and restart points of these offsets."""
     body = b"".join(
         encode_varint(shared) + encode_varint(len(suffix)) + b"\0" + suffix
         for shared, suffix in entries
     )
-    return Block(body + bytes(4) + (1).to_bytes(4, "little"))
+    points = b"".join(at.to_bytes(4, "little") for at in (*restarts, len(restarts)))
+    return Block(body + points)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +183,22 @@ def test_damage_on_the_way_to_a_key() -> None:
         Walk(raw_block((0, b"short")), NO_LIMIT, b"kk", b"kk", False)
 
 
+def test_no_restart_point() -> None:
+    for block in (raw_block(restarts=()), raw_block((0, tagged(b"a", 1)), restarts=())):
+        for stop in (None, b"z"):
+            assert Walk(block, NO_LIMIT, b"", b"", False).leap(stop) == b""
+
+
+def test_damage_at_a_restart_point() -> None:
+    first = (0, tagged(b"a", 1))
+    at = 3 + len(first[1])
+    for entry, reason in (((1, tagged(b"k", 1)), "not whole"), ((0, b"k"), "shorter than its tag")):
+        block = raw_block(first, entry, restarts=(0, at))
+        for stop in (None, b"z"):
+            with pytest.raises(CorruptionError, match=reason):
+                Walk(block, NO_LIMIT, b"", b"", False).leap(stop)
+
+
 def test_keys_that_share_more_than_a_block_may_hold() -> None:
     entries = [(0, tagged(b"k" * 100, 9))]
     entries += [(100, tagged(bytes((byte,)), 1)) for byte in range(10)]
@@ -177,6 +215,13 @@ def test_any_bytes(data: bytes, restarts: list[int]) -> None:
     points = b"".join(point.to_bytes(4, "little") for point in [0, *restarts])
     block = Block(data + points + (1 + len(restarts)).to_bytes(4, "little"))
     for start in (b"", b"a", data[3:5], data[3:12]):
+        try:
+            for stop in (None, start):
+                walk = Walk(block, NO_LIMIT, b"", b"", False)
+                walk.leap(stop)
+                all_of(walk, 3)
+        except CorruptionError:
+            pass
         try:
             pairs = all_of(Walk(block, NO_LIMIT, start, start, False), 3)
             found, values = block.entries()
