@@ -236,22 +236,41 @@ def searches_agree(
 
 
 def walks_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
-    """A walk hands out what is seen of the entries, from any key on and at any number."""
+    """A walk hands out what is seen of the entries, from any key on and at any number, and so do
+    one that leaps and one that begins anew."""
     tags = [unpack(key) for key, _ in entries]
     for newest in {NEWEST, *(tag[1] for tag in tags[:5])}:
+        seen: list[tuple[bytes, bytes]] = []
+        last: bytes | None = None
+        for (user_key, sequence, kind), (_, value) in zip(tags, entries, strict=True):
+            if user_key != last and sequence <= newest:
+                last = user_key
+                if kind == 1:
+                    seen.append((user_key, value))
         for start in {b"", *(tag[0] for tag in tags[:10]), b"k1\0"}:
-            seen: list[tuple[bytes, bytes]] = []
-            last: bytes | None = None
-            for (user_key, sequence, kind), (_, value) in zip(tags, entries, strict=True):
-                if user_key >= start and user_key != last and sequence <= newest:
-                    last = user_key
-                    if kind == 1:
-                        seen.append((user_key, value))
-            walk = Walk(Block(data, MOST), newest, start, b"", False)
-            found: list[tuple[bytes, bytes]] = []
-            while not walk.done:
-                found += walk.take(3)
-            expect(found == seen, "a walk sees other pairs")
+            found = walked(Walk(Block(data, MOST), newest, start, b"", False))
+            expect(found == [pair for pair in seen if pair[0] >= start], "a walk sees other pairs")
+            walk = Walk(Block(data, MOST), newest, b"", b"", False)
+            split = walk.leap(start or None)
+            expect(split == b"" or not start or split < start, "a leap beyond where it should end")
+            left = [pair for pair in seen if not split or pair[0] > split]
+            expect(walked(walk) == left, "a walk sees other pairs behind a leap")
+            expect(walked(walk.anew()) == seen, "a walk sees other pairs anew")
+
+
+def walked(walk: Walk) -> list[tuple[bytes, bytes]]:
+    """The pairs that are left, a few at a time."""
+    found: list[tuple[bytes, bytes]] = []
+    while not walk.done:
+        found += walk.take(3)
+    return found
+
+
+def leap(block: Block, stop: bytes | None) -> None:
+    """What is read of the first block on the way back."""
+    walk = Walk(block, NEWEST, b"", b"", False)
+    walk.leap(stop)
+    walked(walk)
 
 
 def read_anyhow(data: bytes) -> None:
@@ -264,6 +283,8 @@ def read_anyhow(data: bytes) -> None:
         lambda block: block.rows(TAG),
         lambda block: Walk(block, NEWEST, data[:3], b"", False).take(ALL),
         lambda block: Walk(block, 5, b"", b"", False).take(ALL),
+        lambda block: leap(block, None),
+        lambda block: leap(block, data[:3]),
         lambda block: block.newest(data[:3]),
         lambda block: [block.newest(name) for name in (b"", b"k") * 3],
         lambda block: block.seek(data[:9], BYTEWISE.compare),
