@@ -493,6 +493,20 @@ class Block:
         """Offsets of the entries whose keys are whole."""
         return [self._restart(index) for index in range(self._restarts)]
 
+    def check(self) -> None:
+        """Raise :class:`CorruptionError` unless the restart points rise from the first entry on,
+        and each is an entry whose key is whole: searches go by them."""
+        whole: set[int] = set() if self.end > 0 else {0}
+        at: i64 = 0
+        while at < self.end:
+            shared, unshared, size, key_at = self.header(at)
+            if shared == 0:
+                whole.add(at)
+            at = key_at + unshared + size
+        points = self.restart_points()
+        if points[:1] != [0] or points != sorted(set(points)) or not whole.issuperset(points):
+            raise CorruptionError("restart points that lead elsewhere", None, self.end)
+
     def _restart(self, index: i64) -> i64:
         at = self.end + 4 * index
         # Four bytes, and at least four more: behind the last restart point stands their number.

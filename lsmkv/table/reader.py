@@ -450,14 +450,20 @@ class Table:
         """Read every block and assert the invariants; first and last key.  O(size of the file).
 
         Keys rise strictly, each index key lies at or after the last key of its block and before the
-        first key of the next, and filters admit every key.  Raises :class:`CorruptionError`.
+        first key of the next, restart points are entries of their block, and filters admit every
+        key.  Raises :class:`CorruptionError`.
         """
         counters = ReadCounters()
         first = b""
         last: bytes | None = None
         for number in range(len(self._index_keys)):
             # Past the cache: it is the file that is checked.
-            keys, _ = self._decode(self._read(number, counters), number)
+            block = self._read(number, counters)
+            keys, _ = self._decode(block, number)
+            try:
+                block.check()
+            except CorruptionError as error:
+                raise self.damaged(error, number) from None
             offset = self._offset(number)
             if not keys:
                 raise CorruptionError("an empty data block", self.path, offset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from bisect import bisect_left
 
@@ -573,6 +574,20 @@ def test_restart_points_beyond_the_entries(offset: int) -> None:
     data = raw_entry(0, b"a") + fixed32(0, offset, 2)
     with pytest.raises(CorruptionError, match="beyond"):
         Block(data).entries(b"b", compare)
+
+
+def test_check_finds_restart_points_that_lead_elsewhere() -> None:
+    entries = raw_entry(0, b"abc") + raw_entry(2, b"d") + raw_entry(0, b"b")
+    second, third = len(raw_entry(0, b"abc")), len(entries) - len(raw_entry(0, b"b"))
+    for rows, interval in itertools.product(([], FRUIT, LONG), (1, 2, 16)):
+        Block(build(rows, interval)).check()
+    for points in ((0,), (0, third)):
+        Block(entries + fixed32(*points, len(points))).check()
+    for points in ((), (2,), (third,), (0, second), (0, 2), (0, 0), (0, third, third), (third, 0)):
+        with pytest.raises(CorruptionError, match="lead elsewhere"):
+            Block(entries + fixed32(*points, len(points))).check()
+    with pytest.raises(CorruptionError, match="lead elsewhere"):
+        Block(raw_entry(1, b"abc") + fixed32(0, 1)).check()
 
 
 def test_a_restart_point_inside_an_entry() -> None:

@@ -1049,6 +1049,17 @@ def test_a_block_that_is_none(place: str) -> None:
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", handle.offset)
 
 
+def test_a_restart_point_inside_an_entry_is_found_by_check_alone() -> None:
+    """Whoever reads all entries needs none."""
+    bad = seal_block(b"\0\x01\x01kv" + b"\x02\0\0\0\x01\0\0\0", NO_COMPRESSION)
+    index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
+    table, _ = opened(assemble([], extra=bad, index_rows=index))
+    assert rows_of(table.scan(None, ReadCounters())) == [(b"k", b"v")]
+    with pytest.raises(CorruptionError, match="restart") as caught:
+        table.check()
+    assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
+
+
 def test_entries_that_are_none_in_a_block_that_is_one() -> None:
     bad = seal_block(b"\x09\x01\x01kv" + b"\0\0\0\0\x01\0\0\0", NO_COMPRESSION)
     index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
