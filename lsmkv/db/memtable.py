@@ -57,11 +57,11 @@ microsecond more in a SortedDict than in a list, and to list a key takes a hundr
 class MemTable:
     """Versions in memory.
 
-    Writing (``add``) and everything that goes by order (``scan``, ``scan_back``, ``__len__``)
-    happens under ``lock``, which the store and the memtable share; ``add`` expects the caller to
-    hold it.  ``get`` waits for no lock when keys that compare equal are the same bytes: each of its
-    steps is one atomic dict lookup, and a version goes only after it is in another place.  The
-    first ``get`` takes the lock, if it is free.
+    Writing (``add``) and everything that goes by order (``scan``, ``scan_back``, ``visible``,
+    ``__len__``) happens under ``lock``, which the store and the memtable share; ``add`` expects the
+    caller to hold it.  ``get`` waits for no lock when keys that compare equal are the same bytes:
+    each of its steps is one atomic dict lookup, and a version goes only after it is in another
+    place.  The first ``get`` takes the lock, if it is free.
     """
 
     def __init__(self, comparator: Comparator, lock: Lock) -> None:
@@ -258,6 +258,7 @@ class MemTable:
         with self._lock:
             ordered = self._in_order()
             ordered._check()
+            assert self._list is None or self._list == list(ordered), "a list of other keys"
             for key, rows in self._older.items():
                 sequences = [sequence_in(row) for _, row in rows]
                 sequences.insert(0, sequence_in(ordered[key]))
@@ -387,7 +388,9 @@ class MemTable:
             if _WORTH_A_LIST * self._looked_for >= len(ordered):
                 every = list(ordered)
                 self._list = every
-        if every is not None:
+        # Many keys come of the SortedDict all the same: that is interpreted, so that signals and
+        # other threads are heeded there, however long nothing is found.
+        if every is not None and count < LARGEST_CHUNK:
             size: i64 = len(every)
             at: i64 = 0
             if name is None:

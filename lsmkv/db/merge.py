@@ -3,6 +3,7 @@
 A source is a *cursor*: an iterator over chunks of entries.  Going forward, chunks follow each other
 in rising order; going back, each chunk precedes the one before it, and is itself in rising order
 too.  No cursor is asked for more before its chunk is used up, so a short scan reads little.
+(Scans of bytewise keys meet no entries: they are made of :class:`Chunks`.)
 
 The merge works on chunks: what lies safely below every source's horizon is put together and sorted
 at once.  Sorting a few sorted runs is a merge, done in C (Timsort finds the runs).
@@ -34,7 +35,11 @@ Seen = tuple[bytes, bytes | None]
 
 
 class Chunks(ABC):
-    """Pairs of a range, a handful at a time: ``next_chunk*``.
+    """What is seen of a range, a handful at a time: ``next_chunk*``.
+
+    :data:`Pair`, :data:`Seen`, or this with its number behind it, as the forms of
+    :mod:`lsmkv.table.walk` have it; nothing but pairs for those who read a store.  After an
+    exception it is not to be asked again: whoever goes on begins anew behind what was handed out.
 
     It is no iterator.  Whatever ends in ``StopIteration`` ends, compiled, in a traceback, which
     costs as much as reading five pairs; and a short scan comes to several ends.
@@ -107,7 +112,8 @@ class KeyOrder:
         if self._order is not None:
             find = bisect_right if position.after else bisect_left
             return find(entries, self._order(position.user_key), key=self.of_entry)
-        # Compiled, for the few that a short scan cuts, three times as fast as a call of bisect.
+        # Compiled, for the few that a short scan cuts, 1.5 to 3 times as fast as a call of bisect;
+        # pure a quarter as fast, 0.2 us for each source that reaches the bound.
         low: i64 = 0
         high: i64 = len(entries)
         while low < high:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
@@ -15,10 +16,15 @@ from hypothesis import strategies as st
 import lsmkv
 from lsmkv import DB
 from lsmkv.db.log import LogWriter
+from lsmkv.db.merge import Position
+from lsmkv.db.overlay import Overlay
+from lsmkv.db.run import FIRST_CHUNK, Run, RunBack
+from lsmkv.db.scan import Bounds, Scan
 from lsmkv.db.store import View
 from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
+from lsmkv.table.walk import NO_LIMIT
 from lsmkv.util.checksum import masked_crc32c
 
 TINY: dict[str, Any] = {
@@ -768,3 +774,132 @@ def test_a_table_whose_keys_are_out_of_order_comes_to_an_end(
         keys = [key for key, _ in itertools.islice(db.iterator(reverse=reverse), 20)]
         assert len(keys) < 10
         assert {b"a", b"j", b"y", b"z"} <= set(keys)
+
+
+# Interrupted
+
+
+class InterruptedEnv(MemoryEnv):
+    """Ctrl-C comes at a share of all reads of tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.share = 0.0
+        self._rng = random.Random(1)
+
+    def open_directory(self, path: str, create: bool = False) -> Any:
+        directory: Any = super().open_directory(path, create)
+        inner = directory.open
+
+        def opened(name: str) -> Any:
+            file = inner(name)
+            read = file.read
+
+            def interrupted(offset: int, length: int) -> bytes:
+                if self._rng.random() < self.share:
+                    raise KeyboardInterrupt
+                return bytes(read(offset, length))
+
+            file.read = interrupted
+            return file
+
+        directory.open = opened
+        return directory
+
+
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("in_memory", [0, 40])
+@pytest.mark.parametrize("levels", [1, 2])
+@pytest.mark.parametrize("back", [False, True])
+def test_nothing_is_skipped_by_an_interruption(
+    levels: int, in_memory: int, raw: bool, back: bool
+) -> None:
+    """Whoever calls again gets what the interrupted call would have given."""
+    env = InterruptedEnv()
+    options = {**TINY, "max_file_size": 1 << 20, "write_buffer_size": 1 << 20}
+    with DB("/db", create_if_missing=True, env=env, lru_cache_size=0, **options) as db:
+        for level in range(levels):
+            for number in range(level, 300, levels):
+                db.put(b"%04d" % number, b"v" * 20)
+            db.flush()
+        for number in range(in_memory):
+            db.put(b"%04d" % (number * 7), b"new")
+        pairs = list(db)
+        interruptions = 0
+        for share in (0.1, 0.4):
+            env.share = share
+            found: list[tuple[bytes, bytes]] = []
+            at_first = True
+            iterator = db.raw_iterator() if raw else db.iterator(reverse=back)
+            while True:
+                try:
+                    if isinstance(iterator, lsmkv.Iterator):
+                        found.append(next(iterator))
+                        continue
+                    if at_first:
+                        (iterator.seek_to_last if back else iterator.seek_to_first)()
+                        at_first = False
+                    else:
+                        (iterator.prev if back else iterator.next)()
+                    if not iterator.valid():
+                        break
+                    found.append(iterator.item())
+                except StopIteration:
+                    break
+                except KeyboardInterrupt:
+                    interruptions += 1
+            env.share = 0
+            assert found == (pairs[::-1] if back else pairs)
+            iterator.close()
+        assert interruptions > 10
+
+
+def test_a_scan_lays_nothing_over_what_is_alone() -> None:
+    options = {**TINY, "write_buffer_size": 1 << 20, "max_file_size": 1 << 20}
+    with DB(":memory:", seek_compaction=False, **options) as db:
+        for number in range(200):
+            db.put(b"%04d" % number, b"v")
+        db.flush()
+        store = db._store
+        assert store is not None
+
+        def scan(lower: int, upper: int, current: bool = True) -> Scan:
+            bounds = Bounds(*(Position(b"%04d" % edge, after=False) for edge in (lower, upper)))
+            return Scan(store, store.open_view(), 200, current, bounds, True)
+
+        db.put(b"0000", b"v")
+        below = Position(b"0000", after=False)
+        beyond = Position(b"0200", after=False)
+        assert isinstance(scan(0, 50).forward(below), Overlay)
+        assert isinstance(scan(0, 50).backward(beyond), Overlay)
+        db.compact_range()
+        assert isinstance(scan(0, 50).forward(below), Run)
+        assert isinstance(scan(0, 50).backward(Position(b"0050", after=False)), RunBack)
+        for key in (b"0150", b"0300"):
+            db.put(key, b"v")
+        db.flush()  # into another level, beyond the ranges that follow
+        levels = [files for files in store.open_view().version.levels if files]
+        assert len(levels) == 2
+        assert isinstance(scan(0, 50).forward(below), Run)
+        assert isinstance(scan(0, 50).backward(Position(b"0050", after=False)), RunBack)
+        assert isinstance(scan(0, 500).forward(below), Overlay)
+        assert [reader._newest for reader in scan(0, 500)._runs()] == [NO_LIMIT] * 2
+        assert [reader._newest for reader in scan(0, 500, False)._runs()] == [200] * 2
+
+
+def test_the_first_chunk_of_a_run_is_its_share() -> None:
+    with DB(":memory:") as db:
+        store = db._store
+        assert store is not None
+
+        def first_chunk(size: int) -> int:
+            scan = Scan(store, store.open_view(), 0, True, Bounds(None, None), True)
+            return int(scan._first_chunk(size))
+
+        assert [first_chunk(size) for size in (0, 1, 1 << 40)] == [FIRST_CHUNK] * 3
+        for number in range(1000):
+            db.put(b"%04d" % number, b"v" * 100)
+        db.flush()
+        total = store.open_view().version.size
+        sizes = (0, 1, total // 2, total - 1, total, 1 << 40)
+        assert [first_chunk(size) for size in sizes] == [1, 1, FIRST_CHUNK // 2, *[FIRST_CHUNK] * 3]

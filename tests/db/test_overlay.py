@@ -184,9 +184,11 @@ class Lists:
 
 
 @pytest.mark.parametrize("where", [0, 1, 2])
-def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int) -> None:
-    """They hold tables, and these hold files: nothing of that is for the garbage collector."""
-    sources = [Lists([[(b"%d" % n, b"v")]], fails=n == where) for n in range(3)]
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int, count: int) -> None:
+    """They hold tables, and these hold files: nothing of that is for the garbage collector.
+    Some were not asked for anything yet, if the first list of one fails."""
+    sources = [Lists([[(b"%d" % n, b"v")]] * count, fails=n == where) for n in range(3)]
     others = [weakref.ref(one) for one in sources if not one.fails]
     overlay = Overlay([ChunksOf(source) for source in sources], KeyOrder(BYTEWISE))
     del sources

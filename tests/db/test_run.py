@@ -405,3 +405,26 @@ def test_keys_are_listed_once_that_pays_and_until_one_is_merged() -> None:
     found = []
     assert table.visible(Position(b"2000", after=True), 1, 3201, False, found) == b"20005"
     assert table._list is None
+
+
+def test_a_long_stretch_of_which_nothing_is_seen_is_not_gone_through_deaf() -> None:
+    """Compiled, signals and other threads are heeded where interpreted code runs: in the
+    ``SortedDict``, which is asked again and again though the keys are listed."""
+    table = MemTable(BYTEWISE, Lock())
+    operations: list[Operation] = [(b"%06d" % number, b"") for number in range(20_000)]
+    table.add(1, operations, -1)
+    found: list[Seen] = []
+    while table._list is None:
+        table.visible(None, 1, 20_000, False, found)
+    asked = 0
+    irange = table._sorted.irange
+
+    def counted(*arguments: object, **keywords: object) -> object:
+        nonlocal asked
+        asked += 1
+        return irange(*arguments, **keywords)
+
+    table._sorted.irange = counted
+    for back in (False, True):
+        assert MemoryRun(table, KeyOrder(BYTEWISE), 0, None, None, back, 1).next_chunk() == []
+    assert asked >= 2 * 18

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from lsmkv import DB
-from lsmkv.errors import ClosedError
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.errors import ClosedError, CorruptionError
 
 
 @pytest.fixture
@@ -100,3 +101,51 @@ def test_a_closed_store_closes_its_snapshots() -> None:
     with pytest.raises(ClosedError):
         snapshot.get(b"a")
     snapshot.close()
+
+
+def tables_asked(db: DB) -> int:
+    return sum(level.tables_asked for level in db.stats().levels)
+
+
+def test_the_newest_version_is_looked_for_first() -> None:
+    """It mostly is what was seen; else there is a second look, at blocks in the cache."""
+    with DB(":memory:") as db:
+        for key in (b"b", b"a"):
+            db.put(key, b"old")
+        snapshot = db.snapshot()
+        db.put(b"b", b"new")
+        db.compact_range()
+        for key, fill_cache, looks in ((b"a", True, 1), (b"b", True, 2), (b"b", False, 1)):
+            for _ in range(2):
+                before = tables_asked(db)
+                assert snapshot.get(key, fill_cache=fill_cache) == b"old"
+                assert tables_asked(db) - before == looks
+        assert db.stats().blocks_read == 1
+    with DB(":memory:", lru_cache_size=0) as db:
+        db.put(b"b", b"old")
+        snapshot = db.snapshot()
+        db.put(b"b", b"new")
+        db.compact_range()
+        assert snapshot.get(b"b") == b"old"
+        assert db.stats().blocks_read == tables_asked(db) == 1
+
+
+def test_a_version_that_was_not_seen_may_be_damaged() -> None:
+    env = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=env, block_size=100, compression=None) as db:
+        db.put(b"k", b"old" * 100)
+        snapshot = db.snapshot()
+        db.put(b"k", b"new" * 100)
+        db.compact_range()
+        with env.open_directory("/db") as directory:
+            (name,) = (name for name in directory.names() if name.endswith(".ldb"))
+            with directory.open(name) as file:
+                content = bytearray(file.read(0, file.size))
+            content[content.index(b"newnew")] ^= 1
+            directory.remove(name)
+            with directory.create(name) as out:
+                out.append(bytes(content))
+        db._store.tables.clear()
+        with pytest.raises(CorruptionError):
+            db.get(b"k")
+        assert snapshot.get(b"k") == b"old" * 100
