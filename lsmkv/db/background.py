@@ -93,8 +93,8 @@ class Background:
             raise
 
     def foresee_flush(self, size: int, seconds: float) -> None:
-        """A memtable that will have ``size`` bytes is half full, at a pace that fills it in so many
-        seconds: what its flush needs may start up.
+        """A quarter of a memtable that will have ``size`` bytes is full, at a pace that fills it in
+        so many seconds: what its flush needs may start up.
 
         Caller does not hold the lock.
         """

@@ -234,8 +234,12 @@ class MemTable:
             newest: dict[bytes, bytes] = self._in_order() if in_order else self._pending
             noted, values, first = self._noted_keys, self._noted_values, self._first_noted
         if noted:  # others may take the same in meanwhile: these lists do not change any more
-            newest = {}
-            _take_in(newest, noted, values, first, BytesWriter())
+            rows = _rows_of(values, first, BytesWriter())
+            if self._order is None and _rise(noted):  # as keys do that are made of the time, say
+                for at in range(0, len(rows), _ROWS):
+                    yield noted[at : at + _ROWS], rows[at : at + _ROWS]
+                return
+            newest = dict(zip(noted, rows, strict=True))
         keys = list(newest) if in_order else sorted(newest, key=self._order)
         for at in range(0, len(keys), _ROWS):
             some = keys[at : at + _ROWS]
@@ -291,8 +295,10 @@ class MemTable:
         so it is forgotten last.  All of it can be done again.
         """
         if self._noted_keys:
-            keys, values = self._noted_keys, self._noted_values
-            _take_in(self._pending, keys, values, self._first_noted, self._row)
+            # A key without a value is the last one, of a write that was interrupted and is to be
+            # done again.
+            rows = _rows_of(self._noted_values, self._first_noted, self._row)
+            self._pending.update(zip(self._noted_keys, rows, strict=False))
             self._unread = False
             self._noted_keys = []
             self._noted_values = []
@@ -423,24 +429,24 @@ class MemTable:
         return every, rows
 
 
-def _take_in(
-    rows: dict[bytes, bytes],
-    keys: list[bytes],
-    values: list[bytes | None],
-    first: int,
-    writer: BytesWriter,
-) -> None:
-    """Put the rows of operations that are numbered from ``first`` on under their keys.
-
-    A key without a value is the last one, of a write that was interrupted and is to be done again.
-    """
+def _rows_of(values: list[bytes | None], first: int, writer: BytesWriter) -> list[bytes]:
+    """The rows of writes that are numbered from ``first`` on, by what they write."""
+    rows: list[bytes] = []
     sequence: i64 = first
-    at: i64 = 0
-    while at < len(values):
-        value = values[at]
+    for value in values:
         if value is None:
-            row = make_row(writer, sequence + at, KIND_DELETION, b"")
+            rows.append(make_row(writer, sequence, KIND_DELETION, b""))
         else:
-            row = make_row(writer, sequence + at, KIND_VALUE, value)
-        rows[keys[at]] = row
-        at += 1
+            rows.append(make_row(writer, sequence, KIND_VALUE, value))
+        sequence += 1
+    return rows
+
+
+def _rise(keys: list[bytes]) -> bool:
+    """Whether each key lies beyond the one before it."""
+    last: bytes | None = None
+    for key in keys:
+        if last is not None and key <= last:
+            return False
+        last = key
+    return True

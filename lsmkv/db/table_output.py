@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lsmkv.db.filenames import table_name
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _NO_LIMIT = 1 << 62
+_ROWS = 512  # that are added at once: between times, the system is let begin
 _SYNC_EVERY = 512 * 1024
 """Bytes, at least, that the system is let begin with: it writes them out while the next are put
 together."""
@@ -92,7 +93,7 @@ def remove_table(directory: Directory, number: int) -> None:
 
 
 def write_columns(
-    columns: Iterator[tuple[list[bytes], list[bytes]]],
+    columns: Iterable[tuple[list[bytes], list[bytes]]],
     directory: Directory,
     number: int,
     options: Options,
@@ -101,7 +102,9 @@ def write_columns(
     output = TableOutput(directory, number, options)
     try:
         for keys, rows in columns:
-            output.add_rows(keys, rows, 0, len(keys), _NO_LIMIT)
+            at = 0
+            while at < len(keys):
+                at = output.add_rows(keys, rows, at, min(len(keys), at + _ROWS), _NO_LIMIT)
         file = output.finish()
         directory.sync()
     except BaseException:

@@ -53,10 +53,10 @@ class Writer:
         self.ingests: list[tuple[int, WaitingLock]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._write_buffer_size: int = store.options.write_buffer_size
-        self._mark = self._write_buffer_size // 4
-        """Up to this usage nothing has to be done about a memtable: when a quarter of it is full,
-        then half of it, then seven eighths, then all of it."""
-        self._quarter_full = 0.0
+        self._mark = self._write_buffer_size // 8
+        """Up to this usage nothing has to be done about a memtable: when an eighth of it is full,
+        then a quarter, then seven eighths, then all of it."""
+        self._eighth_full = 0.0
         """When it was."""
         comparator = store.comparator.user_comparator
         self._probe = None if equal_means_identical(comparator) else comparator.compare
@@ -387,23 +387,23 @@ class Writer:
                 self._begin_log()
 
     def _pass_mark(self, usage: int) -> None:
-        """The memtable is a quarter full, or half: the time between the two tells the pace.  Or it
-        is nearly full: the disk may begin with its log, which is to be durable before the next."""
+        """An eighth of the memtable is full, or a quarter: the time between the two tells the pace.
+        Or nearly all: the disk may begin with its log, which is to be durable before the next."""
         full = self._write_buffer_size
-        half = full // 2
+        quarter = full // 4
         nearly = full - full // 8
         if self._mark >= nearly:
             self._mark = full
             if usage <= full:
                 self._wal.begin_sync()
-        elif self._mark >= half:
+        elif self._mark >= quarter:
             self._mark = nearly
-            self._background.foresee_flush(full, 4 * (time.monotonic() - self._quarter_full))
-        elif usage > half:
+            self._background.foresee_flush(full, 8 * (time.monotonic() - self._eighth_full))
+        elif usage > quarter:
             self._mark = nearly  # one batch tells nothing of a pace
         else:
-            self._mark = half
-            self._quarter_full = time.monotonic()
+            self._mark = quarter
+            self._eighth_full = time.monotonic()
 
     def _stall(self, view: View) -> None:
         """Wait until background work has changed the view."""
@@ -439,7 +439,7 @@ class Writer:
             self._wal = wal
             store.view = View(store.new_memtable(wal.number), view.memtable, view.version)
             self._background.schedule()
-        self._mark = self._write_buffer_size // 4
+        self._mark = self._write_buffer_size // 8
         old.close()
 
     def _make_log_ahead(self) -> None:

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 
 from lsmkv.errors import CorruptionError
-from lsmkv.util.coding import MAX_UINT32, append_varint, decode_fixed32, decode_varint32
+from lsmkv.util.coding import (
+    MAX_UINT32,
+    append_fixed32,
+    append_varint,
+    decode_fixed32,
+    decode_varint32,
+)
 from lsmkv.util.comparator import SortKey
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 from lsmkv.util.search import IS_COMPILED, common, is_below
@@ -178,8 +184,8 @@ class BlockBuilder:
         self._finished = True
         data = self._bytes
         for restart in self._restarts:
-            data.write(restart.to_bytes(4, "little"))
-        data.write(len(self._restarts).to_bytes(4, "little"))
+            append_fixed32(data, restart)
+        append_fixed32(data, len(self._restarts))
         return data.getvalue()
 
 

@@ -93,7 +93,8 @@ def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
         if len(packed) < len(raw) - len(raw) // 8:
             stored = packed
             kind = compression
-    return stored + bytes([kind]) + sealing_crc32c(stored, kind).to_bytes(4, "little")
+    trailer = kind | sealing_crc32c(stored, kind) << 8
+    return stored + trailer.to_bytes(BLOCK_TRAILER_SIZE, "little")
 
 
 def open_block(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from librt.strings import BytesWriter, read_i32_le, read_i64_le
+from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i64_le
 
 from lsmkv.errors import CorruptionError
 
@@ -53,6 +53,9 @@ def decode_fixed64(data: bytes, position: int) -> int:
 
 _ONE_BYTE: Final = [bytes([value]) for value in range(128)]
 
+BYTES: Final = bytes(range(256))
+"""By itself, for what a ``BytesWriter`` takes: compiled, a byte is not made of a larger integer."""
+
 
 def encode_varint(value: int) -> bytes:
     """``value`` >= 0 as a varint: one byte for each seven bits, at least one."""
@@ -60,12 +63,15 @@ def encode_varint(value: int) -> bytes:
         return _ONE_BYTE[value]
     if value < 0:
         raise ValueError(f"a varint cannot hold {value}")
-    parts = bytearray()
+    room = BytesWriter()
+    byte: u8
     while value >= 128:
-        parts.append((value & 127) | 128)
+        byte = BYTES[value & 127 | 128]
+        room.append(byte)
         value >>= 7
-    parts.append(value)
-    return bytes(parts)
+    byte = BYTES[value]
+    room.append(byte)
+    return room.getvalue()
 
 
 def varint_size(value: i64) -> i64:
@@ -126,8 +132,11 @@ def encode_string(value: bytes) -> bytes:
     return encode_varint(len(value)) + value
 
 
-BYTES: Final = bytes(range(256))
-"""By itself, for what a ``BytesWriter`` takes: compiled, a byte is not made of a larger integer."""
+def append_fixed32(writer: BytesWriter, value: i64) -> None:
+    """Write ``value``, which lies in 0..2**32-1, in four bytes."""
+    end: i64 = len(writer) + 4
+    write_i64_le(writer, value)
+    writer.truncate(end)
 
 
 def append_varint(writer: BytesWriter, value: i64) -> None:

@@ -20,9 +20,9 @@ from lsmkv.db.keys import (
     rank_of,
 )
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder
+from lsmkv.db.merge import KeyOrder, joined
 from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput, remove_table
+from lsmkv.db.table_output import TableOutput, remove_table, write_columns
 from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.env.faulty import FaultyEnv
@@ -116,6 +116,12 @@ def test_the_disk_begins_with_a_table_every_half_mebibyte(
     assert len(sizes) == 2
     assert sizes[0] > 400_000
     assert 500_000 < sizes[1] - sizes[0] < 700_000
+    begun = sizes.copy()
+    sizes.clear()
+    keys, rows = zip(*bench.memtable.columns(), strict=True)
+    all_at_once = [(joined(list(keys)), joined(list(rows)))]
+    assert write_columns(all_at_once, bench.directory, 8, bench.options).size == file.size
+    assert sizes == begun
 
 
 def test_abandon_removes_the_file(bench: Bench) -> None:

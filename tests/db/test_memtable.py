@@ -622,16 +622,39 @@ def test_a_look_while_the_lock_is_held() -> None:
     assert len(table._noted_keys) == 5
 
 
-def test_a_flush_is_no_look() -> None:
+RISING = [b"%04d" % number for number in range(1100)]
+
+
+@pytest.mark.parametrize("comparator", [BYTEWISE, REVERSE_BYTEWISE])
+@pytest.mark.parametrize(
+    "names",
+    [
+        [b"%03d" % (number * 7 % 1000) for number in range(2000)],
+        RISING,
+        [*RISING, b"1099"],
+        [*RISING, b"1098"],
+        [b"0000", *RISING],
+        RISING[::-1],
+        [b""],
+    ],
+    ids=["mixed", "rising", "last twice", "back by one", "first twice", "falling", "empty"],
+)
+def test_a_flush_is_no_look(names: list[bytes], comparator: Comparator) -> None:
     """Its columns are the same, whether or not somebody has looked before, or does meanwhile."""
-    names = [b"%03d" % (number * 7 % 1000) for number in range(2000)]
-    noted, read, meanwhile = filled(*names), filled(*names), filled(*names)
-    read.get(b"000", NEWEST)
+    operations = [(name, None if at % 5 == 3 else b"%d" % at) for at, name in enumerate(names)]
+    noted, read, meanwhile = empty(comparator), empty(comparator), empty(comparator)
+    for table in (noted, read, meanwhile):
+        table.add(1, operations, -1)
+    read.get(b"0000", NEWEST)
+    assert noted._noted_keys == names
     assert rows_of(noted) == rows_of(read)
     assert noted._pending == {}
+    assert [key for key, _ in rows_of(noted)] == sorted(
+        set(names), reverse=comparator is REVERSE_BYTEWISE
+    )
     columns = meanwhile.columns()
     first = next(columns)
-    meanwhile.get(b"000", NEWEST)
+    meanwhile.get(b"0000", NEWEST)
     rows = [row for some in (first, *columns) for row in zip(*some, strict=True)]
     assert rows == rows_of(read)
 

@@ -323,7 +323,7 @@ def note(event, arguments):
 sys.addaudithook(note)
 with DB(sys.argv[1], create_if_missing=True) as db:
     db._background.outsourcing._possible = True
-    for _ in range(150):
+    for _ in range(75):
         db.put(b"k", bytes(10_000))
     assert threads == [], threads
     for _ in range(100):
@@ -369,7 +369,7 @@ def test_the_writer_itself_imports_what_a_start_takes(path: str) -> None:
 
 @pytest.mark.parametrize("slowly", [True, False])
 @pytest.mark.parametrize("idle_before", [0, 60])
-def test_half_a_memtable_that_fills_fast_starts_a_worker(
+def test_a_quarter_of_a_memtable_that_fills_fast_starts_a_worker(
     path: str, slowly: bool, idle_before: int
 ) -> None:
     size = outsourcing._PAYS_FROM // 2
@@ -378,12 +378,12 @@ def test_half_a_memtable_that_fills_fast_starts_a_worker(
         mine._possible = True  # whatever the number of processors
         for _ in range(2):
             mine._last_job -= idle_before
-            put_until_full(db, 0.25)
+            put_until_full(db, 0.125)
             if slowly:
-                db._writer._quarter_full -= 60  # type: ignore[union-attr]
+                db._writer._eighth_full -= 60  # type: ignore[union-attr]
             idle(db)
             assert mine.pids == []
-            put_until_full(db, 0.5)
+            put_until_full(db, 0.25)
             idle(db)
             assert len(mine.pids) == (0 if slowly else 1)
             db.flush()
@@ -398,7 +398,7 @@ def test_a_worker_that_has_ended_is_followed_by_another_one(path: str) -> None:
         mine._possible = True
         for _ in range(2):
             assert mine.pids == []
-            put_until_full(db, 0.5)
+            put_until_full(db, 0.25)
             idle(db)
             (pid,) = mine.pids
             db.flush()

@@ -263,6 +263,25 @@ def test_a_log_whose_sequences_no_tag_has_room_for(sequence: int) -> None:
             assert str(sequence) in str(report.doubt)
 
 
+def test_what_a_flush_read_goes_once_its_owner_knows() -> None:
+    """Who waits for the table does not wait for that; nor is it kept until the next flush."""
+    held: list[bool] = []
+
+    class Watching(Lines):
+        def send(self, line: bytes) -> None:
+            super().send(line)
+            held.append(worker._rows is not None)
+
+    with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
+        db.put(b"k", b"v")
+        port = Watching(flush_order(db).encode())
+        worker = Worker(port, directory_of(db), TOKEN, db.options)
+        worker.serve()
+        assert port.reports[-1].is_last
+        assert held == [False, True]
+        assert worker._rows is None
+
+
 def test_nothing_to_flush() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         report = do(db, flush_order(db))
