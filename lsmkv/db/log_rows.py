@@ -100,7 +100,7 @@ class LogRows:
             size: i64 = batch.value_end - batch.value_at
             usage += len(key) + size + entry_overhead(len(key), size)
             value = record[batch.value_at : batch.value_end]
-            if rise and keys and key <= keys[len(keys) - 1]:
+            if rise and keys and key <= keys[-1]:
                 rise = False
             keys.append(key)
             rows.append(make_row(writer, sequence, batch.kind, value))
