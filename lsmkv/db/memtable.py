@@ -236,8 +236,7 @@ class MemTable:
         if noted:  # others may take the same in meanwhile: these lists do not change any more
             rows = _rows_of(values, first, BytesWriter())
             if self._order is None and _rise(noted):  # as keys do that are made of the time, say
-                for at in range(0, len(rows), _ROWS):
-                    yield noted[at : at + _ROWS], rows[at : at + _ROWS]
+                yield noted, rows
                 return
             newest = dict(zip(noted, rows, strict=True))
         keys = list(newest) if in_order else sorted(newest, key=self._order)
