@@ -14,7 +14,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-COMPILED_WINGS = ("util", "filter", "table", "db")
+COMPILED_WINGS = ("util", "filter", "format", "table", "db", "repair")
 MODE = os.environ.get("LSMKV_MYPYC", "")
 
 
@@ -28,13 +28,13 @@ def extensions() -> list[Extension]:
     modules = [
         str(path)
         for wing in COMPILED_WINGS
-        for path in sorted(Path("lsmkv", wing).glob("*.py"))
+        for path in sorted(Path("lsmkv", wing).rglob("*.py"))
         if path.name != "__init__.py"
     ]
     try:
         from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone
 
-        modules += ["lsmkv/counters.py", "lsmkv/stats.py"]
+        modules.append("lsmkv/stats.py")
         # One group, but named as a separate one: only then does mypyc let classes that are not
         # native be derived from in interpreted code.
         found: list[Extension] = mypycify(modules, separate=[(modules, "lsmkv")], opt_level="3")

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import lsmkv
-from lsmkv.db.findings import DAMAGED
-from lsmkv.db.survey import survey_db
+from lsmkv.repair.report import DAMAGED
+from lsmkv.repair.survey import survey_db
 
 Content = dict[bytes, bytes]
 

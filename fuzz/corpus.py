@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lsmkv import DB, MemoryEnv
-from lsmkv.db.filenames import FileType, parse_filename
-from lsmkv.db.keys import pack
-from lsmkv.db.log import LogReader
+from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.keys import pack
+from lsmkv.format.log import LogReader
 from lsmkv.table.block import Block, BlockBuilder
 from lsmkv.table.format import FOOTER_SIZE, Footer, read_block
 

@@ -14,19 +14,19 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from lsmkv import DB, Error, MemoryEnv
-from lsmkv.counters import ReadCounters
-from lsmkv.db.batch import decode_batch, encode_batch
-from lsmkv.db.keys import InternalKeyComparator, unpack
-from lsmkv.db.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
-from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.batch import decode_batch, encode_batch
+from lsmkv.format.keys import InternalKeyComparator, unpack
+from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
+from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
+from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block, BlockBuilder
+from lsmkv.table.block_iterator import ALL, BlockIterator
 from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer
 from lsmkv.table.reader import Table
-from lsmkv.table.walk import ALL, Walk
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.coding import decode_varint32
 from lsmkv.util.comparator import BYTEWISE
@@ -155,9 +155,7 @@ def fuzz_block(data: bytes) -> None:
     rows_agree(data, entries)
     order = InternalKeyComparator(BYTEWISE)
     tagged = all(len(key) >= TAG and key[-TAG] <= 1 for key in keys)
-    rising = tagged and all(
-        order.compare(a, b) < 0 for a, b in itertools.pairwise(keys)
-    )
+    rising = tagged and all(order.compare(a, b) < 0 for a, b in itertools.pairwise(keys))
     if not rising or not restarts_are_sound(data, block):
         read_anyhow(data)
         return
@@ -248,17 +246,20 @@ def walks_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
                 if kind == 1:
                     seen.append((user_key, value))
         for start in {b"", *(tag[0] for tag in tags[:10]), b"k1\0"}:
-            found = walked(Walk(Block(data, MOST), newest, start, b"", False))
+            found = walked(BlockIterator(Block(data, MOST), newest, start, b"", False))
             expect(found == [pair for pair in seen if pair[0] >= start], "a walk sees other pairs")
-            walk = Walk(Block(data, MOST), newest, b"", b"", False)
-            split = walk.leap(start or None)
-            expect(split == b"" or not start or split < start, "a leap beyond where it should end")
+            walk = BlockIterator(Block(data, MOST), newest, b"", b"", False)
+            split = walk.seek_to_restart(start or None)
+            expect(
+                split == b"" or not start or split < start,
+                "a seek_to_restart beyond where it should end",
+            )
             left = [pair for pair in seen if not split or pair[0] > split]
-            expect(walked(walk) == left, "a walk sees other pairs behind a leap")
+            expect(walked(walk) == left, "a walk sees other pairs behind a seek_to_restart")
             expect(walked(walk.anew()) == seen, "a walk sees other pairs anew")
 
 
-def walked(walk: Walk) -> list[tuple[bytes, bytes]]:
+def walked(walk: BlockIterator) -> list[tuple[bytes, bytes]]:
     """The pairs that are left, a few at a time."""
     found: list[tuple[bytes, bytes]] = []
     while not walk.done:
@@ -266,10 +267,10 @@ def walked(walk: Walk) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def leap(block: Block, stop: bytes | None) -> None:
+def seek_to_restart(block: Block, stop: bytes | None) -> None:
     """What is read of the first block on the way back."""
-    walk = Walk(block, NEWEST, b"", b"", False)
-    walk.leap(stop)
+    walk = BlockIterator(block, NEWEST, b"", b"", False)
+    walk.seek_to_restart(stop)
     walked(walk)
 
 
@@ -281,10 +282,10 @@ def read_anyhow(data: bytes) -> None:
         Block.restart_points,
         Block.first_key,
         lambda block: block.rows(TAG),
-        lambda block: Walk(block, NEWEST, data[:3], b"", False).take(ALL),
-        lambda block: Walk(block, 5, b"", b"", False).take(ALL),
-        lambda block: leap(block, None),
-        lambda block: leap(block, data[:3]),
+        lambda block: BlockIterator(block, NEWEST, data[:3], b"", False).take(ALL),
+        lambda block: BlockIterator(block, 5, b"", b"", False).take(ALL),
+        lambda block: seek_to_restart(block, None),
+        lambda block: seek_to_restart(block, data[:3]),
         lambda block: block.newest(data[:3]),
         lambda block: [block.newest(name) for name in (b"", b"k") * 3],
         lambda block: block.seek(data[:9], BYTEWISE.compare),

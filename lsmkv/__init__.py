@@ -13,17 +13,16 @@ Options, methods and errors are told on one page, ``docs/api.md``; the options b
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lsmkv.db.batch import WriteBatch
+from lsmkv.db.admin.properties import TableInfo
+from lsmkv.db.admin.table_writer import TableWriter
 from lsmkv.db.db import DB
-from lsmkv.db.directory import destroy_db
-from lsmkv.db.explain import Explanation
-from lsmkv.db.iterator import Iterator
-from lsmkv.db.prefixed import PrefixedDB
-from lsmkv.db.properties import TableInfo
-from lsmkv.db.raw_iterator import RawIterator
-from lsmkv.db.snapshot import Snapshot
-from lsmkv.db.table_writer import TableWriter
-from lsmkv.db.transaction import Transaction
+from lsmkv.db.opening.directory import destroy_db
+from lsmkv.db.scan.iterator import Iterator
+from lsmkv.db.scan.raw_iterator import RawIterator
+from lsmkv.db.views.explain import Explanation
+from lsmkv.db.views.prefixed import PrefixedDB
+from lsmkv.db.views.snapshot import Snapshot
+from lsmkv.db.views.transaction import Transaction
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
@@ -44,6 +43,7 @@ from lsmkv.errors import (
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
+from lsmkv.format.batch import WriteBatch
 from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import LevelStats, Stats
 from lsmkv.util import coding as _coding
@@ -55,9 +55,9 @@ from lsmkv.util.comparator import (
 )
 
 if TYPE_CHECKING:
-    from lsmkv.db.repair import plan_repair, repair_db
-    from lsmkv.db.repair_plan import RepairPlan
     from lsmkv.mapping import open
+    from lsmkv.repair.plan import RepairPlan
+    from lsmkv.repair.repair import plan_repair, repair_db
 
 __version__ = "0.1.0"
 
@@ -113,10 +113,10 @@ __all__ = [
 
 # What most programs never ask for is imported when it is: an eighth of the time of an import.
 _LATER = {
-    "RepairPlan": "lsmkv.db.repair_plan",
+    "RepairPlan": "lsmkv.repair.plan",
     "open": "lsmkv.mapping",
-    "plan_repair": "lsmkv.db.repair",
-    "repair_db": "lsmkv.db.repair",
+    "plan_repair": "lsmkv.repair.repair",
+    "repair_db": "lsmkv.repair.repair",
 }
 
 

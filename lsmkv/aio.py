@@ -31,15 +31,15 @@ from functools import partial
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from lsmkv.db import batch as _batch
 from lsmkv.db import db as _db
-from lsmkv.db import iterator as _iterator
-from lsmkv.db import snapshot as _snapshot
-from lsmkv.db import transaction as _transaction
-from lsmkv.db.batch import BytesLike, as_bytes
-from lsmkv.db.explain import Explanation
-from lsmkv.db.iterator import IteratorArguments
+from lsmkv.db.scan import iterator as _iterator
+from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.views import snapshot as _snapshot
+from lsmkv.db.views import transaction as _transaction
+from lsmkv.db.views.explain import Explanation
 from lsmkv.errors import ClosedError, CorruptionError
+from lsmkv.format import batch as _batch
+from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import Stats
 
@@ -73,9 +73,7 @@ class _Threads:
         """Whether :meth:`end` was called."""
         return self._end is not None
 
-    async def run(
-        self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What the function returns, in a thread; see the module on cancellation."""
         self._refuse_if_ended()
         call = self._calls.submit(function, *args, **kwargs)
@@ -83,9 +81,7 @@ class _Threads:
         call.add_done_callback(self._pending.discard)
         return await _outcome(call)
 
-    async def run_long(
-        self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def run_long(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """The same, save that a cancelled call goes on without its caller."""
         self._refuse_if_ended()
         return await asyncio.wrap_future(self._long.submit(function, *args, **kwargs))
@@ -209,9 +205,7 @@ class DB:
     _sync_db: _db.DB | None = None
     _threads: _Threads | None = None
 
-    def __init__(
-        self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
         """Nothing is opened yet.  The keywords are those of :class:`lsmkv.DB`."""
         self.path: str = os.fsdecode(path)
         """The directory, as it was given."""
@@ -361,9 +355,7 @@ class DB:
         threads, db = self._opened()
         return await threads.run(db.explain, as_bytes(key, "key"))
 
-    def iterator(
-        self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]
-    ) -> Iterator:
+    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """An iterator over the store, or a range of it: ``async for`` it.
 
         The keywords are those of :meth:`lsmkv.DB.iterator`; at most ``chunk`` entries, and about a
@@ -397,9 +389,7 @@ class DB:
         threads, db = self._opened()
         await threads.run(db.delete, as_bytes(key, "key"), sync=sync)
 
-    async def write(
-        self, batch: _batch.WriteBatch | WriteBatch, /, *, sync: bool = False
-    ) -> None:
+    async def write(self, batch: _batch.WriteBatch | WriteBatch, /, *, sync: bool = False) -> None:
         """Apply all operations of a batch, of either kind, or none: :meth:`lsmkv.DB.write`.
 
         What the batch holds now is written, whatever is done with it meanwhile.
@@ -826,9 +816,7 @@ class Snapshot:
         value = await self._threads.run(read)
         return default if value is None else value
 
-    def iterator(
-        self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]
-    ) -> Iterator:
+    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """As :meth:`DB.iterator`, at the time of the snapshot."""
         return Iterator(self._threads, self._opened().iterator, chunk, arguments)
 
@@ -983,9 +971,7 @@ class Transaction:
     b'early'
     """
 
-    def __init__(
-        self, threads: _Threads, begin: Callable[[], _transaction.Transaction]
-    ) -> None:
+    def __init__(self, threads: _Threads, begin: Callable[[], _transaction.Transaction]) -> None:
         """Not called by users: ``db.transaction()`` makes one."""
         self._threads = threads
         self._begin = begin

@@ -26,15 +26,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, Unpack, cast, overload
 
-from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes
 from lsmkv.db.db import DB
-from lsmkv.db.directory import destroy_db
-from lsmkv.db.filenames import LOST, FileType, parse_filename
-from lsmkv.db.opening import MEMORY
+from lsmkv.db.opening.directory import destroy_db
+from lsmkv.db.opening.open import MEMORY
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.place import make_directory, resolve
 from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
+from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.format.filenames import LOST, FileType, parse_filename
 from lsmkv.options import OptionArguments, make_options
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]

@@ -217,9 +217,7 @@ def make_options(
         max_open_files=_clip(_size("max_open_files", max_open_files, 1000), 20, 50000),
         block_cache=block_cache,
         block_size=_clip(_size("block_size", block_size, 4 * KIB), 64, 4 * MIB),
-        block_restart_interval=max(
-            1, _size("block_restart_interval", block_restart_interval, 16)
-        ),
+        block_restart_interval=max(1, _size("block_restart_interval", block_restart_interval, 16)),
         max_file_size=_clip(_size("max_file_size", max_file_size, 2 * MIB), KIB, 1024 * MIB),
         compression=_compression(compression),
         zstd_compression_level=_size("zstd_compression_level", zstd_compression_level, 1),

@@ -25,12 +25,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from lsmkv.db import db as engine
-from lsmkv.db import directory, prefixed, repair
-from lsmkv.db.batch import BytesLike, WriteBatch
-from lsmkv.db.iterator import Iterator, IteratorArguments
-from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.db.opening import directory
+from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.db.scan.raw_iterator import RawIterator
+from lsmkv.db.views import prefixed
 from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError
+from lsmkv.format.batch import BytesLike, WriteBatch
 from lsmkv.options import refuse_unknown
+from lsmkv.repair import repair
 
 __all__ = [
     "CorruptionError",

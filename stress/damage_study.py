@@ -32,7 +32,7 @@ from study import Outcome, Say
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.db.filenames import LOST, FileType
+from lsmkv.format.filenames import LOST, FileType
 from lsmkv.table.format import FOOTER_SIZE, Footer
 
 MASKS = (0x01, 0x80, 0xFF)

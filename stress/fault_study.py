@@ -303,9 +303,10 @@ def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
         command = [sys.executable, "-P", script, kind, target]
         if kind == "disk":
             mounting = ["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", target]
-            if shutil.which("unshare") is None or subprocess.run(
-                mounting, check=False, capture_output=True
-            ).returncode:
+            if (
+                shutil.which("unshare") is None
+                or subprocess.run(mounting, check=False, capture_output=True).returncode
+            ):
                 say("no small file system can be mounted here")
                 continue
             then = f'mount -t tmpfs -o size=1m tmpfs "{target}" && exec "$@"'

@@ -119,7 +119,7 @@ class Life:
 
     def _look_for_workers(self, db: lsmkv.DB) -> None:
         background = db._background
-        if background is not None and background.outsourcing.pids:
+        if background is not None and background.workers.pids:
             self.say("workers")
 
 

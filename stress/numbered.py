@@ -190,8 +190,9 @@ def judge(
 
 def differences(expected: State, found: State) -> str:
     """The keys that differ, in words."""
-    wrong = [key for key in sorted(expected.keys() | found.keys())
-             if expected.get(key) != found.get(key)]
+    wrong = [
+        key for key in sorted(expected.keys() | found.keys()) if expected.get(key) != found.get(key)
+    ]
     return ", ".join(
         f"{key!r} is {'missing' if key not in found else 'back' if key not in expected else 'old'}"
         for key in wrong

@@ -43,8 +43,11 @@ def main() -> int:
         )
         figures = ", ".join(f"{what} {number:,}" for what, number in outcome.figures.items())
         took = time.monotonic() - started
-        print(f"{name.removesuffix('_study'):<12} {figures}; "
-              f"violations: {len(outcome.violations)} ({took:.0f} s)", flush=True)
+        print(
+            f"{name.removesuffix('_study'):<12} {figures}; "
+            f"violations: {len(outcome.violations)} ({took:.0f} s)",
+            flush=True,
+        )
         for violation in outcome.violations[:20]:
             print(f"    {violation}", flush=True)
         violations += len(outcome.violations)

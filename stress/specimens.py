@@ -12,7 +12,7 @@ from typing import Any
 from numbered import State, changed, put_all
 
 from lsmkv import DB, MemoryEnv
-from lsmkv.db.filenames import FileType, log_name, parse_filename
+from lsmkv.format.filenames import FileType, log_name, parse_filename
 
 PATH = "/db"
 
@@ -212,9 +212,7 @@ def _leveldbs() -> Specimen:
     return _at_rest("LevelDB's", files, dict(SMALL), states)
 
 
-def _at_rest(
-    name: str, files: Files, options: dict[str, Any], states: list[State]
-) -> Specimen:
+def _at_rest(name: str, files: Files, options: dict[str, Any], states: list[State]) -> Specimen:
     (log,) = (file for file in files if kind_of(file) is FileType.LOG)
     ends = []
     at = 0

@@ -25,8 +25,8 @@ from study import Outcome, Say
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
-from lsmkv.db.batch import decode_batch
-from lsmkv.db.log import LogReader
+from lsmkv.format.batch import decode_batch
+from lsmkv.format.log import LogReader
 
 SECONDS = (2.0, 120.0)
 """At size 1 and at size 100."""

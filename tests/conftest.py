@@ -1,12 +1,21 @@
-"""What all tests share: no example of a property test is held against a clock."""
+"""What all tests share: no example of a property test is held against a clock, and a watchdog ends
+a run that hangs, since a lost wakeup would hang it for good."""
 
 from __future__ import annotations
 
+import faulthandler
+import gc
+import linecache
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType, ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+_LONGEST_TEST = 300.0  # seconds; only a hang takes that long
 
 settings.register_profile("lsmkv", deadline=None)
 settings.load_profile("lsmkv")
@@ -19,3 +28,79 @@ def quick_switches() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+
+
+@pytest.fixture(scope="session")
+def _real_stderr(pytestconfig: pytest.Config) -> Iterator[int]:
+    """Where a traceback can be read although the run dies: past pytest's capture."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    if capture is None:
+        fd = os.dup(2)
+    else:
+        with capture.global_and_fixture_disabled():
+            fd = os.dup(2)
+    yield fd
+    os.close(fd)
+
+
+@pytest.fixture
+def signals_are_heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For tests that let a signal's handler raise at any moment.
+
+    What it raises in a call by the garbage collector is swallowed by the interpreter; hypothesis,
+    once imported, has itself called at every collection: nobody is, for so long.  What it raises in
+    a finalizer is only reported, and is no finding: CPython lets nobody else have it.
+    """
+    callbacks = list(gc.callbacks)
+    gc.callbacks.clear()
+    report = sys.unraisablehook
+
+    def report_others(what: sys.UnraisableHookArgs) -> None:
+        interrupt = what.exc_value is not None and not isinstance(what.exc_value, Exception)
+        if not interrupt or getattr(what.object, "__name__", "") != "__del__":
+            report(what)
+
+    monkeypatch.setattr(sys, "unraisablehook", report_others)
+    yield
+    gc.callbacks.extend(callbacks)
+
+
+@pytest.fixture
+def interrupted_at() -> Callable[[ModuleType, int, Callable[[], object]], bool]:
+    """Makes a call, with a Ctrl-C before one line, by its number of all those that the call runs in
+    a module; returns whether it came to that.  Where the module is not compiled."""
+
+    def run(module: ModuleType, line: int, call: Callable[[], object]) -> bool:
+        left = line
+
+        def trace(frame: FrameType, event: str, _argument: object) -> Any:
+            nonlocal left
+            if frame.f_code.co_filename != module.__file__:
+                return None
+            # CPython looks for signals after calls: none comes just behind a with, or at its end.
+            here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            if event == "line" and not here.lstrip().startswith("with "):
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            call()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _watchdog(_real_stderr: int) -> Iterator[None]:
+    """Ends a run that hangs, and shows where every thread stands."""
+    faulthandler.dump_traceback_later(_LONGEST_TEST, exit=True, file=_real_stderr)
+    yield
+    faulthandler.cancel_dump_traceback_later()

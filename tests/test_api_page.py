@@ -95,7 +95,7 @@ def members(cls: type) -> dict[str, str | None]:
         if shown == "**arguments":  # typed as one record, of which this is the long form
             (written_out,) = [
                 node
-                for node in definitions("lsmkv.db.prefixed")["Iterable"].body
+                for node in definitions("lsmkv.db.views.prefixed")["Iterable"].body
                 if isinstance(node, Function) and node.name == name
             ]
             found[name] = signature(written_out)

@@ -26,13 +26,19 @@ WINGS: list[tuple[str, ...]] = [
         *("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio", "lsmkv.indexeddb"),
         "lsmkv.testing",
     ),
+    ("lsmkv.repair",),
+    ("lsmkv.db.db",),
+    ("lsmkv.db.opening", "lsmkv.db.views", "lsmkv.db.admin"),
+    ("lsmkv.db.writer", "lsmkv.db.reader", "lsmkv.db.background"),
+    ("lsmkv.db.scan", "lsmkv.db.workers"),
     ("lsmkv.db",),
     ("lsmkv.table",),
+    ("lsmkv.format",),
     ("lsmkv.options",),
     ("lsmkv.env",),
     ("lsmkv.filter",),
     ("lsmkv.util",),
-    ("lsmkv.counters", "lsmkv.stats", "lsmkv.errors"),
+    ("lsmkv.stats", "lsmkv.errors"),
 ]
 
 LATE_IMPORTS = {
@@ -169,9 +175,7 @@ def names_called(module: str) -> set[str]:
 
 def modules_imported(module: str) -> set[str]:
     """Top-level packages, of any origin."""
-    return {
-        name.split(".")[0] for node in ast.walk(SOURCES[module]) for name in imports(node)
-    }
+    return {name.split(".")[0] for node in ast.walk(SOURCES[module]) for name in imports(node)}
 
 
 # The rules

@@ -495,9 +495,7 @@ def test_compact_range(module: ModuleType, opened: Callable[..., Any]) -> None:
     assert len(list(db)) == 3000
 
 
-def test_compact_range_without_an_end(
-    opened: Callable[..., Any], real: ModuleType
-) -> None:
+def test_compact_range_without_an_end(opened: Callable[..., Any], real: ModuleType) -> None:
     """plyvel hands LevelDB an empty key for a bound that is not given, and compacts nothing."""
     left = {}
     for module in (lsmkv.plyvel, real):
@@ -508,8 +506,9 @@ def test_compact_range_without_an_end(
             db.compact_range(start=b"x", stop=b"y")  # memtable -> table
         before = db.get_property(b"leveldb.sstables")
         db.compact_range()
-        left[module] = db.approximate_size(b"0", b"9"), before == db.get_property(
-            b"leveldb.sstables"
+        left[module] = (
+            db.approximate_size(b"0", b"9"),
+            before == db.get_property(b"leveldb.sstables"),
         )
     assert left[lsmkv.plyvel][0] < 250_000
     assert left[real][0] > 350_000
@@ -522,9 +521,7 @@ def test_approximate_sizes(module: ModuleType, opened: Callable[..., Any]) -> No
         db.put(b"%04d" % number, b"v" * 1000)
     db.compact_range(start=b"", stop=b"9")
     assert db.approximate_sizes() == []
-    whole, half, none = db.approximate_sizes(
-        (b"0", b"9"), [b"0000", b"0500"], (b"a", b"b")
-    )
+    whole, half, none = db.approximate_sizes((b"0", b"9"), [b"0000", b"0500"], (b"a", b"b"))
     assert whole == pytest.approx(1_000_000, rel=0.1)
     assert half == pytest.approx(500_000, rel=0.1)
     assert none == 0
@@ -537,9 +534,7 @@ def test_approximate_sizes(module: ModuleType, opened: Callable[..., Any]) -> No
         db.approximate_sizes((b"a", b"b", b"c"))
 
 
-def test_the_same_writes_give_the_same_size(
-    opened: Callable[..., Any], real: ModuleType
-) -> None:
+def test_the_same_writes_give_the_same_size(opened: Callable[..., Any], real: ModuleType) -> None:
     sizes = []
     for module in (lsmkv.plyvel, real):
         db = opened(module, compression=None, bloom_filter_bits=10)
@@ -1073,9 +1068,7 @@ def test_membership(opened: Callable[..., Any], real: ModuleType) -> None:
             assert b"b" not in source
 
 
-def test_a_reverse_range_of_its_start_alone(
-    opened: Callable[..., Any], real: ModuleType
-) -> None:
+def test_a_reverse_range_of_its_start_alone(opened: Callable[..., Any], real: ModuleType) -> None:
     for module, right in ((lsmkv.plyvel, True), (real, False)):
         db = opened(module, b"abc")
         for bounds in (
@@ -1105,9 +1098,7 @@ def test_seek_to_a_start_that_is_left_out(opened: Callable[..., Any], real: Modu
         assert next(it) == right
 
 
-def test_seek_beyond_a_stop_that_is_included(
-    opened: Callable[..., Any], real: ModuleType
-) -> None:
+def test_seek_beyond_a_stop_that_is_included(opened: Callable[..., Any], real: ModuleType) -> None:
     for module, right in (
         (lsmkv.plyvel, ("StopIteration", b"b")),
         (real, (b"b", b"a")),

@@ -29,9 +29,7 @@ def surrounded(db: lsmkv.DB, prefix: bytes) -> dict[bytes, bytes]:
         db.put(other, b"outside")
     for number, key in enumerate(INNER):
         db.put(prefix + key, b"%d" % number)
-    return {
-        key[len(prefix) :]: value for key, value in db.iterator() if key.startswith(prefix)
-    }
+    return {key[len(prefix) :]: value for key, value in db.iterator() if key.startswith(prefix)}
 
 
 def delete_and_raise(batch: lsmkv.WriteBatch) -> None:

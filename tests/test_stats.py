@@ -9,8 +9,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.stats import LevelStats, Stats
+from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
 
 STANDING = {"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"}
 

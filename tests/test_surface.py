@@ -156,12 +156,12 @@ def test_what_is_imported_late() -> None:
     """Every public name is there, and what most programs never ask for costs them nothing."""
     code = (
         "import sys, lsmkv\n"
-        "late = {'lsmkv.mapping', 'lsmkv.db.repair', 'lsmkv.db.repair_job'}\n"
+        "late = {'lsmkv.mapping', 'lsmkv.repair.repair', 'lsmkv.repair.job'}\n"
         "assert not late & set(sys.modules), late & set(sys.modules)\n"
         "assert set(lsmkv.__all__) <= set(dir(lsmkv))\n"
         "from lsmkv import *\n"
         "assert late <= set(sys.modules)\n"
-        "assert repair_db.__module__ == 'lsmkv.db.repair' and lsmkv.open is open\n"
+        "assert repair_db.__module__ == 'lsmkv.repair.repair' and lsmkv.open is open\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
@@ -187,9 +187,7 @@ def surface() -> dict[str, Found]:
 @cache
 def classes() -> dict[str, Found]:
     return {
-        where: found
-        for where, found in surface().items()
-        if isinstance(found.node, ast.ClassDef)
+        where: found for where, found in surface().items() if isinstance(found.node, ast.ClassDef)
     }
 
 
@@ -270,8 +268,8 @@ def test_the_walk_finds_the_surface() -> None:
     assert len(shown) > 200
     assert {
         "lsmkv.db.db.DB.get",
-        "lsmkv.db.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
-        "lsmkv.db.prefixed.PrefixedSnapshot.get",  # by lsmkv.plyvel.Snapshot
+        "lsmkv.db.scan.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
+        "lsmkv.db.views.prefixed.PrefixedSnapshot.get",  # by lsmkv.plyvel.Snapshot
         "lsmkv.plyvel.DB.get",
         "lsmkv.aio.DB.get",
         "lsmkv.stats.Stats.blocks_read",

@@ -14,17 +14,17 @@ from lsmkv.db.compaction import (
 )
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.obsolete import InTheMaking, remove_obsolete_files
-from lsmkv.db.outsourcing import Outsourcing
+from lsmkv.db.obsolete import PendingOutputs, remove_obsolete_files
 from lsmkv.db.publication import Publication
-from lsmkv.db.requests import Cancelled, RangeRequest
+from lsmkv.db.requests import Cancelled, RangeCompaction
 from lsmkv.db.runner import Runner
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.db.workers.pool import WorkerPool
 from lsmkv.env.process import get_ready
 from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, Error, io_error
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 
 _LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
 _MOMENT = 0.0002
@@ -52,16 +52,16 @@ class Background:
         self._runner: Runner | None = None
         self.owner: Callable[[], object] = _nobody
         """Returns what must not be finalized while work runs: the store's handle, if it lives."""
-        self._requests: list[RangeRequest] = []
+        self._requests: list[RangeCompaction] = []
         self._publications: list[Publication] = []
-        self._flush_foreseen = False
+        self._flush_expected = False
         self._compaction: Compaction | None = None  # that is being carried out
-        self.untidy = False
+        self.has_obsolete_files = False
         """Whether files may still be there that the last commit has freed; :meth:`wait_for_flush`
         waits for their end, too."""
-        self.in_the_making = InTheMaking()
+        self.pending_outputs = PendingOutputs()
         """Tables that are to stay, though no version names them yet."""
-        self.outsourcing = Outsourcing(store, self.in_the_making)
+        self.workers = WorkerPool(store, self.pending_outputs)
         self.reserved: set[int] = set()
         """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
@@ -92,17 +92,17 @@ class Background:
             self._runner = None
             raise
 
-    def foresee_flush(self, size: int, seconds: float) -> None:
+    def expect_flush(self, size: int, seconds: float) -> None:
         """A quarter of a memtable that will have ``size`` bytes is full, at a pace that fills it in
         so many seconds: what its flush needs may start up.
 
         Caller does not hold the lock.
         """
-        if not self.outsourcing.foresees(size, seconds):
+        if not self.workers.expects_flush(size, seconds):
             return
         get_ready()  # 2 ms here, and four times that in a thread beside one that writes batches
         with self._store.lock:
-            self._flush_foreseen = True
+            self._flush_expected = True
             try:
                 self._start_thread()
             except RuntimeError:
@@ -121,7 +121,7 @@ class Background:
         store = self._store
         while True:
             with store.lock:
-                if store.open_view().immutable is None and not self.untidy:
+                if store.open_view().immutable is None and not self.has_obsolete_files:
                     return
                 ticket = self.ticket()
             ticket.acquire()
@@ -139,7 +139,7 @@ class Background:
         of the level's tables went down.  An exception out of it, or one that ends the wait
         (Ctrl-C), cancels the work at its next step.
         """
-        request = RangeRequest(level, begin, end)
+        request = RangeCompaction(level, begin, end)
         store = self._store
         try:
             with store.lock:
@@ -147,7 +147,7 @@ class Background:
                 self._requests.append(request)
             while True:
                 with store.lock:
-                    if request.done and not self.untidy:
+                    if request.done and not self.has_obsolete_files:
                         return
                     moved = request.moved
                     # Taken before ``advance`` is called, so that no change goes by meanwhile.
@@ -174,7 +174,7 @@ class Background:
             with store.lock:
                 if publication.begun:  # it is brought to its end, whatever else ends meanwhile
                     self.raise_error()
-                    if publication.done and not self.untidy:
+                    if publication.done and not self.has_obsolete_files:
                         return
                     ticket = store.changed.ticket()
                 else:
@@ -223,11 +223,11 @@ class Background:
     def stop(self) -> None:
         """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
         self.wait_until_idle()
-        self.outsourcing.end()
+        self.workers.end()
 
     def abandon(self) -> None:
         """In a forked child: the work is the parent's."""
-        self.outsourcing.abandon()
+        self.workers.abandon()
 
     # The thread
 
@@ -239,7 +239,7 @@ class Background:
             return None
         if view.immutable is not None:
             return self._flush
-        if self._flush_foreseen:
+        if self._flush_expected:
             return self._prepare
         if self._publications:
             return self._publish
@@ -267,14 +267,14 @@ class Background:
                     if self._runner is not runner:
                         return  # the start was interrupted, and given up
                     job = self._next_job()
-                    if job is None and not self.untidy:
+                    if job is None and not self.has_obsolete_files:
                         self._runner = None
                         store.changed.notify_all()
                         return
                 # Not inside the job before: it held the version that its commit replaced.  A flush
                 # that follows comes first, and sees to it.
-                if self.untidy and job != self._flush:
-                    self._tidy_up()
+                if self.has_obsolete_files and job != self._flush:
+                    self._remove_obsolete()
                 elif job is not None:
                     job()
         except _Stopped:
@@ -307,20 +307,20 @@ class Background:
         view = store.view
         if view is not None and view.immutable is not None:
             self._flush()
-            self._tidy_up()
+            self._remove_obsolete()
         if self._publications:
             self._publish()
-            self._tidy_up()
+            self._remove_obsolete()
 
     # Flush
 
     def _prepare(self) -> None:
-        self._flush_foreseen = False
-        self.outsourcing.prepare()
+        self._flush_expected = False
+        self.workers.prepare()
 
     def _flush(self) -> None:
         store = self._store
-        self._flush_foreseen = False
+        self._flush_expected = False
         started = time.monotonic()
         with store.lock:
             view = store.open_view()
@@ -348,17 +348,17 @@ class Background:
 
         def between() -> None:
             nonlocal deadline
-            self._tidy_up()
+            self._remove_obsolete()
             if store.closing:
                 # A flush that is nearly done saves the next open some work.
                 deadline = deadline or time.monotonic() + _LONGEST_LAST_FLUSH
                 if time.monotonic() > deadline:
                     raise _Stopped
 
-        files = self.outsourcing.flush(memtable, live, between)
+        files = self.workers.flush(memtable, live, between)
         if files is not None:
             return files
-        self._tidy_up()
+        self._remove_obsolete()
         file = write_memtable(
             memtable,
             store.directory,
@@ -461,7 +461,7 @@ class Background:
                 del self._requests[0]  # this thread alone takes requests away, from the front
                 store.changed.notify_all()
 
-    def _carry_out(self, compaction: Compaction, request: RangeRequest | None) -> None:
+    def _carry_out(self, compaction: Compaction, request: RangeCompaction | None) -> None:
         store = self._store
         level = compaction.level
         if compaction.by_seeks and request is None:
@@ -492,7 +492,7 @@ class Background:
         try:
             outputs = self._merge(compaction, oldest_seen, between)
         except BaseException:
-            self.in_the_making.outputs.clear()
+            self.pending_outputs.outputs.clear()
             raise
         finally:
             self._compaction = None
@@ -511,13 +511,13 @@ class Background:
         if request is not None:
             self._count_moved(request, moved_before + moving)
         self._commit(compaction.edit(outputs))
-        self.in_the_making.outputs.clear()
+        self.pending_outputs.outputs.clear()
 
     def _merge(
         self, compaction: Compaction, oldest_seen: int, between: Callable[[int], None]
     ) -> list[FileMetaData]:
         """The compaction's outputs, durable.  ``between`` is told the bytes read so far."""
-        files = self.outsourcing.merge(compaction, oldest_seen, between, self._new_output_number)
+        files = self.workers.merge(compaction, oldest_seen, between, self._new_output_number)
         if files is not None:
             return files
         store = self._store
@@ -531,7 +531,7 @@ class Background:
         )
         return job.run(lambda: between(job.reads.bytes_read))
 
-    def _count_moved(self, request: RangeRequest, moved: int) -> None:
+    def _count_moved(self, request: RangeCompaction, moved: int) -> None:
         """So much has gone down: let the one who waits for the request know."""
         if moved > request.moved:
             store = self._store
@@ -541,7 +541,7 @@ class Background:
 
     def _new_output_number(self) -> int:
         number = self._store.versions.new_file_number()
-        self.in_the_making.outputs.add(number)
+        self.pending_outputs.outputs.add(number)
         return number
 
     # Commit
@@ -556,18 +556,18 @@ class Background:
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
                 store.versions.last_sequence = edit.last_sequence  # of what was ingested
             store.view = View(view.memtable, immutable, version)
-            self.untidy = True
+            self.has_obsolete_files = True
             awaited = store.changed.awaited
             store.changed.notify_all()
         # Whoever still holds the version reads it at a sequence, and asks for no row.
         view.version.rows.clear()
         return awaited
 
-    def _tidy_up(self) -> None:
+    def _remove_obsolete(self) -> None:
         """Remove what the last commit freed; then those who waited for its end go on."""
-        if not self.untidy:
+        if not self.has_obsolete_files:
             return
-        remove_obsolete_files(self._store, self.in_the_making)
+        remove_obsolete_files(self._store, self.pending_outputs)
         with self._store.lock:
-            self.untidy = False
+            self.has_obsolete_files = False
             self._store.changed.notify_all()

@@ -9,15 +9,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from lsmkv.counters import NUM_LEVELS, ReadCounters
-from lsmkv.db.keys import InternalKeyComparator
 from lsmkv.db.merge import RowOrder, live_rows, merge_forward
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput, remove_table
 from lsmkv.db.version import Version, max_grandparent_overlap, total_size
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Directory
+from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS, ReadCounters
 from lsmkv.table.block import Row
 
 if TYPE_CHECKING:
@@ -165,9 +165,7 @@ def _complete(
     return Compaction(version, level, inputs, next_inputs, grandparents)
 
 
-def _overlapping_all(
-    version: Version, level: int, files: list[FileMetaData]
-) -> list[FileMetaData]:
+def _overlapping_all(version: Version, level: int, files: list[FileMetaData]) -> list[FileMetaData]:
     """The level's files that overlap the range from the first to the last key of ``files``."""
     comparator = version.comparator
     smallest = min((file.smallest for file in files), key=comparator.sort_key)
@@ -176,9 +174,7 @@ def _overlapping_all(
     return _with_boundary(version, level, found) if found else found
 
 
-def _with_boundary(
-    version: Version, level: int, files: list[FileMetaData]
-) -> list[FileMetaData]:
+def _with_boundary(version: Version, level: int, files: list[FileMetaData]) -> list[FileMetaData]:
     """``files``, and every file of the level that goes on with their last user key.
 
     Versions of one user key may be spread over two files of a level.  If the newer ones went down
@@ -241,9 +237,7 @@ class CompactionJob:
         try:
             for rows in merge_forward(self._cursors(), self._order):
                 between()
-                heads, rests = live_rows(
-                    rows, self._oldest_seen, self._order, self._nothing_deeper
-                )
+                heads, rests = live_rows(rows, self._oldest_seen, self._order, self._nothing_deeper)
                 self._write(heads, rests, between)
             self._finish_output()
             self._directory.sync()
@@ -283,9 +277,7 @@ class CompactionJob:
             for level in range(self._compaction.level + 2, NUM_LEVELS)
         )
 
-    def _write(
-        self, heads: list[bytes], rests: list[bytes], between: Callable[[], None]
-    ) -> None:
+    def _write(self, heads: list[bytes], rests: list[bytes], between: Callable[[], None]) -> None:
         """Append rows, whole user keys; a new table is begun only between two of them."""
         limit = self._options.max_file_size
         at: i64 = 0

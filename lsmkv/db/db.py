@@ -13,18 +13,10 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_put
-from lsmkv.db.checkpoint import Progress, write_checkpoint
-from lsmkv.db.compact_range import compact_range
-from lsmkv.db.explain import Explanation
-from lsmkv.db.ingest import Ingestion, as_paths
-from lsmkv.db.iterator import Iterator, IteratorArguments
-from lsmkv.db.keys import (
-    MAX_SEQUENCE,
-)
-from lsmkv.db.opening import MEMORY, OpenStore, open_store, view_now
-from lsmkv.db.prefixed import PrefixedDB
-from lsmkv.db.properties import (
+from lsmkv.db.admin.checkpoint import Progress, hold, write_checkpoint
+from lsmkv.db.admin.compact_range import compact_range
+from lsmkv.db.admin.ingest import Ingestion, as_paths
+from lsmkv.db.admin.properties import (
     TableInfo,
     approximate_size,
     collect_stats,
@@ -32,12 +24,16 @@ from lsmkv.db.properties import (
     list_tables,
     written_keys,
 )
-from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.db.admin.verify import verify_tables
+from lsmkv.db.opening.open import MEMORY, OpenStore, open_store, view_now
 from lsmkv.db.reader import Reader
-from lsmkv.db.snapshot import Snapshot
+from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store
-from lsmkv.db.transaction import ConflictCheck, Transaction
-from lsmkv.db.verify import verify_tables
+from lsmkv.db.views.explain import Explainer, Explanation
+from lsmkv.db.views.prefixed import PrefixedDB
+from lsmkv.db.views.snapshot import Snapshot
+from lsmkv.db.views.transaction import ConflictCheck, Transaction
 from lsmkv.db.writer import Writer
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
@@ -45,6 +41,10 @@ from lsmkv.errors import (
     CorruptionError,
     ReadOnlyError,
     raise_typed,
+)
+from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_put
+from lsmkv.format.keys import (
+    MAX_SEQUENCE,
 )
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.stats import Stats
@@ -79,9 +79,7 @@ class DB:
     _store: Store | None = None  # until it is open
     _reader: Reader | None = None
 
-    def __init__(
-        self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
         """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
 
         The keywords are explained by :class:`~lsmkv.Options`; a misspelt one is a ``TypeError``
@@ -213,7 +211,11 @@ class DB:
           memtable: answers
           searched 0 data blocks (0 from the file, 0 bytes); without filters 0 (0 bytes)
         """
-        return self._open_reader().explain(as_bytes(key, "key"))
+        store = self._open_store()
+        try:
+            return Explainer(store).explain(as_bytes(key, "key"))
+        except OSError as error:
+            store.raise_failure(error)
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """An iterator over the store as it is now, or over a range of it.
@@ -434,9 +436,7 @@ class DB:
         assert background is not None
         compact_range(self._open_store(), background, begin, end, progress)
 
-    def checkpoint(
-        self, path: str | os.PathLike[str], *, progress: Progress | None = None
-    ) -> None:
+    def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """Make a second store at ``path`` that holds what this one holds now.
 
         Tables are shared by hard links (copied onto another file system), so it costs next to
@@ -457,7 +457,7 @@ class DB:
         if self.path == MEMORY and self.options.env is None:
             raise ValueError("a store in memory has no file system to put a checkpoint on")
         try:
-            source = writer.hold()
+            source = hold(self._open_store(), writer)
             try:
                 write_checkpoint(
                     self._open_store(), self._opened.env, source, os.fsdecode(path), progress
@@ -758,9 +758,7 @@ class DB:
     ) -> None:
         """Apply ``batch`` unless one of the keys was written after ``sequence``."""
         check = ConflictCheck(self._open_reader(), keys, sequence)
-        self._open_writer().write(
-            list(batch.operations), sync, check.raise_if_changed
-        )
+        self._open_writer().write(list(batch.operations), sync, check.raise_if_changed)
 
     # Opening
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import KeyOrder, live_rows
 from lsmkv.db.table_output import write_columns
-from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 
 

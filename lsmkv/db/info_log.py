@@ -6,8 +6,8 @@ import logging
 import threading
 from datetime import datetime
 
-from lsmkv.db.filenames import LOG, LOG_OLD
 from lsmkv.env.base import Directory, WritableFile
+from lsmkv.format.filenames import LOG, LOG_OLD
 
 logger = logging.getLogger("lsmkv")
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
 
-from lsmkv.counters import ReadCounters
-from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack
 from lsmkv.db.store import Store
 from lsmkv.db.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack
+from lsmkv.stats import ReadCounters
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, SharedBlocks, Table
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-AT_HAND: Final = 1
+FROM_BLOCK_CACHE: Final = 1
 """The block that answered was in the cache."""
 COMPACTION_DUE: Final = 2
 """This lookup was one too many for some file."""
@@ -70,7 +70,7 @@ def look_up(
                 if kind > KIND_VALUE:
                     raise _not_internal(pack(user_key, (tag >> 8) & MAX_SEQUENCE, kind), table)
                 if outcome == FROM_CACHE:
-                    flags |= AT_HAND
+                    flags |= FROM_BLOCK_CACHE
                 return flags, tag, value if kind == KIND_VALUE else None
             if table.has_filter:
                 counters.filter_false_positives += 1

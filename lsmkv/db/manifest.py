@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.keys import MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.db.log import LogDamage, LogReader
 from lsmkv.db.version import Version
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Directory
 from lsmkv.errors import ComparatorMismatchError, CorruptionError
+from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.format.log import LogDamage, LogReader
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.stats import NUM_LEVELS
 
 _MAX_FILE_NUMBER = (1 << 63) - 1
 

@@ -22,19 +22,19 @@ from librt.strings import BytesWriter
 from librt.threading import Lock
 from sortedcontainers import SortedDict
 
-from lsmkv.db.batch import Operation
-from lsmkv.db.keys import (
+from lsmkv.db.merge import Position
+from lsmkv.format.batch import Operation
+from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
     MAX_SEQUENCE,
     TAG_SIZE,
     Entry,
     entry_overhead,
-    make_row,
     rank_in,
     sequence_in,
+    tagged_value,
 )
-from lsmkv.db.merge import Position
 from lsmkv.table.block import Row
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
@@ -143,10 +143,10 @@ class MemTable:
             key_size: i64 = len(key)
             size: i64 = 0
             if value is None:
-                row = make_row(writer, at, KIND_DELETION, b"")
+                row = tagged_value(writer, at, KIND_DELETION, b"")
             else:
                 size = len(value)
-                row = make_row(writer, at, KIND_VALUE, value)
+                row = tagged_value(writer, at, KIND_VALUE, value)
             at += 1
             total += key_size + size
             overhead += entry_overhead(key_size, size)
@@ -283,7 +283,7 @@ class MemTable:
                 if number <= sequence:
                     value = values[at]
                     kind = KIND_DELETION if value is None else KIND_VALUE
-                    return make_row(BytesWriter(), number, kind, value or b"")
+                    return tagged_value(BytesWriter(), number, kind, value or b"")
             at -= 1
         return None
 
@@ -375,9 +375,7 @@ class MemTable:
         some = self._keys_beyond(edge, count, not forward)
         ordered = self._sorted
         keys, rows = self._with_older(some, [ordered[key] for key in some])
-        return [
-            (key, rank_in(row), row[TAG_SIZE:]) for key, row in zip(keys, rows, strict=True)
-        ]
+        return [(key, rank_in(row), row[TAG_SIZE:]) for key, row in zip(keys, rows, strict=True)]
 
     def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
         """Up to ``count`` keys before ``edge``, if that is the way, or behind it; in rising order.
@@ -434,9 +432,9 @@ def _rows_of(values: list[bytes | None], first: int, writer: BytesWriter) -> lis
     sequence: i64 = first
     for value in values:
         if value is None:
-            rows.append(make_row(writer, sequence, KIND_DELETION, b""))
+            rows.append(tagged_value(writer, sequence, KIND_DELETION, b""))
         else:
-            rows.append(make_row(writer, sequence, KIND_VALUE, value))
+            rows.append(tagged_value(writer, sequence, KIND_VALUE, value))
         sequence += 1
     return rows
 

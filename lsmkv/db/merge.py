@@ -3,7 +3,7 @@
 A source is a *cursor*: an iterator over chunks of entries.  Going forward, chunks follow each other
 in rising order; going back, each chunk precedes the one before it, and is itself in rising order
 too.  No cursor is asked for more before its chunk is used up, so a short scan reads little.
-(Scans of bytewise keys meet no entries: they are made of :class:`Chunks`.)
+(Scans of bytewise keys meet no entries: they are made of :class:`InternalIterator`.)
 
 The merge works on chunks: what lies safely below every source's horizon is put together and sorted
 at once.  Sorting a few sorted runs is a merge, done in C (Timsort finds the runs).
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from lsmkv.db.keys import TAG_SIZE, Entry, is_value, oldest_rank_seen, sequence_in
+from lsmkv.format.keys import TAG_SIZE, Entry, is_value, oldest_rank_seen, sequence_in
 from lsmkv.table.block import Row
 from lsmkv.util.comparator import Comparator, ReverseBytewiseComparator, sort_key
 
@@ -34,12 +34,12 @@ Seen = tuple[bytes, bytes | None]
 """A user key and its value; None for a removal."""
 
 
-class Chunks(ABC):
+class InternalIterator(ABC):
     """What is seen of a range, a handful at a time: ``next_chunk*``.
 
     :data:`Pair`, :data:`Seen`, or this with its number behind it, as the forms of
-    :mod:`lsmkv.table.walk` have it; nothing but pairs for those who read a store.  After an
-    exception it is not to be asked again: whoever goes on begins anew behind what was handed out.
+    :mod:`lsmkv.table.block_iterator` have it; a reader of a store gets pairs alone.  After an
+    exception it must not be asked again: the reader starts another one behind the last pair.
 
     It is no iterator.  Whatever ends in ``StopIteration`` ends, compiled, in a traceback, which
     costs as much as reading five pairs; and a short scan comes to several ends.
@@ -50,7 +50,7 @@ class Chunks(ABC):
         """The next ones.  An empty list is the end, and all that comes from then on."""
 
 
-class ChunksOf(Chunks):
+class ListsIterator(InternalIterator):
     """The lists of an iterator, but for those that are empty."""
 
     def __init__(self, lists: Iterator[list[Any]]) -> None:
@@ -155,9 +155,7 @@ class _Source(Generic[Keyed]):
         return []
 
 
-def merge_forward(
-    cursors: list[Iterator[list[Keyed]]], order: KeyOrder
-) -> Iterator[list[Keyed]]:
+def merge_forward(cursors: list[Iterator[list[Keyed]]], order: KeyOrder) -> Iterator[list[Keyed]]:
     """One cursor of many: rising chunks, each with *all* versions of the user keys in it.
 
     Rows want a :class:`RowOrder`.
@@ -234,16 +232,14 @@ def joined(lists: list[list[Any]]) -> list[Any]:
 
 def visible(entries: list[Entry], hidden: int, order: KeyOrder) -> list[Pair]:
     """What a reader sees of these entries: :func:`newest`, less the removals."""
-    return [
-        (key, value) for key, value in newest(entries, hidden, order) if value is not None
-    ]
+    return [(key, value) for key, value in newest(entries, hidden, order) if value is not None]
 
 
 def newest(entries: list[Entry], hidden: int, order: KeyOrder) -> list[Seen]:
     """Each user key's newest version above ``hidden``.
 
     ``entries`` hold all versions of their user keys, newest first; ``hidden`` comes from
-    :func:`~lsmkv.db.keys.oldest_rank_hidden`.
+    :func:`~lsmkv.format.keys.oldest_rank_hidden`.
     """
     found: list[Seen] = []
     last: bytes | None = None
@@ -251,9 +247,7 @@ def newest(entries: list[Entry], hidden: int, order: KeyOrder) -> list[Seen]:
     for key, rank, value in entries:
         if rank <= hidden:
             continue
-        if last is not None and (
-            key == last if bytewise else order.compare(key, last) == 0
-        ):
+        if last is not None and (key == last if bytewise else order.compare(key, last) == 0):
             continue
         last = key
         found.append((key, value if rank & 1 else None))

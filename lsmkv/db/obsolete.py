@@ -6,11 +6,11 @@ import weakref
 
 from librt.threading import Lock
 
-from lsmkv.db.filenames import FileType, parse_filename, worker_token
 from lsmkv.db.store import Store
+from lsmkv.format.filenames import FileType, parse_filename, worker_token
 
 
-class InTheMaking:
+class PendingOutputs:
     """The tables that no version names yet: by their numbers, or by whose work they are.
 
     A number goes in before its file is made, by any thread.
@@ -44,11 +44,11 @@ class InTheMaking:
         return False
 
 
-def remove_obsolete_files(store: Store, in_the_making: InTheMaking) -> None:
+def remove_obsolete_files(store: Store, pending_outputs: PendingOutputs) -> None:
     """Remove the engine's files that nothing needs: no version that is held, and no recovery.
 
     Called after a commit, by the thread that commits.  A flush in the middle of a compaction
-    spares the tables ``in_the_making``, and so does any commit in the middle of an ingest: asked
+    spares the tables ``pending_outputs``, and so does any commit in the middle of an ingest: asked
     for each table, once the directory was listed.  What a worker process left that is not known
     any more is removed.  A file that cannot be removed now is met again
     next time.
@@ -63,14 +63,14 @@ def remove_obsolete_files(store: Store, in_the_making: InTheMaking) -> None:
             continue
         number, kind = parsed
         if kind is FileType.TABLE:
-            obsolete = number not in live and number not in in_the_making
+            obsolete = number not in live and number not in pending_outputs
         elif kind is FileType.LOG:
             obsolete = number < versions.log_number and number != versions.prev_log_number
         elif kind is FileType.MANIFEST:
             obsolete = number < versions.manifest_number
         else:
             obsolete = (
-                kind is FileType.TEMPORARY and worker_token(name) not in in_the_making.tokens
+                kind is FileType.TEMPORARY and worker_token(name) not in pending_outputs.tokens
             )
         if not obsolete:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.db.version_edit import FileMetaData
+from lsmkv.format.version_edit import FileMetaData
 
 
 class Publication:

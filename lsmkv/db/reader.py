@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lsmkv.db.background import Background
-from lsmkv.db.batch import BytesLike
-from lsmkv.db.explain import Explainer, Explanation
-from lsmkv.db.iterator import Iterator, IteratorArguments
-from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, sequence_in
-from lsmkv.db.live import Pin
-from lsmkv.db.lookup import AT_HAND, COMPACTION_DUE, look_up, may_contain
-from lsmkv.db.raw_iterator import RawIterator
+from lsmkv.db.lookup import COMPACTION_DUE, FROM_BLOCK_CACHE, look_up, may_contain
+from lsmkv.db.pinned import Pin
+from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import Version
 from lsmkv.errors import CorruptionError
+from lsmkv.format.batch import BytesLike
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, sequence_in
 from lsmkv.table.reader import SharedBlocks
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Reader:
             # Where there is room each is kept; and a key that is asked for often is seen soon by
             # every fourth look.
             if (
-                flags & AT_HAND
+                flags & FROM_BLOCK_CACHE
                 and newest
                 and fill_cache
                 and value is not None
@@ -145,13 +144,6 @@ class Reader:
         except OSError as error:
             self.store.raise_failure(error)
 
-    def explain(self, key: bytes) -> Explanation:
-        """How a Get of ``key`` goes."""
-        try:
-            return Explainer(self.store).explain(key)
-        except OSError as error:
-            self.store.raise_failure(error)
-
     def newest_sequence(self, key: bytes) -> int:
         """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
         view = self.store.open_view()
@@ -169,9 +161,7 @@ class Reader:
         view, pin = self.store.pin()
         return self._iterator(view, pin, True, owner, arguments)
 
-    def iterator_at(
-        self, sequence: int, owner: object, arguments: IteratorArguments
-    ) -> Iterator:
+    def iterator_at(self, sequence: int, owner: object, arguments: IteratorArguments) -> Iterator:
         """An iterator over the store as it was at ``sequence``, which the caller holds live."""
         view, pin = self.store.pin_at(sequence)
         return self._iterator(view, pin, False, owner, arguments)

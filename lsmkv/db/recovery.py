@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from librt.threading import Lock
 
-from lsmkv.db.batch import Operation, decode_batch
-from lsmkv.db.filenames import (
+from lsmkv.db.flush import write_memtable
+from lsmkv.db.info_log import InfoLog
+from lsmkv.db.manifest import Manifest, read_manifest
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder
+from lsmkv.db.version import Version
+from lsmkv.db.version_set import VersionSet
+from lsmkv.db.wal import WriteAheadLog
+from lsmkv.env.base import Directory
+from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.format.batch import Operation, decode_batch
+from lsmkv.format.filenames import (
     CURRENT,
     LOST,
     FileType,
@@ -19,19 +29,9 @@ from lsmkv.db.filenames import (
     read_current,
     table_name,
 )
-from lsmkv.db.flush import write_memtable
-from lsmkv.db.info_log import InfoLog
-from lsmkv.db.keys import MAX_SEQUENCE, InternalKeyComparator
-from lsmkv.db.log import LogDamage, LogReader
-from lsmkv.db.manifest import Manifest, read_manifest
-from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder
-from lsmkv.db.version import Version
-from lsmkv.db.version_edit import VersionEdit
-from lsmkv.db.version_set import VersionSet
-from lsmkv.db.wal import WriteAheadLog
-from lsmkv.env.base import Directory
-from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.format.log import LogDamage, LogReader
+from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 
 _COPY_CHUNK = 1024 * 1024
@@ -134,9 +134,7 @@ class Recovery:
         versions.mark_file_number_used(max(manifest.log_number, manifest.prev_log_number))
         versions.install(version)
 
-    def _judge_manifest_tail(
-        self, manifest: Manifest, version: Version, names: list[str]
-    ) -> None:
+    def _judge_manifest_tail(self, manifest: Manifest, version: Version, names: list[str]) -> None:
         """A bad last record is a torn write if what stands before it is all there."""
         tail = manifest.tail
         assert tail is not None

@@ -7,7 +7,7 @@ class Cancelled(Exception):
     """The manual compaction at hand is not wanted any more."""
 
 
-class RangeRequest:
+class RangeCompaction:
     """A manual compaction of one level, which goes in steps."""
 
     def __init__(self, level: int, begin: bytes | None, end: bytes | None) -> None:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from librt.threading import Lock
 
-from lsmkv.counters import Counters
 from lsmkv.db.info_log import InfoLog
-from lsmkv.db.keys import InternalKeyComparator
-from lsmkv.db.live import LiveSequences, Pin
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import KeyOrder
+from lsmkv.db.pinned import Pin, PinnedSequences
 from lsmkv.db.recovery import Recovered
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
@@ -21,7 +19,9 @@ from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.filter.bloom import is_bloom, leveldb_hash
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
+from lsmkv.stats import Counters
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -110,10 +110,8 @@ class Store:
         self._is_bloom = policy is not None and is_bloom(policy)
         self.lock = lock
         self.changed = Changed()
-        self.live = LiveSequences()
-        self.view: View | None = View(
-            recovered.memtable, None, self.versions.current
-        )
+        self.live = PinnedSequences()
+        self.view: View | None = View(recovered.memtable, None, self.versions.current)
         """None once the store is closed."""
         self.closing = False
         self.forked = False

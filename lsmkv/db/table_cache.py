@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lsmkv.counters import Counters, ReadCounters
-from lsmkv.db.filenames import old_table_name, table_name
-from lsmkv.db.keys import (
+from lsmkv.db.merge import Position
+from lsmkv.db.version import Version
+from lsmkv.env.base import Directory
+from lsmkv.errors import CorruptionError
+from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.format.keys import (
     KIND_VALUE,
     TAG_SIZE,
     Entry,
@@ -14,12 +17,9 @@ from lsmkv.db.keys import (
     before_versions,
     to_entries,
 )
-from lsmkv.db.merge import Position
-from lsmkv.db.version import Version
-from lsmkv.db.version_edit import FileMetaData
-from lsmkv.env.base import Directory
-from lsmkv.errors import CorruptionError
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
+from lsmkv.stats import Counters, ReadCounters
 from lsmkv.table.block import Row
 from lsmkv.table.reader import Table
 from lsmkv.util.cache import LRUCache

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lsmkv.db.filenames import table_name
-from lsmkv.db.keys import TAG_SIZE, pack_entry
-from lsmkv.db.version_edit import FileMetaData
 from lsmkv.env.base import Directory
+from lsmkv.format.filenames import table_name
+from lsmkv.format.keys import TAG_SIZE, pack_entry
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.keys import InternalKeyComparator, before_versions, unpack
-from lsmkv.db.rows import Rows
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.db.row_cache import RowCache
 from lsmkv.errors import CorruptionError
+from lsmkv.format.keys import InternalKeyComparator, before_versions, unpack
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
+from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.search import SortedKeys
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ class Version:
     ``numbers`` of every version by a weak reference, and removes only what none of them names.
     """
 
-    def __init__(
-        self, comparator: InternalKeyComparator, levels: list[list[FileMetaData]]
-    ) -> None:
+    def __init__(self, comparator: InternalKeyComparator, levels: list[list[FileMetaData]]) -> None:
         """``levels`` in any order of files; each is sorted as its level demands."""
         self.comparator = comparator
         self._user_compare = comparator.user_comparator.compare
@@ -67,14 +65,12 @@ class Version:
         """Bytes of all tables."""
         self.numbers = frozenset(file.number for files in levels for file in files)
         self.compaction_level, self.compaction_score = self._score()
-        self.rows = Rows()
+        self.rows = RowCache()
         """Values that Gets found in these tables: they stay right as long as the version."""
         self.file_to_compact: tuple[int, FileMetaData] | None = None
         """Level and file that too many lookups read in vain."""
 
-    def candidates(
-        self, lookup_key: bytes, order: Any = None
-    ) -> list[tuple[int, FileMetaData]]:
+    def candidates(self, lookup_key: bytes, order: Any = None) -> list[tuple[int, FileMetaData]]:
         """The files whose range covers a key, in the order to ask them: newest data first.
 
         ``lookup_key`` is an internal key; its sequence says how far back the reader stands.
@@ -147,9 +143,7 @@ class Version:
             at = (at | 1) + 1
         return at
 
-    def overlapping(
-        self, level: int, begin: bytes | None, end: bytes | None
-    ) -> list[FileMetaData]:
+    def overlapping(self, level: int, begin: bytes | None, end: bytes | None) -> list[FileMetaData]:
         """The level's files that hold any user key in [begin, end]; None is no bound.
 
         On level 0 the range grows with each file that is taken, until no other file touches it:

@@ -12,15 +12,15 @@ import weakref
 
 from librt.threading import Lock
 
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.filenames import manifest_name, set_current
-from lsmkv.db.keys import InternalKeyComparator
-from lsmkv.db.log import LogWriter
 from lsmkv.db.version import Version
-from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import Error, io_error, raise_typed
+from lsmkv.format.filenames import manifest_name, set_current
+from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.format.log import LogWriter
+from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS
 
 _LAST_FILE_NUMBER = (1 << 63) - 1
 _MANIFEST_GROWTH = 4

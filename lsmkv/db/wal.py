@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lsmkv.db.log import LogWriter
 from lsmkv.env.base import WritableFile
 from lsmkv.errors import Error, IOError, io_error, raise_typed
+from lsmkv.format.log import LogWriter
 
 
 class WriteAheadLog(LogWriter):

@@ -15,8 +15,8 @@ from typing import Final
 from librt.threading import Lock
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.batch import Operation, encoded_size
 from lsmkv.env.ticket import Ticket
+from lsmkv.format.batch import Operation, encoded_size
 
 _LARGEST_GROUP: Final = 1024 * 1024
 _SMALL_BATCH: Final = 128 * 1024
@@ -126,7 +126,7 @@ class WriteQueue:
         except ValueError:
             pass
 
-    def linger(self, own: Pending, seconds: float) -> None:
+    def delay_commit(self, own: Pending, seconds: float) -> None:
         """Give the writers of the last sync so long to come back, for all in line share the next.
 
         Most come back at once.  If they were not waited for, whoever is first would be synced
@@ -188,7 +188,7 @@ class WriteQueue:
         group.members = members
         return group
 
-    def dismiss(self, batch: Pending) -> None:
+    def release_followers(self, batch: Pending) -> None:
         """Take what is done out of the queue, and tell its writers."""
         for member in [batch] if batch.members is None else batch.members:
             self.withdraw(member)

@@ -10,28 +10,29 @@ import time
 from collections.abc import Callable
 from threading import Lock as WaitingLock
 from threading import get_ident
-from typing import Final
+from typing import Final, TypeVar
 
 from librt.strings import BytesWriter
 from librt.threading import Lock
 
 from lsmkv.db.background import Background
-from lsmkv.db.batch import Operation, append_batch
-from lsmkv.db.checkpoint import CheckpointSource, hold_logs
-from lsmkv.db.filenames import log_name
-from lsmkv.db.keys import MAX_SEQUENCE
 from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.db.write_queue import Pending, WriteQueue
 from lsmkv.env.base import WritableFile
 from lsmkv.errors import ClosedError, Error, raise_typed
+from lsmkv.format.batch import Operation, append_batch
+from lsmkv.format.filenames import log_name
+from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
 
+T = TypeVar("T")
+
 _SETTLE_ATTEMPTS = 100
 _LARGE: Final = 1 << 20  # for a batch of more bytes room is made anew each time
-_LONGEST_LINGER = 0.001  # seconds that a sync may be put off for others to share it
+_LONGEST_COMMIT_DELAY = 0.001  # seconds that a sync may be put off for others to share it
 
 
 class Writer:
@@ -108,14 +109,11 @@ class Writer:
             self._background.raise_error()
             self._sync_log()
 
-    def hold(self) -> CheckpointSource:
-        """What a checkpoint is made of, between two writes."""
+    def between_writes(self, action: Callable[[WriteAheadLog], T]) -> T:
+        """Call ``action`` with the log while no write is under way; what it returns."""
         with self._lock:
             self._settle()
-            while True:
-                source = hold_logs(self._store, self._wal.number, self._wal.end)
-                if source is not None:
-                    return source
+            return action(self._wal)
 
     def rotate(self) -> None:
         """Let the memtable, if anything is in it, become immutable, and wait until it is a table.
@@ -165,9 +163,7 @@ class Writer:
     def is_ingesting(self) -> bool:
         """Whether this thread is in an ingest: in its ``progress``, then."""
         own = get_ident()
-        return any(
-            thread == own and under_way.locked() for thread, under_way in list(self.ingests)
-        )
+        return any(thread == own and under_way.locked() for thread, under_way in list(self.ingests))
 
     def close(self) -> None:
         """Sync and close the log.  ``store.closing`` is set: no writer stays for long.
@@ -203,13 +199,13 @@ class Writer:
             return
         queue = self._queue
         if own.sync and own.condition is None:
-            queue.linger(own, min(self._sync_seconds / 2, _LONGEST_LINGER))
+            queue.delay_commit(own, min(self._sync_seconds / 2, _LONGEST_COMMIT_DELAY))
         batch = queue.gather(own) if queue.waiting else own
         self._commit(batch)
         if batch.sync:
             queue.count_writers(own)
         if queue.waiting:
-            queue.dismiss(batch)
+            queue.release_followers(batch)
 
     def _commit(self, batch: Pending) -> None:
         """Log, then memtable.
@@ -375,8 +371,7 @@ class Writer:
             elif self._mark < self._write_buffer_size:
                 self._pass_mark(view.memtable.usage)
             elif (
-                view.immutable is not None
-                or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
+                view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
             ):
                 # Nothing more goes into this log.  It is to be durable before the next one begins,
                 # and the disk may as well be waited for while a flush is: for both of them.
@@ -398,7 +393,7 @@ class Writer:
                 self._wal.begin_sync()
         elif self._mark >= quarter:
             self._mark = nearly
-            self._background.foresee_flush(full, 8 * (time.monotonic() - self._eighth_full))
+            self._background.expect_flush(full, 8 * (time.monotonic() - self._eighth_full))
         elif usage > quarter:
             self._mark = nearly  # one batch tells nothing of a pace
         else:
@@ -465,7 +460,7 @@ class Writer:
             try:
                 file, number = self._create_log()
             except OSError:
-                if not background.untidy:
+                if not background.has_obsolete_files:
                     raise
                 background.wait_for_flush()
                 file, number = self._create_log()

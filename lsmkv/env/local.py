@@ -257,9 +257,7 @@ class LocalDirectory(_Descriptor, Directory):
         if not isinstance(target, LocalDirectory):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         with _naming(path, target._path_of(name)):
-            os.link(
-                name, name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False
-            )
+            os.link(name, name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False)
 
     def sync(self) -> None:
         with _naming(self.path):

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
-from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import bloom_may_match
 from lsmkv.options import Options
+from lsmkv.stats import ReadCounters
 from lsmkv.table.block import TAG_SIZE, Block, Row
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,
@@ -86,7 +86,7 @@ class TableLook(NamedTuple):
     """The block where the key would be, whatever the filters say; None past the last one."""
 
 
-class Span:
+class Readahead:
     """Neighbouring data blocks as they are stored, from ``first`` to ``stop``.
 
     Each is unpacked when it is asked for: not all that is read ahead is needed, and a few bytes may
@@ -315,7 +315,7 @@ class Table:
         """A key at or after the last one of a data block, and before the first one of the next."""
         return self._index_keys[number]
 
-    def span(self, number: i64, most: i64, back: bool, counters: ReadCounters) -> Span | None:
+    def span(self, number: i64, most: i64, back: bool, counters: ReadCounters) -> Readahead | None:
         """Data block ``number`` and neighbours of it, read at once, as far as they are not cached:
         up to ``most`` blocks and 64 KiB in all, behind it or, with ``back``, before it.
 
@@ -341,12 +341,12 @@ class Table:
         if stop - first < 2:
             return None
         try:
-            return Span(self, self._read_span(first, stop, counters), first, stop)
+            return Readahead(self, self._read_span(first, stop, counters), first, stop)
         except OSError:
             return None  # whether it is this block that cannot be read, a read of its own tells
 
     def block(
-        self, number: i64, counters: ReadCounters, span: Span | None = None
+        self, number: i64, counters: ReadCounters, span: Readahead | None = None
     ) -> tuple[i64, Block]:
         """A data block: out of a span, if that has it, else from the cache or from the file.
 
@@ -692,9 +692,7 @@ class Table:
         while number < count:
             first = self._offset(number)
             stop = number + 1
-            while (
-                stop < count and self._end(stop - 1) - first < readahead and self._adjoins(stop)
-            ):
+            while stop < count and self._end(stop - 1) - first < readahead and self._adjoins(stop):
                 stop += 1
             stored = self._read_span(number, stop, counters)
             for at in range(number, stop):

@@ -121,9 +121,7 @@ def get(
 
 
 @guarded
-def delete(
-    directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = False
-) -> None:
+def delete(directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = False) -> None:
     """Remove KEY, durably; no error if it is not there.
 
     JSON: "path", "key".

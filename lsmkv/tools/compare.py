@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import lsmkv
-from lsmkv.db.properties import TableInfo
+from lsmkv.db.admin.properties import TableInfo
 from lsmkv.tools.arguments import Hex, open_to_read
 from lsmkv.tools.console import MISS, guarded, say, task, write_line
 from lsmkv.tools.diff import Difference, Plan, differences, make_plan

@@ -20,7 +20,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from lsmkv.db.directory import NO_DATABASE
+from lsmkv.db.opening.directory import NO_DATABASE
 from lsmkv.errors import Error, NotFoundError
 from lsmkv.tools.text import printable
 

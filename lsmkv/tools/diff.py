@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.db import DB
 from lsmkv.db.merge import KeyOrder
-from lsmkv.db.properties import TableInfo
 from lsmkv.errors import ComparatorMismatchError
 
 Same = Callable[[TableInfo, TableInfo], bool]

@@ -160,9 +160,7 @@ def import_(
         with open_to_write(directory, create) as db:
             try:
                 with task("Importing", None, "records") as advance:
-                    put_records(
-                        db, itertools.chain(first, records), on_conflict, imported, advance
-                    )
+                    put_records(db, itertools.chain(first, records), on_conflict, imported, advance)
                 db.sync()
             finally:
                 seconds = time.perf_counter() - started
@@ -180,9 +178,7 @@ class Exported:
 
     records: int = 0
 
-    def count(
-        self, records: Iterable[Record], report: Callable[[bytes], None]
-    ) -> Iterator[Record]:
+    def count(self, records: Iterable[Record], report: Callable[[bytes], None]) -> Iterator[Record]:
         """The same records; ``report`` is told of a key now and then."""
         for record in records:
             yield record

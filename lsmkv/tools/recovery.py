@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 import lsmkv
-from lsmkv.db.findings import (
+from lsmkv.repair.damaged_table import Hole, Problem
+from lsmkv.repair.plan import LEAVE_OUT
+from lsmkv.repair.report import (
     DAMAGED,
     REMARKABLE,
     SOUND,
@@ -20,9 +22,7 @@ from lsmkv.db.findings import (
     TableSurvey,
     user_range,
 )
-from lsmkv.db.repair_plan import LEAVE_OUT
-from lsmkv.db.survey import survey_db
-from lsmkv.table.salvage import Hole, Problem
+from lsmkv.repair.survey import survey_db
 from lsmkv.tools.arguments import Directory, in_its_order
 from lsmkv.tools.console import guarded, steps, write_line
 from lsmkv.tools.text import count, escape, printable, size

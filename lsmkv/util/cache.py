@@ -11,7 +11,7 @@ from librt.threading import Lock
 _STALE: Final = 64
 """So many removed entries may wait in the queue, beside as many as there are entries."""
 _NO_KEY: Final = object()
-_TRIAL_SHARE: Final = 10
+_PROBATION_SHARE: Final = 10
 """Those on trial take one part in so many, once others fill the rest."""
 
 K = TypeVar("K", bound=Hashable)
@@ -21,7 +21,7 @@ V = TypeVar("V")
 class CacheEntry:
     """What a cache keeps, under a key or without: a way to it that takes no look into a dict."""
 
-    __slots__ = ("charge", "dropped", "key", "on_trial", "used", "value")
+    __slots__ = ("charge", "dropped", "key", "on_probation", "used", "value")
 
     def __init__(self, key: Any, charge: int) -> None:
         self.key = key
@@ -30,7 +30,7 @@ class CacheEntry:
         self.charge = charge
         self.used = False
         """Whether it is to stay, when its turn to go comes."""
-        self.on_trial = False
+        self.on_probation = False
         """In which of the cache's two queues its turn comes, if it has a value."""
         self.dropped = 0
         """How many the cache had dropped from trial when it dropped this one; 0: it did not."""
@@ -92,10 +92,10 @@ class LRUCache(Generic[K, V]):
         self._queue: deque[CacheEntry] = deque()
         """Entries, oldest first; those that were removed meanwhile are passed over, and those that
         came back on trial."""
-        self._trial: deque[CacheEntry] = deque()
+        self._probation: deque[CacheEntry] = deque()
         """Those on trial, oldest first; the same goes for those that are not, any more."""
-        self._trial_usage = 0
-        self._trial_capacity = capacity // _TRIAL_SHARE
+        self._probation_usage = 0
+        self._probation_capacity = capacity // _PROBATION_SHARE
         self._dropped = 0
         """Entries that left trial unused."""
         self._count = 0  # of both queues, less what was removed
@@ -225,7 +225,7 @@ class LRUCache(Generic[K, V]):
         """Forget everything."""
         with self._lock:
             try:
-                for entries in (self._queue, self._trial):
+                for entries in (self._queue, self._probation):
                     for entry in entries:
                         _empty(entry)
                 self._recount()
@@ -236,15 +236,17 @@ class LRUCache(Generic[K, V]):
     def check(self) -> None:
         """Assert the invariants: usage is the sum of the charges, within the capacity."""
         with self._lock:
-            tried = _standing(self._trial, True)
+            tried = _standing(self._probation, True)
             charged = sum(entry.charge for entry in tried)
-            assert charged == self._trial_usage, f"on trial {self._trial_usage}, charges {charged}"
+            assert charged == self._probation_usage, (
+                f"on trial {self._probation_usage}, charges {charged}"
+            )
             kept = tried + _standing(self._queue, False)
             charged = sum(entry.charge for entry in kept)
             assert charged == self.usage, f"usage {self.usage}, charges {charged}"
             assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
             assert len(kept) == self._count, f"{self._count} entries, {len(kept)} in the queues"
-            queued = max(len(self._queue), len(self._trial))
+            queued = max(len(self._queue), len(self._probation))
             assert queued <= 2 * self._count + _STALE + 1, f"{queued} wait in a queue"
             keyed = {entry.key: entry for entry in kept if entry.key is not _NO_KEY}
             assert keyed == self._entries, "a key that leads elsewhere"
@@ -254,23 +256,23 @@ class LRUCache(Generic[K, V]):
     def _recount(self) -> None:
         """Let all else be what the queues say."""
         kept = _standing(self._queue, False)
-        tried = _standing(self._trial, True)
+        tried = _standing(self._probation, True)
         self._queue = deque(kept)
-        self._trial = deque(tried)
-        self._trial_usage = sum(entry.charge for entry in tried)
+        self._probation = deque(tried)
+        self._probation_usage = sum(entry.charge for entry in tried)
         self._entries = {entry.key: entry for entry in kept if entry.key is not _NO_KEY}
         self._count = len(kept) + len(tried)
-        self.usage = sum(entry.charge for entry in kept) + self._trial_usage
+        self.usage = sum(entry.charge for entry in kept) + self._probation_usage
 
     def _insert(self, entry: CacheEntry, value: Any) -> CacheEntry | None:
         if entry.charge > self.capacity or value is None:
             return None
         if entry.key is _NO_KEY and not self._is_known(entry):
-            entry.on_trial = True
-            self._trial.append(entry)
-            self._trial_usage += entry.charge
+            entry.on_probation = True
+            self._probation.append(entry)
+            self._probation_usage += entry.charge
         else:
-            entry.on_trial = False
+            entry.on_probation = False
             entry.dropped = 0  # else it would be known as long as no other one is dropped
             self._queue.append(entry)
         entry.value = value  # not before: what is in no queue would never be evicted
@@ -281,7 +283,7 @@ class LRUCache(Generic[K, V]):
         while self.usage > self.capacity:
             self._evict_one()
         limit = 2 * self._count + _STALE
-        if len(self._queue) > limit or len(self._trial) > limit:
+        if len(self._queue) > limit or len(self._probation) > limit:
             self._recount()
         return entry
 
@@ -296,8 +298,8 @@ class LRUCache(Generic[K, V]):
             del self._entries[entry.key]
         self._count -= 1
         self.usage -= entry.charge
-        if entry.on_trial:
-            self._trial_usage -= entry.charge
+        if entry.on_probation:
+            self._probation_usage -= entry.charge
 
     def _is_known(self, entry: CacheEntry) -> bool:
         """Whether fewer were dropped since it was than the cache holds."""
@@ -305,14 +307,14 @@ class LRUCache(Generic[K, V]):
 
     def _evict_one(self) -> None:
         """Remove the oldest entry that was not used, or pass one over."""
-        if self._trial_usage > self._trial_capacity and len(self._trial) > 1:
-            self._end_trial()
+        if self._probation_usage > self._probation_capacity and len(self._probation) > 1:
+            self._end_probation()
             return
         if not self._queue:  # an interrupted recount
             self._recount()
             return
         entry = self._queue[0]
-        if entry.value is not None and not entry.on_trial:
+        if entry.value is not None and not entry.on_probation:
             if entry.used:
                 entry.used = False
                 self._queue.rotate(-1)
@@ -320,27 +322,27 @@ class LRUCache(Generic[K, V]):
             self._drop(entry)
         self._queue.popleft()
 
-    def _end_trial(self) -> None:
+    def _end_probation(self) -> None:
         """Let the oldest entry on trial stand with the others, if it was used, or drop it."""
-        entry = self._trial[0]
-        if entry.value is not None and entry.on_trial:
+        entry = self._probation[0]
+        if entry.value is not None and entry.on_probation:
             if entry.used:
                 entry.used = False
                 self._queue.append(entry)
-                entry.on_trial = False  # until here it counts as being where it was
-                self._trial_usage -= entry.charge
+                entry.on_probation = False  # until here it counts as being where it was
+                self._probation_usage -= entry.charge
             else:
                 self._drop(entry)
                 self._dropped += 1
                 entry.dropped = self._dropped
-        self._trial.popleft()
+        self._probation.popleft()
 
 
-def _standing(queue: deque[CacheEntry], on_trial: bool) -> list[CacheEntry]:
+def _standing(queue: deque[CacheEntry], on_probation: bool) -> list[CacheEntry]:
     """Whose turn comes in this queue, each once."""
     return list(
         dict.fromkeys(
-            [one for one in queue if one.value is not None and one.on_trial == on_trial]
+            [one for one in queue if one.value is not None and one.on_probation == on_probation]
         )
     )
 

@@ -197,9 +197,7 @@ def table(entries: list[tuple[bytes, bytes]], codecs: list[Codec], rest: Codec) 
 
 def by_hand(path: Path, codecs: list[Codec], rest: Codec = plain) -> None:
     """A directory with one table on level 1, a MANIFEST of one record, and an empty log."""
-    entries = [
-        (internal(key, at + 1), value) for at, (key, value) in enumerate(CONTENTS["HAND"])
-    ]
+    entries = [(internal(key, at + 1), value) for at, (key, value) in enumerate(CONTENTS["HAND"])]
     content = table(entries, codecs, rest)
     edit = varint(1) + string(b"leveldb.BytewiseComparator")
     edit += varint(2) + varint(4) + varint(9) + varint(0)  # log, previous log

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lsmkv
-from lsmkv.db.survey import survey_db
+from lsmkv.repair.survey import survey_db
 
 MIB = 1 << 20
 EVENTS = {

@@ -10,15 +10,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.compaction import (
     Compaction,
     CompactionJob,
     compaction_of_range,
     pick_compaction,
 )
-from lsmkv.db.filenames import table_name
-from lsmkv.db.keys import (
+from lsmkv.db.merge import KeyOrder, visible
+from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput
+from lsmkv.db.version import Version
+from lsmkv.env.base import Directory
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.filenames import table_name
+from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
     Entry,
@@ -30,15 +36,9 @@ from lsmkv.db.keys import (
     rank_of,
     sequence_of,
 )
-from lsmkv.db.merge import KeyOrder, visible
-from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput
-from lsmkv.db.version import Version
-from lsmkv.db.version_edit import FileMetaData
-from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
 
@@ -150,9 +150,7 @@ def test_a_level_that_is_too_large() -> None:
 
 def turn_taking() -> Version:
     """A level of five files that are far from each other."""
-    return version(
-        {1: [file(at, b"%d0" % at, b"%d5" % at, size=4 * MIB) for at in range(1, 6)]}
-    )
+    return version({1: [file(at, b"%d0" % at, b"%d5" % at, size=4 * MIB) for at in range(1, 6)]})
 
 
 def test_the_files_of_a_level_take_turns() -> None:
@@ -514,9 +512,7 @@ class Bench:
     def entries(self, of: FileMetaData) -> list[Entry]:
         table = self.tables.find(of)
         table.check()
-        rows = [
-            row for chunk in self.tables.scan(of, None, ReadCounters(), False) for row in chunk
-        ]
+        rows = [row for chunk in self.tables.scan(of, None, ReadCounters(), False) for row in chunk]
         assert of.smallest == pack(rows[0][0], sequence_of(rows[0][1]), rows[0][1] & 1)
         assert of.largest == pack(rows[-1][0], sequence_of(rows[-1][1]), rows[-1][1] & 1)
         return rows

@@ -23,11 +23,11 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.plyvel
 from lsmkv import DB, MemoryEnv, WriteBatch
-from lsmkv.db.filenames import FileType, log_name, parse_filename
 from lsmkv.db.runner import Runner
 from lsmkv.db.write_queue import Pending
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
+from lsmkv.format.filenames import FileType, log_name, parse_filename
 
 ENTRIES = {b"key%04d" % n: b"value %d" % n * 4 for n in range(300)}
 TINY: dict[str, Any] = {
@@ -321,9 +321,7 @@ def table_entries(db: DB) -> int:
         len(chunk)
         for level, listed in enumerate(view.version.levels)
         for file in listed
-        for chunk in db._store.tables.scan(
-            file, None, db._store.counters.reads[level], False
-        )
+        for chunk in db._store.tables.scan(file, None, db._store.counters.reads[level], False)
     )
 
 
@@ -603,9 +601,7 @@ class SuffixPolicy:
 
 
 def test_a_filter_policy_of_the_users(path: str) -> None:
-    with DB(
-        path, create_if_missing=True, filter_policy=SuffixPolicy(), lru_cache_size=0
-    ) as db:
+    with DB(path, create_if_missing=True, filter_policy=SuffixPolicy(), lru_cache_size=0) as db:
         fill(db)
         db.flush()
         assert db.get(b"key0001x") is None
@@ -623,9 +619,7 @@ def test_a_filter_policy_of_the_users(path: str) -> None:
 def test_a_block_cache_may_be_shared(tmp_path: pathlib.Path) -> None:
     """Two stores whose tables bear the same numbers."""
     cache: lsmkv.LRUCache[tuple[int, int], Any] = lsmkv.LRUCache(1 << 20)
-    stores = [
-        DB(tmp_path / name, create_if_missing=True, block_cache=cache) for name in ("a", "b")
-    ]
+    stores = [DB(tmp_path / name, create_if_missing=True, block_cache=cache) for name in ("a", "b")]
     for n, db in enumerate(stores):
         db.put(b"k", b"%d" % n)
         db.flush()
@@ -1649,7 +1643,7 @@ def test_the_thread_leaves_nothing_to_be_removed() -> None:
         env.open_directory("/db").create("000001.log").close()
         runner = Runner(None)
         background._runner = runner
-        background.untidy = True
+        background.has_obsolete_files = True
         background._work(runner)
         assert background._runner is None
         assert not env.open_directory("/db").exists("000001.log")

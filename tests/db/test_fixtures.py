@@ -184,9 +184,7 @@ def test_writing(name: str, copy_of: Callable[[str], pathlib.Path]) -> None:
 
 
 @pytest.mark.parametrize("name", BY_LEVELDB)
-def test_leveldb_reads_what_lsmkv_added(
-    name: str, copy_of: Callable[[str], pathlib.Path]
-) -> None:
+def test_leveldb_reads_what_lsmkv_added(name: str, copy_of: Callable[[str], pathlib.Path]) -> None:
     """Its own tables and log, and lsmkv's beside them."""
     pytest.importorskip("plyvel")
     path = copy_of(name)

@@ -7,10 +7,16 @@ import os
 import pytest
 from librt.threading import Lock
 
-from lsmkv.counters import Counters, ReadCounters
-from lsmkv.db.filenames import table_name
 from lsmkv.db.flush import write_memtable
-from lsmkv.db.keys import (
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder, joined
+from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput, remove_table, write_columns
+from lsmkv.env.base import Directory, WritableFile
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.filenames import table_name
+from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
     Entry,
@@ -19,15 +25,9 @@ from lsmkv.db.keys import (
     pack,
     rank_of,
 )
-from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder, joined
-from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput, remove_table, write_columns
-from lsmkv.db.version_edit import FileMetaData
-from lsmkv.env.base import Directory, WritableFile
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
+from lsmkv.stats import Counters, ReadCounters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 EVERYONE_LOOKS_AT = 1 << 50
@@ -205,9 +205,7 @@ def test_any_order_and_many_chunks(comparator: Comparator) -> None:
     names = [b"%05d" % (number * 7919 % 5000) for number in range(5000)]
     bench.memtable.add(1, [(name, name * 2) for name in names], -1)
     entries = bench.entries(bench.flush())
-    assert [entry[0] for entry in entries] == sorted(
-        names, reverse=comparator is REVERSE_BYTEWISE
-    )
+    assert [entry[0] for entry in entries] == sorted(names, reverse=comparator is REVERSE_BYTEWISE)
     assert all(entry[2] == entry[0] * 2 for entry in entries)
 
 

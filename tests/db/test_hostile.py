@@ -22,9 +22,9 @@ import cramjam
 import pytest
 
 import lsmkv
-from lsmkv.db.keys import pack
-from lsmkv.db.log import BLOCK_SIZE, frame
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
+from lsmkv.format.keys import pack
+from lsmkv.format.log import BLOCK_SIZE, frame
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.util.checksum import masked_crc32c
@@ -305,14 +305,11 @@ MANIFESTS: dict[str, bytes] = {
     "a comparator that is a path": log_of(b"\x01\x0b/etc/passwd" + SOUND),
     "a comparator that is no text": log_of(b"\x01\x02\xff\xfe" + SOUND),
     "fifty thousand times nothing": log_of(SOUND, b"\x04\x01" * 50_000),
-    "two thousand tables": log_of(
-        edit_of(*[(0, table_of(n)) for n in range(100, 2_100)]).encode()
-    ),
+    "two thousand tables": log_of(edit_of(*[(0, table_of(n)) for n in range(100, 2_100)]).encode()),
     "no record": b"",
     "zeros": bytes(3 * BLOCK_SIZE),
     "empty records": log_of(*[b""] * 4000),
-    "a record without its end": log_of(SOUND)
-    + BEGINNING,
+    "a record without its end": log_of(SOUND) + BEGINNING,
 }
 for _name in ("log_number", "prev_log_number", "next_file_number", "last_sequence"):
     for _power in (56, 63, 64):

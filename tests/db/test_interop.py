@@ -16,8 +16,8 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, LocalEnv, WriteBatch
-from lsmkv.db.batch import decode_batch
-from lsmkv.db.log import LogReader
+from lsmkv.format.batch import decode_batch
+from lsmkv.format.log import LogReader
 
 plyvel = pytest.importorskip("plyvel")
 
@@ -373,9 +373,7 @@ os._exit(9)
 
 
 @pytest.mark.parametrize("paranoid", [False, True])
-def test_writes_that_leveldb_could_not_write_leave_gaps(
-    path: pathlib.Path, paranoid: bool
-) -> None:
+def test_writes_that_leveldb_could_not_write_leave_gaps(path: pathlib.Path, paranoid: bool) -> None:
     """They take a sequence all the same, also that of the first batch behind the tables."""
     killed(FAILING, path)
     first = next(iter(LogReader(LocalEnv().open_directory(str(path)).open("000006.log"))))

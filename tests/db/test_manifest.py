@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lsmkv.db.keys import MAX_SEQUENCE, InternalKeyComparator, pack
-from lsmkv.db.log import LogWriter
 from lsmkv.db.manifest import Manifest, read_manifest
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import ComparatorMismatchError, CorruptionError
+from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator, pack
+from lsmkv.format.log import LogWriter
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
 
 NAME = "MANIFEST-000002"

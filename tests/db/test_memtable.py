@@ -14,8 +14,10 @@ from librt.threading import Lock
 
 import lsmkv
 from lsmkv.db import memtable as module
-from lsmkv.db.batch import Operation
-from lsmkv.db.keys import (
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.merge import KeyOrder, Position, visible
+from lsmkv.format.batch import Operation
+from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
     MAX_SEQUENCE,
@@ -26,8 +28,6 @@ from lsmkv.db.keys import (
     sequence_in,
     sequence_of,
 )
-from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder, Position, visible
 from lsmkv.util.comparator import (
     BYTEWISE,
     REVERSE_BYTEWISE,
@@ -150,9 +150,11 @@ def test_readers_see_what_was_written_before_them(
     rows = rows_of(table)
     table.check()
     everything = entries(table)
-    assert rows == rows_of(table) == [
-        (key, pack_entry(b"", rank) + value) for key, rank, value in everything
-    ]
+    assert (
+        rows
+        == rows_of(table)
+        == [(key, pack_entry(b"", rank) + value) for key, rank, value in everything]
+    )
     assert everything == entries_back(table)
     for reader in [*live, sequence - 1]:
         seen = visible(everything, oldest_rank_hidden(reader), model.order)
@@ -160,9 +162,7 @@ def test_readers_see_what_was_written_before_them(
 
 
 @given(operations=batches, more=batches)
-def test_applying_again_changes_nothing(
-    operations: list[Operation], more: list[Operation]
-) -> None:
+def test_applying_again_changes_nothing(operations: list[Operation], more: list[Operation]) -> None:
     """An interrupted write is completed by doing it all again."""
     for comparator in COMPARATORS:
         for newest_seen in (-1, 5):
@@ -745,9 +745,7 @@ def test_first_looks_from_many_threads() -> None:
     ("key_size", "value_size", "measured"),
     [(16, 100, 148.56), (8, 0, 42.76), (100, 1000, 1136.7), (200, 20, 256.3)],
 )
-def test_usage_is_that_of_leveldbs_arena(
-    key_size: int, value_size: int, measured: float
-) -> None:
+def test_usage_is_that_of_leveldbs_arena(key_size: int, value_size: int, measured: float) -> None:
     """Bytes an entry that C++ LevelDB took (its ``approximate-memory-usage``)."""
     table = empty()
     for number in range(100):

@@ -9,17 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.db.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    Entry,
-    is_value,
-    oldest_rank_hidden,
-    pack_entry,
-    rank_of,
-    sequence_of,
-)
 from lsmkv.db.merge import (
     KeyOrder,
     RowOrder,
@@ -29,6 +18,17 @@ from lsmkv.db.merge import (
     merge_forward,
     oldest_rank_seen,
     visible,
+)
+from lsmkv.format.keys import (
+    KIND_DELETION,
+    KIND_VALUE,
+    MAX_SEQUENCE,
+    Entry,
+    is_value,
+    oldest_rank_hidden,
+    pack_entry,
+    rank_of,
+    sequence_of,
 )
 from lsmkv.util.comparator import (
     BYTEWISE,
@@ -291,9 +291,7 @@ def test_rows_are_kept_as_entries_are(
     entries = [entry for source in sources for entry in source]
     order.sort(entries)
     oldest = data.draw(st.sampled_from([0, *(sequence_of(rank) for _, rank, _ in history)]))
-    chunked = [
-        [rows_of(chunk) for chunk in data.draw(chunkings(source))] for source in sources
-    ]
+    chunked = [[rows_of(chunk) for chunk in data.draw(chunkings(source))] for source in sources]
     merged = list(merge_forward([iter(chunks) for chunks in chunked], row_order))
     for droppable in (True, False):
         kept: list[tuple[bytes, bytes]] = []

@@ -20,11 +20,11 @@ from numbered import PATH, TINY, Progress, State, Workload, batch_of, judge, qui
 
 import lsmkv
 from lsmkv import DB, WriteBatch
-from lsmkv.db.filenames import FileType, parse_filename
-from lsmkv.db.log import BLOCK_SIZE, frame
 from lsmkv.env.base import Directory
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
+from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.log import BLOCK_SIZE, frame
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
-from lsmkv.db.filenames import old_table_name, table_name
-from lsmkv.db.keys import (
+from lsmkv.db.merge import KeyOrder, Position
+from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput
+from lsmkv.db.version import Version
+from lsmkv.env.base import Directory
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.errors import CorruptionError
+from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
     MAX_SEQUENCE,
@@ -19,15 +25,9 @@ from lsmkv.db.keys import (
     pack_entry,
     rank_of,
 )
-from lsmkv.db.merge import KeyOrder, Position
-from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput
-from lsmkv.db.version import Version
-from lsmkv.db.version_edit import FileMetaData
-from lsmkv.env.base import Directory
-from lsmkv.env.faulty import FaultyEnv
-from lsmkv.errors import CorruptionError
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.builder import TableBuilder
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
@@ -373,8 +373,7 @@ def test_scans_of_a_level() -> None:
     for _ in range(20):
         cuts = sorted(rng.sample(range(1, len(entries)), 6))
         runs = [
-            entries[begin:end]
-            for begin, end in zip([0, *cuts], [*cuts, len(entries)], strict=True)
+            entries[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(entries)], strict=True)
         ]
         base = bench.env.calls
         files = [bench.table(base + at, run) for at, run in enumerate(runs)]

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.keys import KIND_VALUE, MAX_SEQUENCE, InternalKeyComparator, pack
 from lsmkv.db.version import (
     Version,
     describe_key,
@@ -20,9 +18,11 @@ from lsmkv.db.version import (
     max_grandparent_overlap,
     total_size,
 )
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.errors import CorruptionError
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, InternalKeyComparator, pack
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 OPTIONS = Options()
@@ -308,9 +308,7 @@ def test_overlapping_at_level_0_is_closed(of: Version, low: int, width: int) -> 
     begin, end = bytes([low]), bytes([low + width])
     taken = of.overlapping(0, begin, end)
     touched = [
-        each
-        for each in of.levels[0]
-        if each.largest[:-8] >= begin and each.smallest[:-8] <= end
+        each for each in of.levels[0] if each.largest[:-8] >= begin and each.smallest[:-8] <= end
     ]
     assert set(numbers(touched)) <= set(numbers(taken))
     assert of.overlaps(0, begin, end) == bool(touched)

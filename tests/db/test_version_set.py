@@ -9,18 +9,18 @@ import threading
 
 import pytest
 
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.filenames import manifest_name, read_current
-from lsmkv.db.keys import InternalKeyComparator, pack
 from lsmkv.db.manifest import Manifest, read_manifest
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.db.version_set import VersionSet
 from lsmkv.env.base import Directory
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.errors import IOError as LsmkvIOError
+from lsmkv.format.filenames import manifest_name, read_current
+from lsmkv.format.keys import InternalKeyComparator, pack
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.comparator import BYTEWISE
 
 ORDER = InternalKeyComparator(BYTEWISE)

@@ -9,13 +9,13 @@ from types import ModuleType
 import pytest
 
 import lsmkv
-from lsmkv.db import log as log_module
 from lsmkv.db import wal
-from lsmkv.db.log import LogReader
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.env.base import WritableFile
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import IOError as LsmkvIOError
+from lsmkv.format import log as log_module
+from lsmkv.format.log import LogReader
 
 
 class Bench:

@@ -80,7 +80,7 @@ def test_the_end_of_a_group_is_that_of_each() -> None:
     error = ValueError()
     group.end(error)
     assert [(member.done, member.error) for member in members] == [(True, error)] * 3
-    queue.dismiss(group)
+    queue.release_followers(group)
     assert len(queue.waiting) == 0
 
 
@@ -101,7 +101,7 @@ def test_who_waits_is_called(done: bool) -> None:
     if done:
         group = queue.gather(leader)
         group.end()
-        queue.dismiss(group)
+        queue.release_followers(group)
     else:
         queue.withdraw(leader)
         queue.call_first()
@@ -136,7 +136,7 @@ def after_a_sync_of(queue: WriteQueue, *batches: Pending) -> None:
     group = queue.gather(batches[0])
     queue.count_writers(batches[0])
     group.end()
-    queue.dismiss(group)
+    queue.release_followers(group)
 
 
 def test_the_writers_of_the_last_sync_are_waited_for() -> None:
@@ -148,7 +148,7 @@ def test_the_writers_of_the_last_sync_are_waited_for() -> None:
     threads = [threading.Thread(target=queue.wait, args=(other,)) for other in others]
     for thread in threads:
         threading.Timer(0.05, thread.start).start()
-    queue.linger(own, 1e9)  # without end, if they are not noticed
+    queue.delay_commit(own, 1e9)  # without end, if they are not noticed
     assert queue.waiting[0] is own  # or another one, in line before it, would wait for the lock
     assert set(gathered(queue, own)) == {own, *others}
     queue.count_writers(own)
@@ -163,10 +163,10 @@ def test_who_does_not_come_back_is_waited_for_once() -> None:
     queue = WriteQueue(Lock())
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own = put(b"again", sync=True)
-    queue.linger(own, 0.001)
+    queue.delay_commit(own, 0.001)
     assert gathered(queue, own) == [own]
     after_a_sync_of(queue, own)
-    queue.linger(put(b"k", sync=True), 1e9)
+    queue.delay_commit(put(b"k", sync=True), 1e9)
     assert len(queue.waiting) == 0
 
 
@@ -176,7 +176,7 @@ def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
     after_a_sync_of(queue, put(b"a", sync=True), put(b"b", sync=True))
     own, other = put(b"own", sync=True), put(b"other")
     queue.waiting.extend([own, other] if queued else [other])
-    queue.linger(own, 1e9)
+    queue.delay_commit(own, 1e9)
     assert gathered(queue, own) == [own, other]
 
 

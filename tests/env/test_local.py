@@ -40,9 +40,7 @@ def open_descriptors() -> int:
 ENVIRON = {**os.environ, "PYTHONPATH": str(Path(lsmkv.__file__).parent.parent)}
 
 
-def python(
-    script: str, *arguments: str, check: bool = True
-) -> subprocess.CompletedProcess[str]:
+def python(script: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run a script to its end, with nothing to read."""
     return subprocess.run(
         [sys.executable, "-P", "-c", script, *arguments],
@@ -250,9 +248,7 @@ def test_no_descriptor_is_leaked_or_inherited(tmp_path: Path, store: LocalDirect
 # Reading and writing
 
 
-def test_a_read_is_one_system_call(
-    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_is_one_system_call(store: LocalDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.create("x") as file:
         file.append(bytes(1000))
     calls: list[str] = []
@@ -275,9 +271,7 @@ def test_a_read_is_one_system_call(
     assert calls == ["pread", "fstat", "pread"]
 
 
-def test_short_reads_are_carried_on(
-    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_reads_are_carried_on(store: LocalDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.create("x") as file:
         file.append(b"0123456789")
     pread = os.pread

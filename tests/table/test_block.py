@@ -130,9 +130,7 @@ def test_len_is_for_the_caches_charge() -> None:
 
 
 def split(entries: list[tuple[bytes, bytes]], tail: int) -> list[tuple[bytes, bytes]]:
-    return [
-        (key[: len(key) - tail], key[len(key) - tail :] + value) for key, value in entries
-    ]
+    return [(key[: len(key) - tail], key[len(key) - tail :] + value) for key, value in entries]
 
 
 def build_rows(

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import FilterLayout, Options
+from lsmkv.stats import ReadCounters
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
-from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Entries, Span, Table
+from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Entries, Readahead, Table
 from lsmkv.util.cache import LRUCache
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
@@ -415,7 +415,7 @@ def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     return [table.block(at, ReadCounters())[1].data for at in numbers]
 
 
-def numbers_of(span: Span, back: bool) -> list[int]:
+def numbers_of(span: Readahead, back: bool) -> list[int]:
     numbers = list(range(span.first, span.stop))
     return numbers[::-1] if back else numbers
 

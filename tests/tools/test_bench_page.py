@@ -62,9 +62,7 @@ def sustained(seconds: float, slowest: int, over: int) -> dict[str, Any]:
 
 
 def growth(*times: float) -> dict[str, Any]:
-    points = [
-        {"entries": 10 ** (at + 5), "micros_per_get": time} for at, time in enumerate(times)
-    ]
+    points = [{"entries": 10 ** (at + 5), "micros_per_get": time} for at, time in enumerate(times)]
     return {"points": points}
 
 

@@ -16,13 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.db.batch import HEADER_SIZE, encode_batch
-from lsmkv.db.keys import InternalKeyComparator, internal_filter_policy, pack
-from lsmkv.db.log import BLOCK_SIZE, frame
-from lsmkv.db.version_edit import FileMetaData, VersionEdit
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.batch import HEADER_SIZE, encode_batch
+from lsmkv.format.keys import InternalKeyComparator, internal_filter_policy, pack
+from lsmkv.format.log import BLOCK_SIZE, frame
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.builder import TableBuilder

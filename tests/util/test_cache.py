@@ -271,10 +271,10 @@ def test_what_is_on_trial_again_has_no_turn_among_the_others() -> None:
     for entry in entries[2:]:
         entry.take()
     added(cache, "u")
-    assert not entries[0].on_trial
+    assert not entries[0].on_probation
     cache.forget([entries[0]])
     cache.refill(entries[0], "A", 1)
-    assert entries[0].on_trial
+    assert entries[0].on_probation
     cache.put("k", "K", 1)  # all that was used leaves trial, where a tenth is left
     assert values(entries) == "A-cdefghijklmnopqrst"
     cache.check()

@@ -43,16 +43,13 @@ def bench(
     bloom_bits: Annotated[
         int, typer.Option(metavar="BITS", min=0, help="Filter bits a key; 0: no filters.")
     ] = 10,
-    cache_size: Annotated[
-        int, typer.Option(metavar="BYTES", min=0, help="Of the block cache.")
-    ] = 8 * MIB,
+    cache_size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Of the block cache.")] = 8
+    * MIB,
     compression: Annotated[Codec, typer.Option(help="Of blocks.")] = Codec.SNAPPY,
     histogram: Annotated[
         bool, typer.Option("--histogram", help="Time each operation by itself.")
     ] = False,
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of every engine, in turn.")
-    ] = 3,
+    rounds: Annotated[int, typer.Option(metavar="N", min=1, help="Of every engine, in turn.")] = 3,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the random choices.")] = 1,
     directory: Annotated[
         str | None, typer.Option("--dir", metavar="DIR", help="Make the stores in here.")

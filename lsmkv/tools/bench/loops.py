@@ -125,9 +125,7 @@ def lookups(
     return loop if record is None else recording
 
 
-def calls(
-    call: Callable[[bytes], object], keys: Sequence[bytes], record: Record | None
-) -> Loop:
+def calls(call: Callable[[bytes], object], keys: Sequence[bytes], record: Record | None) -> Loop:
     """Delete after delete; counts the calls."""
 
     def loop() -> int:

@@ -83,9 +83,7 @@ class Histogram:
             buckets[bisect_right(_LIMITS, number) - 1] += 1
         while buckets[-1] == 0:
             buckets.pop()
-        percentiles = {
-            name: percentile(ordered, percent) for name, percent in _PERCENTILES.items()
-        }
+        percentiles = {name: percentile(ordered, percent) for name, percent in _PERCENTILES.items()}
         mean = statistics.fmean(ordered)
         return cls(
             count=len(ordered),

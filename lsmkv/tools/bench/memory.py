@@ -35,9 +35,7 @@ def main() -> None:
     for at in range(num):
         db.put(b"%016d" % (at * _STEP % num), values[at % 1000])
     filled = _peak()
-    hits = sum(
-        db.get(b"%016d" % (at * _STEP % num)) is not None for at in range(min(num, _GETS))
-    )
+    hits = sum(db.get(b"%016d" % (at * _STEP % num)) is not None for at in range(min(num, _GETS)))
     entries = sum(1 for _ in db.iterator())
     db.close()
     assert (hits, entries) == (min(num, _GETS), num)

@@ -177,9 +177,7 @@ class Bench:
         )
         return {"right": right}, {"right": len(some)}
 
-    def look_up(
-        self, store: Store, indices: list[int], keys: list[bytes], hits: int
-    ) -> Outcome:
+    def look_up(self, store: Store, indices: list[int], keys: list[bytes], hits: int) -> Outcome:
         """Get these keys; ``hits`` of them are there.  The first pass checks, the second counts."""
         get = store.getter(False)
         found = [value for key in keys if (value := get(key)) is not None]
@@ -227,9 +225,7 @@ def fillbatch(bench: Bench) -> Outcome:
     """Put all entries in the order of their keys, 1,000 a batch."""
     num, data = bench.settings.num, bench.data
     pieces = [range(at, min(num, at + BATCH)) for at in range(0, num, BATCH)]
-    batches = [
-        list(zip(data.keys(piece), data.values_of(piece), strict=True)) for piece in pieces
-    ]
+    batches = [list(zip(data.keys(piece), data.values_of(piece), strict=True)) for piece in pieces]
     with bench.fresh() as store:
 
         def loop() -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lsmkv.db.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST
 from lsmkv.env.base import RandomAccessFile
+from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST
 from lsmkv.tools.dump.logs import read_current
 from lsmkv.tools.dump.records import Current, Fault, FaultKind, Piece
 from lsmkv.tools.dump.spans import Span, batch_spans, complete, edit_spans
@@ -100,7 +100,7 @@ def _annotate(file: RandomAccessFile, is_hex: bool, spans: RecordSpans) -> Itera
 
 
 def _parts(file: RandomAccessFile) -> Iterator[_Part]:
-    """The file from one end to the other, as :class:`lsmkv.db.log.LogReader` takes it apart."""
+    """The file from one end to the other, as :class:`lsmkv.format.log.LogReader` takes it apart."""
     for base in range(0, file.size, BLOCK_SIZE):
         block = file.read(base, min(BLOCK_SIZE, file.size - base))
         at = 0

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.db.keys import KIND_VALUE
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.keys import KIND_VALUE
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, open_block
 from lsmkv.tools.dump.records import BlockKind, Fault, InternalKey
 from lsmkv.util.coding import decode_fixed32, decode_varint32

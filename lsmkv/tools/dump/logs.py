@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lsmkv.db.batch import HEADER_SIZE
-from lsmkv.db.batch import Operation as BatchOperation
-from lsmkv.db.filenames import FileType, parse_filename
-from lsmkv.db.log import LogDamage, LogReader
-from lsmkv.db.version_edit import VersionEdit
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
+from lsmkv.format.batch import HEADER_SIZE
+from lsmkv.format.batch import Operation as BatchOperation
+from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.log import LogDamage, LogReader
+from lsmkv.format.version_edit import VersionEdit
 from lsmkv.tools.dump.records import Batch, Current, Edit, Fault, Operation
 from lsmkv.util.coding import decode_fixed32, decode_fixed64, decode_string
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from lsmkv.db.version_edit import VersionEdit
+from lsmkv.format.version_edit import VersionEdit
 from lsmkv.table.format import BlockHandle
 
 BlockKind = Literal["data", "filter", "full filter", "meta", "metaindex", "index"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lsmkv.db.batch import HEADER_SIZE
-from lsmkv.db.version_edit import VersionEdit
 from lsmkv.errors import CorruptionError
+from lsmkv.format.batch import HEADER_SIZE
+from lsmkv.format.version_edit import VersionEdit
 from lsmkv.tools.dump.blocks import (
     EntrySpan,
     LoadedBlock,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from lsmkv.db.version_edit import VersionEdit
+from lsmkv.format.version_edit import VersionEdit
 from lsmkv.table.format import BlockHandle
 from lsmkv.tools.dump.blocks import is_bloom, kind_word, ones, split_key
 from lsmkv.tools.dump.records import (

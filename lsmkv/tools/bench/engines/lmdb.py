@@ -93,9 +93,7 @@ class LMDBStore(Store):
 
     def scan(self, reverse: bool) -> Iterable[tuple[bytes, bytes]]:
         cursor = self._reader().cursor()
-        rows: Iterator[tuple[bytes, bytes]] = (
-            cursor.iterprev() if reverse else cursor.iternext()
-        )
+        rows: Iterator[tuple[bytes, bytes]] = cursor.iterprev() if reverse else cursor.iternext()
         return rows
 
     def seeker(self) -> Callable[[bytes], bytes | None]:

@@ -1,0 +1,140 @@
+"""A checkpoint: a second store that holds what the first one holds now, at little cost.
+
+Tables are never changed, so they are hard-linked, not copied; logs are copied up to a boundary
+between two batches.  The new directory is built under a temporary name beside the target and
+renamed once all of it is durable: a target that exists is a whole store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+
+from lsmkv.db.admin.staging import build_directory, copy, link_or_copy
+from lsmkv.db.store import Store, View
+from lsmkv.db.wal import WriteAheadLog
+from lsmkv.db.writer import Writer
+from lsmkv.env.base import Directory, Env, RandomAccessFile
+from lsmkv.format.filenames import (
+    FileType,
+    log_name,
+    manifest_name,
+    old_table_name,
+    parse_filename,
+    set_current,
+    table_name,
+)
+from lsmkv.format.log import LogWriter
+from lsmkv.format.version_edit import VersionEdit
+from lsmkv.stats import NUM_LEVELS
+
+Progress = Callable[[int, int, str], None]
+"""Called with what is done, how much there is, and the phase."""
+
+
+class CheckpointSource:
+    """What a checkpoint is made of, held together at one moment between two writes."""
+
+    def __init__(
+        self, view: View, last_sequence: int, logs: list[tuple[int, RandomAccessFile, int]]
+    ) -> None:
+        self.view = view
+        """Holding it keeps its tables from being removed."""
+        self.last_sequence = last_sequence
+        self.logs = logs
+        """Number, file and length to copy; a file that is open can be removed without harm."""
+
+    def close(self) -> None:
+        """Let go of the logs."""
+        for _, file, _ in self.logs:
+            file.close()
+
+
+def hold(store: Store, writer: Writer) -> CheckpointSource:
+    """Take a view, and open the logs whose writes are in its memtables, between two writes."""
+    while True:
+        source = writer.between_writes(lambda log: _hold_logs(store, log))
+        if source is not None:
+            return source
+
+
+def _hold_logs(store: Store, log: WriteAheadLog) -> CheckpointSource | None:
+    """:func:`hold`, with the log that is being written.
+
+    Caller holds the writers' lock, which no flush waits for: None if a flush has committed
+    meanwhile, and may have removed a log before it was open.
+    """
+    view = store.open_view()
+    oldest = view.memtable.log_number
+    if view.immutable is not None:
+        oldest = min(oldest, view.immutable.log_number)
+    source = CheckpointSource(view, store.versions.last_sequence, [])
+    try:
+        for name in sorted(store.directory.names()):
+            parsed = parse_filename(name)
+            if parsed is None or parsed[1] is not FileType.LOG:
+                continue
+            if oldest <= parsed[0] <= log.number:
+                file = store.directory.open(name)
+                end = log.end if parsed[0] == log.number else file.size
+                source.logs.append((parsed[0], file, end))
+    except FileNotFoundError:
+        source.close()
+        if store.view is view:
+            raise
+        return None
+    except BaseException:
+        source.close()
+        raise
+    if store.view is not view:
+        source.close()
+        return None
+    source.logs.sort(key=itemgetter(0))
+    return source
+
+
+def write_checkpoint(
+    store: Store, env: Env, source: CheckpointSource, path: str, progress: Progress | None
+) -> None:
+    """Build the store ``path``, which must not exist, from ``source``."""
+
+    def build(directory: Directory) -> None:
+        _link_tables(store, source, directory, progress)
+        for number, file, end in source.logs:
+            copy(file, directory, log_name(number), end)
+        manifest = store.versions.next_file_number
+        _write_manifest(store, source, directory, manifest)
+        directory.sync()
+        set_current(directory, manifest)
+
+    build_directory(env, path, "checkpoint", build)
+
+
+def _link_tables(
+    store: Store, source: CheckpointSource, directory: Directory, progress: Progress | None
+) -> None:
+    numbers = sorted(source.view.version.numbers)
+    for done, number in enumerate(numbers):
+        name = table_name(number)
+        if not store.directory.exists(name):
+            name = old_table_name(number)
+        link_or_copy(store.directory, name, directory)
+        if progress is not None:
+            progress(done + 1, len(numbers), "tables")
+
+
+def _write_manifest(
+    store: Store, source: CheckpointSource, directory: Directory, number: int
+) -> None:
+    edit = VersionEdit()
+    edit.comparator = store.comparator.user_comparator.name
+    edit.log_number = min(log[0] for log in source.logs)
+    edit.prev_log_number = 0
+    edit.next_file_number = number + 1
+    edit.last_sequence = source.last_sequence
+    for level in range(NUM_LEVELS):
+        for file in source.view.version.levels[level]:
+            edit.add_file(level, file)
+    with directory.create(manifest_name(number)) as target:
+        LogWriter(target).add_record(edit.encode())
+        target.sync()

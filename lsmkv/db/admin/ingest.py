@@ -1,0 +1,350 @@
+"""Ingest: tables made elsewhere become part of the store, all at once, as its newest write.
+
+Nothing says in LevelDB's files that a whole table was written at some sequence, and sequence 0,
+which :class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than
+all that the store holds.  So the files are read, verified on the way, and written anew under
+numbers of the store's own, with *one* new sequence for all of their entries.
+
+That sequence is taken from the future: above the last one by as many writes as the files have
+bytes.  Writers go on below it while the tables are made.  It becomes the last one when the tables
+become visible; whoever looked before looks from below it.  Should the writers be faster, the
+tables are made once more, while writers wait.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from threading import Lock, get_ident
+
+from lsmkv.db.admin.checkpoint import Progress
+from lsmkv.db.background import Background
+from lsmkv.db.merge import Cursor, merge_forward, visible
+from lsmkv.db.publication import Publication
+from lsmkv.db.store import Store
+from lsmkv.db.table_output import TableOutput, remove_table
+from lsmkv.db.writer import Writer
+from lsmkv.env.base import Env
+from lsmkv.errors import ClosedError, CorruptionError, Error
+from lsmkv.format.filenames import table_name
+from lsmkv.format.keys import (
+    KIND_VALUE,
+    MAX_SEQUENCE,
+    Entry,
+    oldest_rank_hidden,
+    pack,
+    rank_of,
+)
+from lsmkv.format.version_edit import FileMetaData
+from lsmkv.stats import ReadCounters
+from lsmkv.table.reader import Entries, Table
+
+INGEST_SEQUENCE = 0
+"""Of every entry in a file that is to be ingested."""
+
+_TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
+_READAHEAD = 256 * 1024
+_LARGEST_ON_LEVEL_0 = 64
+"""Times ``max_file_size``: where level 0 overlaps, a few large tables stop no writer."""
+
+
+def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """The files' paths as text; ``TypeError`` for what is none, and for one path alone."""
+    if isinstance(files, (str, bytes, os.PathLike)):
+        raise TypeError("ingest takes several paths: put a single one into a list")
+    return [os.fsdecode(path) for path in files]
+
+
+class _Source:
+    """A file to ingest, and the user keys that it begins and ends with."""
+
+    __slots__ = ("largest", "path", "place", "size", "smallest")
+
+    def __init__(self, path: str, place: int, size: int, smallest: bytes, largest: bytes) -> None:
+        self.path = path
+        self.place = place
+        """In the caller's list, from 1 on: later files win."""
+        self.size = size
+        self.smallest = smallest
+        self.largest = largest
+
+
+class Ingestion:
+    """``run`` once.  Any number of ingests of a store may run at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        background: Background,
+        env: Env,
+        paths: list[str],
+        progress: Progress | None,
+    ) -> None:
+        """``env`` is where the files are, which may be another one than the store's."""
+        self._store = store
+        self._background = background
+        self._env = env
+        self._paths = paths
+        self._progress = progress
+        self._compare = store.comparator.user_comparator.compare
+        self._runs: list[list[_Source]] = []
+        self._total = 0  # bytes of all sources
+        self._reads = ReadCounters()
+        self._tables: list[Table] = []  # open ones
+        self._sequence = 0
+        self._files: list[FileMetaData] = []
+        self._numbers: set[int] = set()  # ever used: whatever bears one is ours to remove
+        background.pending_outputs.lease(self._numbers)
+        self._output: TableOutput | None = None
+        self._output_begin = b""  # its first user key
+        self._split_at = 0
+        self._publication: Publication | None = None
+
+    def run(self, writer: Writer) -> None:
+        """Make the tables, and publish them; all of it or nothing."""
+        under_way = Lock()
+        place = (get_ident(), under_way)
+        with under_way:
+            try:
+                writer.ingests.append(place)
+                self._run(writer)
+            finally:
+                self._background.reserved.discard(self._sequence)
+                if place in writer.ingests:
+                    writer.ingests.remove(place)
+
+    def _run(self, writer: Writer) -> None:
+        self._refuse_if_closing()
+        self._background.raise_error()
+        self._examine()
+        if not self._runs:
+            return
+        # Now rather than at the end: it shows where level 0 will overlap.
+        writer.rotate()
+        try:
+            self._reserve()
+            self._write(self._progress)
+            self._tell(self._progress, self._total, "publishing")
+            writer.publish(self._number)
+        except BaseException:
+            self._clean_up()
+            raise
+
+    def _reserve(self) -> None:
+        """Take a sequence from the future, behind those of the ingests that are under way.
+
+        Ingests of one size end in the order in which they began, as a rule; one that has to be
+        made once more, since another one was faster, would hold writers up.
+        """
+        store = self._store
+        reserved = self._background.reserved
+        with store.lock:
+            last = store.versions.last_sequence
+            sequence = last + self._total * (1 + len(reserved))
+            self._sequence = sequence if sequence < MAX_SEQUENCE else last + 1
+            reserved.add(self._sequence)
+
+    # The files
+
+    def _examine(self) -> None:
+        """Open each file once; put those that do not overlap behind each other."""
+        sources: list[_Source] = []
+        for at, path in enumerate(self._paths):
+            source = self._source(path, at + 1)
+            if source is not None:
+                sources.append(source)
+                self._total += source.size
+        order = self._store.order
+        sources.sort(key=lambda source: order.of(source.smallest))
+        for source in sources:
+            for run in self._runs:
+                if self._compare(run[-1].largest, source.smallest) < 0:
+                    run.append(source)
+                    break
+            else:
+                self._runs.append([source])
+
+    def _source(self, path: str, place: int) -> _Source | None:
+        """None for a table without entries."""
+        table, size = self._open(path)
+        counters = ReadCounters()
+        try:
+            smallest: bytes | None = None
+            for keys, _ in table.scan(None, counters, False):
+                if keys:
+                    smallest = _user_key(keys[0], path)
+                    break
+            for keys, _ in table.scan_back(None, counters, False):
+                if keys and smallest is not None:
+                    return _Source(path, place, size, smallest, _user_key(keys[-1], path))
+            return None
+        finally:
+            table.close()
+
+    def _open(self, path: str) -> tuple[Table, int]:
+        """The table, and its length in bytes."""
+        with self._env.open_directory(os.path.dirname(path) or ".") as directory:
+            file = directory.open(os.path.basename(path))
+        try:
+            return Table(self._store.table_options, file), file.size
+        except BaseException:
+            file.close()
+            raise
+
+    def _cursor(self, run: list[_Source]) -> Cursor:
+        """The entries of files that follow each other, each with its file's place as sequence.
+
+        Nothing is taken on trust from the first look: the files may have changed since.
+        """
+        last: bytes | None = None
+        for source in run:
+            rank = rank_of(source.place, KIND_VALUE)
+            table, _ = self._open(source.path)
+            self._tables.append(table)
+            for block in table.scan(None, self._reads, False, _READAHEAD):
+                entries = self._entries(block, rank, last, source.path)
+                if entries:
+                    last = entries[-1][0]
+                    yield entries
+            self._tables.remove(table)
+            table.close()
+
+    def _entries(self, block: Entries, rank: int, last: bytes | None, path: str) -> list[Entry]:
+        keys, values = block
+        compare = self._compare
+        bytewise = self._store.order.is_bytewise
+        entries: list[Entry] = []
+        for key, value in zip(keys, values, strict=True):
+            user_key = _user_key(key, path)
+            if last is not None and (
+                user_key <= last if bytewise else compare(user_key, last) <= 0
+            ):
+                raise CorruptionError(
+                    f"keys out of order: {user_key!r} after {last!r}"
+                    " (made with another comparator, or changed meanwhile?)",
+                    path,
+                )
+            last = user_key
+            entries.append((user_key, rank, value))
+        return entries
+
+    # The tables
+
+    def _write(self, progress: Progress | None) -> None:
+        """Write tables of all sources, every entry of the sequence that was taken."""
+        if self._sequence >= MAX_SEQUENCE:
+            raise Error("the store has used up its 2^56 sequence numbers")
+        self._reads = ReadCounters()
+        rank = rank_of(self._sequence, KIND_VALUE)
+        hidden = oldest_rank_hidden(len(self._paths))  # nothing: that is the latest place
+        store = self._store
+        told = -1
+        try:
+            for entries in merge_forward([self._cursor(run) for run in self._runs], store.order):
+                self._refuse_if_closing()
+                for key, value in visible(entries, hidden, store.order):
+                    if self._output is None:
+                        self._output = self._new_output(key)
+                    self._output.add(key, rank, value)
+                if self._output is not None and self._output.size >= self._split_at:
+                    self._split(entries[-1][0])
+                if self._reads.bytes_read > told:
+                    told = self._reads.bytes_read
+                    self._tell(progress, min(told, self._total), "tables")
+            self._finish_output()
+        finally:
+            for table in self._tables:
+                table.close()
+            self._tables = []
+
+    def _new_output(self, first: bytes) -> TableOutput:
+        store = self._store
+        self._output_begin = first
+        self._split_at = store.options.max_file_size
+        return TableOutput(store.directory, self._new_number(), store.table_options)
+
+    def _split(self, last: bytes) -> None:
+        """End the table here, but not one that will lie on level 0, for want of a deeper place."""
+        limit = self._store.options.max_file_size
+        output = self._output
+        assert output is not None
+        version = self._store.open_view().version
+        if output.size >= limit * _LARGEST_ON_LEVEL_0 or not version.overlaps(
+            0, self._output_begin, last
+        ):
+            self._finish_output()
+        else:
+            self._split_at = output.size + limit
+
+    def _finish_output(self) -> None:
+        if self._output is not None:
+            self._files.append(self._output.finish())
+            self._output = None
+
+    def _new_number(self) -> int:
+        number = self._store.versions.new_file_number()
+        self._numbers.add(number)
+        return number
+
+    # Publishing
+
+    def _number(self, last_sequence: int) -> Publication:
+        """The tables under numbers above all others, as level 0 asks of the newest; durable so.
+
+        Nothing is written meanwhile.
+        """
+        if self._sequence <= last_sequence:
+            self._remove_tables()
+            self._background.reserved.discard(self._sequence)
+            self._sequence = last_sequence + 1
+            self._write(None)
+        directory = self._store.directory
+        files: list[FileMetaData] = []
+        for file in self._files:
+            number = self._new_number()
+            directory.rename(table_name(file.number), table_name(number))
+            files.append(FileMetaData(number, file.size, file.smallest, file.largest))
+        directory.sync()
+        self._publication = Publication(files, self._sequence)
+        return self._publication
+
+    # The end
+
+    def _clean_up(self) -> None:
+        """After an exception: remove the tables, if they are certain never to be named.
+
+        What is not removed now is removed after the next commit, or at the next open, unless the
+        MANIFEST names it.
+        """
+        publication = self._publication
+        if publication is not None:
+            # It has been, unless the exception struck before anyone else knew of it.
+            self._background.withdraw(publication)
+        if publication is None or publication.withdrawn:
+            self._remove_tables()
+
+    def _remove_tables(self) -> None:
+        if self._output is not None:
+            self._output.abandon()
+            self._output = None
+        for number in self._numbers:
+            remove_table(self._store.directory, number)
+        self._files = []
+
+    def _refuse_if_closing(self) -> None:
+        self._store.open_view()
+        if self._store.closing:
+            raise ClosedError("the database is closed")
+
+    def _tell(self, progress: Progress | None, done: int, phase: str) -> None:
+        if progress is not None:
+            progress(done, self._total, phase)
+            # It may have closed the store; or this may be a forked child by now, which must not
+            # write to files that it shares with its parent.
+            self._refuse_if_closing()
+
+
+def _user_key(key: bytes, path: str) -> bytes:
+    if key[-8:] != _TAG:
+        raise ValueError(f"{path} was not made by TableWriter: it has the internal key {key!r}")
+    return key[:-8]

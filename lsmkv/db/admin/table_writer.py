@@ -1,0 +1,224 @@
+"""TableWriter: a table made outside of any store, to be ingested later."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import warnings
+from types import TracebackType
+from typing import Self, Unpack
+
+from mypy_extensions import mypyc_attr
+
+from lsmkv.db.admin.ingest import INGEST_SEQUENCE
+from lsmkv.env.base import Directory, WritableFile
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import ClosedError, Error, raise_typed
+from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, internal_options, pack
+from lsmkv.options import TableArguments, make_options, refuse_unknown
+from lsmkv.table.builder import TableBuilder
+from lsmkv.util.coding import MAX_UINT32
+
+_writers = itertools.count()
+
+
+@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+class TableWriter:
+    """Writes sorted entries to one table, a file that :meth:`lsmkv.DB.ingest` takes.
+
+    ``add* (finish | close)``.  The file is made under a temporary name beside ``path`` and takes
+    its own name once it is whole and durable.  ``close`` without ``finish`` removes it; so does
+    a ``with`` block that raises, while one that ends well finishes it.
+
+    It is a table of LevelDB's (``.ldb``, by custom) whose keys are internal keys of sequence 0.
+    One without entries is a table too, and ingesting it changes nothing: a batch job need not
+    treat its empty parts apart.
+
+    Not safe for use by several threads at once.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> with lsmkv.TableWriter("/bulk.ldb", env=env) as table:
+    ...     table.add(b"a", b"1")
+    ...     table.add(b"b", b"2")
+    >>> with lsmkv.DB("/db", create_if_missing=True, env=env) as db:
+    ...     db.ingest(["/bulk.ldb"])
+    ...     db.get(b"b")
+    b'2'
+
+    Without a ``with`` block:
+
+    >>> table = lsmkv.TableWriter("/more.ldb", env=env, block_size=16 * 1024)
+    >>> table.add(b"c", b"3")
+    >>> table.finish()
+    >>> table.num_entries, table.file_size > 100, table.closed
+    (1, True, True)
+    >>> given_up = lsmkv.TableWriter("/less.ldb", env=env)
+    >>> given_up.add(b"d", b"4")
+    >>> given_up.close()
+    """
+
+    _builder: TableBuilder | None = None  # until it is open, and once it is not any more
+
+    def __init__(self, path: str | os.PathLike[str], **options: Unpack[TableArguments]) -> None:
+        """Begin the table ``path``, by custom ``something.ldb``.
+
+        The keywords are those of ``lsmkv.DB`` that shape a table: ``comparator`` and
+        ``comparator_name``, which have to be those of the store that is to take the file,
+        ``compression``, ``zstd_compression_level``, ``block_size``, ``block_restart_interval``,
+        ``bloom_filter_bits``, ``filter_policy``, ``filter_layout`` and ``env``.  Ingesting writes
+        the entries anew with the store's own settings, so all but the order and the env matter
+        only for a file that is read by other means.
+
+        :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken, and whatever else the system
+        has against it; ``TypeError`` and ``ValueError`` for wrong arguments.
+        """
+        refuse_unknown(options, TableArguments.__annotations__, "TableWriter")
+        settings = make_options(**options, lru_cache_size=0)
+        self.path: str = os.fsdecode(path)
+        """The file, as it was given."""
+        parent, self._name = os.path.split(self.path)
+        if not self._name:
+            raise ValueError(f"not the path of a file: {self.path!r}")
+        self._compare = settings.comparator.compare
+        self._last = b""
+        self._intact = True
+        table_options = internal_options(settings, InternalKeyComparator(settings.comparator))
+        try:
+            env = LocalEnv() if settings.env is None else settings.env
+            self._directory: Directory = env.open_directory(parent or ".")
+            try:
+                self._refuse_if_taken()
+                self._file = self._create_partial()
+            except BaseException:
+                self._directory.close()
+                raise
+        except OSError as error:
+            raise_typed(error)
+        self._written = TableBuilder(table_options, self._file)
+        self._builder = self._written
+
+    @property
+    def num_entries(self) -> int:
+        """Entries added so far."""
+        return self._written.num_entries
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of the file so far, but for the block in the making; all of them once finished."""
+        return self._written.file_size
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was finished or given up."""
+        return self._builder is None
+
+    def add(self, key: BytesLike, value: BytesLike) -> None:
+        """Append an entry.  Amortised cost: its share of a block that is compressed and written.
+
+        ``ValueError`` unless ``key`` sorts after the one before it; the table goes on without the
+        entry then.  After any other error it can only be closed.
+        """
+        builder = self._open()
+        user_key = as_bytes(key, "key")
+        content = as_bytes(value, "value")
+        if len(user_key) > MAX_UINT32 - 8 or len(content) > MAX_UINT32:
+            raise ValueError("keys and values are shorter than 4 GiB each")
+        if builder.num_entries == 0:
+            self._compare(user_key, user_key)  # what the user's comparator cannot take shows here
+        elif self._compare(user_key, self._last) <= 0:
+            raise ValueError(f"keys have to rise: {user_key!r} does not sort after {self._last!r}")
+        self._intact = False
+        try:
+            builder.add(pack(user_key, INGEST_SEQUENCE, KIND_VALUE), content)
+        except OSError as error:
+            raise_typed(error)
+        self._last = user_key
+        self._intact = True
+
+    def finish(self) -> None:
+        """Complete the file, make it durable, and give it its name.
+
+        :class:`IOError` with ``errno.EEXIST`` if that was taken meanwhile.  After an error no
+        file is left.
+        """
+        builder = self._open()
+        named = False
+        try:
+            builder.finish()
+            self._file.sync()
+            self._file.close()
+            self._refuse_if_taken()
+            self._directory.rename(self._partial, self._name)
+            named = True
+            self._directory.sync()
+        except OSError as error:
+            self._give_up(named)
+            raise_typed(error)
+        except BaseException:
+            self._give_up(named)
+            raise
+        self._builder = None
+        self._directory.close()
+
+    def close(self) -> None:
+        """Give the file up unless it is finished.  Closing twice is harmless."""
+        if self._builder is not None:
+            self._give_up(False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None and self._builder is not None:
+                self.finish()
+        finally:
+            self.close()
+
+    def __del__(self) -> None:
+        if self._builder is not None:
+            warnings.warn(f"unfinished {self!r}", ResourceWarning, source=self, stacklevel=2)
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.TableWriter {self.path!r}{' (closed)' if self.closed else ''}>"
+
+    def _open(self) -> TableBuilder:
+        builder = self._builder
+        if builder is None:
+            raise ClosedError(f"{self.path}: the table is finished or closed")
+        if not self._intact:
+            raise Error(f"{self.path}: an earlier error cut an entry short; begin anew")
+        return builder
+
+    def _refuse_if_taken(self) -> None:
+        """A look, not a lock: a file that another program makes at the same moment is replaced."""
+        if self._directory.exists(self._name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path)
+
+    def _create_partial(self) -> WritableFile:
+        while True:
+            self._partial = f"{self._name}.partial-{os.getpid()}-{next(_writers)}"
+            try:
+                return self._directory.create(self._partial)
+            except FileExistsError:
+                pass  # of a process of this number that died
+
+    def _give_up(self, named: bool) -> None:
+        """Remove the file; what cannot be removed is left."""
+        self._builder = None
+        self._file.close()
+        for name in (self._partial, self._name) if named else (self._partial,):
+            try:
+                self._directory.remove(name)
+            except OSError:
+                pass
+        self._directory.close()

@@ -1,0 +1,129 @@
+"""The directory of a store: opening it, and removing all that is in it."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from lsmkv.env.base import Directory, Env
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
+from lsmkv.format.filenames import CURRENT, LOCK, LOST, FileType, parse_filename
+
+NO_DATABASE = "no database here"
+_DATA = (FileType.CURRENT, FileType.MANIFEST, FileType.TABLE, FileType.LOG)
+_NOT_FOUND = f"{NO_DATABASE}, and create_if_missing is false"
+
+
+def open_database_directory(env: Env, path: str, create: bool) -> Directory:
+    """The directory of a store that may be opened or created there.
+
+    Nothing is made in vain: :class:`NotFoundError` where there is no store and none is wanted.
+    """
+    try:
+        directory = env.open_directory(path, create=create)
+    except FileNotFoundError:
+        reason = "the directory above it does not exist" if create else _NOT_FOUND
+        raise NotFoundError(errno.ENOENT, reason, path) from None
+    try:
+        if not directory.exists(CURRENT):
+            _refuse_remains(directory)
+            if not create:
+                raise NotFoundError(errno.ENOENT, _NOT_FOUND, path)
+    except BaseException:
+        directory.close()
+        raise
+    return directory
+
+
+def open_remains(env: Env, path: str) -> Directory:
+    """The directory of a store that may be damaged beyond opening.
+
+    :class:`NotFoundError` where no file looks like one of a store.
+    """
+    try:
+        directory = env.open_directory(path)
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, NO_DATABASE, path) from None
+    for name in directory.names():
+        parsed = parse_filename(name)
+        if parsed is not None and parsed[1] in _DATA:
+            return directory
+    directory.close()
+    raise NotFoundError(errno.ENOENT, NO_DATABASE, path)
+
+
+def _refuse_remains(directory: Directory) -> None:
+    """A directory without CURRENT but with data is a damaged store, not an empty place."""
+    for name in directory.names():
+        parsed = parse_filename(name)
+        if parsed is None:
+            continue
+        if parsed[1] is FileType.TABLE or (parsed[1] is FileType.LOG and directory.size(name) > 0):
+            if directory.exists(CURRENT):
+                return  # another process has just made the store
+            raise CorruptionError(
+                f"CURRENT is missing, but {name} is here: repair the database",
+                f"{directory.path}/{CURRENT}",
+            )
+
+
+def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
+    """Remove a store: the engine's own files, and the directory if nothing else is in it.
+
+    No error if there is none.  Raises :class:`LockedError` if someone has it open, and
+    :class:`IOError` as the file system does.  Cost: one removal a file.
+
+    >>> from lsmkv import DB, MemoryEnv
+    >>> env = MemoryEnv()  # on disk, leave it out
+    >>> DB("store", create_if_missing=True, env=env).close()
+    >>> destroy_db("store", env=env)
+    >>> DB("store", env=env)
+    Traceback (most recent call last):
+    lsmkv.errors.NotFoundError: [Errno 2] no database here, and create_if_missing is false: 'store'
+    """
+    where = os.fsdecode(path)
+    env = LocalEnv() if env is None else env
+    try:
+        try:
+            directory = env.open_directory(where)
+        except FileNotFoundError:
+            return
+        with directory:
+            names = [name for name in directory.names() if parse_filename(name) is not None]
+            if not names:
+                return
+            lock = directory.lock(LOCK)
+            try:
+                _remove_lost(env, directory)
+                for name in names:
+                    if name not in (LOCK, CURRENT):
+                        directory.remove(name)
+                for name in (CURRENT, LOCK):
+                    if directory.exists(name):
+                        directory.remove(name)
+                directory.sync()
+            finally:
+                lock.close()
+            empty = not directory.names()
+        if empty:
+            try:
+                env.remove_directory(where)
+            except NotADirectoryError:
+                pass  # the path is a link: it stays, and so does the directory that it leads to
+    except OSError as error:
+        raise_typed(error)
+
+
+def _remove_lost(env: Env, directory: Directory) -> None:
+    """Empty ``lost/`` of the engine's files, and remove it if nothing else is in it."""
+    if not directory.exists(LOST):
+        return
+    with directory.subdirectory(LOST) as lost:
+        for name in lost.names():
+            # A second file of one name bears a number behind it.
+            if parse_filename(name) or parse_filename(name.rpartition(".")[0]):
+                lost.remove(name)
+        empty = not lost.names()
+    if empty:
+        env.remove_directory(os.path.join(directory.path, LOST))

@@ -1,0 +1,109 @@
+"""Opening a store: directory, lock, recovery, and the parts that work on what was recovered."""
+
+from __future__ import annotations
+
+from librt.threading import Lock
+
+from lsmkv.db.background import Background
+from lsmkv.db.info_log import InfoLog
+from lsmkv.db.obsolete import remove_obsolete_files
+from lsmkv.db.opening.directory import open_database_directory
+from lsmkv.db.opening.read_only import open_read_only
+from lsmkv.db.reader import Reader
+from lsmkv.db.recovery import Recovery, refuse_rocksdb
+from lsmkv.db.store import Store
+from lsmkv.db.writer import Writer
+from lsmkv.env.base import Directory, Env, FileLock
+from lsmkv.env.local import LocalEnv
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.errors import Error
+from lsmkv.format.filenames import CURRENT, LOCK
+from lsmkv.format.keys import InternalKeyComparator, internal_options
+from lsmkv.options import Options
+
+MEMORY = ":memory:"
+
+
+class OpenStore:
+    """The parts of one open store.  ``writer`` and ``background`` are None in a read-only one."""
+
+    def __init__(self, env: Env, directory: Directory, file_lock: FileLock | None) -> None:
+        self.env = env
+        self.directory = directory
+        self.file_lock = file_lock
+        self.writer: Writer | None = None
+        self.background: Background | None = None
+
+    def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
+        """Take up a recovered store."""
+        self.store = store
+        self.writer = writer
+        self.background = background
+        self.reader = Reader(store, background)
+
+    def release(self) -> None:
+        """Give up the lock and the directory."""
+        if self.file_lock is not None:
+            self.file_lock.close()
+        self.directory.close()
+
+
+def open_store(path: str, options: Options) -> OpenStore:
+    """Open the store in ``path``; after an error nothing stays open."""
+    create = options.create_if_missing
+    env = options.env
+    if env is None and path == MEMORY:
+        env = MemoryEnv()
+        create = True
+    elif env is None:
+        env = LocalEnv()
+    if options.read_only:
+        opened = OpenStore(env, open_database_directory(env, path, False), None)
+    else:
+        directory = open_database_directory(env, path, create)
+        try:
+            opened = OpenStore(env, directory, directory.lock(LOCK))
+        except BaseException:
+            directory.close()
+            raise
+    try:
+        if options.read_only:
+            view_now(opened, options, None)
+        else:
+            _recover(opened, path, options)
+    except BaseException:
+        opened.release()
+        raise
+    return opened
+
+
+def view_now(opened: OpenStore, options: Options, previous: Store | None) -> None:
+    """Let a read-only store show what its directory holds now."""
+    comparator = InternalKeyComparator(options.comparator)
+    table_options = internal_options(options, comparator)
+    store = open_read_only(opened.directory, options, table_options, comparator, previous)
+    opened.start(store, None, None)
+
+
+def _recover(opened: OpenStore, path: str, options: Options) -> None:
+    directory = opened.directory
+    if options.error_if_exists and directory.exists(CURRENT):
+        raise Error(f"{path}: the database exists, and error_if_exists is true")
+    comparator = InternalKeyComparator(options.comparator)
+    table_options = internal_options(options, comparator)
+    refuse_rocksdb(directory)
+    info_log = InfoLog(directory)
+    lock = Lock()
+    try:
+        recovery = Recovery(directory, options, table_options, comparator, info_log, lock)
+        recovered, wal = recovery.run()
+    except BaseException as error:
+        info_log.warn(f"Open failed: {error}")
+        info_log.close()
+        raise
+    store = Store(directory, options, table_options, comparator, recovered, info_log, lock)
+    background = Background(store)
+    opened.start(store, Writer(store, background, wal), background)
+    remove_obsolete_files(store, background.pending_outputs)
+    with store.lock:
+        background.schedule()

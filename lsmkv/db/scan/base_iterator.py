@@ -1,0 +1,118 @@
+"""What the two kinds of iterators share: a scan of a store as it was, held until it is closed."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from mypy_extensions import mypyc_attr
+
+from lsmkv.db.merge import InternalIterator, Pair, Position
+from lsmkv.db.pinned import Pin
+from lsmkv.db.scan.scan import Bounds, Scan
+from lsmkv.db.store import Store, View
+from lsmkv.errors import ClosedError, raise_typed
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
+class BaseIterator:
+    """Holds a view of a store, and the pin that keeps it readable, until it is closed.
+
+    What it stands on, and how it moves, is the business of
+    :class:`~lsmkv.db.scan.iterator.Iterator` and :class:`~lsmkv.db.scan.raw_iterator.RawIterator`.
+    """
+
+    _prefix: bytes = b""  # of every key, and not shown
+
+    def __init__(
+        self,
+        store: Store,
+        view: View,
+        pin: Pin,
+        current: bool,
+        owner: object,
+        bounds: Bounds,
+        fill_cache: bool,
+    ) -> None:
+        """``pin`` is of the view, and of this iterator alone.
+
+        ``current`` says that the view holds nothing newer in its tables; ``owner``, the handle
+        that was asked for it, is kept from being collected until the iterator is closed.
+        """
+        self._store: Store | None = store
+        self._owner: object = owner
+        self._pin = pin
+        self._bounds = bounds
+        self._scan: Scan | None = Scan(store, view, pin.sequence, current, bounds, fill_cache)
+        store.counters.iterators += 1
+
+    @property
+    def closed(self) -> bool:
+        """Whether the iterator, or its store, was closed."""
+        return self._store is None or self._store.view is None
+
+    def close(self) -> None:
+        """Let go of everything.  Closing twice is harmless."""
+        self._store = None
+        self._scan = None
+        self._forget()
+        self._owner = None
+        self._pin.release()
+
+    def hide_prefix(self, prefix: bytes, /) -> None:
+        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"user:ann", b"1")
+        ...     users = db.raw_iterator(prefix=b"user:")
+        ...     users.hide_prefix(b"user:")
+        ...     users.seek(b"a")
+        ...     users.key()
+        b'ann'
+        """
+        self._prefix = prefix
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _forget(self) -> None:
+        """Drop what was read: a subclass says what that is."""
+
+    def _open_scan(self) -> Scan:
+        if self._scan is None:
+            raise ClosedError("the iterator is closed")
+        if self._store is None or self._store.view is None:
+            raise ClosedError("the database of this iterator is closed")
+        return self._scan
+
+    def _fetch(self, source: InternalIterator) -> list[Pair]:
+        """The next pairs; [] at the end."""
+        try:
+            return source.next_chunk()
+        except OSError as error:
+            if self.closed:
+                raise ClosedError("the database of this iterator is closed") from error
+            raise_typed(error)
+
+    def _within_bounds(self, position: Position) -> Position:
+        """The position itself, or the end of the range that it lies beyond."""
+        bounds = self._bounds
+        if bounds.lower is not None and self._is_before(position, bounds.lower):
+            return bounds.lower
+        if bounds.upper is not None and self._is_before(bounds.upper, position):
+            return bounds.upper
+        return position
+
+    def _is_before(self, a: Position, b: Position) -> bool:
+        assert self._store is not None
+        compared = self._store.order.compare(a.user_key, b.user_key)
+        return compared < 0 or (compared == 0 and not a.after and b.after)

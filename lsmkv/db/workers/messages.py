@@ -1,0 +1,242 @@
+"""What a worker process is asked to do, and what it answers: lines of JSON, each way.
+
+===========  ======================================================================================
+line         content
+===========  ======================================================================================
+settings     ``token``, ``patient``, and the options that tables depend on; the first line
+order        ``job`` (its number); for a flush ``log``, ``usage`` and ``live``; for a merge
+             ``level``, ``files`` and ``oldest``
+report       ``job``; ``read``: the bytes read so far, or at the end ``files`` and ``opened``; or
+             ``doubt``: why it was not done; or ``error``
+===========  ======================================================================================
+
+``files`` is a :class:`~lsmkv.format.version_edit.VersionEdit` in hexadecimal digits: there are
+formats enough for a table's number, size and bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from lsmkv.db.compaction import Compaction
+from lsmkv.db.version import Version
+from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS, Counters
+from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
+
+_COMPARATORS: dict[str, Comparator] = {
+    comparator.name: comparator for comparator in (BYTEWISE, REVERSE_BYTEWISE)
+}
+_NUMBERS = (
+    "block_size",
+    "block_restart_interval",
+    "max_file_size",
+    "max_open_files",
+    "max_block_bytes",
+    "compression",
+    "zstd_compression_level",
+)
+
+
+def encode_settings(token: str, patient: bool, options: Options) -> bytes:
+    """The first line: ``options`` are the user's, with a comparator and a policy of lsmkv's own."""
+    policy = options.filter_policy
+    settings: dict[str, Any] = {name: getattr(options, name) for name in _NUMBERS}
+    settings["token"] = token
+    settings["patient"] = patient
+    settings["comparator"] = options.comparator.name
+    settings["filter_bits"] = policy.bits_per_key if isinstance(policy, BloomFilterPolicy) else 0
+    settings["filter_layout"] = options.filter_layout
+    return _line(settings)
+
+
+def decode_settings(line: bytes) -> tuple[str, bool, Options]:
+    """Token, patience and options.  Blocks are not cached: each is read once."""
+    settings = json.loads(line)
+    bits = settings["filter_bits"]
+    options = Options(
+        comparator=_COMPARATORS[settings["comparator"]],
+        filter_policy=BloomFilterPolicy(bits) if bits > 0 else None,
+        filter_layout=settings["filter_layout"],
+        **{name: settings[name] for name in _NUMBERS},
+    )
+    return settings["token"], settings["patient"], options
+
+
+class FlushRequest(NamedTuple):
+    """Make a table of all that is in a log: what the memtable was made from."""
+
+    job: int
+    log_number: int
+    usage: int
+    """Of the memtable.  It grows with every write, so it tells whether the log holds them all."""
+    live: list[int]
+    """The sequences that someone looks at."""
+
+    def encode(self) -> bytes:
+        """The line."""
+        return _line(
+            {
+                "job": self.job,
+                "log": self.log_number,
+                "usage": self.usage,
+                "live": self.live,
+            }
+        )
+
+
+class CompactionRequest(NamedTuple):
+    """Carry a compaction out."""
+
+    job: int
+    level: int
+    files: VersionEdit
+    """The inputs, and what overlaps them further down: all that a merge asks of a version."""
+    oldest_seen: int
+
+    @staticmethod
+    def of(job: int, compaction: Compaction, oldest_seen: int) -> CompactionRequest:
+        """The order for a compaction."""
+        version = compaction.version
+        comparator = version.comparator
+        level = compaction.level
+        files = VersionEdit()
+        inputs = compaction.inputs + compaction.next_inputs
+        for file in compaction.inputs:
+            files.add_file(level, file)
+        for file in compaction.next_inputs:
+            files.add_file(level + 1, file)
+        for file in compaction.grandparents:
+            files.add_file(level + 2, file)
+        begin = min((file.smallest for file in inputs), key=comparator.sort_key)[:-8]
+        end = max((file.largest for file in inputs), key=comparator.sort_key)[:-8]
+        for deeper in range(level + 3, NUM_LEVELS):
+            for file in version.overlapping(deeper, begin, end):
+                files.add_file(deeper, file)
+        return CompactionRequest(job, level, files, oldest_seen)
+
+    def compaction(self, comparator: InternalKeyComparator) -> Compaction:
+        """The compaction, with as much of its version as it needs."""
+        levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
+        for level, file in self.files.new_files:
+            levels[level].append(file)
+        grandparents = list(levels[self.level + 2]) if self.level + 2 < NUM_LEVELS else []
+        inputs = list(levels[self.level])
+        next_inputs = list(levels[self.level + 1])
+        version = Version(comparator, levels)
+        return Compaction(version, self.level, inputs, next_inputs, grandparents)
+
+    def encode(self) -> bytes:
+        """The line."""
+        return _line(
+            {
+                "job": self.job,
+                "level": self.level,
+                "files": self.files.encode().hex(),
+                "oldest": self.oldest_seen,
+            }
+        )
+
+
+def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
+    """The order in a line."""
+    order = json.loads(line)
+    if "log" in order:
+        return FlushRequest(order["job"], order["log"], order["usage"], order["live"])
+    files = VersionEdit.decode(bytes.fromhex(order["files"]))
+    return CompactionRequest(order["job"], order["level"], files, order["oldest"])
+
+
+class Report(NamedTuple):
+    """How far a job has come, or how it ended."""
+
+    job: int
+    bytes_read: int = 0
+    """By a merge that goes on."""
+    files: list[FileMetaData] | None = None
+    """The tables that were made, durable under their temporary names: the job is done."""
+    opened: tuple[int, int, int] = (0, 0, 0)
+    """Tables opened for it; reads of their metadata, and bytes of these."""
+    doubt: str | None = None
+    """Why it was left to the owner."""
+    error: Exception | None = None
+    """What it failed with."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the job has ended."""
+        return self.files is not None or self.doubt is not None or self.error is not None
+
+    def count_in(self, counters: Counters) -> None:
+        """Count what was read, as if it was done here."""
+        tables, reads, read = self.opened
+        counters.tables_opened += tables
+        counters.metadata_reads += reads
+        counters.metadata_bytes_read += read
+
+    def encode(self) -> bytes:
+        """The line."""
+        report: dict[str, Any] = {"job": self.job}
+        if self.files is not None:
+            files = VersionEdit()
+            for file in self.files:
+                files.add_file(0, file)
+            report["files"] = files.encode().hex()
+            report["opened"] = self.opened
+        elif self.doubt is not None:
+            report["doubt"] = self.doubt
+        elif self.error is not None:
+            report["error"] = _describe(self.error)
+        else:
+            report["read"] = self.bytes_read
+        return _line(report)
+
+    @staticmethod
+    def decode(line: bytes) -> Report:
+        """The report in a line."""
+        report = json.loads(line)
+        job: int = report["job"]
+        if "files" in report:
+            files = VersionEdit.decode(bytes.fromhex(report["files"]))
+            tables, reads, read = report["opened"]
+            return Report(
+                job, files=[file for _, file in files.new_files], opened=(tables, reads, read)
+            )
+        if "doubt" in report:
+            return Report(job, doubt=report["doubt"])
+        if "error" in report:
+            return Report(job, error=_exception(*report["error"]))
+        return Report(job, report["read"])
+
+
+def _describe(error: Exception) -> list[Any]:
+    """An exception as plain data: its kind, and what makes it up."""
+    if isinstance(error, CorruptionError):
+        return ["corruption", error.reason, error.path, error.offset]
+    if isinstance(error, UnsupportedCompressionError):
+        return ["compression", str(error)]
+    if isinstance(error, OSError):
+        return ["os", error.errno, error.strerror or str(error), error.filename]
+    if isinstance(error, Error):
+        return ["error", str(error)]
+    return ["error", f"background work failed: {type(error).__name__}: {error}"]
+
+
+def _exception(kind: str, *parts: Any) -> Exception:
+    """The exception that was described."""
+    if kind == "corruption":
+        return CorruptionError(*parts)
+    if kind == "compression":
+        return UnsupportedCompressionError(*parts)
+    if kind == "os":
+        return IOError(*parts)
+    return Error(*parts)
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode("ascii")

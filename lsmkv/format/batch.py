@@ -1,0 +1,354 @@
+"""WriteBatch: writes that happen together or not at all.
+
+Its bytes *are* the record in the write-ahead log (source: LevelDB, ``db/write_batch.cc``)::
+
+    fixed64 sequence of the first operation, fixed32 count, then for each operation
+    01 key value    a put           (key and value are length-prefixed strings)
+    00 key          a deletion
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol
+
+from librt.strings import BytesWriter, write_i64_le
+from mypy_extensions import mypyc_attr
+
+from lsmkv.errors import CorruptionError
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
+from lsmkv.util.coding import (
+    BYTES,
+    MAX_UINT32,
+    append_varint,
+    decode_fixed32,
+    decode_fixed64,
+    string_place,
+    varint_size,
+)
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64, u8
+
+HEADER_SIZE: Final = 12
+
+Operation = tuple[bytes, bytes | None]
+"""A key with its new value, or with None to delete it."""
+
+
+BytesLike = bytes | bytearray | memoryview
+"""What keys and values may be given as."""
+
+
+def as_bytes(value: object, what: str) -> bytes:
+    """``value`` as ``bytes``; any bytes-like object is copied, anything else is a ``TypeError``."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    hint = ": encode it first, str.encode()" if isinstance(value, str) else ""
+    raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}")
+
+
+def as_put(key: object, value: object) -> Operation:
+    """A put; ``TypeError`` or ``ValueError`` if it is none."""
+    name = key if isinstance(key, bytes) else as_bytes(key, "key")
+    content = value if isinstance(value, bytes) else as_bytes(value, "value")
+    if len(content) > MAX_UINT32:
+        raise ValueError("a value is shorter than 4 GiB")
+    if len(name) > MAX_UINT32:
+        raise _key_too_long()
+    return name, content
+
+
+def as_deletion(key: object) -> Operation:
+    """A deletion; ``TypeError`` or ``ValueError`` if it is none."""
+    name = key if isinstance(key, bytes) else as_bytes(key, "key")
+    if len(name) > MAX_UINT32:
+        raise _key_too_long()
+    return name, None
+
+
+def _key_too_long() -> ValueError:
+    return ValueError("a key is shorter than 4 GiB")
+
+
+def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
+    """The whole record.  O(its bytes): they are put together once, at the end."""
+    record = BytesWriter()
+    append_batch(record, sequence, operations)
+    return record.getvalue()
+
+
+def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]) -> None:
+    """Write what :func:`encode_batch` makes, where nothing is yet."""
+    if 0 <= sequence <= MAX_SEQUENCE:
+        write_i64_le(record, sequence)
+    else:  # nothing that a store gives out
+        record.write(sequence.to_bytes(8, "little"))
+    write_i64_le(record, len(operations))
+    record.truncate(HEADER_SIZE)
+    # Not compiled, a call for each string would cost a batch a tenth more.
+    for key, value in operations:
+        record.append(KIND_DELETION if value is None else KIND_VALUE)
+        size: i64 = len(key)
+        if size < 128:
+            byte: u8 = BYTES[size]
+            record.append(byte)
+        else:
+            append_varint(record, size)
+        record.write(key)
+        if value is not None:
+            size = len(value)
+            if size < 128:
+                byte = BYTES[size]
+                record.append(byte)
+            else:
+                append_varint(record, size)
+            record.write(value)
+
+
+def encoded_size(operations: list[Operation]) -> int:
+    """Bytes that the operations take in a record.  O(their number)."""
+    total: i64 = 0
+    for key, value in operations:
+        size: i64 = len(key)
+        total += 1 + varint_size(size) + size
+        if value is not None:
+            size = len(value)
+            total += varint_size(size) + size
+    return total
+
+
+class BatchReader:
+    """Goes through a batch's record and tells where its operations lie: ``step*``."""
+
+    __slots__ = (
+        "_at",
+        "_left",
+        "count",
+        "key_at",
+        "key_end",
+        "kind",
+        "record",
+        "sequence",
+        "value_at",
+        "value_end",
+    )
+
+    def __init__(self, record: bytes) -> None:
+        """:class:`CorruptionError` if it is shorter than its header."""
+        if len(record) < HEADER_SIZE:
+            raise CorruptionError("a batch shorter than its header", None, 0)
+        self.record = record
+        self.sequence = decode_fixed64(record, 0)
+        """Of the first operation."""
+        self.count: i64 = decode_fixed32(record, 8)
+        """How many there are to be."""
+        self._left: i64 = self.count
+        self._at: i64 = HEADER_SIZE
+        self.kind: i64 = 0
+        """After a step: ``KIND_VALUE`` or ``KIND_DELETION``;"""
+        self.key_at: i64 = 0
+        self.key_end: i64 = 0
+        """where the key is in the record,"""
+        self.value_at: i64 = 0
+        self.value_end: i64 = 0
+        """and the value, which is empty for a deletion."""
+
+    def step(self) -> bool:
+        """Go to the next operation, if there is one.  :class:`CorruptionError` if malformed."""
+        record = self.record
+        end: i64 = len(record)
+        at = self._at
+        if at >= end:
+            if self._left != 0:
+                found = self.count - self._left
+                reason = f"a batch of {found} operations states {self.count}"
+                raise CorruptionError(reason, None, 8)
+            return False
+        start = at
+        kind: i64 = record[at]
+        size: i64 = 128
+        if at + 1 < end:
+            size = record[at + 1]
+        at += 2
+        stop: i64 = at + size
+        if size >= 128 or stop > end:
+            at, stop = string_place(record, start + 1)
+        self.key_at = at
+        self.key_end = stop
+        at = stop
+        if kind == KIND_VALUE:
+            size = 128
+            if at < end:
+                size = record[at]
+            at += 1
+            stop = at + size
+            if size >= 128 or stop > end:
+                at, stop = string_place(record, at - 1)
+        elif kind != KIND_DELETION:
+            raise CorruptionError(f"a batch operation of kind {kind}", None, start)
+        self.kind = kind
+        self.value_at = at
+        self.value_end = stop
+        self._at = stop
+        self._left -= 1
+        return True
+
+
+def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
+    """``(sequence of the first operation, operations)``; :class:`CorruptionError` if malformed."""
+    batch = BatchReader(record)
+    operations: list[Operation] = []
+    while batch.step():
+        key = record[batch.key_at : batch.key_end]
+        if batch.kind == KIND_VALUE:
+            operations.append((key, record[batch.value_at : batch.value_end]))
+        else:
+            operations.append((key, None))
+    return batch.sequence, operations
+
+
+class BatchTarget(Protocol):
+    """What a batch can be written to."""
+
+    def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
+        """Apply the batch, atomically."""
+        ...
+
+
+@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+class WriteBatch:
+    """Collects puts and deletions; later ones win over earlier ones on the same key.
+
+    A batch made by ``db.write_batch()`` knows its store: ``write()`` applies it, and so does
+    leaving a ``with`` block.  When the block raises, a batch with ``transaction=True`` is
+    discarded, and one without is written nevertheless, as plyvel does by default.
+
+    Not safe for use by several threads at once.  Keys and values of other types raise
+    ``TypeError``, those of 4 GiB and more ``ValueError``; writing raises what ``DB.write`` does.
+    Adding an operation costs O(1) and keeps key and value, writing them all one write to the log.
+
+    >>> batch = WriteBatch()
+    >>> batch.put(b"k", b"v")
+    >>> batch.delete(b"old")
+    >>> len(batch), batch.operations
+    (2, [(b'k', b'v'), (b'old', None)])
+    """
+
+    def __init__(
+        self, db: BatchTarget | None = None, *, transaction: bool = True, sync: bool = False
+    ) -> None:
+        self._db = db
+        self._transaction = transaction
+        self._sync = sync
+        self.operations: list[Operation] = []
+        """What was asked, in order.  Read it; change it through the methods alone."""
+        self._measured = 0
+        """So many operations have been measured;"""
+        self._size = HEADER_SIZE
+        """together, and with the header, they take this many bytes."""
+
+    def put(self, key: BytesLike, value: BytesLike) -> None:
+        """Set ``key`` to ``value``."""
+        self.operations.append(as_put(key, value))
+
+    def delete(self, key: BytesLike) -> None:
+        """Remove ``key``; no error if it is not there."""
+        self.operations.append(as_deletion(key))
+
+    def append(self, source: WriteBatch) -> None:
+        """Add all operations of another batch after those of this one.
+
+        >>> first, second = WriteBatch(), WriteBatch()
+        >>> second.put(b"k", b"v")
+        >>> first.append(second)
+        >>> first.operations
+        [(b'k', b'v')]
+        """
+        if not isinstance(source, WriteBatch):
+            raise TypeError(f"append takes a WriteBatch, not {type(source).__name__}")
+        self.operations.extend(list(source.operations))
+
+    def clear(self) -> None:
+        """Forget all operations.
+
+        >>> batch = WriteBatch()
+        >>> batch.put(b"k", b"v")
+        >>> batch.clear()
+        >>> len(batch)
+        0
+        """
+        self.operations = []
+        self._measured = 0
+        self._size = HEADER_SIZE
+
+    def __len__(self) -> int:
+        """Number of operations."""
+        return len(self.operations)
+
+    def approximate_size(self) -> int:
+        """Bytes of the record that the batch makes in the log.  O(what came since it was asked).
+
+        >>> batch = WriteBatch()
+        >>> batch.put(b"key", b"value")
+        >>> batch.approximate_size()  # 12 of the header, 1 + 1 + 3 + 1 + 5 of the put
+        23
+        """
+        added = self.operations[self._measured :]
+        self._measured += len(added)
+        self._size += encoded_size(added)
+        return self._size
+
+    def encode(self, sequence: int) -> bytes:
+        """The log record, its first operation numbered ``sequence``.
+
+        >>> batch = WriteBatch()
+        >>> batch.put(b"k", b"v")
+        >>> batch.encode(7).hex(" ", -4)
+        '07000000 00000000 01000000 01016b01 76'
+        """
+        return encode_batch(sequence, self.operations)
+
+    def encoded_operations(self) -> bytes:
+        """The record without its header.
+
+        >>> batch = WriteBatch()
+        >>> batch.delete(b"k")
+        >>> batch.encoded_operations()
+        b'\\x00\\x01k'
+        """
+        return self.encode(0)[HEADER_SIZE:]
+
+    def write(self) -> None:
+        """Apply to the store that made the batch, which keeps its content and may be reused.
+
+        Raises ``ValueError`` for a batch that no store made.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     batch = db.write_batch()
+        ...     batch.put(b"k", b"v")
+        ...     batch.write()
+        ...     list(db)
+        [(b'k', b'v')]
+        """
+        if self._db is None:
+            raise ValueError("this batch belongs to no store: use db.write(batch)")
+        self._db.write(self, sync=self._sync)
+
+    def __enter__(self) -> WriteBatch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and self._transaction:
+            self.clear()
+            return
+        self.write()
+        self.clear()

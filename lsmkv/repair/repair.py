@@ -1,0 +1,174 @@
+"""Repair: a sound store out of what can be read of a damaged one.
+
+The plan (``repair_plan.py``) says what is kept; here it is carried out, into a new directory, or in
+place.  Either way the old files are neither changed nor removed before a whole store stands beside
+them: a repair may be killed anywhere, and begun again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Unpack
+
+from lsmkv.db.admin.staging import build_directory, refuse_taken
+from lsmkv.db.opening.directory import open_remains
+from lsmkv.env.base import Directory, Env, FileLock
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import CorruptionError, LockedError, raise_typed
+from lsmkv.format.filenames import (
+    LOCK,
+)
+from lsmkv.format.keys import InternalKeyComparator, internal_options
+from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.repair.damaged_table import OUT_OF_ORDER
+from lsmkv.repair.job import RepairJob
+from lsmkv.repair.plan import (
+    RepairPlan,
+    make_plan,
+)
+from lsmkv.repair.survey import Progress, survey
+
+
+def plan_repair(
+    path: str | os.PathLike[str],
+    *,
+    keep_stale: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[OptionArguments],
+) -> RepairPlan:
+    """What :func:`repair_db` would do with the store in ``path``, which is only read.
+
+    The store should not be open: what a writer moves meanwhile looks like damage.  Raises
+    :class:`NotFoundError`, :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
+    :class:`UnsupportedCompressionError`, and :class:`IOError`; damage is what the plan is about.
+    Cost: reads every table and log once, and what a damaged table overlaps once more.
+
+    >>> import tempfile
+    >>> from lsmkv import DB
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     DB(path, create_if_missing=True).close()
+    ...     plan_repair(path).needed
+    False
+    """
+    where = os.fsdecode(path)
+    settings = make_options(**options)
+    try:
+        with open_remains(_env(settings), where) as directory:
+            return _plan(directory, settings, keep_stale, progress)
+    except OSError as error:
+        raise_typed(error)
+
+
+def repair_db(
+    path: str | os.PathLike[str],
+    *,
+    into: str | os.PathLike[str] | None = None,
+    keep_stale: bool = False,
+    confirm: Callable[[RepairPlan], bool] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[OptionArguments],
+) -> RepairPlan:
+    """Make a sound store of what can be read of the one in ``path``; returns the plan carried out.
+
+    With ``into`` the sound store is a new directory, which must not exist, and ``path`` stays as it
+    is; sound tables are shared by hard links.  Without, the store is repaired in place: what is
+    replaced is kept in its subdirectory ``lost``, and nothing is done if nothing is damaged.
+
+    Where the MANIFEST can be read, tables stay on their levels, and no obsolete one brings deleted
+    keys back.  Entries that an unreadable block may have overwritten or deleted are set aside as
+    tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes behind a damaged part of the
+    log are kept.
+
+    ``confirm`` gets the plan before anything is written; if it returns False, nothing is.
+    Options are those of :class:`DB`; the comparator must be the store's, and the new tables get
+    the filters and compression that are asked for.  ``progress`` is called with what is done, how
+    much there is, and the phase.  Raises what :func:`plan_repair` raises, and
+    :class:`LockedError` if the store is open.  Cost: that of the plan, and writing anew the tables
+    that are damaged; without a MANIFEST, all of them.
+
+    >>> import pathlib, tempfile
+    >>> from lsmkv import DB
+    >>> with tempfile.TemporaryDirectory() as path:
+    ...     with DB(path, create_if_missing=True) as db:
+    ...         db.put(b"key", b"value")
+    ...     pathlib.Path(path, "CURRENT").unlink()
+    ...     plan = repair_db(path)
+    ...     with DB(path) as db:
+    ...         plan.needed, db.get(b"key")
+    (True, b'value')
+    """
+    where = os.fsdecode(path)
+    settings = make_options(**options)
+    env = _env(settings)
+    try:
+        if into is not None:
+            refuse_taken(env, os.fsdecode(into))  # before all that reading, not after it
+        with open_remains(env, where) as directory:
+            lock = _lock(directory, into is None)
+            try:
+                plan = _plan(directory, settings, keep_stale, progress)
+                if confirm is not None and not confirm(plan):
+                    return plan
+                if into is not None:
+                    _repair_into(env, os.fsdecode(into), directory, plan, settings, progress)
+                elif plan.needed:
+                    RepairJob(directory, directory, plan, settings, progress).run()
+                return plan
+            finally:
+                if lock is not None:
+                    lock.close()
+    except OSError as error:
+        raise_typed(error)
+
+
+def _env(settings: Options) -> Env:
+    return LocalEnv() if settings.env is None else settings.env
+
+
+def _lock(directory: Directory, in_place: bool) -> FileLock | None:
+    """The store's lock; a source that is only read is not written to for its sake."""
+    if in_place:
+        return directory.lock(LOCK)
+    if not directory.exists(LOCK):
+        return None
+    try:
+        return directory.lock(LOCK)
+    except LockedError:
+        raise
+    except OSError:
+        return None  # a read-only file system, say: nobody writes there
+
+
+def _plan(
+    directory: Directory, settings: Options, keep_stale: bool, progress: Progress | None
+) -> RepairPlan:
+    comparator = InternalKeyComparator(settings.comparator)
+    options = internal_options(settings, comparator)
+    found = survey(directory, options, comparator, progress)
+    blocks = sum(table.blocks for table in found.tables)
+    disorder = [
+        hole for table in found.tables for hole in table.holes if hole.reason == OUT_OF_ORDER
+    ]
+    known = found.manifest is not None and found.manifest.state.comparator is not None
+    if not known and len(disorder) > blocks:
+        raise CorruptionError(
+            "the tables are not in the order of the comparator"
+            f" {comparator.user_comparator.name!r}: give the one that the store was made with",
+            directory.path,
+        )
+    return make_plan(found, directory, options, comparator, keep_stale, progress)
+
+
+def _repair_into(
+    env: Env,
+    path: str,
+    source: Directory,
+    plan: RepairPlan,
+    settings: Options,
+    progress: Progress | None,
+) -> None:
+    def build(target: Directory) -> None:
+        RepairJob(source, target, plan, settings, progress).run()
+
+    build_directory(env, path, "repair", build)

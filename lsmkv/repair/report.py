@@ -1,0 +1,131 @@
+"""What a survey finds: the files of a store's directory, and the state that they are in."""
+
+from __future__ import annotations
+
+from lsmkv.db.manifest import Manifest
+from lsmkv.format.filenames import CURRENT
+from lsmkv.format.keys import unpack
+from lsmkv.format.version_edit import FileMetaData
+from lsmkv.repair.damaged_table import Hole, Problem
+
+SOUND = 0
+"""All is as it must be."""
+REMARKABLE = 1
+"""Nothing is lost, but there is something to know: a torn tail, files that nobody needs."""
+DAMAGED = 2
+"""Acknowledged writes are lost, or cannot be read."""
+
+
+class FileSurvey:
+    """One file."""
+
+    def __init__(self, name: str, size: int, needed: bool) -> None:
+        self.name = name
+        self.size = size
+        """Bytes; -1 for a file that is missing."""
+        self.needed = needed
+        """Whether the store's content depends on it, as far as the MANIFEST tells."""
+        self.problems: list[Problem] = []
+        """Damage, in the order of the file."""
+        self.remarks: list[str] = []
+        """What is odd, and harmless."""
+
+    @property
+    def severity(self) -> int:
+        """:data:`SOUND`, :data:`REMARKABLE` or :data:`DAMAGED`."""
+        if self.problems and self.needed:
+            return DAMAGED
+        return REMARKABLE if self.problems or self.remarks or not self.needed else SOUND
+
+    def note(self, offset: int, size: int, reason: str) -> None:
+        """Damage."""
+        self.problems.append(Problem(offset, size, reason))
+
+
+class TableSurvey(FileSurvey):
+    """A table: what of it can be read."""
+
+    def __init__(self, name: str, number: int, size: int, level: int) -> None:
+        super().__init__(name, size, level >= 0)
+        self.number = number
+        self.level = level
+        """-1 if no version names it."""
+        self.stated: FileMetaData | None = None
+        """What the MANIFEST says of it."""
+        self.holes: list[Hole] = []
+        self.blocks = 0
+        """Data blocks that can be read."""
+        self.entries = 0
+        self.deletions = 0
+        self.smallest = b""
+        self.largest = b""
+        self.last_sequence = 0
+        self.metadata_intact = True
+        """Whether footer, index and filters are what they must be."""
+
+    @property
+    def intact(self) -> bool:
+        """Whether the file can be used as it is."""
+        return not self.problems
+
+
+class LogSurvey(FileSurvey):
+    """A write-ahead log."""
+
+    def __init__(self, name: str, number: int, size: int, needed: bool) -> None:
+        super().__init__(name, size, needed)
+        self.number = number
+        self.batches = 0
+        self.operations = 0
+        self.first_sequence = 0
+        self.last_sequence = 0
+
+
+class ManifestSurvey(FileSurvey):
+    """A MANIFEST; ``state`` is what its good records add up to."""
+
+    def __init__(self, name: str, number: int, size: int, needed: bool, state: Manifest) -> None:
+        super().__init__(name, size, needed)
+        self.number = number
+        self.records = 0
+        self.state = state
+        self.whole = False
+        """Whether ``state`` can be relied on: no record is bad, but for a torn last one."""
+
+
+class Survey:
+    """A directory and all its files."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.current = FileSurvey(CURRENT, -1, True)
+        self.manifests: list[ManifestSurvey] = []
+        self.manifest: ManifestSurvey | None = None
+        """The one to go by: that of CURRENT, or the newest whole one."""
+        self.tables: list[TableSurvey] = []
+        self.logs: list[LogSurvey] = []
+        self.others: list[FileSurvey] = []
+        self.dead: set[int] = set()
+        """Tables of which some MANIFEST says that they are no part of the store any more."""
+
+    @property
+    def levels_known(self) -> bool:
+        """Whether a MANIFEST can be relied on for which tables count, and on which levels."""
+        return self.manifest is not None and self.manifest.whole
+
+    @property
+    def files(self) -> list[FileSurvey]:
+        """All of them, in the order in which a recovery would look at them."""
+        return [self.current, *self.manifests, *self.logs, *self.tables, *self.others]
+
+    @property
+    def severity(self) -> int:
+        """That of the worst file."""
+        return max(file.severity for file in self.files)
+
+
+def user_range(hole: Hole) -> tuple[bytes | None, bytes | None]:
+    """The user keys between which a hole's lie, both included."""
+    lower = None if hole.lower is None else unpack(hole.lower)[0]
+    upper = None if hole.upper is None else unpack(hole.upper)[0]
+    return lower, upper

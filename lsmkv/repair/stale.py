@@ -1,0 +1,133 @@
+"""Which entries must not be served, since a block that cannot be read may have replaced them.
+
+A lost block may have held a newer version of a key, or its deletion; then the older version, which
+is sound, is *stale*.  A lost block's bounds, its filter, and where its table stands tell which
+entries of other tables that may concern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lsmkv.format.keys import InternalKeyComparator, pack_entry
+from lsmkv.repair.damaged_table import Hole
+from lsmkv.repair.report import TableSurvey, user_range
+
+
+class StaleTest:
+    """Which entries of one table may be stale.  Asked in the order of the table."""
+
+    def __init__(self, comparator: InternalKeyComparator) -> None:
+        self._compare = comparator.user_comparator.compare
+        self._compare_internal = comparator.compare
+        self._runs: list[list[Shadow]] = []
+        self._at: list[int] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def add(self, shadows: list[Shadow]) -> None:
+        """The holes of one other table, in their order."""
+        if shadows:
+            self._runs.append(shadows)
+            self._at.append(0)
+
+    def restart(self) -> None:
+        """The table is gone through anew."""
+        self._at = [0] * len(self._runs)
+
+    def is_stale(self, user_key: bytes, rank: int) -> bool:
+        """Whether a lost block may have held a newer version of the key."""
+        for number, run in enumerate(self._runs):
+            at = self._at[number]
+            while at < len(run) and self._is_below(run[at], user_key):
+                at += 1
+            self._at[number] = at
+            # Neighbouring holes share a bound, so that a key may lie in two of them.
+            while at < len(run) and self._covers(run[at], user_key):
+                if self._shadows(run[at], user_key, rank):
+                    return True
+                at += 1
+        return False
+
+    def _is_below(self, shadow: Shadow, user_key: bytes) -> bool:
+        return shadow.upper is not None and self._compare(shadow.upper, user_key) < 0
+
+    def _covers(self, shadow: Shadow, user_key: bytes) -> bool:
+        return shadow.lower is None or self._compare(shadow.lower, user_key) <= 0
+
+    def _shadows(self, shadow: Shadow, user_key: bytes, rank: int) -> bool:
+        key = pack_entry(user_key, rank)
+        after = shadow.hole.lower
+        if after is not None and self._compare_internal(key, after) <= 0:
+            return False
+        if shadow.behind is not None and self._compare_internal(key, shadow.behind) < 0:
+            return False
+        return shadow.hole.may_hold(key)
+
+
+class Shadow:
+    """What a hole says of the entries of another table, or of its own."""
+
+    def __init__(
+        self,
+        hole: Hole,
+        lower: bytes | None,
+        upper: bytes | None,
+        behind: bytes | None = None,
+    ) -> None:
+        self.hole = hole
+        self.lower = lower
+        self.upper = upper
+        self.behind = behind
+        """Only this entry (all that is known of a hole without an index is that it ends before an
+        entry), and those behind it, are older than the hole."""
+
+
+def shadows_on(
+    table: TableSurvey, other: TableSurvey, by_levels: bool, comparator: InternalKeyComparator
+) -> list[Shadow]:
+    """What the holes of ``other`` say of the entries of ``table``."""
+    if by_levels:
+        if table.level > 0 and table.level == other.level:
+            return _boundary_shadows(table, other, comparator)
+        older = table.level > other.level or (
+            table.level == other.level == 0 and table.number < other.number
+        )
+        if not older:
+            return _boundary_shadows(table, other, comparator) if table is other else []
+    elif table is other:
+        return _boundary_shadows(table, other, comparator)
+    # Without levels nothing tells how new a lost entry was: not even its neighbours do, for a
+    # compaction brings old and new together.
+    shadows: list[Shadow] = []
+    compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
+    for hole in other.holes:
+        lower, upper = user_range(hole)
+        if (
+            table.entries == 0
+            or (upper is not None and compare(upper, table.smallest[:-8]) < 0)
+            or (lower is not None and compare(table.largest[:-8], lower) < 0)
+        ):
+            continue
+        shadows.append(Shadow(hole, lower, upper))
+    return shadows
+
+
+def _boundary_shadows(
+    table: TableSurvey, other: TableSurvey, comparator: InternalKeyComparator
+) -> list[Shadow]:
+    """Versions of one user key may go on behind a hole, in its own table or in the next one."""
+    shadows: list[Shadow] = []
+    compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
+    for hole in other.holes:
+        _, upper = user_range(hole)
+        if (
+            hole.upper is not None
+            and upper is not None
+            and table.entries > 0
+            and compare(table.smallest[:-8], upper) <= 0
+            and compare(upper, table.largest[:-8]) <= 0
+        ):
+            shadows.append(Shadow(hole, upper, upper, hole.upper))
+    return shadows

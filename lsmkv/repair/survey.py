@@ -1,0 +1,418 @@
+"""What is in a store's directory, and in what state: every file, without opening the store.
+
+Nothing is written and nothing is trusted.  ``lsmkv verify`` prints a survey, and a repair is
+planned from one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container
+from typing import Unpack
+
+from lsmkv.db.manifest import Manifest
+from lsmkv.db.opening.directory import open_remains
+from lsmkv.db.recovery import is_rocksdb
+from lsmkv.env.base import Directory
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import (
+    ComparatorMismatchError,
+    CorruptionError,
+    ForeignFormatError,
+    raise_typed,
+)
+from lsmkv.format.filenames import (
+    CURRENT,
+    FileType,
+    log_name,
+    old_table_name,
+    parse_filename,
+    read_current,
+    table_name,
+)
+from lsmkv.format.keys import (
+    InternalKeyComparator,
+    internal_options,
+    is_value,
+    sequence_of,
+    to_entries,
+)
+from lsmkv.format.log import LogReader
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.repair.damaged_log import read_batches
+from lsmkv.repair.damaged_table import Hole, Problem, Salvage
+from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
+from lsmkv.stats import NUM_LEVELS
+
+Progress = Callable[[int, int, str], None]
+
+
+def check_internal_keys(keys: list[bytes]) -> None:
+    """Raise :class:`CorruptionError` unless all are internal keys."""
+    to_entries(keys, keys)
+
+
+def survey_db(
+    path: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    **options: Unpack[OptionArguments],
+) -> Survey:
+    """:func:`survey` of the store in ``path``, which need not be one that can be opened.
+
+    The store should not be open: what a writer moves meanwhile looks like damage.  Raises
+    :class:`NotFoundError` and :class:`IOError` too.
+    """
+    settings = make_options(**options)
+    comparator = InternalKeyComparator(settings.comparator)
+    env = LocalEnv() if settings.env is None else settings.env
+    try:
+        with open_remains(env, os.fsdecode(path)) as directory:
+            return survey(directory, internal_options(settings, comparator), comparator, progress)
+    except OSError as error:
+        raise_typed(error)
+
+
+def survey(
+    directory: Directory,
+    options: Options,
+    comparator: InternalKeyComparator,
+    progress: Progress | None = None,
+) -> Survey:
+    """Look at every file of the store in ``directory``.
+
+    ``options`` with the internal comparator and filter policy.  ``progress`` is called with bytes
+    done and in all.  O(size of the store).  Raises :class:`ComparatorMismatchError`,
+    :class:`ForeignFormatError`, :class:`UnsupportedCompressionError` and ``OSError``; damage is
+    not raised but noted.
+    """
+    return _Surveyor(directory, options, comparator, progress).run()
+
+
+class _Surveyor:
+    def __init__(
+        self,
+        directory: Directory,
+        options: Options,
+        comparator: InternalKeyComparator,
+        progress: Progress | None,
+    ) -> None:
+        self._directory = directory
+        self._options = options
+        self._comparator = comparator
+        self._progress = progress
+        self._done = 0
+        self._total = 0
+        self._survey = Survey(directory.path)
+
+    def run(self) -> Survey:
+        names = sorted(self._directory.names())
+        parsed = {name: parse_filename(name) for name in names}
+        for name, kind in parsed.items():
+            if kind is not None and kind[1] in (FileType.TABLE, FileType.LOG):
+                self._total += self._directory.size(name)
+        self._look_at_current()
+        for name, kind in parsed.items():
+            if kind is not None and kind[1] is FileType.MANIFEST:
+                self._look_at_manifest(name, kind[0])
+        self._survey.manifests.sort(key=lambda manifest: manifest.number)
+        self._choose_manifest(names)
+        for name, kind in sorted(parsed.items(), key=lambda item: item[1][0] if item[1] else 0):
+            if kind is None:
+                continue
+            if kind[1] is FileType.TEMPORARY:
+                self._put_aside(name, "left over: a file that was never finished")
+            elif kind[1] is FileType.TABLE and name == _table_of(kind[0], parsed):
+                self._look_at_table(name, kind[0])
+            elif kind[1] is FileType.LOG and name == log_name(kind[0]):
+                self._look_at_log(name, kind[0])
+            elif kind[1] in (FileType.TABLE, FileType.LOG):
+                self._put_aside(name, "no store reads a file of this name here")
+        self._miss_tables()
+        self._miss_log()
+        self._judge_logs()
+        self._survey.tables.sort(key=lambda table: (table.level, table.number))
+        return self._survey
+
+    def _put_aside(self, name: str, remark: str) -> None:
+        leftover = FileSurvey(name, self._directory.size(name), False)
+        leftover.remarks.append(remark)
+        self._survey.others.append(leftover)
+
+    # CURRENT and MANIFEST
+
+    def _look_at_current(self) -> None:
+        current = self._survey.current
+        try:
+            current.size = self._directory.size(CURRENT)
+            read_current(self._directory)
+        except FileNotFoundError:
+            current.note(0, 0, "missing")
+        except CorruptionError as error:
+            current.note(0, current.size, error.reason)
+
+    def _look_at_manifest(self, name: str, number: int) -> None:
+        state = Manifest(f"{self._directory.path}/{name}")
+        manifest = ManifestSurvey(name, number, self._directory.size(name), False, state)
+        self._survey.manifests.append(manifest)
+        first_bad = -1
+        with self._directory.open(name) as file:
+            reader = LogReader(file)
+            for record in reader:
+                if record.damage is not None:
+                    first_bad = record.damage.offset if first_bad < 0 else first_bad
+                    manifest.note(record.damage.offset, 0, record.damage.reason)
+                try:
+                    edit = VersionEdit.decode(record.payload)
+                except CorruptionError as error:
+                    first_bad = record.offset if first_bad < 0 else first_bad
+                    manifest.note(record.offset, record.end - record.offset, error.reason)
+                    continue
+                manifest.records += 1
+                state.apply(edit)
+                self._note_dead(edit)
+        manifest.whole = manifest.records > 0 and first_bad < 0
+        tail = reader.tail
+        if tail is not None:
+            manifest.remarks.append(f"ends at {tail.offset}: {tail.reason}")
+            state.tail = tail
+
+    def _note_dead(self, edit: VersionEdit) -> None:
+        """A table that an edit takes out, and does not put in on another level, never returns."""
+        added = {file.number for _, file in edit.new_files}
+        self._survey.dead |= {number for _, number in edit.deleted_files} - added
+
+    def _choose_manifest(self, names: list[str]) -> None:
+        found = self._survey
+        chosen: ManifestSurvey | None = None
+        if not found.current.problems:
+            wanted = read_current(self._directory)
+            chosen = next((one for one in found.manifests if one.name == wanted), None)
+            if chosen is None:
+                found.current.note(0, found.current.size, f"names {wanted}, which is missing")
+        if chosen is None or self._missing(chosen, names):
+            other = self._best_other(chosen, names)
+            if chosen is not None and other is not None:
+                reason = f"names {chosen.name}, whose tables are missing; {other.name} is whole"
+                found.current.note(0, found.current.size, reason)
+            chosen = other or chosen
+        if chosen is None:
+            if found.manifests and is_rocksdb(names):
+                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            return
+        chosen.needed = True
+        ours = self._comparator.user_comparator.name
+        state = chosen.state
+        if state.comparator is not None and state.comparator != ours:
+            raise ComparatorMismatchError(state.path, state.comparator, ours)
+        if not state.complete:
+            if is_rocksdb(names):
+                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            chosen.whole = False
+            chosen.note(0, chosen.size, "it lacks what every MANIFEST begins with")
+        else:
+            try:
+                state.check(self._comparator)
+                state.version(self._comparator)
+            except CorruptionError as error:
+                chosen.whole = False
+                chosen.note(0, chosen.size, error.reason)
+            self._compare_with_tables(chosen, names)
+        found.manifest = chosen
+        for other in found.manifests:
+            if other is not chosen:
+                other.remarks.append("left over: not the one that counts")
+
+    def _best_other(self, chosen: ManifestSurvey | None, names: list[str]) -> ManifestSurvey | None:
+        """The newest whole MANIFEST (each begins with all that counts), rather one whose tables
+        are all there; in place of ``chosen``, a newer one whose tables are all there."""
+        whole = [one for one in self._survey.manifests if one.whole and one.state.complete]
+        fitting = [one for one in whole if not self._missing(one, names)]
+        if chosen is not None:
+            fitting = [one for one in fitting if one.number > chosen.number]
+            return fitting[-1] if fitting else None
+        best = fitting or whole
+        return best[-1] if best else None
+
+    def _missing(self, manifest: ManifestSurvey, names: list[str]) -> set[int]:
+        return _tables_named(manifest) - _tables_present(names)
+
+    def _compare_with_tables(self, manifest: ManifestSurvey, names: list[str]) -> None:
+        """A MANIFEST cut short names tables, or a log, that a lost record took out, and that are
+        gone.
+
+        One of which something is missing is believed all the same, but not if its end is bad, or if
+        there are tables of which it knows nothing.
+        """
+        unknown = _tables_present(names) - _tables_named(manifest) - self._survey.dead
+        for other in self._survey.manifests:
+            if other.whole and other.number > manifest.number:
+                unknown -= _tables_named(other)  # of a repair that was not finished
+        log = manifest.state.log_number
+        missing = self._missing(manifest, names) or (log > 0 and log_name(log) not in names)
+        if missing and (manifest.state.tail is not None or unknown):
+            manifest.whole = False
+            manifest.note(manifest.size, 0, "records are missing at its end")
+
+    # Tables
+
+    def _look_at_table(self, name: str, number: int) -> None:
+        size = self._directory.size(name)
+        stated = self._stated(number)
+        if number in self._survey.dead and not self._survey.levels_known:
+            stated = None
+        table = TableSurvey(name, number, size, -1 if stated is None else stated[0])
+        self._survey.tables.append(table)
+        if stated is not None:
+            table.stated = stated[1]
+            if size != stated[1].size:
+                reason = f"{size} bytes, where the MANIFEST says {stated[1].size}"
+                table.note(min(size, stated[1].size), 0, reason)
+        elif number in self._survey.dead or self._survey.levels_known:
+            table.remarks.append("left over: no version names it")
+        else:
+            table.needed = True
+        with self._directory.open(name) as file:
+            self._read_table(table, Salvage(self._options, file, check_internal_keys))
+        self._advance(size, name)
+
+    def _read_table(self, table: TableSurvey, salvage: Salvage) -> None:
+        table.problems += salvage.problems
+        table.metadata_intact = not salvage.problems
+        for piece in salvage.pieces():
+            if isinstance(piece, Hole):
+                table.holes.append(piece)
+                continue
+            table.blocks += 1
+            table.entries += len(piece.keys)
+            for _, rank, _ in to_entries(piece.keys, piece.values):
+                table.deletions += 0 if is_value(rank) else 1
+                table.last_sequence = max(table.last_sequence, sequence_of(rank))
+            table.smallest = table.smallest or piece.keys[0]
+            table.largest = piece.keys[-1]
+        stated = table.stated
+        if stated is not None:
+            self._bound_last_hole(table, stated)
+        table.problems += table.holes
+        if salvage.denied > 0:
+            table.note(0, 0, f"a filter denies keys that are there: {salvage.denied}")
+        if not table.intact:
+            return
+        if table.entries == 0:
+            table.note(0, table.size, "no entries")
+        elif stated is not None and (table.smallest, table.largest) != (
+            stated.smallest,
+            stated.largest,
+        ):
+            table.note(0, 0, "its keys are not those that the MANIFEST states")
+
+    def _bound_last_hole(self, table: TableSurvey, stated: FileMetaData) -> None:
+        """A hole at the end, found without an index, holds nothing beyond the table's last key."""
+        if not table.holes or table.holes[-1].upper is not None:
+            return
+        last = table.holes[-1]
+        compare = self._comparator.compare
+        if last.lower is not None and compare(last.lower, stated.largest) >= 0:
+            table.holes.pop()  # behind the data: an index or a filter
+        else:
+            last.upper = stated.largest
+
+    def _stated(self, number: int) -> tuple[int, FileMetaData] | None:
+        manifest = self._survey.manifest
+        if manifest is None:
+            return None
+        for level in range(NUM_LEVELS):
+            file = manifest.state.levels[level].get(number)
+            if file is not None:
+                return level, file
+        return None
+
+    def _miss_tables(self) -> None:
+        """Note the tables that the MANIFEST names and that are not there."""
+        manifest = self._survey.manifest
+        if manifest is None or not manifest.whole:
+            return
+        present = {table.number for table in self._survey.tables}
+        for level in range(NUM_LEVELS):
+            for number, file in manifest.state.levels[level].items():
+                if number not in present:
+                    table = TableSurvey(table_name(number), number, -1, level)
+                    table.stated = file
+                    table.metadata_intact = False
+                    table.holes.append(
+                        Hole(0, file.size, "missing", file.smallest, file.largest, [])
+                    )
+                    table.note(0, file.size, "missing")
+                    self._survey.tables.append(table)
+
+    # Logs
+
+    def _look_at_log(self, name: str, number: int) -> None:
+        needed = True
+        manifest = self._survey.manifest
+        if manifest is not None:
+            state = manifest.state
+            needed = number >= state.log_number or number == state.prev_log_number
+        log = LogSurvey(name, number, self._directory.size(name), needed)
+        self._survey.logs.append(log)
+        if not needed:
+            log.remarks.append("left over: its writes are in tables")
+        for found in read_batches(self._directory, log):
+            log.batches += 1
+            log.operations += len(found.operations)
+            if log.batches == 1:
+                log.first_sequence = found.sequence
+            log.last_sequence = max(log.last_sequence, found.sequence + len(found.operations) - 1)
+        self._advance(log.size, name)
+
+    def _miss_log(self) -> None:
+        """Note the log that the MANIFEST says was being written, if it is not there."""
+        manifest = self._survey.manifest
+        if manifest is None or not manifest.whole or manifest.state.log_number == 0:
+            return
+        number = manifest.state.log_number
+        if all(log.number != number for log in self._survey.logs):
+            log = LogSurvey(log_name(number), number, -1, True)
+            log.note(0, 0, "missing")
+            self._survey.logs.insert(0, log)
+
+    def _judge_logs(self) -> None:
+        """Tell holes that lost something from those that did not, by the running sequence."""
+        expected: int | None = None
+        for log in self._survey.logs:
+            if not log.needed or log.batches == 0:
+                continue
+            if expected is not None and log.first_sequence > expected:
+                lost = f"writes {expected} to {log.first_sequence - 1} are missing"
+                log.problems.insert(0, Problem(0, 0, lost))
+            expected = log.last_sequence + 1
+
+    def _advance(self, size: int, name: str) -> None:
+        self._done += size
+        if self._progress is not None:
+            self._progress(self._done, self._total, name)
+
+
+def _table_of(number: int, names: Container[str]) -> str:
+    """The name under which a store finds the table."""
+    name = old_table_name(number)
+    return name if table_name(number) not in names and name in names else table_name(number)
+
+
+def _tables_present(names: list[str]) -> set[int]:
+    numbers: set[int] = set()
+    known = set(names)
+    for name in names:
+        parsed = parse_filename(name)
+        if (
+            parsed is not None
+            and parsed[1] is FileType.TABLE
+            and name == _table_of(parsed[0], known)
+        ):
+            numbers.add(parsed[0])
+    return numbers
+
+
+def _tables_named(manifest: ManifestSurvey) -> set[int]:
+    return {number for level in manifest.state.levels for number in level}

@@ -1,0 +1,1460 @@
+"""Ingest: tables of TableWriter become the newest write of a store, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv import DB, TableWriter
+from lsmkv.env.base import Env
+from lsmkv.env.durable import NameModel, Tails
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryFolder, MemoryWritableFile
+from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.options import Options
+from lsmkv.table.builder import TableBuilder
+
+PATH = "/db"
+TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
+State = dict[bytes, bytes]
+
+
+def some(first: int, last: int, what: bytes = b"value") -> State:
+    return {b"key%05d" % n: b"%s %d " % (what, n) * 4 for n in range(first, last)}
+
+
+def large(first: int, last: int) -> State:
+    """Values that cannot be compressed."""
+    return {b"key%05d" % n: random.Random(n).randbytes(200) for n in range(first, last)}
+
+
+def write_table(env: Env | None, path: Any, entries: State, **options: Any) -> str:
+    with TableWriter(path, env=env, **options) as table:
+        for key, value in sorted(entries.items()):
+            table.add(key, value)
+    return str(path)
+
+
+def fill(db: DB, entries: State) -> None:
+    with db.write_batch() as batch:
+        for key, value in entries.items():
+            batch.put(key, value)
+
+
+def opened(env: Env, **options: Any) -> DB:
+    return DB(PATH, create_if_missing=True, env=env, **options)
+
+
+def reopened(env: Env, **options: Any) -> State:
+    """What another opening finds, strict and sound."""
+    with DB(PATH, env=env, paranoid_checks=True, **options) as db:
+        db.check()
+        return dict(db)
+
+
+def names_of(env: Env, kind: FileType) -> list[str]:
+    with env.open_directory(PATH) as directory:
+        parsed = {name: parse_filename(name) for name in directory.names()}
+    return sorted(name for name, what in parsed.items() if what is not None and what[1] is kind)
+
+
+def tables_named(db: DB) -> int:
+    return sum(level.files for level in db.stats().levels)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """The sweeps warn of torn logs by the hundred."""
+    logger = logging.getLogger("lsmkv")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(before)
+
+
+class HookedFile(MemoryWritableFile):
+    """Tells its env what is about to be done."""
+
+    def append(self, data: bytes) -> None:
+        self.env.before("append", self.path)
+        super().append(data)
+
+    env: HookedEnv
+
+
+class HookedDirectory(MemoryDirectory):
+    """Tells its env what is about to be done."""
+
+    def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
+        super().__init__(path, env.mutex, folder)
+        self._env = env
+
+    def create(self, name: str) -> MemoryWritableFile:
+        self._env.before("create", name)
+        inner = super().create(name)
+        file = HookedFile(inner.path, self._env.mutex, inner.file)
+        file.env = self._env
+        return file
+
+    def rename(self, old: str, new: str) -> None:
+        self._env.before("rename", old)
+        super().rename(old, new)
+
+    def remove(self, name: str) -> None:
+        self._env.before("remove", name)
+        super().remove(name)
+
+
+class HookedEnv(MemoryEnv):
+    """A file system in memory; ``before`` is called with a call and what it is about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: Callable[[str, str], None] = ignore
+
+    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
+        inner = super().open_directory(path, create)
+        return HookedDirectory(path, self, inner._folder)
+
+
+def ignore(call: str, about: str) -> None:
+    """No hook."""
+
+
+# Against what is there
+
+
+OLD = some(0, 30, b"old")
+NEW = some(10, 40, b"new")
+
+
+def put_in_place(db: DB, place: str) -> None:
+    """Old values of some of the keys, where the name says."""
+    if place == "memtable":
+        fill(db, OLD)
+    elif place == "a table":
+        fill(db, OLD)
+        db.flush()
+    elif place == "level 0":
+        for _ in range(3):
+            fill(db, OLD)
+            db.flush()
+        assert levels(db)[0] == 1
+    elif place == "the deepest":
+        for _ in range(4):
+            fill(db, OLD)
+            db.compact_range()
+        assert levels(db)[:2] == [0, 0]
+    elif place.startswith("deleted"):
+        fill(db, OLD)
+        db.flush()
+        for key in OLD:
+            db.delete(key)
+        if place == "deleted in a table":
+            db.flush()
+
+
+PLACES = [
+    "nowhere",
+    "memtable",
+    "a table",
+    "level 0",
+    "the deepest",
+    "deleted in the memtable",
+    "deleted in a table",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_newer_than_all_that_was_written_before(place: str) -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    with opened(env) as db:
+        put_in_place(db, place)
+        before = dict(db)
+        db.ingest([path])
+        expected = {**before, **NEW}
+        assert dict(db) == expected
+        assert {key: db.get(key) for key in expected} == expected
+        assert dict(db.iterator(reverse=True)) == expected
+        assert db.get(b"key00010x") is None
+        db.check()
+        assert reopened(copied(env)) == expected
+        db.compact_range()
+        assert dict(db) == expected
+    assert reopened(env) == expected
+    assert write_table(env, "/again.ldb", NEW)  # the file was not taken away
+    with env.open_directory("/") as directory:
+        assert {"new.ldb", "again.ldb"} <= set(directory.names())
+
+
+def copied(env: MemoryEnv) -> MemoryEnv:
+    """The directory as a killed process would leave it."""
+    copy = MemoryEnv()
+    with env.open_directory(PATH) as source, copy.open_directory(PATH, create=True) as target:
+        for name in source.names():
+            with source.open(name) as file, target.create(name) as made:
+                made.append(file.read(0, file.size))
+    return copy
+
+
+def test_what_is_written_afterwards_wins() -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    with opened(env) as db:
+        fill(db, OLD)
+        db.ingest([path])
+        expected = {**OLD, **NEW}
+        for turn in range(3):
+            for at, key in enumerate(NEW):
+                if at % 3 == turn:
+                    db.delete(key)
+                    expected.pop(key, None)
+                else:
+                    db.put(key, b"%d" % turn)
+                    expected[key] = b"%d" % turn
+            assert dict(db) == expected
+            db.flush()
+            assert dict(db) == expected
+        db.compact_range()
+        assert dict(db) == expected
+        db.ingest([path])  # the same file once more
+        expected.update(NEW)
+        assert dict(db) == expected
+    assert reopened(env) == expected
+
+
+def test_those_who_looked_before_see_nothing_of_it() -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    with opened(env, block_size=128) as db:
+        fill(db, OLD)
+        db.flush()
+        db.delete(b"key00000")
+        before = dict(db)
+        snapshot = db.snapshot()
+        forward, backward, raw = db.iterator(), db.iterator(reverse=True), db.raw_iterator()
+        seen = [next(forward) for _ in range(15)]
+        seen_back = [next(backward) for _ in range(15)]
+        raw.seek(b"key00020")
+        db.ingest([path])
+        after = db.snapshot()
+        assert snapshot.sequence < after.sequence
+        assert dict(snapshot) == before
+        assert all(snapshot.get(key) == before.get(key) for key in NEW)
+        assert dict(seen + list(forward)) == before
+        assert dict(seen_back + list(backward)) == before
+        raw.next()
+        assert (raw.key(), raw.value()) == (b"key00021", before[b"key00021"])
+        db.put(b"key00020", b"newer")
+        db.flush()
+        db.compact_range()
+        assert dict(snapshot) == before
+        assert dict(after) == {**before, **NEW}
+        assert db.multi_get([b"key00020", b"key00021"]) == [b"newer", NEW[b"key00021"]]
+        for held in (snapshot, after, forward, backward, raw):
+            held.close()
+
+
+def test_those_who_look_while_it_is_committed_see_nothing_of_it() -> None:
+    """Not before, and not later either: a snapshot does not change."""
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    with opened(env) as db:
+        fill(db, OLD)
+        db.flush()
+        held: list[lsmkv.Snapshot] = []
+        iterators: list[lsmkv.Iterator] = []
+
+        def before(call: str, about: str) -> None:
+            if "MANIFEST" in about:
+                held.append(db.snapshot())
+                iterators.append(db.iterator())
+                assert db.get(b"key00010") == OLD[b"key00010"]
+
+        env.before = before
+        db.ingest([path])
+        env.before = ignore
+        assert held
+        assert all(dict(snapshot) == OLD for snapshot in held)
+        assert all(dict(iterator) == OLD for iterator in iterators)
+        assert dict(db) == {**OLD, **NEW}
+        db.compact_range()
+        assert all(dict(snapshot) == OLD for snapshot in held)
+        for snapshot in held:
+            snapshot.close()
+
+
+def test_a_transaction_notices() -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", {b"a": b"new"})
+    with opened(env) as db:
+        db.put(b"a", b"old")
+        db.put(b"b", b"old")
+        watching, other = db.transaction(), db.transaction()
+        assert watching.get(b"a") == b"old"
+        watching.put(b"c", b"1")
+        assert other.get(b"b") == b"old"
+        other.put(b"b", b"1")
+        db.ingest([path])
+        assert watching.get(b"a") == b"old"
+        with pytest.raises(lsmkv.ConflictError, match="'a'"):
+            watching.commit()
+        other.commit()
+        with db.transaction() as later:
+            assert later.get(b"a") == b"new"
+            later.put(b"a", b"newer")
+        assert dict(db) == {b"a": b"newer", b"b": b"1"}
+
+
+# Several files
+
+
+def test_of_several_files_the_later_wins() -> None:
+    env = MemoryEnv()
+    parts = [
+        some(0, 100, b"a"),
+        some(300, 400, b"b"),
+        some(50, 350, b"c"),
+        {},
+        some(100, 120, b"d"),
+        {b"key00010": b"e"},
+        some(400, 401, b"f"),
+    ]
+    paths = [write_table(env, f"/{at}.ldb", part, block_size=128) for at, part in enumerate(parts)]
+    rng = random.Random(1)
+    for _ in range(6):
+        order = list(range(len(parts)))
+        rng.shuffle(order)
+        expected: State = {}
+        for at in order:
+            expected.update(parts[at])
+        with DB(f"/db{order}", create_if_missing=True, env=env, **TINY) as db:
+            fill(db, some(0, 20, b"old"))
+            db.ingest(paths[at] for at in order)  # any iterable
+            assert dict(db) == expected
+            db.check()
+            db.ingest([paths[order[0]], paths[order[0]]])
+            assert dict(db) == {**expected, **parts[order[0]]}
+
+
+def test_nothing_to_ingest() -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/empty.ldb", {})
+    with opened(env) as db:
+        db.put(b"a", b"1")
+        before = db.snapshot().sequence
+        db.ingest([])
+        db.ingest([path, path])
+        assert db.snapshot().sequence == before
+        assert dict(db) == {b"a": b"1"}
+        assert tables_named(db) == 0
+
+
+def test_one_write_has_one_sequence() -> None:
+    env = MemoryEnv()
+    paths = [write_table(env, f"/{at}", some(at * 10, at * 10 + 15)) for at in range(3)]
+    with opened(env) as db:
+        db.ingest(paths)
+        last = db.snapshot().sequence
+        for key in some(0, 35):
+            chosen = db.explain(key).chosen
+            assert chosen is not None
+            assert chosen.sequence == last
+
+
+# Where the tables go
+
+
+def levels(db: DB) -> list[int]:
+    return [level.files for level in db.stats().levels]
+
+
+def test_in_an_empty_store_they_skip_the_first_levels() -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", large(0, 200), block_size=256)
+    with opened(env, max_file_size=1024, block_size=256) as db:
+        db.ingest([path])
+        assert levels(db)[:3] == [0, 0, len(names_of(env, FileType.TABLE))]
+        on_level_2 = db.stats().levels[2]
+        assert 800 < on_level_2.bytes / on_level_2.files < 2000
+
+
+def test_where_level_0_overlaps_they_go_there_in_one_piece() -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", large(0, 200))
+    with opened(env, max_file_size=1024, block_size=256) as db:
+        for _ in range(3):  # levels 2, 1, 0
+            fill(db, {b"key": b"", b"key9": b""})
+            db.flush()
+        assert levels(db)[:3] == [1, 1, 1]
+        db.ingest([path])
+        assert levels(db)[:3] == [2, 1, 1]
+        assert db.get(b"key00007") == large(7, 8)[b"key00007"]
+        db.put(b"key00007", b"newer")
+        db.flush()
+        assert db.get(b"key00007") == b"newer"
+        db.check()
+
+
+def test_level_0_that_is_full_is_waited_for() -> None:
+    env = HookedEnv()
+    main = threading.get_ident()
+    never = threading.Event()
+
+    def before(call: str, about: str) -> None:
+        if call == "create" and threading.get_ident() != main:
+            never.wait(0.004)  # compaction lags behind
+
+    parts = [
+        {key: b"%d" % turn + value for key, value in large(0, 100).items()} for turn in range(30)
+    ]
+    paths = [write_table(env, f"/{turn}", part) for turn, part in enumerate(parts)]
+    with opened(env, max_file_size=1024, block_size=256) as db:
+        env.before = before
+        most = 0
+        for path in paths:
+            db.ingest([path])
+            most = max(most, levels(db)[0])
+        env.before = ignore
+        assert 8 <= most <= 12
+        assert dict(db) == parts[-1]
+
+
+def test_in_the_middle_of_a_compaction_they_stay_above_it() -> None:
+    """It is not waited for, and its outputs, which nobody knows of yet, stay below.
+
+    They may cover a gap that none of the inputs does.
+    """
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", some(5000, 5010))
+    expected: State = {}
+    with opened(env, compression="none") as db:
+        for _ in range(2):
+            for first in (0, 9000):
+                part = {
+                    b"key%05d" % n: random.Random(n).randbytes(2000)
+                    for n in range(first, first + 250)
+                }
+                fill(db, part)
+                db.flush()
+                expected.update(part)
+        assert levels(db)[:4] == [0, 2, 2, 0]
+        compacting, renamed, never = threading.Event(), threading.Event(), threading.Event()
+        main = threading.get_ident()
+
+        def before(call: str, about: str) -> None:
+            if call == "rename" and threading.get_ident() == main:
+                renamed.set()
+            if call == "append" and ".ldb" in about and threading.get_ident() != main:
+                compacting.set()
+                renamed.wait(30)
+                never.wait(0.005)  # lets the other thread go on
+
+        compaction = threading.Thread(target=db.compact_range)
+        env.before = before
+        compaction.start()
+        assert compacting.wait(30)
+        db.ingest([path])
+        during = levels(db)
+        env.before = ignore
+        compaction.join()
+        assert during[:4] == [0, 3, 2, 0]  # the compaction, of level 1, had not ended
+        expected.update(some(5000, 5010))
+        assert dict(db) == expected
+        assert levels(db)[:4] == [0, 1, 1, 0]
+        db.compact_range()
+        assert dict(db) == expected
+        db.check()
+    assert reopened(env) == expected
+
+
+def test_tables_in_the_making_are_not_taken_for_leftovers() -> None:
+    """A flush meanwhile removes what nothing needs."""
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", large(0, 100))
+    with opened(env, max_file_size=1024) as db:
+        made: list[str] = []
+
+        def before(call: str, about: str) -> None:
+            if call == "create" and about.endswith(".ldb") and len(made) < 5:
+                env.before = ignore
+                flushing = threading.Thread(target=flush)
+                flushing.start()
+                flushing.join()
+                made.append(about)
+                env.before = before
+
+        def flush() -> None:
+            db.put(b"other", b"%d" % len(made))
+            db.flush()
+
+        env.before = before
+        db.ingest([path])
+        env.before = ignore
+        assert len(made) == 5
+        assert dict(db) == {**large(0, 100), b"other": b"4"}
+        db.check()
+    assert reopened(env) == {**large(0, 100), b"other": b"4"}
+
+
+# Beside other writers
+
+
+@pytest.mark.parametrize("phase", ["tables", "publishing"])
+@pytest.mark.parametrize("operations", [1, 20_000])
+def test_writes_while_the_tables_are_made_are_older(phase: str, operations: int) -> None:
+    """Few as they are, or more than the bytes of the file, so that it has to be made anew."""
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    with opened(env, write_buffer_size=64 * 1024) as db:
+        for _ in range(3):  # levels 2, 1 and 0 are taken, so that all goes to level 0
+            fill(db, OLD)
+            db.flush()
+        written: list[int] = []
+
+        def progress(done: int, total: int, what: str) -> None:
+            if what == phase and not written:
+                with db.write_batch() as batch:
+                    for n in range(operations):
+                        batch.put(b"key00020", b"%d" % n)
+                    batch.put(b"meanwhile", b"1")
+                    batch.delete(b"key00030")
+                written.append(db.snapshot().sequence)
+                assert db.get(b"key00020") == b"%d" % (operations - 1)
+
+        db.ingest([path], progress=progress)
+        assert written
+        assert db.snapshot().sequence > written[0]
+        expected = {**OLD, **NEW, b"meanwhile": b"1"}
+        assert dict(db) == expected
+        assert {key: db.get(key) for key in expected} == expected
+        db.put(b"key00020", b"newest")
+        assert db.get(b"key00020") == b"newest"
+        expected[b"key00020"] = b"newest"
+        assert reopened(copied(env)) == expected
+    assert reopened(env) == expected
+
+
+def test_writers_and_readers_go_on() -> None:
+    env = MemoryEnv()
+    turns = 12
+    paths = [write_table(env, f"/{n}", some(0, 300, b"%d" % n)) for n in range(turns)]
+    errors: list[BaseException] = []
+    done = threading.Event()
+    with opened(env, write_buffer_size=8 * 1024, max_file_size=8 * 1024) as db:
+        db.ingest([paths[0]])
+
+        def guarded(work: Callable[[], None]) -> Callable[[], None]:
+            def run() -> None:
+                try:
+                    work()
+                except BaseException as error:
+                    errors.append(error)
+
+            return run
+
+        def write() -> None:
+            own = threading.get_ident() % 10_000
+            n = 0
+            while not done.is_set():
+                key = b"own %d %d" % (own, n % 50)
+                db.put(key, b"%d" % n)
+                assert db.get(key) == b"%d" % n
+                n += 1
+
+        def read() -> None:
+            newest = 0
+            while not done.is_set():
+                first, *rest = db.multi_get([b"key%05d" % n for n in (0, 77, 150, 299)])
+                assert first is not None
+                turn = int(first.split()[0])
+                assert all(int((value or b"-1").split()[0]) == turn for value in rest)
+                assert turn >= newest
+                newest = turn
+                turns_seen = {value.split()[0] for _, value in db.iterator(prefix=b"key")}
+                assert len(turns_seen) == 1
+
+        threads = [threading.Thread(target=guarded(work)) for work in (write, write, read, read)]
+        for thread in threads:
+            thread.start()
+        for path in paths[1:]:
+            db.ingest([path])
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        db.check()
+        expected = dict(db)
+    assert {k: v for k, v in expected.items() if k.startswith(b"key")} == some(
+        0, 300, b"%d" % (turns - 1)
+    )
+    assert reopened(env) == expected
+
+
+def test_many_at_once() -> None:
+    env = MemoryEnv()
+    paths = [write_table(env, f"/{n}", some(n * 10, n * 10 + 100, b"%d" % n)) for n in range(6)]
+    with opened(env, **TINY) as db:
+        threads = [threading.Thread(target=db.ingest, args=([path],)) for path in paths]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = dict(db)
+        assert found.keys() == some(0, 150).keys()
+        for key, value in found.items():
+            assert value in [some(0, 200, b"%d" % n)[key] for n in range(6)]
+        db.check()
+    assert reopened(env) == found
+
+
+# Random operations, with a dict as the judge
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_against_a_dict(seed: int) -> None:
+    rng = random.Random(seed)
+    env = MemoryEnv()
+    model: State = {}
+    db = opened(env, **TINY)
+    held: list[tuple[lsmkv.Snapshot, State]] = []
+    for step in range(150):
+        kind = rng.choices(
+            ["write", "ingest", "flush", "compact", "snapshot", "reopen"], [40, 10, 3, 2, 5, 2]
+        )[0]
+        if kind == "write":
+            for _ in range(rng.randrange(1, 8)):
+                key = b"%03d" % rng.randrange(100)
+                if rng.random() < 0.3:
+                    db.delete(key)
+                    model.pop(key, None)
+                else:
+                    model[key] = b"%d" % step * rng.randrange(30)
+                    db.put(key, model[key])
+        elif kind == "ingest":
+            paths = []
+            for at in range(rng.randrange(1, 4)):
+                low = rng.randrange(100)
+                keys = range(low, rng.randrange(low, 100), rng.choice((1, 3, 20)))
+                part = {b"%03d" % n: b"%d %d" % (step, at) * rng.randrange(20) for n in keys}
+                paths.append(write_table(env, f"/{step}-{at}", part, block_size=64))
+                model.update(part)
+            db.ingest(paths)
+        elif kind == "flush":
+            db.flush()
+        elif kind == "compact":
+            db.compact_range()
+        elif kind == "snapshot":
+            held.append((db.snapshot(), dict(model)))
+        else:
+            for snapshot, _ in held:
+                snapshot.close()
+            held.clear()
+            db.close()
+            db = opened(env, paranoid_checks=True, reuse_logs=rng.random() < 0.5, **TINY)
+        key = b"%03d" % rng.randrange(100)
+        assert db.get(key) == model.get(key)
+        if step % 10 == 0:
+            assert dict(db) == model
+            for snapshot, state in held:
+                assert dict(snapshot) == state
+    db.check()
+    db.close()
+    assert reopened(env) == model
+
+
+# Kills, power cuts, failing calls
+
+
+def base_store() -> FaultyEnv:
+    """Tables on three levels, something in the log, and two files to ingest."""
+    env = FaultyEnv()
+    with opened(env, **TINY) as db:
+        for n in range(3):
+            fill(db, some(0, 20, b"%d" % n))
+            db.flush()
+        fill(db, some(15, 25, b"log"))
+    write_table(env, "/a.ldb", some(5, 18, b"a"), block_size=128)
+    write_table(env, "/b.ldb", some(10, 30, b"b"), block_size=128)
+    return env.kill()
+
+
+BASE = {**some(0, 20, b"2"), **some(15, 25, b"log")}
+STATES = [
+    BASE,
+    {**BASE, b"before": b"1"},
+    {**BASE, b"before": b"1", **some(5, 18, b"a"), **some(10, 30, b"b")},
+    {**BASE, b"before": b"1", **some(5, 18, b"a"), **some(10, 30, b"b"), b"key00012": b"after"},
+]
+
+
+class Stage:
+    """How far a run came in STATES."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.acknowledged = 0
+        self.durable = 0
+
+    def step(self, call: Callable[[], object], durable: bool) -> None:
+        self.begun += 1
+        call()
+        self.acknowledged = self.begun
+        if durable:
+            self.durable = self.begun
+
+
+def run_through(env: FaultyEnv, stage: Stage) -> None:
+    db = opened(env, **TINY)
+    try:
+        stage.step(lambda: db.put(b"before", b"1"), False)
+        stage.step(lambda: db.ingest(["/a.ldb", "/b.ldb"]), True)
+        stage.step(lambda: db.put(b"key00012", b"after"), False)
+    finally:
+        try:
+            db.close()
+        except lsmkv.IOError:
+            pass
+
+
+def judge(env: FaultyEnv, least: int, most: int) -> None:
+    found = reopened(env, **TINY)
+    assert found in STATES[least : most + 1]
+    assert reopened(env, **TINY) == found
+    # What nobody needs is gone.
+    with DB(PATH, env=env, **TINY) as db:
+        assert len(names_of(env, FileType.TABLE)) == tables_named(db)
+
+
+def test_kills_and_power_cuts_at_every_call() -> None:
+    base = base_store()
+    n = 0
+    while True:
+        n += 1
+        env = base.kill()
+        env.fail_at(n, sticky=True, short=n % 2 == 0)
+        stage = Stage()
+        try:
+            run_through(env, stage)
+        except lsmkv.IOError:
+            pass
+        judge(env.kill(), stage.acknowledged, stage.begun)
+        for model in NameModel:
+            cut = env.power_cut(model, random.Random(n), tails=list(Tails)[n % 4])
+            judge(cut, stage.durable, stage.begun)
+        if env.failures == 0:
+            break
+    assert n > 80
+
+
+@pytest.mark.parametrize(("code", "short"), [(errno.EIO, False), (errno.ENOSPC, True)])
+def test_each_call_failed_in_turn(code: int, short: bool) -> None:
+    """The store, still open, shows all of it or nothing, and so does the next one."""
+    base = base_store()
+    files = {"/a.ldb", "/b.ldb"}
+    unusable = 0
+    n = 0
+    while True:
+        n += 1
+        env = base.kill()
+        db = opened(env, **TINY)
+        db.put(b"before", b"1")
+        env.fail_at(n, OSError(code, os.strerror(code)), short=short)
+        failure: lsmkv.IOError | None = None
+        try:
+            db.ingest(sorted(files))
+        except lsmkv.IOError as error:
+            failure = error
+        struck = env.failures
+        env.heal()
+        if failure is None:
+            assert dict(db) == STATES[2]
+        else:
+            assert failure.errno == code
+            assert dict(db) in STATES[1:3]
+        disk = env.kill()
+        try:
+            db.put(b"key00012", b"after")
+            if failure is not None:
+                assert dict(db) == {**STATES[1], b"key00012": b"after"}
+                db.ingest(sorted(files))  # again, and now it works
+                db.put(b"key00012", b"after")
+            assert dict(db) == STATES[3]
+            expected = 3, 3
+        except lsmkv.IOError:
+            assert failure is not None
+            unusable += 1  # background work failed: until it is opened anew
+            expected = 1, 2
+        try:
+            db.close()
+        except lsmkv.IOError:
+            expected = 1, 3
+        judge(disk, 1 if failure else 2, 2)
+        judge(env, *expected)
+        if struck == 0:
+            break
+    assert n > 50
+    assert unusable < n / 3
+
+
+@pytest.mark.parametrize("calls", [{"sync"}, {"append", "truncate", "file_size"}])
+def test_a_log_that_was_given_up_takes_no_ingest(calls: set[str]) -> None:
+    """It may hold a write that nobody was told of, and that would come back after it."""
+    env = FaultyEnv()
+    write_table(env, "/new.ldb", NEW)
+    db = opened(env)
+    env.fail_at(1, short=True, sticky=True, calls=calls)
+    with pytest.raises(lsmkv.IOError):
+        db.put(b"key00010", b"x" * 100, sync=True)
+    env.heal()
+    with pytest.raises(lsmkv.IOError, match="reopen the store"):
+        db.ingest(["/new.ldb"])
+    assert dict(db) == {}
+    with pytest.raises(lsmkv.IOError):
+        db.close()
+    with DB(PATH, env=env) as db:
+        db.ingest(["/new.ldb"])
+        assert dict(db) == NEW
+    assert reopened(env) == NEW
+
+
+def test_a_killed_process_loses_nothing(tmp_path: pathlib.Path) -> None:
+    """What follows an ingest is in a log whose first write is far ahead of the last one before."""
+    entries = some(0, 3000, b"new")
+    write_table(None, tmp_path / "new.ldb", entries)
+    program = textwrap.dedent(
+        """
+        import os, sys
+        import lsmkv
+        db = lsmkv.DB(sys.argv[1] + "/db", create_if_missing=True)
+        for n in range(2000, 4000):
+            db.put(b"key%05d" % n, b"old")
+        db.ingest([sys.argv[1] + "/new.ldb"])
+        for n in range(10):
+            db.put(b"after%d" % n, b"1")
+        db.delete(b"key00000")
+        os._exit(0)
+        """
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    expected = {b"key%05d" % n: b"old" for n in range(2000, 4000)}
+    expected.update(entries)
+    expected.update({b"after%d" % n: b"1" for n in range(10)})
+    del expected[b"key00000"]
+    for engine in ("read only", "leveldb", "lsmkv"):
+        directory = str(tmp_path / engine)
+        subprocess.run(["cp", "-r", str(tmp_path / "db"), directory], check=True)
+        if engine == "leveldb":
+            plyvel = pytest.importorskip("plyvel")
+            with plyvel.DB(directory, paranoid_checks=True) as theirs:
+                assert dict(theirs.iterator(verify_checksums=True)) == expected
+        elif engine == "lsmkv":
+            with DB(directory, paranoid_checks=True) as db:
+                assert dict(db) == expected
+        else:
+            with DB(directory, paranoid_checks=True, read_only=True) as db:
+                assert dict(db) == expected
+
+
+@pytest.mark.parametrize("written", [0, 1])
+@pytest.mark.parametrize("held", [b"", b"memtable"])
+def test_a_manifest_that_lost_it_cannot_pass_for_whole(written: int, held: bytes) -> None:
+    """Damage to the last record would take the ingest back without a word: a log is missed."""
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    with opened(env) as db:
+        fill(db, OLD)
+        db.flush()
+        if held:
+            db.put(held, b"1")
+        db.ingest([path])
+        for n in range(written):
+            db.put(b"after", b"%d" % n)
+        copy = copied(env)
+    (name,) = names_of(copy, FileType.MANIFEST)
+    with copy.open_directory(PATH) as directory:
+        with directory.open(name) as file:
+            data = file.read(0, file.size)
+        directory.remove(name)
+        with directory.create(name) as file:
+            file.append(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(lsmkv.CorruptionError):
+        DB(PATH, env=copy)
+
+
+class Interrupted(BaseException):
+    """Raised by the signal handler, as KeyboardInterrupt is."""
+
+
+@pytest.mark.usefixtures("signals_are_heard")
+def test_ctrl_c_at_any_moment() -> None:
+    env = MemoryEnv()
+    turns = 120
+    rng = random.Random(3)
+    paths = [write_table(env, f"/{n}", some(0, 60, b"%d" % n)) for n in range(turns)]
+
+    def strike(_number: int, _frame: FrameType | None) -> None:
+        raise Interrupted
+
+    old = signal.signal(signal.SIGALRM, strike)
+    outcomes = set()
+    try:
+        with opened(env, write_buffer_size=4096, max_file_size=2048) as db:
+            # As long as the last one that nothing interrupted: a machine that stalls in one of
+            # them misleads the next strike, not all that follow.
+            started = time.perf_counter()
+            db.ingest([paths[0]])
+            usual = time.perf_counter() - started
+            shown = 0
+            for turn in range(1, turns):
+                db.put(b"between", b"%d" % turn)
+                interrupted = False
+                started = time.perf_counter()
+                try:
+                    try:
+                        signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0001, 3 * usual))
+                        db.ingest([paths[turn]])
+                    finally:
+                        signal.setitimer(signal.ITIMER_REAL, 0)
+                    usual = time.perf_counter() - started
+                except Interrupted:
+                    interrupted = True
+                    usual *= 1.1
+                db.put(b"settles", b"")
+                turns_seen = {int(value.split()[0]) for _, value in db.iterator(prefix=b"key")}
+                assert turns_seen in ({shown}, {turn})
+                assert interrupted or turns_seen == {turn}
+                outcomes.add((interrupted, turns_seen == {turn}))
+                (shown,) = turns_seen
+                assert db.get(b"between") == b"%d" % turn
+            db.check()
+            expected = dict(db)
+            assert reopened(copied(env)) == expected
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert {(True, False), (False, True)} <= outcomes
+    assert reopened(env) == expected
+
+
+# Files that are none
+
+
+def hostile_files(env: MemoryEnv) -> dict[str, type[Exception]]:
+    """Under ``/``; and the error that each deserves."""
+    write_table(env, "/sound", NEW, block_size=256)
+    with env.open_directory("/") as directory:
+        with directory.open("sound") as file:
+            data = file.read(0, file.size)
+        for name, content in {
+            "nothing": b"",
+            "text": b"a,b,c\n" * 100,
+            "zeros": bytes(5000),
+            "truncated": data[:-1],
+            "half": data[: len(data) // 2],
+            "headless": data[100:],
+            "flipped": data[:50] + bytes([data[50] ^ 4]) + data[51:],
+        }.items():
+            with directory.create(name) as made:
+                made.append(content)
+    backwards = lsmkv.ReverseBytewiseComparator()
+    with TableWriter("/backwards", env=env, comparator=backwards) as table:
+        for key in sorted(NEW, reverse=True):
+            table.add(key, b"")
+    plain_table(env, "plain", [(b"a", b"1"), (b"much longer than a tag", b"2")])
+    plain_table(env, "deletion", [(b"a" + bytes(8), b"")])
+    plain_table(env, "kind", [(b"a" + b"\x02" + bytes(7), b"")])
+    plain_table(env, "sequence", [(b"a" + b"\x01" + bytes(7), b""), (b"b\x01\x07" + bytes(6), b"")])
+    return {
+        **dict.fromkeys(
+            ["nothing", "text", "zeros", "truncated", "half", "headless", "flipped", "backwards"],
+            lsmkv.CorruptionError,
+        ),
+        **dict.fromkeys(["plain", "deletion", "kind", "sequence"], ValueError),
+        "missing": lsmkv.IOError,
+        "missing/file": lsmkv.IOError,
+        "db": lsmkv.IOError,
+    }
+
+
+def plain_table(env: MemoryEnv, name: str, entries: list[tuple[bytes, bytes]]) -> None:
+    """A table of any keys."""
+    with env.open_directory("/") as directory, directory.create(name) as file:
+        builder = TableBuilder(Options(), file)
+        for key, value in entries:
+            builder.add(key, value)
+        builder.finish()
+
+
+def test_files_that_are_none() -> None:
+    env = MemoryEnv()
+    with opened(env) as db:
+        fill(db, OLD)
+        for name, error in hostile_files(env).items():
+            for files in ([f"/{name}"], ["/sound", f"/{name}"], [f"/{name}", "/sound"]):
+                with pytest.raises(error) as caught:
+                    db.ingest(files)
+                assert name.split("/")[0] in str(caught.value)
+                if error is ValueError:
+                    assert "not made by TableWriter" in str(caught.value)
+                assert dict(db) == OLD
+                assert len(names_of(env, FileType.TABLE)) == tables_named(db)
+        db.ingest(["/sound"])
+        assert dict(db) == {**OLD, **NEW}
+
+
+def test_every_byte_flipped() -> None:
+    env = MemoryEnv()
+    write_table(env, "/sound", some(0, 12), block_size=128)
+    with env.open_directory("/") as directory:
+        with directory.open("sound") as file:
+            data = file.read(0, file.size)
+        harmless = 0
+        with opened(env) as db:
+            for at in range(len(data)):
+                name = f"flipped{at}"
+                with directory.create(name) as made:
+                    made.append(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+                try:
+                    db.ingest([f"/{name}"])
+                except lsmkv.CorruptionError as error:
+                    assert name in str(error)  # noqa: PT017
+                    assert dict(db) in ({}, some(0, 12))
+                else:  # padding in the footer
+                    harmless += 1
+                    assert dict(db) == some(0, 12)
+    assert harmless < 45
+
+
+def test_odd_files_and_those_of_a_store(tmp_path: pathlib.Path) -> None:
+    write_table(None, tmp_path / "new.ldb", NEW)
+    (tmp_path / "link").symlink_to("new.ldb")
+    os.mkfifo(tmp_path / "fifo")
+    with DB(tmp_path / "db", create_if_missing=True) as db:
+        fill(db, OLD)
+        db.flush()
+        for name in ("link", "fifo", "", "db"):
+            with pytest.raises((lsmkv.IOError, ValueError)):
+                db.ingest([tmp_path / name if name else f"{tmp_path}/"])
+        for own in (tmp_path / "db").iterdir():
+            with pytest.raises((lsmkv.CorruptionError, ValueError)):
+                db.ingest([own])
+        assert dict(db) == OLD
+        db.ingest([tmp_path / "new.ldb"])
+        assert dict(db) == {**OLD, **NEW}
+
+
+def test_a_file_that_changes_meanwhile() -> None:
+    """The first look is at its ends alone."""
+    env = MemoryEnv()
+    paths = [write_table(env, f"/{n}", some(n * 100, n * 100 + 100)) for n in range(2)]
+    with opened(env) as db:
+
+        def progress(_done: int, _total: int, what: str) -> None:
+            with env.open_directory("/") as directory:
+                if directory.exists("other"):
+                    directory.rename("other", "1")
+
+        write_table(env, "/other", some(50, 60))
+        with pytest.raises(lsmkv.CorruptionError, match="changed meanwhile"):
+            db.ingest(paths, progress=progress)
+        assert dict(db) == {}
+
+
+# The call
+
+
+def test_wrong_arguments(tmp_path: pathlib.Path) -> None:
+    with DB(":memory:") as db:
+        for one in ("new.ldb", b"new.ldb", tmp_path / "new.ldb"):
+            with pytest.raises(TypeError, match="into a list"):
+                db.ingest(one)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            db.ingest([1])  # type: ignore[list-item]
+        with pytest.raises(TypeError):
+            db.ingest(None)  # type: ignore[arg-type]
+
+
+def test_a_store_in_memory_takes_files_of_the_disk(tmp_path: pathlib.Path) -> None:
+    write_table(None, tmp_path / "new.ldb", NEW)
+    with DB(":memory:") as db:
+        db.ingest([tmp_path / "new.ldb"])
+        assert dict(db) == NEW
+
+
+def test_read_only_and_closed(tmp_path: pathlib.Path) -> None:
+    write_table(None, tmp_path / "new.ldb", NEW)
+    with DB(tmp_path / "db", create_if_missing=True):
+        pass
+    with (
+        DB(tmp_path / "db", read_only=True) as db,
+        pytest.raises(lsmkv.ReadOnlyError),
+    ):
+        db.ingest([tmp_path / "new.ldb"])
+    with pytest.raises(lsmkv.ClosedError):
+        db.ingest([tmp_path / "new.ldb"])
+
+
+def test_progress_in_bytes() -> None:
+    env = MemoryEnv()
+    paths = [write_table(env, f"/{n}", some(n * 1000, n * 1000 + 500)) for n in range(3)]
+    with env.open_directory("/") as directory:
+        total = sum(directory.size(path[1:]) for path in paths)
+    with opened(env) as db:
+        seen: list[tuple[int, int, str]] = []
+        db.ingest(paths, progress=lambda *told: seen.append(told))
+    assert {told[1] for told in seen} == {total}
+    assert [told[0] for told in seen] == sorted({told[0] for told in seen})
+    assert [told[2] for told in seen] == ["tables"] * (len(seen) - 1) + ["publishing"]
+    assert len(seen) >= 4
+    assert seen[-1][0] == total
+
+
+@pytest.mark.parametrize("phase", ["tables", "publishing"])
+def test_an_exception_of_the_callback_ends_it(phase: str) -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    with opened(env) as db:
+
+        def progress(_done: int, _total: int, what: str) -> None:
+            if what == phase:
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            db.ingest([path], progress=progress)
+        assert dict(db) == {}
+        assert names_of(env, FileType.TABLE) == []
+        db.ingest([path])
+        assert dict(db) == NEW
+
+
+@pytest.mark.parametrize("phase", ["tables", "publishing"])
+def test_closed_by_its_callback(phase: str) -> None:
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    db = opened(env)
+
+    def progress(_done: int, _total: int, what: str) -> None:
+        if what == phase:
+            db.close()
+
+    with pytest.raises(lsmkv.ClosedError):
+        db.ingest([path], progress=progress)
+    assert reopened(env) == {}
+    assert names_of(env, FileType.TABLE) == []
+
+
+def test_closed_by_another_thread() -> None:
+    """Which waits for its end, so that nothing is written to a directory that was given up."""
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", large(0, 500))
+    db = opened(env, max_file_size=1024)
+    made: list[str] = []
+    env.before = lambda call, about: made.append(about) if call == "create" else None
+    begun, closing = threading.Event(), threading.Event()
+    outcome: list[BaseException] = []
+
+    def progress(_done: int, _total: int, _what: str) -> None:
+        begun.set()
+        closing.wait(30)
+
+    def ingest() -> None:
+        try:
+            db.ingest([path], progress=progress)
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=ingest)
+    thread.start()
+    assert begun.wait(30)
+    closer = threading.Thread(target=db.close)
+    closer.start()
+    while not db._opened.store.closing:
+        threading.Event().wait(0.001)
+    closing.set()
+    closer.join()
+    assert names_of(env, FileType.TABLE) == []
+    assert len(made) < 5  # it did not go on to the end
+    thread.join()
+    assert [type(error) for error in outcome] == [lsmkv.ClosedError]
+    assert reopened(env) == {}
+
+
+def test_other_orders() -> None:
+    env = MemoryEnv()
+
+    def folded(a: bytes, b: bytes) -> int:
+        x, y = a.lower(), b.lower()
+        return (x > y) - (x < y)
+
+    order: dict[str, Any] = {"comparator": folded, "comparator_name": "folded"}
+    with TableWriter("/new", env=env, **order) as table:
+        for key in (b"a", b"B", b"c"):
+            table.add(key, b"new")
+    with TableWriter("/newer", env=env, **order) as table:
+        table.add(b"C", b"newer")
+    with opened(env, **order) as db:
+        db.put(b"A", b"old")
+        db.put(b"b", b"old")
+        db.put(b"D", b"old")
+        db.ingest(["/new", "/newer"])
+        assert [value for _, value in db] == [b"new", b"new", b"newer", b"old"]
+        assert [db.get(key) for key in (b"A", b"b", b"c", b"d")] == [
+            b"new",
+            b"new",
+            b"newer",
+            b"old",
+        ]
+    backwards = {"comparator": lsmkv.ReverseBytewiseComparator()}
+    with TableWriter("/back", env=env, **backwards) as table:
+        for key in sorted(NEW, reverse=True):
+            table.add(key, NEW[key])
+    with DB("/other", create_if_missing=True, env=env, **backwards, **TINY) as db:
+        fill(db, OLD)
+        db.ingest(["/back"])
+        assert list(db) == sorted({**OLD, **NEW}.items(), reverse=True)
+        with pytest.raises(lsmkv.CorruptionError, match="out of order"):
+            db.ingest([write_table(env, "/forward", NEW)])
+
+
+# LevelDB
+
+
+def test_leveldb_goes_on(tmp_path: pathlib.Path) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    directory = str(tmp_path / "db")
+    expected: State = {}
+    for turn in range(3):
+        parts = [some(n * 300 + turn, n * 300 + 400, b"%d" % turn) for n in range(4)]
+        paths = [
+            write_table(None, tmp_path / f"{turn}-{n}.ldb", part) for n, part in enumerate(parts)
+        ]
+        with DB(directory, create_if_missing=True, paranoid_checks=True, **TINY) as ours:
+            assert dict(ours) == expected
+            ours.put(b"key00500", b"older")
+            ours.ingest(paths)
+            for part in parts:
+                expected.update(part)
+            assert dict(ours) == expected
+            ours.put(b"key00%d01" % turn, b"ours")
+            expected[b"key00%d01" % turn] = b"ours"
+        with plyvel.DB(
+            directory, paranoid_checks=True, write_buffer_size=64 * 1024, bloom_filter_bits=10
+        ) as theirs:
+            assert dict(theirs.iterator(verify_checksums=True)) == expected
+            assert all(theirs.get(key) == expected[key] for key in list(expected)[::7])
+            for n in range(turn, 2000, 11):
+                if n % 2:
+                    theirs.put(b"key%05d" % n, b"theirs %d" % turn)
+                    expected[b"key%05d" % n] = b"theirs %d" % turn
+                else:
+                    theirs.delete(b"key%05d" % n)
+                    expected.pop(b"key%05d" % n, None)
+            if turn != 1:
+                theirs.compact_range()
+            assert dict(theirs) == expected
+    with DB(directory, paranoid_checks=True) as ours:
+        assert dict(ours) == expected
+        ours.check()
+
+
+# Beside each other, beside compactions, beside forks
+
+
+def test_two_that_are_closed_by_their_callbacks() -> None:
+    """Each would wait for the other's end."""
+    env = MemoryEnv()
+    path = write_table(env, "/new.ldb", NEW)
+    db = opened(env)
+    both = threading.Barrier(2)
+    errors: list[BaseException] = []
+
+    def progress(_done: int, _total: int, what: str) -> None:
+        if what == "tables":
+            both.wait(30)
+            db.close()
+
+    def ingest() -> None:
+        try:
+            db.ingest([path], progress=progress)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=ingest, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert [type(error) for error in errors] == [lsmkv.ClosedError] * 2
+    assert db.closed
+    assert reopened(env) == {}
+    assert names_of(env, FileType.TABLE) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("late", [False, True])
+def test_a_child_forked_by_its_callback_writes_nothing(tmp_path: pathlib.Path, late: bool) -> None:
+    """It shares the table in the making with its parent: what it wrote would be in there too."""
+    entries = large(0, 10 if late else 20_000)  # one block is read last of all, too
+    write_table(None, tmp_path / "new.ldb", entries)
+    program = textwrap.dedent(
+        """
+        import os, sys
+        import lsmkv
+        db = lsmkv.DB(sys.argv[1] + "/db", create_if_missing=True, max_file_size=1 << 28)
+        children = []
+        late = int(sys.argv[2])
+        def progress(done, total, what):
+            if what == "tables" and (late or not children):
+                children.append(os.fork())
+                if children[-1]:
+                    assert os.waitpid(children[-1], 0)[1] == 0
+        try:
+            db.ingest([sys.argv[1] + "/new.ldb"], progress=progress)
+            assert children and all(children)
+        except lsmkv.ForkedError:
+            assert children[-1] == 0
+            os._exit(0)
+        assert len(dict(db)) == (10 if late else 20_000)
+        """
+    )
+    arguments = [sys.executable, "-W", "ignore", "-c", program, str(tmp_path), str(int(late))]
+    subprocess.run(arguments, check=True)
+    with DB(tmp_path / "db", paranoid_checks=True) as db:
+        db.check()
+        assert dict(db) == entries
+
+
+def test_a_compaction_elsewhere_is_no_reason_for_level_0() -> None:
+    """Each table there is one more for every Get to ask, and a dozen of them stop all writers."""
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", {b"z" + key: value for key, value in large(0, 200).items()})
+    with opened(env, max_file_size=2048, block_size=256, write_buffer_size=4096) as db:
+        for _ in range(2):
+            fill(db, large(0, 100))
+            db.flush()
+        compacting, published = threading.Event(), threading.Event()
+        main = threading.get_ident()
+
+        def before(call: str, about: str) -> None:
+            if threading.get_ident() != main and call == "append" and about.endswith(".ldb"):
+                compacting.set()
+                published.wait(0.05)
+
+        def progress(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                env.before = before
+                compaction.start()
+                assert compacting.wait(30)
+
+        compaction = threading.Thread(target=db.compact_range)
+        db.ingest([path], progress=progress)
+        published.set()
+        env.before = ignore
+        after = levels(db)
+        compaction.join()
+        assert after[0] <= 2
+        assert sum(after[1:]) >= 12
+        db.check()
+        assert len(dict(db)) == 300
+
+
+def test_of_one_size_and_at_once_none_is_made_twice() -> None:
+    """The first to begin is the first to end, and takes its sequence from before the second's."""
+    env = HookedEnv()
+    paths = [write_table(env, f"/{n}", some(0, 40, b"%d" % n), compression=None) for n in range(2)]
+    with env.open_directory("/") as directory:
+        assert directory.size("0") == directory.size("1")
+    with opened(env) as db:
+        begun, may_end = threading.Event(), threading.Event()
+        created: list[str] = []
+
+        def wait(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                begun.set()
+                may_end.wait(30)
+
+        def before(call: str, about: str) -> None:
+            if call == "create" and about.endswith(".ldb"):
+                created.append(about)
+
+        second = threading.Thread(target=lambda: db.ingest([paths[1]], progress=wait))
+
+        def begin_the_second(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                second.start()
+                assert begun.wait(30)
+
+        env.before = before
+        db.ingest([paths[0]], progress=begin_the_second)
+        assert dict(db) == some(0, 40, b"0")
+        may_end.set()
+        second.join()
+        env.before = ignore
+        assert dict(db) == some(0, 40, b"1")
+        assert len(created) == 2
+
+
+def test_what_a_second_ctrl_c_leaves_is_removed_soon() -> None:
+    env = HookedEnv()
+    path = write_table(env, "/new.ldb", large(0, 100))
+    with opened(env, max_file_size=2048) as db:
+
+        def before(call: str, about: str) -> None:
+            if call == "remove" and about.endswith(".ldb"):
+                raise Interrupted
+
+        def progress(_done: int, _total: int, what: str) -> None:
+            if what == "publishing":
+                env.before = before
+                raise Interrupted
+
+        with pytest.raises(Interrupted):
+            db.ingest([path], progress=progress)
+        env.before = ignore
+        assert len(names_of(env, FileType.TABLE)) > 3
+        db.put(b"a", b"1")
+        db.flush()
+        assert len(names_of(env, FileType.TABLE)) == tables_named(db) == 1
+        db.ingest([path])
+        assert dict(db) == {**large(0, 100), b"a": b"1"}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="descriptors cannot be counted")
+def test_no_descriptor_is_left_open(tmp_path: pathlib.Path) -> None:
+    good = write_table(None, tmp_path / "good.ldb", large(0, 400))
+    data = pathlib.Path(good).read_bytes()
+    flipped = tmp_path / "flipped.ldb"
+    flipped.write_bytes(data[:30_000] + bytes([data[30_000] ^ 1]) + data[30_001:])
+    with DB(tmp_path / "db", create_if_missing=True, max_file_size=4096) as db:
+
+        def give_up(_done: int, _total: int, _what: str) -> None:
+            raise ZeroDivisionError
+
+        before = sorted(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            with pytest.raises(lsmkv.CorruptionError):
+                db.ingest([good, flipped])
+            with pytest.raises(ZeroDivisionError):
+                db.ingest([good], progress=give_up)
+            with pytest.raises(lsmkv.IOError):
+                db.ingest([good, tmp_path / "missing"])
+        assert sorted(os.listdir("/proc/self/fd")) == before
+        assert [name for name in os.listdir(tmp_path / "db") if name.endswith(".ldb")] == []
+        assert len([name for name in os.listdir(tmp_path / "db") if name.endswith(".log")]) == 1

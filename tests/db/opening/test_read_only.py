@@ -1,0 +1,581 @@
+"""``read_only=True``: writes nothing, takes no lock, and is consistent beside a writer."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import multiprocessing
+import operator
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv import DB, MemoryEnv
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.memory import MemoryDirectory, MemoryFolder, MemoryRandomAccessFile
+
+TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
+READS = {"open_directory", "names", "exists", "size", "open", "read"}
+
+
+def some(first: int, last: int) -> dict[bytes, bytes]:
+    return {b"key%04d" % n: b"value %d " % n * 4 for n in range(first, last)}
+
+
+def fill(db: Any, entries: dict[bytes, bytes]) -> None:
+    for key, value in entries.items():
+        db.put(key, value)
+
+
+def traces(path: str) -> dict[str, tuple[int, int, int, bytes]]:
+    """All that can be seen of a directory from outside, but for access times."""
+    found = {}
+    for entry in [pathlib.Path(path), *pathlib.Path(path).rglob("*")]:
+        status = entry.stat()
+        data = entry.read_bytes() if entry.is_file() else b""
+        found[str(entry)] = status.st_ino, status.st_mtime_ns, status.st_ctime_ns, data
+    return found
+
+
+def only(path: str, suffix: str) -> str:
+    (name,) = [name for name in os.listdir(path) if name.endswith(suffix)]
+    return os.path.join(path, name)
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> str:
+    """A store with tables, and a log of 50 writes that no table holds."""
+    path = str(tmp_path / "db")
+    with DB(path, create_if_missing=True, **TINY) as db:
+        fill(db, some(0, 50))
+    with DB(path) as db:
+        fill(db, some(40, 90))
+        db.delete(b"key0000")
+    return path
+
+
+STATE = {key: value for key, value in some(0, 90).items() if key != b"key0000"}
+
+
+def use(db: DB) -> None:
+    """Everything that reads."""
+    list(db)
+    with db.snapshot() as snapshot:
+        list(snapshot.iterator(reverse=True))
+    db.multi_get([b"key0001", b"key0080"])
+    db.explain(b"key0001")
+    db.verify()
+    db.check()
+    db.get_property("leveldb.stats")
+    db.approximate_size(b"a", b"z")
+    db.stats()
+    db.refresh()
+    db.raw_iterator(prefix=b"key").seek_to_last()
+    for key in some(0, 100):
+        db.get(key)
+        db.may_contain(key)
+
+
+def test_shows_tables_and_log_and_writes_nothing(path: str) -> None:
+    before = traces(path)
+    with DB(path, read_only=True) as db:
+        assert dict(db) == STATE
+        use(db)
+    assert traces(path) == before
+
+
+@pytest.mark.parametrize("cut", [1, 7, 200])
+def test_a_torn_log_is_left_as_it_is(path: str, cut: int, caplog: pytest.LogCaptureFixture) -> None:
+    log = only(path, ".log")
+    os.truncate(log, os.path.getsize(log) - cut)
+    before = traces(path)
+    with caplog.at_level(logging.INFO, "lsmkv"), DB(path, read_only=True) as db:
+        shown = dict(db)
+        use(db)
+    assert traces(path) == before
+    # Beside a live writer that is what a write looks like that goes on just now.
+    assert {record.levelno for record in caplog.records} == {logging.INFO}
+    with DB(path) as db:
+        assert dict(db) == shown
+    assert b"key0050" in shown
+
+
+def test_a_gap_in_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    log = only(path, ".log")
+    with open(log, "r+b") as file:
+        file.seek(os.path.getsize(log) // 2)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 0xFF]))
+    before = traces(path)
+    with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
+        shown = dict(db)
+        use(db)
+    assert "missing" in caplog.text
+    assert traces(path) == before
+    count = len(shown)
+    assert 50 < count < 89
+    assert shown == some(0, count)  # the prefix: key0000 was deleted last
+    with pytest.raises(lsmkv.CorruptionError):
+        DB(path, read_only=True, paranoid_checks=True)
+    assert traces(path) == before
+
+
+def test_damage_at_the_head_of_a_log_that_was_taken_over(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The MANIFEST's last sequence is then of a write that the log alone holds, perhaps no more."""
+    path = str(tmp_path / "db")
+    for key in (b"first", b"second"):
+        with DB(path, create_if_missing=True, reuse_logs=True) as db:
+            db.put(key, b"1")
+    log = pathlib.Path(only(path, ".log"))
+    content = bytearray(log.read_bytes())
+    content[content.index(b"first")] ^= 1
+    log.write_bytes(content)
+    with pytest.raises(lsmkv.CorruptionError, match="missing"):
+        DB(path, read_only=True, paranoid_checks=True)
+    with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
+        assert dict(db) == {}  # "second" alone is a state that the store was never in
+    assert "writes are missing" in caplog.text
+
+
+def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: pathlib.Path) -> None:
+    """What was ingested is in the MANIFEST alone: nothing written after it is shown without it."""
+    with lsmkv.TableWriter(tmp_path / "bulk.ldb") as table:
+        table.add(b"b", b"ingested")
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"a", b"old")
+        db.flush()
+        before = {
+            name: (path / name).read_bytes()
+            for name in os.listdir(path)
+            if name.startswith(("MANIFEST", "CURRENT")) or name.endswith(".log")
+        }
+        db.ingest([tmp_path / "bulk.ldb"])
+        db.put(b"c", b"later")
+    with DB(path, read_only=True) as db:
+        assert dict(db) == {b"a": b"old", b"b": b"ingested", b"c": b"later"}
+    for name, content in before.items():
+        (path / name).write_bytes(content)
+    with DB(path, read_only=True) as db:
+        assert dict(db) == {b"a": b"old"}
+
+
+def test_a_log_that_is_missing_altogether(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    os.remove(only(path, ".log"))
+    before = traces(path)
+    with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
+        assert dict(db) == some(0, 50)
+    assert "missing" in caplog.text
+    assert traces(path) == before
+
+
+def test_makes_no_call_that_writes() -> None:
+    env = FaultyEnv()
+    with DB("/db", create_if_missing=True, env=env, **TINY) as db:
+        fill(db, some(0, 60))
+    mark = len(env.history)
+    with DB("/db", read_only=True, env=env, **TINY) as db:
+        assert dict(db) == some(0, 60)
+        use(db)
+    assert set(env.history[mark:]) <= READS
+    for missing in ("/db2", "/"):
+        with pytest.raises(lsmkv.NotFoundError):
+            DB(missing, read_only=True, env=env)
+    assert set(env.history[mark:]) <= READS
+
+
+def test_every_call_failing_once() -> None:
+    """A failing read is told, never taken for the end of a log, and nothing stays open."""
+    env = FaultyEnv()
+    with DB("/db", create_if_missing=True, env=env, **TINY) as db:
+        fill(db, some(0, 40))
+    for n in range(1, 1000):
+        env.fail_at(n)
+        failures = env.failures
+        try:
+            with DB("/db", read_only=True, env=env) as db:
+                shown = dict(db)
+        except lsmkv.IOError:
+            assert env.failures > failures
+            continue
+        assert env.failures == failures
+        assert shown == some(0, 40)
+        break
+
+
+def test_leveldbs_directories(tmp_path: pathlib.Path) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    path = str(tmp_path / "db")
+    with plyvel.DB(path, create_if_missing=True, write_buffer_size=1 << 16) as other:
+        fill(other, some(0, 3000))
+        other.delete(b"key0007")
+        with DB(path, read_only=True) as db:  # beside its writer
+            assert dict(db) == dict(other)
+            use(db)
+    before = traces(path)
+    with DB(path, read_only=True) as db:
+        assert len(list(db)) == 2999
+    assert traces(path) == before
+
+
+def test_writes_are_refused(path: str, tmp_path: pathlib.Path) -> None:
+    before = traces(path)
+    with DB(path, read_only=True) as db:
+        calls: list[Callable[[], object]] = [
+            lambda: db.put(b"k", b"v"),
+            lambda: db.delete(b"k"),
+            lambda: db.write(lsmkv.WriteBatch()),
+            lambda: db.write_batch().write(),
+            db.flush,
+            db.sync,
+            db.compact_range,
+            lambda: db.checkpoint(tmp_path / "copy"),
+        ]
+        for call in calls:
+            with pytest.raises(lsmkv.ReadOnlyError):
+                call()
+        transaction = db.transaction()
+        transaction.put(b"k", b"v")
+        with pytest.raises(lsmkv.ReadOnlyError):
+            transaction.commit()
+        assert dict(db) == STATE
+    assert traces(path) == before
+    assert not (tmp_path / "copy").exists()
+
+
+@pytest.mark.parametrize("where", ["missing", "empty", ":memory:"])
+def test_no_database(tmp_path: pathlib.Path, where: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(lsmkv.NotFoundError):
+        DB(where if where == ":memory:" else tmp_path / where, read_only=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["empty"]
+    assert not list((tmp_path / "empty").iterdir())
+
+
+@pytest.mark.parametrize("option", ["create_if_missing", "error_if_exists"])
+def test_options_that_speak_of_writing(path: str, option: str) -> None:
+    with pytest.raises(ValueError, match="read_only"):
+        DB(path, read_only=True, **{option: True})  # type: ignore[arg-type]
+
+
+# Beside a writer
+
+
+def test_tables_stay_readable_when_they_are_removed(path: str) -> None:
+    with DB(path, read_only=True) as view, DB(path, **TINY) as writer:
+        state = dict(writer)
+        old = {name for name in os.listdir(path) if name.endswith(".ldb")}
+        fill(writer, some(20, 200))
+        writer.compact_range()
+        assert not old & set(os.listdir(path))
+        assert dict(view) == state == STATE
+        assert view.verify() == []
+        assert view.multi_get(list(STATE)) == list(STATE.values())
+        view.refresh()
+        assert dict(view) == dict(writer)
+
+
+def test_refresh_keeps_what_was_made_before(path: str) -> None:
+    with DB(path, **TINY) as writer, DB(path, read_only=True) as view:
+        snapshot, started = view.snapshot(), view.iterator()
+        first = next(started)
+        states = [dict(view)]
+        snapshots = [snapshot]
+        for turn in range(4):
+            fill(writer, {b"key%04d" % n: b"turn %d" % turn for n in range(0, 90, 2)})
+            writer.compact_range()
+            view.refresh()
+            states.append(dict(writer))
+            snapshots.append(view.snapshot())
+            assert dict(view) == states[-1]
+        assert [first, *started] == sorted(states[0].items())
+        for state, then in zip(states, snapshots, strict=True):
+            assert dict(then) == state
+            assert then.get(b"key0002") == state[b"key0002"]
+            assert list(then.iterator(reverse=True)) == sorted(state.items(), reverse=True)
+    for then in snapshots:
+        with pytest.raises(lsmkv.ClosedError):
+            then.get(b"key0002")
+    with pytest.raises(lsmkv.ClosedError):
+        list(view.iterator())
+    with pytest.raises(lsmkv.ClosedError):
+        view.refresh()
+
+
+def test_refresh_of_a_writer_is_nothing(path: str) -> None:
+    with DB(path) as db:
+        db.put(b"k", b"v")
+        db.refresh()
+        assert db.get(b"k") == b"v"
+
+
+def test_a_refresh_that_fails_leaves_the_view(path: str) -> None:
+    with DB(path, read_only=True) as view:
+        os.rename(os.path.join(path, "CURRENT"), os.path.join(path, "elsewhere"))
+        with pytest.raises(lsmkv.Error):
+            view.refresh()
+        assert dict(view) == STATE
+        os.rename(os.path.join(path, "elsewhere"), os.path.join(path, "CURRENT"))
+        view.refresh()
+        assert dict(view) == STATE
+
+
+def test_refresh_opens_new_tables_only(path: str) -> None:
+    with DB(path, seek_compaction=False) as writer, DB(path, read_only=True) as view:
+        writer.put(b"zzz", b"1")
+        writer.flush()
+        before = view.stats()
+        view.refresh()
+        tables = [name for name in os.listdir(path) if name.endswith(".ldb")]
+        assert 0 < (view.stats() - before).tables_opened < len(tables)
+
+
+def test_a_store_made_anew_in_the_same_place() -> None:
+    """File numbers begin anew, too: what is open under a number is another table."""
+    env = MemoryEnv()
+    with env.open_directory("/db", create=True) as directory, directory.create("mine"):
+        pass
+    for value in (b"old", b"new"):
+        lsmkv.destroy_db("/db", env=env)
+        with DB("/db", create_if_missing=True, env=env) as db:
+            db.put(b"k", value)
+            db.put(b"k2" + value, value)
+            db.flush()
+        if value == b"old":
+            view = DB("/db", read_only=True, env=env)
+            assert view.get(b"k") == b"old"
+    view.refresh()
+    assert view.get(b"k") == b"new"
+    view.close()
+
+
+class HookedDirectory(MemoryDirectory):
+    """Has something happen before a file is opened."""
+
+    def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
+        super().__init__(path, env.mutex, folder)
+        self._env = env
+
+    def open(self, name: str) -> MemoryRandomAccessFile:
+        self._env.before_open(name)
+        return super().open(name)
+
+
+class HookedEnv(MemoryEnv):
+    """Shows another env's files; ``before_open`` is called with each name."""
+
+    def __init__(self, inner: MemoryEnv, before_open: Callable[[str], None]) -> None:
+        super().__init__(inner.root)
+        self.mutex = inner.mutex
+        self.before_open = before_open
+
+    def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
+        return HookedDirectory(path, self, super().open_directory(path, create)._folder)
+
+
+@pytest.mark.parametrize("moment", ["MANIFEST", ".log", ".ldb"])
+@pytest.mark.parametrize("times", [1, 5])
+def test_starts_over_when_files_move(moment: str, times: int) -> None:
+    """Before each file of a kind is opened, the writer replaces all files there are."""
+    inner = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=inner, **TINY) as writer:
+        fill(writer, some(0, 60))
+        left = times
+        states = [dict(writer)]
+
+        def move(name: str) -> None:
+            nonlocal left
+            if moment in name and left > 0:
+                left -= 1
+                fill(writer, dict.fromkeys(some(0, 60), b"%d" % left))
+                states.append(dict(writer))
+                writer.compact_range()
+                writer.put(b"n", b"%d" % left)
+                states.append(dict(writer))
+
+        with DB("/db", read_only=True, env=HookedEnv(inner, move)) as view:
+            assert left < times
+            assert dict(view) in states
+            assert view.verify() == []
+            left = 0
+            view.refresh()
+            assert dict(view) == states[-1]
+
+
+def test_gives_up_after_many_attempts() -> None:
+    inner = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=inner) as writer:
+        opened = 0
+
+        def move(name: str) -> None:
+            nonlocal opened
+            if name.endswith(".log"):
+                opened += 1
+                assert opened < 10_000
+                writer.put(b"n", b"%d" % opened)
+                writer.flush()
+
+        writer.put(b"k", b"v")
+        writer.flush()
+        with pytest.raises(lsmkv.Error):
+            DB("/db", read_only=True, env=HookedEnv(inner, move))
+        assert opened >= 100
+        assert writer.get(b"k") == b"v"
+
+
+WRITER = """
+import sys, threading, importlib
+engine = importlib.import_module(sys.argv[1])
+db = engine.DB(sys.argv[2], create_if_missing=True, write_buffer_size=1 << 20)
+stop = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+n = 0
+while not stop.is_set():
+    n += 1
+    with db.write_batch(transaction=True) as batch:
+        value = b"%d " % n + b"x" * 100
+        batch.put(b"a:%02d" % (n % 40), value)
+        batch.put(b"b:%02d" % (n % 40), value)
+        batch.put(b"n", b"%d" % n)
+    if n == 100:
+        print("ready", flush=True)
+    if n % 2000 == 0:
+        db.compact_range()
+db.close()
+print(n, flush=True)
+"""
+
+
+@pytest.mark.untraced  # too slow a reader never catches up with the writer
+@pytest.mark.parametrize("engine", ["lsmkv", "plyvel"])
+def test_beside_a_process_that_writes(tmp_path: pathlib.Path, engine: str) -> None:
+    if engine == "plyvel":
+        pytest.importorskip("plyvel")
+    path = str(tmp_path / "db")
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, engine, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert writer.stdout is not None
+    assert writer.stdin is not None
+    with writer:
+        try:
+            assert writer.stdout.readline() == "ready\n"
+            newest = 100
+            for turn in range(60):
+                if turn % 10 == 0:
+                    db = DB(path, read_only=True)
+                else:
+                    db.refresh()
+                entries = dict(db)
+                count = int(entries.pop(b"n"))
+                assert count >= newest
+                newest = count
+                expected = {
+                    b"%s:%02d" % (half, n % 40): b"%d " % n + b"x" * 100
+                    for n in range(count - 39, count + 1)
+                    for half in (b"a", b"b")
+                }
+                assert entries == expected
+                if turn % 10 == 9:
+                    db.close()
+            assert newest > 100
+        finally:
+            writer.stdin.close()
+            last = writer.stdout.read()
+    assert writer.returncode == 0
+    assert newest <= int(last)
+
+
+# Descriptors and processes
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors")
+def test_close_gives_all_descriptors_back(path: str) -> None:
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    view = DB(path, read_only=True)
+    iterator = view.iterator()
+    next(iterator)
+    tables = len([name for name in os.listdir(path) if name.endswith(".ldb")])
+    assert len(os.listdir("/proc/self/fd")) == before + tables + 1
+    with DB(path, **TINY) as writer:
+        fill(writer, some(0, 100))
+        writer.compact_range()
+        for _ in range(3):
+            view.refresh()
+    view.close()
+    del iterator
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+    for _ in range(3):
+        with pytest.raises(lsmkv.NotFoundError):
+            DB(path + "x", read_only=True)
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_too_few_descriptors(tmp_path: pathlib.Path) -> None:
+    resource = pytest.importorskip("resource")
+    assert resource
+    path = str(tmp_path / "db")
+    with DB(path, create_if_missing=True, **TINY) as db:
+        for n in range(1500):
+            db.put(b"%06d" % n, os.urandom(40))
+        db.compact_range()
+    tables = len([name for name in os.listdir(path) if name.endswith(".ldb")])
+    assert tables > 40
+    program = """
+        import resource, sys, lsmkv
+        resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))
+        try:
+            lsmkv.DB(sys.argv[1], read_only=True)
+        except lsmkv.IOError as error:
+            print(error.errno, error)
+    """
+    told = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), path],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert told.startswith(f"{errno.EMFILE} ")
+    assert f"needs {tables} descriptors" in told
+    with DB(path, read_only=True, max_open_files=20) as db:  # a view keeps them all, whatever
+        assert len(list(db)) == 1500
+
+
+def test_pickled_it_is_opened_anew(path: str) -> None:
+    with DB(path, read_only=True, lru_cache_size=1 << 16) as db:
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pickle.loads(pickle.dumps(db, protocol)) as again:
+                assert again is not db
+                assert dict(again) == STATE
+                assert again.options.read_only
+                assert again.options.block_cache.capacity == 1 << 16
+        pool = multiprocessing.get_context("spawn").Pool(1)
+        try:
+            get = operator.methodcaller("get", b"key0050")
+            assert pool.apply(get, (db,)) == STATE[b"key0050"]
+        finally:
+            pool.close()
+            pool.join()
+
+
+def test_a_writer_cannot_be_pickled(path: str) -> None:
+    with DB(path) as db, pytest.raises(TypeError, match="read_only=True"):
+        pickle.dumps(db)

@@ -1,0 +1,907 @@
+"""Iterators: where they stand, what they return, and that plyvel agrees where it is right."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+import random
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.db.merge import Position
+from lsmkv.db.scan.level_iterator import FIRST_CHUNK, LevelIterator, ReverseLevelIterator
+from lsmkv.db.scan.merging_iterator import MergingIterator
+from lsmkv.db.scan.scan import Bounds, Scan
+from lsmkv.db.store import View
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.format.log import LogWriter
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.table.block_iterator import NO_LIMIT
+from lsmkv.util.checksum import masked_crc32c
+
+TINY: dict[str, Any] = {
+    "write_buffer_size": 1024,
+    "max_file_size": 1024,
+    "block_size": 64,
+    "block_restart_interval": 2,
+}
+STOPPED = "StopIteration"
+
+
+class ModelIterator:
+    """The right semantics, naively: a sorted list, and a gap between two of its entries.
+
+    ``next`` returns the entry behind the gap and steps over it, ``prev`` the one before; with
+    ``reverse`` they change places.  ``seek`` goes to the gap before the target, held to the range.
+    """
+
+    def __init__(
+        self,
+        content: dict[bytes, bytes],
+        *,
+        reverse: bool = False,
+        start: bytes | None = None,
+        stop: bytes | None = None,
+        include_start: bool = True,
+        include_stop: bool = False,
+    ) -> None:
+        keys = sorted(content)
+        if start is not None:
+            keys = keys[(bisect_left if include_start else bisect_right)(keys, start) :]
+        if stop is not None:
+            keys = keys[: (bisect_right if include_stop else bisect_left)(keys, stop)]
+        self.keys = keys
+        self.content = content
+        self.reverse = reverse
+        self.gap = len(keys) if reverse else 0
+
+    def __iter__(self) -> ModelIterator:
+        return self
+
+    def __next__(self) -> tuple[bytes, bytes]:
+        return self.down() if self.reverse else self.up()
+
+    def prev(self) -> tuple[bytes, bytes]:
+        return self.up() if self.reverse else self.down()
+
+    def up(self) -> tuple[bytes, bytes]:
+        if self.gap == len(self.keys):
+            raise StopIteration
+        self.gap += 1
+        return self.entry(self.gap - 1)
+
+    def down(self) -> tuple[bytes, bytes]:
+        if self.gap == 0:
+            raise StopIteration
+        self.gap -= 1
+        return self.entry(self.gap)
+
+    def entry(self, at: int) -> tuple[bytes, bytes]:
+        return self.keys[at], self.content[self.keys[at]]
+
+    def seek(self, target: bytes) -> None:
+        self.gap = bisect_left(self.keys, target)
+
+    def seek_to_start(self) -> None:
+        self.gap = 0
+
+    def seek_to_stop(self) -> None:
+        self.gap = len(self.keys)
+
+
+def step(iterator: Any, name: str, *arguments: bytes) -> Any:
+    """One call; the end of the range as a value."""
+    try:
+        if name == "next":
+            return next(iterator)
+        return getattr(iterator, name)(*arguments)
+    except StopIteration:
+        return STOPPED
+
+
+@pytest.fixture
+def db(tmp_path: pathlib.Path) -> Iterator[DB]:
+    with DB(tmp_path / "db", create_if_missing=True, **TINY) as db:
+        yield db
+
+
+def scatter(db: DB, content: dict[bytes, bytes], gone: set[bytes]) -> None:
+    """Put ``content`` in all places that a key can be in, with deletions of ``gone`` between."""
+    stages = [
+        dict.fromkeys(content, b"old") | dict.fromkeys(gone, b"dead"),
+        dict(list(content.items())[::2]),
+        dict(list(content.items())[1::2]),
+    ]
+    for n, stage in enumerate(stages):
+        for key, value in stage.items():
+            db.put(key, value)
+        if n == 0:
+            db.compact_range()
+        elif n == 1:
+            for key in sorted(gone)[::2]:
+                db.delete(key)
+            db.flush()
+    for key in sorted(gone)[1::2]:
+        db.delete(key)
+
+
+LETTERS = {bytes([c]): b"v%c" % c for c in b"bdfhjl"}
+GONE = {b"c", b"d\0", b"g", b"m", b"a"}
+
+
+@pytest.fixture
+def letters(db: DB) -> DB:
+    scatter(db, LETTERS, GONE)
+    return db
+
+
+# Ranges
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, b"bdfhjl"),
+        ({"start": b"d"}, b"dfhjl"),
+        ({"start": b"c"}, b"dfhjl"),
+        ({"start": b"d", "include_start": False}, b"fhjl"),
+        ({"start": b"c", "include_start": False}, b"dfhjl"),
+        ({"stop": b"h"}, b"bdf"),
+        ({"stop": b"h", "include_stop": True}, b"bdfh"),
+        ({"stop": b"g", "include_stop": True}, b"bdf"),
+        ({"start": b"d", "stop": b"j"}, b"dfh"),
+        ({"start": b"d", "stop": b"d"}, b""),
+        ({"start": b"d", "stop": b"d", "include_stop": True}, b"d"),
+        ({"start": b"d", "stop": b"d", "include_stop": True, "include_start": False}, b""),
+        ({"start": b"d", "stop": b"f"}, b"d"),
+        ({"start": b"j", "stop": b"d"}, b""),
+        ({"start": b"j", "stop": b"d", "include_stop": True}, b""),
+        ({"start": b"z"}, b""),
+        ({"start": b"l"}, b"l"),
+        ({"stop": b"b"}, b""),
+        ({"stop": b""}, b""),
+        ({"start": b""}, b"bdfhjl"),
+        ({"prefix": b"d"}, b"d"),
+        ({"prefix": b"c"}, b""),
+        ({"prefix": b""}, b"bdfhjl"),
+    ],
+)
+def test_ranges(letters: DB, arguments: dict[str, Any], expected: bytes) -> None:
+    entries = [(bytes([c]), b"v%c" % c) for c in expected]
+    assert list(letters.iterator(**arguments)) == entries
+    assert list(letters.iterator(reverse=True, **arguments)) == entries[::-1]
+    with letters.snapshot() as snapshot:
+        assert list(snapshot.iterator(**arguments)) == entries
+        assert list(snapshot.iterator(reverse=True, **arguments)) == entries[::-1]
+
+
+PREFIXED = [
+    b"", b"\0", b"a", b"a\0", b"ab", b"a\xff", b"a\xff\0", b"a\xff\xff", b"a\xff\xffz", b"b",
+    b"\xfe\xff", b"\xff", b"\xff\0", b"\xff\xff", b"\xff\xff\xff",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["memory", "table"])
+def test_prefixes(db: DB, place: str) -> None:
+    for key in PREFIXED:
+        db.put(key, key)
+    if place == "table":
+        db.compact_range()
+    for prefix in [*PREFIXED, b"a\xfe", b"\xff\xfe", b"\xff\xff\xff\xff", b"c"]:
+        expected = [key for key in PREFIXED if key.startswith(prefix)]
+        assert list(db.iterator(prefix=prefix, include_value=False)) == expected
+        backward = db.iterator(prefix=prefix, reverse=True, include_value=False)
+        assert list(backward) == expected[::-1]
+
+
+def test_an_empty_store(db: DB) -> None:
+    for reverse in (False, True):
+        for arguments in ({}, {"start": b"a"}, {"stop": b"a"}, {"prefix": b""}):
+            iterator = db.iterator(reverse=reverse, **arguments)  # type: ignore[arg-type]
+            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
+            iterator.seek(b"x")
+            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
+            iterator.seek_to_stop()
+            assert step(iterator, "next") == step(iterator, "prev") == STOPPED
+
+
+def test_what_is_included(letters: DB) -> None:
+    assert letters.iterator(start=b"d").next() == (b"d", b"vd")
+    assert letters.iterator(start=b"d", include_value=False).next() == b"d"
+    assert letters.iterator(start=b"d", include_key=False).next() == b"vd"
+    neither = letters.iterator(include_key=False, include_value=False)
+    assert list(neither) == [None] * len(LETTERS)
+    assert letters.iterator(reverse=True, include_value=False).next() == b"l"
+    assert list(letters.iterator(verify_checksums=False, fill_cache=False)) == list(LETTERS.items())
+
+
+# Moving
+
+
+def test_next_and_prev_cross_the_same_entry(letters: DB) -> None:
+    iterator = iter(letters)
+    assert iter(iterator) is iterator
+    assert step(iterator, "prev") == STOPPED
+    assert iterator.next() == (b"b", b"vb")
+    assert next(iterator) == (b"d", b"vd")
+    assert iterator.prev() == (b"d", b"vd")
+    assert iterator.prev() == (b"b", b"vb")
+    assert step(iterator, "prev") == STOPPED
+    assert iterator.next() == (b"b", b"vb")
+
+
+def test_at_the_ends(letters: DB) -> None:
+    iterator = iter(letters)
+    assert len(list(iterator)) == 6
+    for _ in range(3):
+        assert step(iterator, "next") == STOPPED
+    assert iterator.prev() == (b"l", b"vl")
+    assert iterator.next() == (b"l", b"vl")
+    assert step(iterator, "next") == STOPPED
+    iterator.seek_to_start()
+    assert step(iterator, "prev") == STOPPED
+    iterator.seek_to_stop()
+    assert step(iterator, "next") == STOPPED
+    assert iterator.prev() == (b"l", b"vl")
+
+
+def test_seek_to_keys_that_are_not_there(letters: DB) -> None:
+    iterator = letters.iterator(include_value=False)
+    for target, before, after in [
+        (b"", STOPPED, b"b"),
+        (b"a", STOPPED, b"b"),  # deleted
+        (b"b", STOPPED, b"b"),
+        (b"b\0", b"b", b"d"),
+        (b"c", b"b", b"d"),  # deleted
+        (b"d\0", b"d", b"f"),  # deleted
+        (b"g", b"f", b"h"),  # deleted
+        (b"l\0", b"l", STOPPED),
+        (b"m", b"l", STOPPED),  # deleted
+        (b"\xff\xff", b"l", STOPPED),
+    ]:
+        iterator.seek(target)
+        assert step(iterator, "prev") == before
+        iterator.seek(target)
+        assert step(iterator, "next") == after
+        iterator.seek(target)
+        if step(iterator, "next") != STOPPED:
+            assert step(iterator, "prev") == after
+        assert step(iterator, "prev") == before
+
+
+def test_seek_is_held_to_the_range(letters: DB) -> None:
+    iterator = letters.iterator(start=b"d", stop=b"h", include_stop=True, include_value=False)
+    iterator.seek(b"a")
+    assert step(iterator, "prev") == STOPPED
+    assert step(iterator, "next") == b"d"
+    iterator.seek(b"z")
+    assert step(iterator, "next") == STOPPED
+    assert step(iterator, "prev") == b"h"
+    iterator.seek(b"h\0")
+    assert step(iterator, "prev") == b"h"
+    assert step(iterator, "next") == b"h"
+
+
+def test_reverse_goes_down_from_the_seek(letters: DB) -> None:
+    iterator = letters.iterator(reverse=True, include_value=False)
+    iterator.seek(b"f")
+    assert next(iterator) == b"d"
+    iterator.seek(b"f")
+    assert iterator.prev() == b"f"
+    assert next(iterator) == b"f"
+    assert list(iterator) == [b"d", b"b"]
+    iterator.seek_to_stop()
+    assert step(iterator, "prev") == STOPPED
+    assert next(iterator) == b"l"
+    iterator.seek_to_start()
+    assert step(iterator, "next") == STOPPED
+    assert iterator.prev() == b"b"
+
+
+def test_a_reverse_range_whose_only_key_is_its_start(db: DB) -> None:
+    """plyvel finds nothing here."""
+    db.put(b"c", b"1")
+    assert list(db.iterator(prefix=b"c", reverse=True)) == [(b"c", b"1")]
+    assert list(db.iterator(start=b"c", reverse=True)) == [(b"c", b"1")]
+
+
+def test_direction_changes_over_deletions_and_versions(db: DB) -> None:
+    """Long runs of deleted keys, and keys of many versions, on every step of a walk to and fro."""
+    keys = [b"%04d" % n for n in range(400)]
+    for value in (b"1", b"2"):
+        for key in keys:
+            db.put(key, value)
+        db.flush()
+    held = [db.snapshot()]
+    kept = keys[::50]
+    for key in keys:
+        if key not in kept:
+            db.delete(key)
+    for n in range(40):
+        db.put(kept[3], b"%d" % n)
+        held.append(db.snapshot())
+    iterator = db.iterator(include_value=False)
+    for n, key in enumerate(kept):
+        assert iterator.next() == key
+        assert iterator.prev() == key
+        if n:
+            assert iterator.prev() == kept[n - 1]
+            assert iterator.next() == kept[n - 1]
+        assert iterator.next() == key
+    assert step(iterator, "next") == STOPPED
+    for key in reversed(kept):
+        assert iterator.prev() == key
+        assert iterator.next() == key
+        assert iterator.prev() == key
+    assert list(held[0].iterator(include_key=False)) == [b"2"] * 400
+    assert list(held[0].iterator(include_key=False, reverse=True)) == [b"2"] * 400
+
+
+def test_an_iterator_sees_one_moment(db: DB) -> None:
+    keys = [b"%04d" % n for n in range(200)]
+    for key in keys:
+        db.put(key, b"old")
+    forward, backward = iter(db), db.iterator(reverse=True)
+    assert [next(forward) for _ in range(3)] == [(key, b"old") for key in keys[:3]]
+    for key in keys[::2]:
+        db.delete(key)
+    for key in keys[1::2]:
+        db.put(key, b"new")
+        db.put(key + b"x", b"new")
+    db.compact_range()
+    assert list(forward) == [(key, b"old") for key in keys[3:]]
+    assert list(backward) == [(key, b"old") for key in reversed(keys)]
+    forward.seek(keys[100])
+    assert forward.next() == (keys[100], b"old")
+    assert len(list(db)) == 200
+
+
+def test_closing(letters: DB) -> None:
+    with letters.iterator() as iterator:
+        assert not iterator.closed
+        next(iterator)
+    assert iterator.closed
+    for name, arguments in [
+        ("next", ()), ("prev", ()), ("seek", (b"a",)), ("seek_to_start", ()), ("seek_to_stop", ()),
+    ]:  # fmt: skip
+        with pytest.raises(lsmkv.ClosedError, match="iterator"):
+            getattr(iterator, name)(*arguments)
+    iterator.close()
+
+
+def test_an_iterator_that_failed_goes_on_where_it_was() -> None:
+    """A read error ends a step, not the iterator: nothing is skipped when it is asked again."""
+    env = FaultyEnv()
+    content = {b"%04d" % n: b"v" * 50 for n in range(2000)}
+    with DB("/db", create_if_missing=True, env=env, lru_cache_size=0, **TINY) as db:
+        for key, value in content.items():
+            db.put(key, value)
+        db.compact_range()
+        for reverse in (False, True):
+            got = []
+            iterator = db.iterator(reverse=reverse)
+            failures = 0
+            while True:
+                if len(got) % 7 == 0:
+                    env.fail_at(1, calls={"read"}, sticky=True)
+                try:
+                    entry = next(iterator)
+                except StopIteration:
+                    break
+                except lsmkv.IOError:
+                    failures += 1
+                    env.heal()
+                    entry = next(iterator)
+                got.append(entry)
+            env.heal()
+            assert failures > 10
+            assert got == sorted(content.items(), reverse=reverse)
+
+
+# Against the model, and the model against plyvel
+
+ALPHABET = b"\0a\xff"
+keys_ = st.lists(st.sampled_from(list(ALPHABET)), max_size=3).map(bytes)
+bounds_ = st.one_of(st.none(), keys_)
+moves_ = st.lists(
+    st.one_of(
+        st.sampled_from([("next",), ("prev",)]),
+        st.sampled_from([("next",), ("prev",), ("seek_to_start",), ("seek_to_stop",)]),
+        st.tuples(st.just("seek"), keys_),
+    ),
+    max_size=25,
+)
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+@given(
+    content=st.frozensets(keys_, max_size=12),
+    gone=st.frozensets(keys_, max_size=6),
+    start=bounds_,
+    stop=bounds_,
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    compacted=st.booleans(),
+    moves=moves_,
+)
+def test_against_the_model(
+    content: frozenset[bytes],
+    gone: frozenset[bytes],
+    start: bytes | None,
+    stop: bytes | None,
+    flags: tuple[bool, bool, bool],
+    compacted: bool,
+    moves: list[tuple[Any, ...]],
+) -> None:
+    entries = {key: b"v" + key for key in sorted(content)}
+    reverse, include_start, include_stop = flags
+    arguments: dict[str, Any] = {
+        "reverse": reverse,
+        "start": start,
+        "stop": stop,
+        "include_start": include_start,
+        "include_stop": include_stop,
+    }
+    with DB(":memory:", create_if_missing=True, **TINY) as db:
+        scatter(db, entries, set(gone - content))
+        if compacted:
+            db.compact_range()  # into one sorted run, which is scanned straight
+        iterator = db.iterator(**arguments)
+        model = ModelIterator(entries, **arguments)
+        for name, *rest in moves:
+            assert step(iterator, name, *rest) == step(model, name, *rest), (name, rest)
+        iterator.close()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("size", [3, 100], ids=["many to a block", "one to a block"])
+@pytest.mark.parametrize(
+    "unusual", ["nothing", "a deletion", "versions", "a newer table", "in the memtable"]
+)
+def test_one_sorted_run_with_something_in_it(reverse: bool, unusual: str, size: int) -> None:
+    """A run of plain values is scanned straight, up to where it holds more than that."""
+    options: dict[str, Any] = {"block_size": 64, "compression": None, "seek_compaction": False}
+    expected = {b"key%03d" % number: b"old".ljust(size) for number in range(200)}
+    at_first = dict(expected)
+    with DB(":memory:", **options) as db:
+        for key, value in expected.items():
+            db.put(key, value)
+        held = db.snapshot()
+        if unusual == "a deletion":
+            db.delete(b"key100")
+            del expected[b"key100"]
+        elif unusual == "versions":
+            for number in range(90, 110):  # over the ends of several blocks
+                expected[b"key%03d" % number] = b"new".ljust(size)
+                db.put(b"key%03d" % number, expected[b"key%03d" % number])
+        db.flush()
+        db.compact_range()
+        assert sum(level.files > 0 for level in db.stats().levels) == 1
+        before = db.snapshot()
+        now = dict(expected)
+        if unusual in ("a newer table", "in the memtable"):
+            db.put(b"key100", b"newest")
+            now[b"key100"] = b"newest"
+        if unusual == "a newer table":
+            db.flush()
+        for source, content in ((before, expected), (held, at_first), (db, now)):
+            rows = sorted(content.items(), reverse=reverse)
+            assert list(source.iterator(reverse=reverse)) == rows
+            for start, stop in ((b"key050", b"key150"), (b"key0995", b"key1005"), (b"a", b"b")):
+                inside = [row for row in rows if start <= row[0] < stop]
+                assert list(source.iterator(start=start, stop=stop, reverse=reverse)) == inside
+            with source.iterator(reverse=reverse) as there_and_back:
+                walked = [next(there_and_back) for _ in rows]
+                assert [there_and_back.prev() for _ in rows] == walked[::-1]
+        before.close()
+        held.close()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_one_sorted_run_in_an_order_that_calls_different_bytes_equal(reverse: bool) -> None:
+    def fold(a: bytes, b: bytes) -> int:
+        return (a.lower() > b.lower()) - (a.lower() < b.lower())
+
+    with DB(":memory:", comparator=fold, comparator_name="fold", block_size=64) as db:
+        for letter in (b"a", b"b", b"c"):
+            db.put(letter, b"old" * 50)
+        held = db.snapshot()
+        db.put(b"B", b"new")
+        db.flush()
+        db.compact_range()
+        assert [key for key, _ in db.iterator(reverse=reverse)] == (
+            [b"c", b"B", b"a"] if reverse else [b"a", b"B", b"c"]
+        )
+        held.close()
+
+
+@settings(deadline=None, max_examples=120, suppress_health_check=list(HealthCheck))
+@given(
+    content=st.frozensets(keys_, max_size=12),
+    start=bounds_,
+    stop=bounds_,
+    moves=moves_,
+)
+def test_the_model_against_plyvel(
+    tmp_path_factory: pytest.TempPathFactory,
+    content: frozenset[bytes],
+    start: bytes | None,
+    stop: bytes | None,
+    moves: list[tuple[Any, ...]],
+) -> None:
+    """Forward, where plyvel is right: ``prev`` right after a ``seek`` leaves the range there, a
+    ``seek`` to an excluded start or beyond an included stop goes wrong, and ``prev`` at the end
+    misses a start that is the only key."""
+    plyvel = pytest.importorskip("plyvel")
+    entries = {key: b"v" + key for key in sorted(content)}
+    path = tmp_path_factory.getbasetemp() / "plyvel-model"
+    arguments: dict[str, Any] = {"start": start, "stop": stop}
+    oracle_db = plyvel.DB(str(path), create_if_missing=True)
+    try:
+        with oracle_db.write_batch() as batch:
+            for key in oracle_db.iterator(include_value=False):
+                batch.delete(key)
+            for key, value in entries.items():
+                batch.put(key, value)
+        oracle = oracle_db.iterator(**arguments)
+        model = ModelIterator(entries, **arguments)
+        after_seek = False
+        for name, *rest in moves:
+            if name == "prev" and (after_seek or model.keys == [start]):
+                continue
+            after_seek = name.startswith("seek")
+            assert step(oracle, name, *rest) == step(model, name, *rest), (name, rest)
+        oracle.close()
+    finally:
+        oracle_db.close()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_plain_iteration_is_plyvels(tmp_path: pathlib.Path, reverse: bool) -> None:
+    """Every pair of bounds over a few keys, but for the one case in which plyvel is wrong."""
+    plyvel = pytest.importorskip("plyvel")
+    content = {key: b"v" + key for key in (b"", b"a", b"a\xff", b"b", b"\xff", b"\xff\xff")}
+    targets = [None, b"", b"\0", b"aa", b"c", b"\xff\xff\xff", *content]
+    oracle = plyvel.DB(str(tmp_path / "plyvel"), create_if_missing=True)
+    with DB(tmp_path / "lsmkv", create_if_missing=True) as db:
+        for key, value in content.items():
+            db.put(key, value)
+            oracle.put(key, value)
+        compared = 0
+        for start in targets:
+            for stop in targets:
+                for include_start in (True, False):
+                    for include_stop in (True, False):
+                        arguments: dict[str, Any] = {
+                            "reverse": reverse,
+                            "start": start,
+                            "stop": stop,
+                            "include_start": include_start,
+                            "include_stop": include_stop,
+                        }
+                        got = list(db.iterator(**arguments))
+                        model = ModelIterator(content, **arguments)
+                        assert got == list(model)
+                        if reverse and [key for key, _ in got] == [start]:
+                            continue
+                        assert got == list(oracle.iterator(**arguments)), arguments
+                        compared += 1
+        assert compared > 300
+    oracle.close()
+
+
+def test_tables_of_level_0_in_the_wrong_order() -> None:
+    """LevelDB's repair puts tables there whose numbers do not rise with their sequences."""
+    env = MemoryEnv()
+    with DB("db", env=env, create_if_missing=True) as db:
+        for value in (b"1", b"2", b"3", b"4"):
+            db.put(b"k", value)
+            db.put(b"l" + value, value)
+            db.flush()
+        store = db._store
+        assert store is not None
+        older = store.open_view().version.levels[0][-1]
+    directory = env.open_directory("db")
+    directory.rename(f"{older.number:06}.ldb", "000999.ldb")
+    edit = VersionEdit()
+    edit.next_file_number = 1000
+    edit.delete_file(0, older.number)
+    edit.add_file(0, FileMetaData(999, older.size, older.smallest, older.largest))
+    (manifest,) = [name for name in directory.names() if name.startswith("MANIFEST")]
+    file = directory.append_to(manifest)
+    LogWriter(file, file.size()).add_record(edit.encode())
+    with DB("db", env=env) as db:
+        assert next(table.number for table in db.tables() if table.level == 0) == 999
+        expected = [(b"k", b"4"), (b"l1", b"1"), (b"l2", b"2"), (b"l3", b"3"), (b"l4", b"4")]
+        assert list(db) == expected
+        assert list(db.iterator(reverse=True)) == expected[::-1]
+        assert next(db.iterator(start=b"k")) == expected[0]
+
+
+def test_an_immutable_memtable_over_one_level() -> None:
+    """As it is between the beginning of a new memtable and the end of the flush."""
+    with DB(":memory:") as db:
+        db.put(b"a", b"old")
+        db.put(b"b", b"1")
+        db.flush()
+        db.put(b"a", b"new")
+        store = db._store
+        assert store is not None
+        view = store.open_view()
+        store.view = View(store.new_memtable(0), view.memtable, view.version)
+        expected = [(b"a", b"new"), (b"b", b"1")]
+        assert list(db) == expected
+        assert list(db.iterator(reverse=True)) == expected[::-1]
+        store.view = view
+
+
+# What a scan leaves in the block cache
+
+
+LEVELS = [1, 3]
+
+
+def wide(levels: int, cache: lsmkv.LRUCache[Any, Any]) -> DB:
+    """3,000 entries of 110 bytes on a level or several, in blocks of 1 KiB about."""
+    db = DB(":memory:", block_cache=cache, block_size=1024, compression=None)
+    for level in range(levels):
+        for number in range(level, 3000, levels):
+            db.put(b"%06d" % number, b"%0100d" % number)
+        db.flush()
+        if level == 0:
+            db.compact_range()
+    return db
+
+
+def went_over(db: DB, reverse: bool) -> lsmkv.Stats:
+    before = db.stats()
+    expected = [(b"%06d" % number, b"%0100d" % number) for number in range(3000)]
+    assert list(db.iterator(reverse=reverse)) == (expected[::-1] if reverse else expected)
+    return db.stats() - before
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("levels", LEVELS)
+def test_a_scan_fills_a_quarter_of_the_cache(levels: int, reverse: bool) -> None:
+    """And leaves in it what was there before."""
+    cache = lsmkv.LRUCache[Any, Any](200_000)
+    with wide(levels, cache) as db:
+        for number in range(0, 3000, 100):
+            db.get(b"%06d" % number)
+        held = cache.usage
+        assert 30_000 < held < 50_000
+        did = went_over(db, reverse)
+        assert did.blocks_read > 200
+        assert 40_000 < cache.usage - held < 50_000 + levels * 1200  # and each seek's block
+        before = db.stats()
+        for number in range(0, 3000, 100):
+            db.get(b"%06d" % number)
+        assert (db.stats() - before).blocks_read == 0
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("levels", LEVELS)
+def test_a_scan_that_is_repeated_adds_to_what_it_finds_in_the_cache(
+    levels: int, reverse: bool
+) -> None:
+    cache = lsmkv.LRUCache[Any, Any](1_000_000)
+    with wide(levels, cache) as db:
+        read = [went_over(db, reverse).blocks_read for _ in range(3)]
+        assert read[0] > read[1] > 0
+        assert read[2] == 0
+
+
+@pytest.mark.parametrize("levels", LEVELS)
+def test_a_scan_may_leave_the_cache_alone(levels: int) -> None:
+    cache = lsmkv.LRUCache[Any, Any](200_000)
+    with wide(levels, cache) as db:
+        assert len(list(db.iterator(fill_cache=False))) == 3000
+        assert cache.usage == 0
+    with DB(":memory:", lru_cache_size=0) as db:
+        db.put(b"k", b"v")
+        db.flush()
+        assert list(db) == [(b"k", b"v")]
+
+
+def test_a_cache_may_be_said_to_be_larger_than_any_machine() -> None:
+    with wide(1, lsmkv.LRUCache[Any, Any](1 << 80)) as db:
+        assert went_over(db, False).blocks_read > 200
+        assert went_over(db, False).blocks_read == 0
+
+
+def test_a_scan_of_a_small_level_fills_as_much_of_the_cache() -> None:
+    """However much lies below."""
+    cache = lsmkv.LRUCache[Any, Any](200_000)
+    with wide(1, cache) as db:
+        expected = [(b"000100 and %d" % number, bytes(100)) for number in range(100, 400)]
+        for key, value in expected:
+            db.put(key, value)
+        db.flush()
+        read = []
+        for _ in range(2):
+            before = db.stats()
+            assert list(db.iterator(start=b"000100 ", stop=b"000101")) == expected
+            read.append((db.stats() - before).blocks_read)
+        assert read[0] > 30
+        assert read[1] == 0
+
+
+def test_however_small_a_run_is_a_block_of_it_is_cached() -> None:
+    cache = lsmkv.LRUCache[Any, Any](4000)
+    with wide(1, cache) as db:
+        db.put(b"000100 and more", b"v")
+        db.flush()
+        read = []
+        for _ in range(2):
+            before = db.stats()
+            assert next(db.iterator(start=b"000100 ")) == (b"000100 and more", b"v")
+            read.append((db.stats() - before).blocks_read)
+        assert read == [2, 0]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_table_whose_keys_are_out_of_order_comes_to_an_end(
+    tmp_path: pathlib.Path, reverse: bool, deleted: bool
+) -> None:
+    """Its checksums are right: someone has sealed the block again."""
+    with DB(tmp_path / "s", create_if_missing=True, block_size=150, compression=None) as db:
+        for key in (b"a", b"k", b"l", b"m", b"y", b"z"):
+            db.put(key, key * 80)
+        db.flush()
+    (table,) = (tmp_path / "s").glob("*.ldb")
+    data = bytearray(table.read_bytes())
+    start = data.index(b"l\x01") - 3
+    data[start + 3] = ord("j")
+    data[data.index(b"m\x01")] = ord("k")
+    end = start + 2 * (3 + 9 + 80) + 8  # two entries, one restart point, and their number
+    data[end + 1 : end + 5] = masked_crc32c(bytes(data[start : end + 1])).to_bytes(4, "little")
+    table.write_bytes(data)
+    with DB(tmp_path / "s") as db:
+        db.put(b"k", b"second")
+        db.flush()
+        if deleted:
+            db.delete(b"k")
+        keys = [key for key, _ in itertools.islice(db.iterator(reverse=reverse), 20)]
+        assert len(keys) < 10
+        assert {b"a", b"j", b"y", b"z"} <= set(keys)
+
+
+# Interrupted
+
+
+class InterruptedEnv(MemoryEnv):
+    """Ctrl-C comes at a share of all reads of tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.share = 0.0
+        self._rng = random.Random(1)
+
+    def open_directory(self, path: str, create: bool = False) -> Any:
+        directory: Any = super().open_directory(path, create)
+        inner = directory.open
+
+        def opened(name: str) -> Any:
+            file = inner(name)
+            read = file.read
+
+            def interrupted(offset: int, length: int) -> bytes:
+                if self._rng.random() < self.share:
+                    raise KeyboardInterrupt
+                return bytes(read(offset, length))
+
+            file.read = interrupted
+            return file
+
+        directory.open = opened
+        return directory
+
+
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("in_memory", [0, 40])
+@pytest.mark.parametrize("levels", [1, 2])
+@pytest.mark.parametrize("back", [False, True])
+def test_nothing_is_skipped_by_an_interruption(
+    levels: int, in_memory: int, raw: bool, back: bool
+) -> None:
+    """Whoever calls again gets what the interrupted call would have given."""
+    env = InterruptedEnv()
+    options = {**TINY, "max_file_size": 1 << 20, "write_buffer_size": 1 << 20}
+    with DB("/db", create_if_missing=True, env=env, lru_cache_size=0, **options) as db:
+        for level in range(levels):
+            for number in range(level, 300, levels):
+                db.put(b"%04d" % number, b"v" * 20)
+            db.flush()
+        for number in range(in_memory):
+            db.put(b"%04d" % (number * 7), b"new")
+        pairs = list(db)
+        interruptions = 0
+        for share in (0.1, 0.4):
+            env.share = share
+            found: list[tuple[bytes, bytes]] = []
+            at_first = True
+            iterator = db.raw_iterator() if raw else db.iterator(reverse=back)
+            while True:
+                try:
+                    if isinstance(iterator, lsmkv.Iterator):
+                        found.append(next(iterator))
+                        continue
+                    if at_first:
+                        (iterator.seek_to_last if back else iterator.seek_to_first)()
+                        at_first = False
+                    else:
+                        (iterator.prev if back else iterator.next)()
+                    if not iterator.valid():
+                        break
+                    found.append(iterator.item())
+                except StopIteration:
+                    break
+                except KeyboardInterrupt:
+                    interruptions += 1
+            env.share = 0
+            assert found == (pairs[::-1] if back else pairs)
+            iterator.close()
+        assert interruptions > 10
+
+
+def test_a_scan_lays_nothing_over_what_is_alone() -> None:
+    options = {**TINY, "write_buffer_size": 1 << 20, "max_file_size": 1 << 20}
+    with DB(":memory:", seek_compaction=False, **options) as db:
+        for number in range(200):
+            db.put(b"%04d" % number, b"v")
+        db.flush()
+        store = db._store
+        assert store is not None
+
+        def scan(lower: int, upper: int, current: bool = True) -> Scan:
+            bounds = Bounds(*(Position(b"%04d" % edge, after=False) for edge in (lower, upper)))
+            return Scan(store, store.open_view(), 200, current, bounds, True)
+
+        db.put(b"0000", b"v")
+        below = Position(b"0000", after=False)
+        beyond = Position(b"0200", after=False)
+        assert isinstance(scan(0, 50).forward(below), MergingIterator)
+        assert isinstance(scan(0, 50).backward(beyond), MergingIterator)
+        db.compact_range()
+        assert isinstance(scan(0, 50).forward(below), LevelIterator)
+        assert isinstance(
+            scan(0, 50).backward(Position(b"0050", after=False)), ReverseLevelIterator
+        )
+        for key in (b"0150", b"0300"):
+            db.put(key, b"v")
+        db.flush()  # into another level, beyond the ranges that follow
+        levels = [files for files in store.open_view().version.levels if files]
+        assert len(levels) == 2
+        assert isinstance(scan(0, 50).forward(below), LevelIterator)
+        assert isinstance(
+            scan(0, 50).backward(Position(b"0050", after=False)), ReverseLevelIterator
+        )
+        assert isinstance(scan(0, 500).forward(below), MergingIterator)
+        assert [reader._newest for reader in scan(0, 500)._runs()] == [NO_LIMIT] * 2
+        assert [reader._newest for reader in scan(0, 500, False)._runs()] == [200] * 2
+
+
+def test_the_first_chunk_of_a_run_is_its_share() -> None:
+    with DB(":memory:") as db:
+        store = db._store
+        assert store is not None
+
+        def first_chunk(size: int) -> int:
+            scan = Scan(store, store.open_view(), 0, True, Bounds(None, None), True)
+            return int(scan._first_chunk(size))
+
+        assert [first_chunk(size) for size in (0, 1, 1 << 40)] == [FIRST_CHUNK] * 3
+        for number in range(1000):
+            db.put(b"%04d" % number, b"v" * 100)
+        db.flush()
+        total = store.open_view().version.size
+        sizes = (0, 1, total // 2, total - 1, total, 1 << 40)
+        assert [first_chunk(size) for size in sizes] == [1, 1, FIRST_CHUNK // 2, *[FIRST_CHUNK] * 3]

@@ -1,0 +1,282 @@
+"""``db.explain``: what it tells is what the Get does, and telling leaves no trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lsmkv
+from lsmkv import DB, MemoryEnv
+from lsmkv.env.faulty import FaultyEnv
+
+TINY: dict[str, Any] = {
+    "write_buffer_size": 1024,
+    "max_file_size": 1024,
+    "block_size": 256,
+    "seek_compaction": False,
+}
+
+
+def fill(db: DB, first: int = 0, last: int = 200) -> None:
+    for n in range(first, last):
+        db.put(b"key%04d" % n, b"value %d " % n * 4)
+
+
+def assert_told_right(db: DB, key: bytes) -> lsmkv.Explanation:
+    """The explanation, held against the counters of the Get that follows it."""
+    start = db.stats()
+    told = db.explain(key)
+    before = db.stats()
+    assert before == start, "explaining left a trace"
+    value = db.get(key)
+    did = db.stats() - before
+    asked = [table for table in told.tables if table.asked]
+    filters = [step for table in asked for step in table.filters]
+    assert told.found is (value is not None)
+    if value is not None:
+        assert told.chosen is not None
+        assert told.chosen.value_size == len(value)
+    assert did.blocks_read == told.blocks_read
+    assert did.bytes_read == told.bytes_read
+    assert did.blocks_read + did.block_cache_hits == told.blocks_searched
+    assert did.filters_asked == len(filters)
+    assert did.filter_negatives == sum(not step.may_match for step in filters)
+    in_vain = [table for table in asked if "false positive" in table.verdict]
+    assert did.filter_false_positives == len(in_vain)
+    assert sum(level.tables_asked for level in did.levels) == len(asked)
+    assert did.gets_from_memory == (told.chosen is not None and "mem" in told.chosen.where)
+    assert told.blocks_without_filters >= told.blocks_searched
+    assert told.blocks_without_filters - told.blocks_searched == did.filter_negatives
+    assert json.loads(json.dumps(told.to_dict()))["found"] is told.found
+    assert str(told).startswith("get '")
+    return told
+
+
+def test_a_hit_in_the_memtable() -> None:
+    with DB(":memory:") as db:
+        db.put(b"k", b"value")
+        told = assert_told_right(db, b"k")
+        assert told.memtables == ("memtable",)
+        assert told.tables == ()
+        assert told.chosen is not None
+        assert (told.chosen.where, told.chosen.sequence) == ("memtable", 1)
+        assert "found, 5 bytes in memtable" in str(told)
+
+
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+@pytest.mark.parametrize("compression", ["snappy", None])
+def test_a_hit_in_a_table(layout: Any, compression: Any) -> None:
+    with DB(":memory:", filter_layout=layout, compression=compression, block_size=256) as db:
+        fill(db)
+        db.compact_range()
+        told = assert_told_right(db, b"key0077")
+        (table,) = told.tables
+        assert table.asked
+        assert table.verdict == "found"
+        assert table.smallest == b"key0000"
+        assert table.largest == b"key0199"
+        assert table.index_key is not None
+        assert table.index_key >= b"key0077"
+        assert [step.layout for step in table.filters] == {
+            "block": ["block"],
+            "table": ["table"],
+            "both": ["table", "block"],
+        }[layout]
+        for step in table.filters:
+            assert step.may_match
+            assert len(step.positions) == 6
+            assert all(0 <= position < 8 * (step.size - 1) for position in step.positions)
+        assert table.block is not None
+        assert not table.block.cached
+        assert table.block.compression == ("none" if compression is None else "snappy")
+        assert table.block.bytes_read == table.block.size + 5 == told.bytes_read
+        if compression is None:
+            assert table.block.plain_size == table.block.size
+        again = assert_told_right(db, b"key0077").tables[0].block
+        assert again is not None
+        assert again.cached
+        assert again.bytes_read == 0
+
+
+def test_filters_save_a_miss_but_for_false_positives() -> None:
+    """Of many absent keys most are ruled out, and at 4 bits a key some are not."""
+    with DB(":memory:", bloom_filter_bits=4, **TINY) as db:
+        fill(db)
+        db.compact_range()
+        told = [assert_told_right(db, b"key%04d?" % n) for n in range(190)]
+    told = [one for one in told if one.tables]  # some keys lie between two tables
+    saved = [one for one in told if one.blocks_searched == 0]
+    misled = [one for one in told if one.blocks_searched > 0]
+    assert len(saved) > len(misled) > 0
+    for one in told:
+        assert not one.found
+        assert one.chosen is None
+    for one in saved:
+        assert one.blocks_without_filters > 0
+        assert "a filter says no" in str(one)
+        assert one.tables[0].block is None
+        assert not one.tables[0].filters[-1].may_match
+    for one in misled:
+        assert "false positive" in str(one)
+        assert one.tables[0].block is not None
+
+
+def test_a_deletion_answers_and_hides() -> None:
+    with DB(":memory:", seek_compaction=False) as db:
+        db.put(b"a", b"")
+        db.put(b"k", b"one")
+        db.put(b"z", b"")
+        db.flush()
+        with db.snapshot():
+            db.put(b"k", b"two!")
+            with db.snapshot():
+                db.delete(b"k")
+                told = assert_told_right(db, b"k")
+                assert told.chosen is not None
+                assert told.chosen.deleted
+                assert [(old.where[:3], old.value_size) for old in told.shadowed] == [
+                    ("mem", 4),
+                    ("000", 3),
+                ]
+                assert not told.tables[0].asked
+                assert told.blocks_searched == told.blocks_without_filters == 0
+                assert "deleted, a deletion in memtable" in str(told)
+                assert "hidden: 3 bytes in " in str(told)
+                db.flush()
+                told = assert_told_right(db, b"k")
+                assert told.memtables == ("memtable",)
+                sequences = [old.sequence for old in told.shadowed]
+                assert told.chosen is not None
+                assert sequences == sorted(sequences, reverse=True)
+                assert told.chosen.sequence > sequences[0]
+                assert [table.asked for table in told.tables] == [True, False]
+
+
+def test_without_filters() -> None:
+    with DB(":memory:", bloom_filter_bits=0, **TINY) as db:
+        fill(db)
+        db.compact_range()
+        told = assert_told_right(db, b"key0077?")
+        assert told.tables[0].filters == ()
+        assert told.blocks_searched == told.blocks_without_filters == 1
+        assert "false positive" not in str(told)
+
+
+class FirstByte:
+    """A policy of a user's own, without hashes and bits."""
+
+    name = "test.FirstByte"
+
+    def create_filter(self, keys: Sequence[bytes]) -> bytes:
+        return bytes(sorted({key[0] for key in keys}))
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        return key[0] in filter
+
+
+def test_a_policy_of_the_users_own() -> None:
+    with DB(":memory:", filter_policy=FirstByte(), seek_compaction=False) as db:
+        for key in (b"a", b"c", b"e"):
+            db.put(key, b"v")
+        db.flush()
+        (table,) = assert_told_right(db, b"b").tables
+        assert table.filters[0].policy == "test.FirstByte"
+        assert table.filters[0].positions == ()
+        assert table.filters[0].size == 3
+        assert assert_told_right(db, b"c").found
+        assert "false positive" in assert_told_right(db, b"cc").tables[0].verdict
+
+
+def test_right_after_opening_no_table_is_opened_for_good() -> None:
+    env = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=env, **TINY) as db:
+        fill(db)
+    with DB("/db", env=env, **TINY) as db:
+        before = db.stats()
+        told = db.explain(b"key0003")
+        assert told.found
+        assert db.stats() == before
+        assert db.get(b"key0003") is not None
+        assert (db.stats() - before).tables_opened > 0
+
+
+def test_no_file_is_charged() -> None:
+    with DB(":memory:", bloom_filter_bits=0, lru_cache_size=0) as db:
+        for _ in range(2):
+            db.put(b"a", b"1")
+            db.put(b"z", b"1")
+            db.flush()
+        assert db._store is not None
+        version = db._store.open_view().version
+        files = [file for level in version.levels for file in level]
+        before = [file.allowed_seeks for file in files]
+        for _ in range(150):
+            assert db.explain(b"k").blocks_read == 2
+        assert [file.allowed_seeks for file in files] == before
+        assert version.file_to_compact is None
+        db.get(b"k")
+        assert sum(before) - sum(file.allowed_seeks for file in files) == 1
+
+
+def test_keys_are_escaped() -> None:
+    with DB(":memory:") as db:
+        db.put(b"\x1b[2J\xff", b"")
+        db.flush()
+        told = db.explain(b"\x1b[2J\xff")
+        assert told.key == b"\x1b[2J\xff"
+        assert "\x1b" not in str(told)
+        assert "\\x1b[2J\\xff" in str(told)
+        assert "\x1b" not in json.dumps(told.to_dict())
+
+
+def test_errors() -> None:
+    env = FaultyEnv()
+    db = DB("/db", create_if_missing=True, env=env, lru_cache_size=0)
+    db.put(b"k", b"v")
+    db.flush()
+    env.fail_at(1, calls={"read", "open"})
+    with pytest.raises(lsmkv.IOError):
+        db.explain(b"k")
+    assert db.explain(b"k").found
+    with pytest.raises(TypeError):
+        db.explain("k")  # type: ignore[arg-type]
+    db.close()
+    with pytest.raises(lsmkv.ClosedError):
+        db.explain(b"k")
+
+
+KEYS = [b"", b"a", b"ab", b"b", b"c", b"\xff"]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "put", "put", "delete", "flush", "compact", "snapshot"]),
+        st.sampled_from(KEYS),
+        st.binary(max_size=40),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, bits=st.sampled_from([0, 1, 10]), cache=st.sampled_from([0, 1 << 20]))
+def test_any_store(steps: list[tuple[str, bytes, bytes]], bits: int, cache: int) -> None:
+    with DB(":memory:", bloom_filter_bits=bits, lru_cache_size=cache, **TINY) as db:
+        snapshots = []
+        for kind, key, value in steps:
+            if kind == "put":
+                db.put(key, value)
+            elif kind == "delete":
+                db.delete(key)
+            elif kind == "flush":
+                db.flush()
+            elif kind == "compact":
+                db.compact_range()
+            else:
+                snapshots.append(db.snapshot())
+        db.flush()
+        for key in [*KEYS, b"aa", b"zz"]:
+            assert_told_right(db, key)

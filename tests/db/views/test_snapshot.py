@@ -1,0 +1,151 @@
+"""lsmkv.db.views.snapshot: snapshots read at their sequence, and let go of it once."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from lsmkv import DB
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.errors import ClosedError, CorruptionError
+
+
+@pytest.fixture
+def db() -> Iterator[DB]:
+    with DB(":memory:") as db:
+        db.put(b"a", b"1")
+        db.put(b"b", b"2")
+        yield db
+
+
+def live(db: DB) -> int:
+    """How many sequences are held live."""
+    assert db._store is not None
+    return len(db._store.live)
+
+
+def test_a_snapshot_asks_at_its_sequence(db: DB) -> None:
+    snapshot = db.snapshot()
+    assert snapshot.sequence == 2
+    db.put(b"a", b"new")
+    db.delete(b"b")
+    db.put(b"c", b"3")
+    assert snapshot.get(b"a") == b"1"
+    assert snapshot.get(b"b", verify_checksums=False, fill_cache=False) == b"2"
+    assert snapshot.get(b"c") is None
+    assert snapshot.get(b"c", b"d") == b"d"
+    with pytest.raises(TypeError):
+        snapshot.get("a")  # type: ignore[call-overload]
+    assert list(snapshot.iterator(prefix=b"b", reverse=True)) == [(b"b", b"2")]
+    assert list(snapshot) == [(b"a", b"1"), (b"b", b"2")]
+    db.compact_range()
+    assert list(snapshot) == [(b"a", b"1"), (b"b", b"2")]
+    assert list(db) == [(b"a", b"new"), (b"c", b"3")]
+
+
+def test_closing_releases_once(db: DB) -> None:
+    other = db.snapshot()
+    snapshot = db.snapshot()
+    assert live(db) == 2
+    assert not snapshot.closed
+    snapshot.close()
+    snapshot.close()
+    assert snapshot.closed
+    assert live(db) == 1
+    with pytest.raises(ClosedError):
+        snapshot.get(b"k")
+    with pytest.raises(ClosedError):
+        snapshot.iterator()
+    with pytest.raises(ClosedError):
+        iter(snapshot)
+    del snapshot
+    gc.collect()
+    assert live(db) == 1
+    assert other.get(b"a") == b"1"
+
+
+def test_a_block_closes(db: DB) -> None:
+    with db.snapshot() as snapshot:
+        assert snapshot.get(b"a") == b"1"
+        assert live(db) == 1
+    assert snapshot.closed
+    assert live(db) == 0
+
+
+def test_forgetting_closes(db: DB) -> None:
+    snapshot = db.snapshot()
+    gone = weakref.ref(snapshot)
+    assert live(db) == 1
+    del snapshot
+    gc.collect()
+    assert gone() is None
+    assert live(db) == 0
+
+
+def test_a_snapshot_keeps_its_store_open() -> None:
+    snapshot = DB(":memory:").snapshot()
+    gc.collect()
+    assert snapshot.get(b"a") is None
+    kept = [snapshot]
+    del snapshot
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        kept.clear()
+
+
+def test_a_closed_store_closes_its_snapshots() -> None:
+    with DB(":memory:") as db:
+        snapshot = db.snapshot()
+    with pytest.raises(ClosedError):
+        snapshot.get(b"a")
+    snapshot.close()
+
+
+def tables_asked(db: DB) -> int:
+    return sum(level.tables_asked for level in db.stats().levels)
+
+
+def test_the_newest_version_is_looked_for_first() -> None:
+    """It mostly is what was seen; else there is a second look, at blocks in the cache."""
+    with DB(":memory:") as db:
+        for key in (b"b", b"a"):
+            db.put(key, b"old")
+        snapshot = db.snapshot()
+        db.put(b"b", b"new")
+        db.compact_range()
+        for key, fill_cache, looks in ((b"a", True, 1), (b"b", True, 2), (b"b", False, 1)):
+            for _ in range(2):
+                before = tables_asked(db)
+                assert snapshot.get(key, fill_cache=fill_cache) == b"old"
+                assert tables_asked(db) - before == looks
+        assert db.stats().blocks_read == 1
+    with DB(":memory:", lru_cache_size=0) as db:
+        db.put(b"b", b"old")
+        snapshot = db.snapshot()
+        db.put(b"b", b"new")
+        db.compact_range()
+        assert snapshot.get(b"b") == b"old"
+        assert db.stats().blocks_read == tables_asked(db) == 1
+
+
+def test_a_version_that_was_not_seen_may_be_damaged() -> None:
+    env = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=env, block_size=100, compression=None) as db:
+        db.put(b"k", b"old" * 100)
+        snapshot = db.snapshot()
+        db.put(b"k", b"new" * 100)
+        db.compact_range()
+        with env.open_directory("/db") as directory:
+            (name,) = (name for name in directory.names() if name.endswith(".ldb"))
+            with directory.open(name) as file:
+                content = bytearray(file.read(0, file.size))
+            content[content.index(b"newnew")] ^= 1
+            directory.remove(name)
+            with directory.create(name) as out:
+                out.append(bytes(content))
+        db._store.tables.clear()
+        with pytest.raises(CorruptionError):
+            db.get(b"k")
+        assert snapshot.get(b"k") == b"old" * 100

@@ -1,0 +1,182 @@
+"""Orders and reports: what is said is what is heard."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from lsmkv.db.compaction import Compaction, compaction_of_range
+from lsmkv.db.version import Version
+from lsmkv.db.workers.messages import (
+    CompactionRequest,
+    FlushRequest,
+    Report,
+    decode_request,
+    decode_settings,
+    encode_settings,
+)
+from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
+from lsmkv.format.keys import InternalKeyComparator, pack
+from lsmkv.format.version_edit import FileMetaData
+from lsmkv.options import Options, make_options
+from lsmkv.stats import NUM_LEVELS, Counters
+from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        make_options(),
+        make_options(
+            block_size=1000,
+            block_restart_interval=3,
+            max_file_size=70_000,
+            max_open_files=33,
+            max_block_bytes=1 << 21,
+            compression="zstd",
+            zstd_compression_level=7,
+            bloom_filter_bits=17,
+            filter_layout="both",
+            comparator=REVERSE_BYTEWISE,
+        ),
+        make_options(compression=None, bloom_filter_bits=0),
+    ],
+)
+@pytest.mark.parametrize("patient", [False, True])
+def test_settings(options: Options, patient: bool) -> None:
+    line = encode_settings(TOKEN, patient, options)
+    assert b"\n" not in line
+    token, told, heard = decode_settings(line)
+    assert (token, told) == (TOKEN, patient)
+    for name in (
+        "block_size",
+        "block_restart_interval",
+        "max_file_size",
+        "max_open_files",
+        "max_block_bytes",
+        "compression",
+        "zstd_compression_level",
+        "filter_layout",
+        "comparator",
+    ):
+        assert getattr(heard, name) == getattr(options, name), name
+    assert repr(heard.filter_policy) == repr(options.filter_policy)
+    assert heard.block_cache is None
+
+
+def test_a_flush() -> None:
+    order = FlushRequest(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
+    assert b"\n" not in order.encode()
+    assert decode_request(order.encode()) == order
+
+
+def file(number: int, smallest: bytes, largest: bytes, size: int = 1000) -> FileMetaData:
+    return FileMetaData(number, size, pack(smallest, 9, 1), pack(largest, 8, 0))
+
+
+def numbers(files: list[FileMetaData]) -> list[int]:
+    return [each.number for each in files]
+
+
+@pytest.mark.parametrize("level", range(NUM_LEVELS - 1))
+def test_a_merge(level: int) -> None:
+    """The version that arrives answers what a merge asks as the whole one does."""
+    comparator = InternalKeyComparator(BYTEWISE)
+    levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
+    keys = [b"%02d" % n for n in range(100)]
+    for at in range(level, NUM_LEVELS):
+        width = 12 - at
+        for begin in range(at, 90, width):
+            number = 1000 * (at + 1) + begin
+            levels[at].append(file(number, keys[begin], keys[begin + width - 2]))
+    version = Version(comparator, levels)
+    made = compaction_of_range(version, level, b"30", b"42", make_options())
+    assert made is not None
+    compaction = made[0]
+    order = CompactionRequest.of(5, compaction, 77)
+    line = order.encode()
+    assert b"\n" not in line
+    heard = decode_request(line)
+    assert isinstance(heard, CompactionRequest)
+    assert (heard.job, heard.level, heard.oldest_seen) == (5, level, 77)
+    arrived: Compaction = heard.compaction(comparator)
+    assert arrived.level == level
+    for part in ("inputs", "next_inputs", "grandparents"):
+        assert sorted(numbers(getattr(arrived, part))) == sorted(numbers(getattr(compaction, part)))
+    assert numbers(arrived.grandparents) == numbers(compaction.grandparents)
+    assert arrived.input_size == compaction.input_size
+    inputs = compaction.inputs + compaction.next_inputs
+    begin = min(each.smallest for each in inputs)[:-8]
+    end = max(each.largest for each in inputs)[:-8]
+    for key in keys:
+        if begin <= key <= end:
+            for deeper in range(level + 2, NUM_LEVELS):
+                assert arrived.version.overlaps(deeper, key, key) == version.overlaps(
+                    deeper, key, key
+                )
+    # And nothing that lies beside it.
+    total = sum(len(files) for files in arrived.version.levels)
+    assert total < sum(len(files) for files in levels)
+
+
+def test_how_far_it_is() -> None:
+    report = Report(3, bytes_read=12345)
+    heard = Report.decode(report.encode())
+    assert heard == report
+    assert not heard.is_last
+
+
+@pytest.mark.parametrize("files", [[], [file(1, b"a", b"\xff\n\x00"), file(2, b"", b"", 1 << 40)]])
+def test_done(files: list[FileMetaData]) -> None:
+    report = Report(3, files=files, opened=(4, 5, 6))
+    assert b"\n" not in report.encode()
+    heard = Report.decode(report.encode())
+    assert heard.is_last
+    assert (heard.files, heard.opened) == (files, (4, 5, 6))
+    counters = Counters()
+    heard.count_in(counters)
+    heard.count_in(counters)
+    assert counters.tables_opened == 8
+    assert (counters.metadata_reads, counters.metadata_bytes_read) == (10, 12)
+
+
+def test_doubt() -> None:
+    heard = Report.decode(Report(3, doubt="torn\nlog").encode())
+    assert heard.is_last
+    assert (heard.job, heard.doubt, heard.error, heard.files) == (3, "torn\nlog", None, None)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (CorruptionError("bad block", "/db/000007.ldb", 123), CorruptionError),
+        (CorruptionError("bad key"), CorruptionError),
+        (UnsupportedCompressionError("unknown compression type 77"), UnsupportedCompressionError),
+        (OSError(errno.ENOSPC, "No space left on device", "/db/x.tmp"), IOError),
+        (IOError(errno.EIO, "bad", None), IOError),
+        (OSError("without a number"), IOError),
+        (Error("background work failed"), Error),
+        (ZeroDivisionError("oops"), Error),
+    ],
+)
+def test_errors_arrive_as_what_they_are(error: Exception, kind: type[Exception]) -> None:
+    heard = Report.decode(Report(3, error=error).encode())
+    assert heard.is_last
+    assert type(heard.error) is kind
+    if isinstance(error, CorruptionError):
+        assert str(heard.error) == str(error)
+    elif isinstance(error, OSError):
+        assert isinstance(heard.error, IOError)
+        assert (heard.error.errno, heard.error.filename) == (error.errno, error.filename)
+        assert (error.strerror or "without a number") in str(heard.error)
+    else:
+        assert str(error) in str(heard.error)
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"{}", b'{"job": 1, "files": "07"}', b"\xff"])
+def test_what_is_no_report(line: bytes) -> None:
+    with pytest.raises((ValueError, KeyError, TypeError, Error)):
+        Report.decode(line)
