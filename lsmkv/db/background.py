@@ -363,7 +363,7 @@ class Background:
             memtable,
             store.directory,
             memtable.table_number,
-            store.table_options,
+            store.options,
             store.order,
             oldest_seen,
         )
@@ -525,7 +525,7 @@ class Background:
             compaction,
             store.directory,
             store.tables,
-            store.table_options,
+            store.options,
             self._new_output_number,
             oldest_seen,
         )
@@ -560,7 +560,7 @@ class Background:
             awaited = store.changed.awaited
             store.changed.notify_all()
         # Whoever still holds the version reads it at a sequence, and asks for no row.
-        view.version.rows.clear()
+        view.version.row_cache.clear()
         return awaited
 
     def _remove_obsolete(self) -> None:

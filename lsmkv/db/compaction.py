@@ -9,16 +9,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from lsmkv.db.merge import RowOrder, live_rows, merge_forward
+from lsmkv.db.merge import live_entries, merge
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput, remove_table
 from lsmkv.db.version import Version, max_grandparent_overlap, total_size
 from lsmkv.env.base import Directory
-from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.format.keys import Entry, InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS, ReadCounters
-from lsmkv.table.block import Row
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -223,7 +222,7 @@ class CompactionJob:
         self._new_file_number = new_file_number
         self._oldest_seen = oldest_seen
         comparator: InternalKeyComparator = compaction.version.comparator
-        self._order = RowOrder(comparator.user_comparator)
+        self._order = comparator.order
         self._compare = comparator.user_comparator.compare
         self._output: TableOutput | None = None
         self._outputs: list[FileMetaData] = []
@@ -235,10 +234,12 @@ class CompactionJob:
         """The finished tables, durable.  ``between`` is called every few blocks, and before
         each table but the first; if it raises, what was written is removed."""
         try:
-            for rows in merge_forward(self._cursors(), self._order):
+            for entries in merge(self._sources(), self._order):
                 between()
-                heads, rests = live_rows(rows, self._oldest_seen, self._order, self._nothing_deeper)
-                self._write(heads, rests, between)
+                user_keys, tagged = live_entries(
+                    entries, self._oldest_seen, self._order, self._nothing_deeper
+                )
+                self._write(user_keys, tagged, between)
             self._finish_output()
             self._directory.sync()
         except BaseException:
@@ -246,7 +247,7 @@ class CompactionJob:
             raise
         return self._outputs
 
-    def _cursors(self) -> list[Iterator[list[Row]]]:
+    def _sources(self) -> list[Iterator[list[Entry]]]:
         """One for each file of level 0; the files of another level follow each other.
 
         Sources of newer versions come first.
@@ -254,20 +255,20 @@ class CompactionJob:
         compaction = self._compaction
         if compaction.level == 0:
             newest_first = sorted(compaction.inputs, key=lambda file: -file.number)
-            cursors = [self._scan([file]) for file in newest_first]
+            sources = [self._entries([file]) for file in newest_first]
         else:
-            cursors = [self._scan(self._sorted(compaction.inputs))]
+            sources = [self._entries(self._sorted(compaction.inputs))]
         if compaction.next_inputs:
-            cursors.append(self._scan(self._sorted(compaction.next_inputs)))
-        return cursors
+            sources.append(self._entries(self._sorted(compaction.next_inputs)))
+        return sources
 
     def _sorted(self, files: list[FileMetaData]) -> list[FileMetaData]:
         comparator = self._compaction.version.comparator
         return sorted(files, key=lambda file: comparator.sort_key(file.smallest))
 
-    def _scan(self, files: list[FileMetaData]) -> Iterator[list[Row]]:
+    def _entries(self, files: list[FileMetaData]) -> Iterator[list[Entry]]:
         for file in files:
-            yield from self._tables.rows(file, self.reads, _READAHEAD, _CHUNK)
+            yield from self._tables.entries(file, self.reads, _READAHEAD, _CHUNK)
 
     def _nothing_deeper(self, user_key: bytes) -> bool:
         """Whether no level below the outputs' may hold the key."""
@@ -277,33 +278,39 @@ class CompactionJob:
             for level in range(self._compaction.level + 2, NUM_LEVELS)
         )
 
-    def _write(self, heads: list[bytes], rests: list[bytes], between: Callable[[], None]) -> None:
-        """Append rows, whole user keys; a new table is begun only between two of them."""
+    def _write(
+        self, user_keys: list[bytes], tagged: list[bytes], between: Callable[[], None]
+    ) -> None:
+        """Append entries, all versions of a user key together; a new table is begun only between
+        two of them.
+        """
         limit = self._options.max_file_size
         at: i64 = 0
-        while at < len(heads):
-            crosses = self._crosses_grandparents(heads[at])
+        while at < len(user_keys):
+            crosses = self._crosses_grandparents(user_keys[at])
             if self._output is not None and (crosses or self._output.size >= limit):
                 self._finish_output()
                 between()
             if self._output is None:
                 number = self._new_file_number()
                 self._output = TableOutput(self._directory, number, self._options)
-            at = self._output.add_rows(heads, rests, at, self._grandparent_end(heads, at), limit)
-            while at < len(heads) and self._compare(heads[at - 1], heads[at]) == 0:
-                at = self._output.add_rows(heads, rests, at, at + 1, limit)
+            at = self._output.add_entries(
+                user_keys, tagged, at, self._grandparent_end(user_keys, at), limit
+            )
+            while at < len(user_keys) and self._compare(user_keys[at - 1], user_keys[at]) == 0:
+                at = self._output.add_entries(user_keys, tagged, at, at + 1, limit)
 
-    def _grandparent_end(self, heads: list[bytes], at: i64) -> i64:
+    def _grandparent_end(self, user_keys: list[bytes], at: i64) -> i64:
         """How many of the keys do not lie beyond the grandparent that the one at ``at`` is in."""
         grandparents = self._compaction.grandparents
         if self._grandparent == len(grandparents):
-            return len(heads)
+            return len(user_keys)
         largest = grandparents[self._grandparent].largest[:-8]
-        if self._compare(heads[-1], largest) <= 0:
-            return len(heads)
+        if self._compare(user_keys[-1], largest) <= 0:
+            return len(user_keys)
         if self._order.is_bytewise:
-            return bisect_right(heads, largest, at)
-        return bisect_right(heads, self._order.of(largest), at, key=self._order.of)
+            return bisect_right(user_keys, largest, at)
+        return bisect_right(user_keys, self._order.of(largest), at, key=self._order.of)
 
     def _crosses_grandparents(self, user_key: bytes) -> bool:
         """Whether an output that went on to this key would overlap too much of the level after."""

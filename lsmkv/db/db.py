@@ -283,7 +283,7 @@ class DB:
         (None, b'v')
         """
         reader = self._open_reader()
-        _, pin = reader.store.pin()
+        pin = reader.store.read_view().pin
         return Snapshot(reader, pin, self)
 
     # Writing

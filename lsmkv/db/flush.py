@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder, live_rows
-from lsmkv.db.table_output import write_columns
+from lsmkv.db.merge import live_entries
+from lsmkv.db.table_output import write_entries
 from lsmkv.env.base import Directory
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 
@@ -27,18 +28,18 @@ def write_memtable(
     """
     if memtable.empty:
         return None
-    columns = memtable.columns()
+    chunks = memtable.columns()
     if memtable.keeps_older:
-        columns = _without_hidden(columns, order, oldest_seen)
-    return write_columns(columns, directory, number, options)
+        chunks = _without_hidden(chunks, order, oldest_seen)
+    return write_entries(chunks, directory, number, options)
 
 
 def _without_hidden(
-    columns: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_seen: int
+    chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_seen: int
 ) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    for keys, rows in columns:
-        versions = list(zip(keys, rows, strict=True))
-        yield live_rows(versions, oldest_seen, order, _keep_deletions)
+    for user_keys, tagged in chunks:
+        entries = list(zip(user_keys, tagged, strict=True))
+        yield live_entries(entries, oldest_seen, order, _keep_deletions)
 
 
 def _keep_deletions(_user_key: bytes) -> bool:

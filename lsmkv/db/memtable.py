@@ -22,8 +22,8 @@ from librt.strings import BytesWriter
 from librt.threading import Lock
 from sortedcontainers import SortedDict
 
-from lsmkv.db.merge import Position
 from lsmkv.format.batch import Operation
+from lsmkv.format.key_order import Position
 from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
@@ -31,11 +31,9 @@ from lsmkv.format.keys import (
     TAG_SIZE,
     Entry,
     entry_overhead,
-    rank_in,
     sequence_in,
     tagged_value,
 )
-from lsmkv.table.block import Row
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ microsecond more in a SortedDict than in a list, and to list a key takes a hundr
 class MemTable:
     """Versions in memory.
 
-    Writing (``add``) and everything that goes by order (``scan``, ``scan_back``, ``visible``,
+    Writing (``add``) and everything that goes by order (``entries``, ``visible``,
     ``__len__``) happens under ``lock``, which the store and the memtable share; ``add`` expects the
     caller to hold it.  ``get`` waits for no lock when keys that compare equal are the same bytes:
     each of its steps is one atomic dict lookup, and a version goes only after it is in another
@@ -82,7 +80,7 @@ class MemTable:
         self._noted_keys: list[bytes] = []
         self._noted_values: list[bytes | None] = []
         self._first_noted = 0
-        self._older: dict[bytes, tuple[Row, ...]] = {}
+        self._older: dict[bytes, tuple[Entry, ...]] = {}
         """By key: versions that a newer one has taken the place of, newest first."""
         self.log_number = 0
         """Of the log that its writes are in."""
@@ -187,17 +185,20 @@ class MemTable:
                 return []
             return [newest, *(row for _, row in self._older.get(found, ()))]
 
-    def scan(self, start: Position | None) -> Iterator[list[Entry]]:
-        """All versions from a position on, in chunks that grow; writes in between may be missed
-        or seen, whole either way.  No order is held open while the lock is not."""
-        count = _FIRST_CHUNK
+    def entries(self) -> Iterator[list[Entry]]:
+        """All versions in order, in lists that grow; writes in between may be missed or seen, whole
+        either way.  No order is held open while the lock is not."""
+        start: Position | None = None
+        count: i64 = _FIRST_CHUNK
         while True:
             with self._lock:
-                chunk = self._chunk(start, count, forward=True)
-            if not chunk:
+                keys = self._keys_beyond(start, count, False)
+                ordered = self._sorted
+                user_keys, tagged = self._with_older(keys, [ordered[key] for key in keys])
+            if not keys:
                 return
-            yield chunk
-            start = Position(chunk[-1][0], after=True)
+            yield list(zip(user_keys, tagged, strict=True))
+            start = Position(keys[len(keys) - 1], after=True)
             count = min(2 * count, LARGEST_CHUNK)
 
     def visible(
@@ -243,18 +244,6 @@ class MemTable:
         for at in range(0, len(keys), _ROWS):
             some = keys[at : at + _ROWS]
             yield self._with_older(some, [newest[key] for key in some])
-
-    def scan_back(self, before: Position | None) -> Iterator[list[Entry]]:
-        """All versions before a position, the last chunk first, each chunk in rising order."""
-        count = _FIRST_CHUNK
-        while True:
-            with self._lock:
-                chunk = self._chunk(before, count, forward=False)
-            if not chunk:
-                return
-            yield chunk
-            before = Position(chunk[0][0], after=False)
-            count = min(2 * count, LARGEST_CHUNK)
 
     def check(self) -> None:
         """Assert the invariants: keys in order, and the versions of each newest first."""
@@ -369,13 +358,6 @@ class MemTable:
             self._pending = {}
         self._merging = False
         return self._sorted
-
-    def _chunk(self, edge: Position | None, count: int, *, forward: bool) -> list[Entry]:
-        """Up to ``count`` keys beyond ``edge``, with all their versions, in rising order."""
-        some = self._keys_beyond(edge, count, not forward)
-        ordered = self._sorted
-        keys, rows = self._with_older(some, [ordered[key] for key in some])
-        return [(key, rank_in(row), row[TAG_SIZE:]) for key, row in zip(keys, rows, strict=True)]
 
     def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
         """Up to ``count`` keys before ``edge``, if that is the way, or behind it; in rising order.

@@ -1,27 +1,39 @@
-"""Reading a store: one key, many keys, or a range, now or at a sequence that is held live."""
+"""Reading a store: one key, many keys, or a range, now or at a sequence that is pinned.
+
+Any thread may read.  A reader takes the store's view once and finds everything in it, so that it
+needs neither the writers' lock nor the store's.  A plain Get reads the newest version that it
+meets; a Get at a snapshot is the same call with a bound.
+
+Fast paths: a value that is asked for again and again is found in the row cache of its version, by
+one dict lookup; while there is room each value whose block was cached is kept there, then one in
+four.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lsmkv.db.background import Background
-from lsmkv.db.lookup import COMPACTION_DUE, FROM_BLOCK_CACHE, look_up, may_contain
-from lsmkv.db.pinned import Pin
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
-from lsmkv.db.version import Version
+from lsmkv.db.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import BytesLike
-from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, sequence_in
-from lsmkv.table.reader import SharedBlocks
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack, sequence_in
+from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-_ROWS_SHARE = 2
+_ROW_CACHE_SHARE: Final = 2
 """Single values are kept in memory up to this part of the block cache's capacity."""
+
+BLOCK_CACHED: Final = 1
+"""A flag of a lookup: the block that answered was in the block cache."""
+COMPACTION_DUE: Final = 2
+"""A flag of a lookup: it was one too many for some file."""
 
 
 class Reader:
@@ -32,88 +44,52 @@ class Reader:
         self.store = store
         self._background = background
         cache = store.options.block_cache
-        self._rows_limit = 0 if cache is None else cache.capacity // _ROWS_SHARE
+        self._row_cache_limit = 0 if cache is None else cache.capacity // _ROW_CACHE_SHARE
 
-    def get(
-        self, key: bytes, sequence: int, fill_cache: bool, shared: SharedBlocks | None = None
-    ) -> bytes | None:
+    def get(self, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
         """The value of ``key`` at ``sequence``: memtable, immutable memtable, then the tables."""
         store = self.store
         view = store.open_view()
         store.counters.gets += 1
-        row = _in_memory(view, key, sequence)
-        if row is not None:
+        tagged = _in_memory(view, key, sequence)
+        if tagged is not None:
             store.counters.gets_from_memory += 1
-            value = row[TAG_SIZE:] if row[0] == KIND_VALUE else None
+            value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
         else:
-            value = self._in_tables(view.version, key, sequence, fill_cache, shared)
+            value = self._in_tables(view.version, key, sequence, fill_cache)
         if value is not None:
             store.counters.gets_found += 1
         return value
 
     def _in_tables(
-        self,
-        version: Version,
-        key: bytes,
-        sequence: int,
-        fill_cache: bool,
-        shared: SharedBlocks | None,
+        self, version: Version, key: bytes, sequence: int, fill_cache: bool
     ) -> bytes | None:
         store = self.store
         newest = sequence == MAX_SEQUENCE
-        rows = version.rows
+        rows = version.row_cache
         if newest and rows.values:
-            row = rows.values.get(key)
-            if row is not None:
+            value = rows.values.get(key)
+            if value is not None:
                 store.counters.gets_from_rows += 1
-                return row
+                return value
         try:
-            if newest:
-                flags, _tag, value = look_up(store, version, key, sequence, fill_cache)
-            else:
-                flags, value = self._at_snapshot(version, key, sequence, fill_cache, shared)
+            flags, _tag, value = look_up(store, version, key, sequence, fill_cache)
         except OSError as error:
             store.raise_failure(error)
         if flags != 0:
             if flags & COMPACTION_DUE and self._background is not None:
                 self._schedule(self._background)
-            # Where there is room each is kept; and a key that is asked for often is seen soon by
-            # every fourth look.
+            # While there is room each is kept; later a key that is asked for often is kept soon by
+            # every fourth lookup.
             if (
-                flags & FROM_BLOCK_CACHE
+                flags & BLOCK_CACHED
                 and newest
                 and fill_cache
                 and value is not None
-                and (2 * rows.usage < self._rows_limit or self._is_fourth())
+                and (2 * rows.usage < self._row_cache_limit or self._is_fourth())
             ):
-                rows.keep(key, value, self._rows_limit)
+                rows.keep(key, value, self._row_cache_limit)
         return value
-
-    def _at_snapshot(
-        self,
-        version: Version,
-        key: bytes,
-        sequence: int,
-        fill_cache: bool,
-        shared: SharedBlocks | None,
-    ) -> tuple[i64, bytes | None]:
-        """Flags and value of a look for what was seen at ``sequence``.
-
-        The newest version is found in half the time, and mostly is the one.  Where it is not, that
-        look was in vain: it is counted too, but took no read that the next one would not have
-        taken, if the block cache has room.  Many keys (``shared``) are looked up once.
-        """
-        store = self.store
-        flags: i64 = 0
-        if shared is None and fill_cache and self._rows_limit > 0 and store.order.is_bytewise:
-            try:
-                flags, tag, value = look_up(store, version, key, MAX_SEQUENCE, True)
-                if (tag >> 8) & MAX_SEQUENCE <= sequence:
-                    return flags, value
-            except (CorruptionError, OSError):
-                pass  # of a block, maybe, that need not be read for what was seen
-        again, _tag, value = look_up(store, version, key, sequence, fill_cache, shared)
-        return flags | again, value
 
     def _is_fourth(self) -> bool:
         """One Get in four, but not the same ones of keys that are asked for in turn."""
@@ -122,91 +98,71 @@ class Reader:
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""
-        store = self.store
-        _, pin = store.pin()
-        shared: SharedBlocks = {}
+        read = self.store.read_view()
         try:
             return {
-                key: self.get(key, pin.sequence, fill_cache, shared)
-                for key in sorted(set(keys), key=store.order.of)
+                key: self.get(key, read.sequence, fill_cache)
+                for key in sorted(set(keys), key=self.store.order.of)
             }
         finally:
-            pin.release()
+            read.release()
 
     def may_contain(self, key: bytes) -> bool:
         """False only if ``key`` is not there now; no data block is read."""
-        view = self.store.open_view()
-        row = _in_memory(view, key, MAX_SEQUENCE)
-        if row is not None:
-            return row[0] == KIND_VALUE
+        store = self.store
+        view = store.open_view()
+        tagged = _in_memory(view, key, MAX_SEQUENCE)
+        if tagged is not None:
+            return tagged[0] == KIND_VALUE
+        order = store.order.of(key)
+        key_hash = store.key_hash(key)
         try:
-            return may_contain(self.store, view.version, key)
+            for level, file in view.version.candidates(order):
+                counters = store.counters.reads[level]
+                counters.tables_asked += 1
+                if store.tables.find(file).may_contain(key, order, key_hash, counters):
+                    return True
         except OSError as error:
-            self.store.raise_failure(error)
+            store.raise_failure(error)
+        return False
 
     def newest_sequence(self, key: bytes) -> int:
         """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
         view = self.store.open_view()
-        row = _in_memory(view, key, MAX_SEQUENCE)
-        if row is not None:
-            return sequence_in(row)
+        tagged = _in_memory(view, key, MAX_SEQUENCE)
+        if tagged is not None:
+            return sequence_in(tagged)
         try:
             _, tag, _ = look_up(self.store, view.version, key, MAX_SEQUENCE, True)
         except OSError as error:
             self.store.raise_failure(error)
         return (tag >> 8) & MAX_SEQUENCE
 
-    def iterator(self, owner: object, arguments: IteratorArguments) -> Iterator:
-        """An iterator over the store as it is now.  It keeps ``owner`` from being collected."""
-        view, pin = self.store.pin()
-        return self._iterator(view, pin, True, owner, arguments)
-
-    def iterator_at(self, sequence: int, owner: object, arguments: IteratorArguments) -> Iterator:
-        """An iterator over the store as it was at ``sequence``, which the caller holds live."""
-        view, pin = self.store.pin_at(sequence)
-        return self._iterator(view, pin, False, owner, arguments)
-
-    def _iterator(
-        self,
-        view: View,
-        pin: Pin,
-        current: bool,
-        owner: object,
-        arguments: IteratorArguments,
+    def iterator(
+        self, owner: object, arguments: IteratorArguments, sequence: int = MAX_SEQUENCE
     ) -> Iterator:
+        """An iterator over the store as it is now, or as it was at a ``sequence`` that the caller
+        keeps pinned.  It keeps ``owner`` from being collected."""
+        read = self.store.read_view(sequence)
         try:
-            return Iterator(self.store, view, pin, current, owner, arguments)
+            return Iterator(self.store, read, owner, arguments)
         except BaseException:
-            pin.release()  # at once: the traceback may keep it for long
+            read.release()  # at once: the traceback may keep it for long
             raise
 
     def raw_iterator(
-        self, owner: object, prefix: BytesLike | None, fill_cache: bool
-    ) -> RawIterator:
-        """A raw iterator over the store as it is now."""
-        view, pin = self.store.pin()
-        return self._raw_iterator(view, pin, True, owner, prefix, fill_cache)
-
-    def raw_iterator_at(
-        self, sequence: int, owner: object, prefix: BytesLike | None, fill_cache: bool
-    ) -> RawIterator:
-        """A raw iterator over the store as it was at ``sequence``, which the caller holds live."""
-        view, pin = self.store.pin_at(sequence)
-        return self._raw_iterator(view, pin, False, owner, prefix, fill_cache)
-
-    def _raw_iterator(
         self,
-        view: View,
-        pin: Pin,
-        current: bool,
         owner: object,
         prefix: BytesLike | None,
         fill_cache: bool,
+        sequence: int = MAX_SEQUENCE,
     ) -> RawIterator:
+        """The same for a raw iterator."""
+        read = self.store.read_view(sequence)
         try:
-            return RawIterator(self.store, view, pin, current, owner, prefix, fill_cache)
+            return RawIterator(self.store, read, owner, prefix, fill_cache)
         except BaseException:
-            pin.release()  # at once: the traceback may keep it for long
+            read.release()
             raise
 
     def _schedule(self, background: Background) -> None:
@@ -215,9 +171,56 @@ class Reader:
                 background.schedule()
 
 
+def look_up(
+    store: Store, version: Version, user_key: bytes, sequence: int, fill_cache: bool
+) -> tuple[i64, i64, bytes | None]:
+    """Look for the newest version of a key at or before ``sequence`` in a version's tables.
+
+    Returns flags of how it went, the tag of the version that answered (0 if there is none), and its
+    value (None for a deletion).  Files are asked newest first, each one's filter before any block
+    of it is read.
+
+    LevelDB charges a seek to every first file, even where its filter said no; enough lookups of
+    absent keys then rewrite a database that is not written to.  Here a file is charged only when a
+    block of it was really read, without finding the key, and a block of a second file had to be
+    read too.
+    """
+    order = store.order.of(user_key)
+    key_hash = store.key_hash(user_key)
+    bound: i64 = sequence
+    flags: i64 = 0
+    missed: i64 = 0  # the place of the first file of which a block was read for nothing
+    blocks_read: i64 = 0
+    place = version.next_candidate(0, order, bound)
+    while place > 0:
+        counters = store.counters.reads[place >> PLACE_BITS]
+        counters.tables_asked += 1
+        table = store.tables.find(version.file_in(place))
+        outcome, tag, value = table.get(user_key, order, bound, key_hash, counters, fill_cache)
+        if outcome != RULED_OUT:
+            if outcome == FROM_FILE:
+                blocks_read += 1
+                if blocks_read == 2 and missed > 0 and version.charge_seek(missed):
+                    flags = COMPACTION_DUE
+            if value is not None:
+                kind = tag & 0xFF
+                if kind > KIND_VALUE:
+                    key = pack(user_key, (tag >> 8) & MAX_SEQUENCE, kind)
+                    raise CorruptionError(f"not an internal key: {key!r}", table.path)
+                if outcome == FROM_CACHE:
+                    flags |= BLOCK_CACHED
+                return flags, tag, value if kind == KIND_VALUE else None
+            if table.has_filter:
+                counters.filter_false_positives += 1
+            if outcome == FROM_FILE and missed == 0:
+                missed = place
+        place = version.next_candidate(place, order, bound)
+    return flags, 0, None
+
+
 def _in_memory(view: View, key: bytes, sequence: int) -> bytes | None:
-    """The row of the newest version at ``sequence`` that a memtable holds."""
-    row = view.memtable.get(key, sequence)
-    if row is None and view.immutable is not None:
-        row = view.immutable.get(key, sequence)
-    return row
+    """The tagged value of the newest version at ``sequence`` that a memtable holds."""
+    tagged = view.memtable.get(key, sequence)
+    if tagged is None and view.immutable is not None:
+        tagged = view.immutable.get(key, sequence)
+    return tagged

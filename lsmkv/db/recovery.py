@@ -12,7 +12,6 @@ from lsmkv.db.flush import write_memtable
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder
 from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
 from lsmkv.db.wal import WriteAheadLog
@@ -29,6 +28,7 @@ from lsmkv.format.filenames import (
     read_current,
     table_name,
 )
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log import LogDamage, LogReader
 from lsmkv.format.version_edit import VersionEdit
@@ -55,14 +55,12 @@ class Recovery:
         self,
         directory: Directory,
         options: Options,
-        table_options: Options,
         comparator: InternalKeyComparator,
         info_log: InfoLog,
         lock: Lock,
     ) -> None:
         self._directory = directory
         self._options = options
-        self._table_options = table_options
         self._comparator = comparator
         self._order = KeyOrder(comparator.user_comparator)
         self._info_log = info_log
@@ -291,7 +289,7 @@ class Recovery:
             self._memtable,
             self._directory,
             number,
-            self._table_options,
+            self._options,
             self._order,
             versions.last_sequence,
         )

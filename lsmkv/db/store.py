@@ -9,7 +9,6 @@ from librt.threading import Lock
 
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder
 from lsmkv.db.pinned import Pin, PinnedSequences
 from lsmkv.db.recovery import Recovered
 from lsmkv.db.table_cache import TableCache
@@ -19,7 +18,8 @@ from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.filter.bloom import is_bloom, leveldb_hash
 from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
-from lsmkv.format.keys import InternalKeyComparator
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
 from lsmkv.stats import Counters
 
@@ -41,6 +41,33 @@ class View:
         self.version = version
         self.crowded = len(version.levels[0]) >= L0_SLOWDOWN_WRITES_TRIGGER
         """Whether level 0 has so many files that writes are to be held up."""
+
+
+class ReadView:
+    """A view, and the sequence at which a reader reads it.
+
+    Compiled code lets go of an object after its last use, and the files of a version that is held
+    no more are removed: a reader calls :meth:`release` when it has finished, and holds this until
+    then.
+    """
+
+    __slots__ = ("pin", "table_sequence", "view")
+
+    def __init__(self, view: View, pin: Pin, table_sequence: i64) -> None:
+        self.view = view
+        self.pin = pin
+        """Keeps the sequence readable; it belongs to this reader alone."""
+        self.table_sequence: i64 = table_sequence
+        """The bound for versions in tables: MAX_SEQUENCE where the tables hold nothing newer."""
+
+    @property
+    def sequence(self) -> int:
+        """Versions after this sequence are hidden."""
+        return self.pin.sequence
+
+    def release(self) -> None:
+        """Let go of the sequence.  More than once does no harm."""
+        self.pin.release()
 
 
 class Changed:
@@ -87,7 +114,6 @@ class Store:
         self,
         directory: Directory,
         options: Options,
-        table_options: Options,
         comparator: InternalKeyComparator,
         recovered: Recovered,
         info_log: InfoLog,
@@ -97,14 +123,12 @@ class Store:
         """``counters`` to go on with, when one view of a store takes the place of another."""
         self.directory = directory
         self.options = options
-        self.table_options = table_options
-        """The options with internal comparator and filter policy: what tables are made with."""
         self.comparator = comparator
-        self.order = KeyOrder(comparator.user_comparator)
+        self.order: KeyOrder = comparator.order
         self.counters = Counters() if counters is None else counters
         self.versions = recovered.versions
         self.info_log = info_log
-        self.tables = TableCache(directory, table_options, self.counters)
+        self.tables = TableCache(directory, options, self.counters)
         policy = options.filter_policy
         self._hasher: HashedFilterPolicy | None = None if policy is None else key_hasher(policy)
         self._is_bloom = policy is not None and is_bloom(policy)
@@ -144,21 +168,13 @@ class Store:
         self.open_view()
         raise_typed(error)
 
-    def pin(self) -> tuple[View, Pin]:
-        """A view and the sequence to read it at, which stays readable until it is released."""
-        with self.lock:
-            return self.open_view(), Pin(self.live, self.versions.last_sequence)
-
-    def pin_at(self, sequence: int) -> tuple[View, Pin]:
-        """As :meth:`pin`, for an older sequence, which the caller holds live."""
-        with self.lock:
-            return self.open_view(), Pin(self.live, sequence)
-
-    def unpin(self, view: View, pin: Pin) -> None:
-        """Undo :meth:`pin`.
-
-        The view is asked for because it has to live until here: compiled code lets go of an object
-        after its last use, and the files of a version that nobody holds are removed.
+    def read_view(self, sequence: int = MAX_SEQUENCE) -> ReadView:
+        """What a reader of the store as it is now needs, or as it was at an older ``sequence``,
+        which the caller keeps pinned.  It stays readable until it is released.
         """
-        del view
-        pin.release()
+        with self.lock:
+            view = self.open_view()
+            last = self.versions.last_sequence
+            if sequence > last:
+                return ReadView(view, Pin(self.live, last), MAX_SEQUENCE)
+            return ReadView(view, Pin(self.live, sequence), sequence)

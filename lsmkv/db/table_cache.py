@@ -1,26 +1,16 @@
-"""Open tables, and cursors over them."""
+"""Open tables, and the entries in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lsmkv.db.merge import Position
-from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import old_table_name, table_name
-from lsmkv.format.keys import (
-    KIND_VALUE,
-    TAG_SIZE,
-    Entry,
-    after_versions,
-    before_versions,
-    to_entries,
-)
+from lsmkv.format.keys import KIND_VALUE, Entry
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.stats import Counters, ReadCounters
-from lsmkv.table.block import Row
 from lsmkv.table.reader import Table
 from lsmkv.util.cache import LRUCache
 
@@ -35,7 +25,6 @@ class TableCache:
     """
 
     def __init__(self, directory: Directory, options: Options, counters: Counters) -> None:
-        """``options`` with the *internal* comparator and filter policy."""
         self._directory = directory
         self._options = options
         self._counters = counters
@@ -86,69 +75,16 @@ class TableCache:
         """Let go of all tables."""
         self._tables.clear()
 
-    def scan(
-        self,
-        file: FileMetaData,
-        start: Position | None,
-        counters: ReadCounters,
-        fill_cache: bool,
-        readahead: int = 0,
-    ) -> Iterator[list[Entry]]:
-        """A cursor over one table, from a position on."""
-        table = self.find(file)
-        edge = None if start is None else edge_of(start)
-        for keys, values in table.scan(edge, counters, fill_cache, readahead):
-            yield _decode(table, keys, values)
-
-    def rows(
+    def entries(
         self, file: FileMetaData, counters: ReadCounters, readahead: int, enough: int
-    ) -> Iterator[list[Row]]:
-        """A cursor over all of a table, past the cache: about ``enough`` bytes a chunk."""
+    ) -> Iterator[list[Entry]]:
+        """All entries of a table, past the cache: about ``enough`` bytes a chunk."""
         table = self.find(file)
-        for rows in table.rows(TAG_SIZE, counters, readahead, enough):
-            for _, rest in rows:
-                if rest[0] > KIND_VALUE:
-                    raise CorruptionError(f"an internal key of kind {rest[0]}", table.path)
-            yield rows
-
-    def scan_back(
-        self, file: FileMetaData, before: Position | None, counters: ReadCounters, fill_cache: bool
-    ) -> Iterator[list[Entry]]:
-        """A backward cursor over one table, from before a position."""
-        table = self.find(file)
-        edge = None if before is None else edge_of(before)
-        for keys, values in table.scan_back(edge, counters, fill_cache):
-            yield _decode(table, keys, values)
-
-    def scan_level(
-        self,
-        version: Version,
-        level: int,
-        start: Position | None,
-        counters: ReadCounters,
-        fill_cache: bool,
-    ) -> Iterator[list[Entry]]:
-        """A cursor over a level >= 1: its files one after the other."""
-        files = version.levels[level]
-        first = 0 if start is None else version.file_at(level, edge_of(start))
-        for at in range(first, len(files)):
-            yield from self.scan(files[at], start if at == first else None, counters, fill_cache)
-
-    def scan_level_back(
-        self,
-        version: Version,
-        level: int,
-        before: Position | None,
-        counters: ReadCounters,
-        fill_cache: bool,
-    ) -> Iterator[list[Entry]]:
-        """A backward cursor over a level >= 1."""
-        files = version.levels[level]
-        last = len(files) - 1 if before is None else version.file_at(level, edge_of(before))
-        for at in range(min(last, len(files) - 1), -1, -1):
-            yield from self.scan_back(
-                files[at], before if at == last else None, counters, fill_cache
-            )
+        for entries in table.entries(counters, readahead, enough):
+            for _, tagged in entries:
+                if tagged[0] > KIND_VALUE:
+                    raise CorruptionError(f"an internal key of kind {tagged[0]}", table.path)
+            yield entries
 
     def _open(self, file: FileMetaData) -> Table:
         try:
@@ -174,17 +110,3 @@ class TableCache:
         except BaseException:
             handle.close()
             raise
-
-
-def edge_of(position: Position) -> bytes:
-    """The internal key at which a scan from a position begins."""
-    if position.after:
-        return after_versions(position.user_key)
-    return before_versions(position.user_key)
-
-
-def _decode(table: Table, keys: list[bytes], values: list[bytes]) -> list[Entry]:
-    try:
-        return to_entries(keys, values)
-    except CorruptionError as error:
-        raise error.located(table.path) from None

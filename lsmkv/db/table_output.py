@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsmkv.env.base import Directory
 from lsmkv.format.filenames import table_name
-from lsmkv.format.keys import TAG_SIZE, pack_entry
+from lsmkv.format.keys import TAG_SIZE
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.table.builder import TableBuilder
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _NO_LIMIT = 1 << 62
-_ROWS = 512  # that are added at once: between times, the system is let begin
+_ENTRIES = 512  # that are added at once: between times, the system is let begin
 _SYNC_EVERY = 512 * 1024
 """Bytes, at least, that the system is let begin with: it writes them out while the next are put
 together."""
 
 
 class TableOutput:
-    """One table in the making: ``(add | add_rows)* (finish | abandon)``.
+    """One table in the making: ``add_entries* (finish | abandon)``.
 
     ``finish`` makes the content durable.  The *name* is durable once the caller has synced the
     directory, which it does before any version edit names the file.
@@ -42,24 +42,16 @@ class TableOutput:
         """Bytes so far, but for the block in the making."""
         return self._builder.file_size
 
-    def add(self, user_key: bytes, rank: int, value: bytes) -> None:
-        """Append an entry, which sorts after those added before."""
-        key = pack_entry(user_key, rank)
-        if self._builder.num_entries == 0:
-            self._smallest = key
-        self._builder.add(key, value)
-        self._begin_sync()
-
-    def add_rows(
-        self, heads: list[bytes], rests: list[bytes], at: i64, stop: i64, limit: i64
+    def add_entries(
+        self, user_keys: list[bytes], tagged: list[bytes], at: i64, stop: i64, limit: i64
     ) -> i64:
         """Append entries from ``at`` to ``stop``, or until there are ``limit`` bytes; how far.
 
-        They come as user keys, and as tags with the values behind.
+        They come in two lists: user keys, and tagged values.
         """
         if self._builder.num_entries == 0 and at < stop:
-            self._smallest = heads[at] + rests[at][:TAG_SIZE]
-        done = self._builder.add_rows(heads, rests, at, stop, TAG_SIZE, limit)
+            self._smallest = user_keys[at] + tagged[at][:TAG_SIZE]
+        done = self._builder.add_entries(user_keys, tagged, at, stop, limit)
         self._begin_sync()
         return done
 
@@ -92,19 +84,20 @@ def remove_table(directory: Directory, number: int) -> None:
         pass
 
 
-def write_columns(
-    columns: Iterable[tuple[list[bytes], list[bytes]]],
+def write_entries(
+    chunks: Iterable[tuple[list[bytes], list[bytes]]],
     directory: Directory,
     number: int,
     options: Options,
 ) -> FileMetaData:
-    """Write the table ``number`` with these keys and rows, which are in order, durably."""
+    """Write the table ``number`` with these user keys and tagged values, in order, durably."""
     output = TableOutput(directory, number, options)
     try:
-        for keys, rows in columns:
+        for user_keys, tagged in chunks:
             at = 0
-            while at < len(keys):
-                at = output.add_rows(keys, rows, at, min(len(keys), at + _ROWS), _NO_LIMIT)
+            while at < len(user_keys):
+                stop = min(len(user_keys), at + _ENTRIES)
+                at = output.add_entries(user_keys, tagged, at, stop, _NO_LIMIT)
         file = output.finish()
         directory.sync()
     except BaseException:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.row_cache import RowCache
 from lsmkv.errors import CorruptionError
-from lsmkv.format.keys import InternalKeyComparator, before_versions, unpack
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, InternalKeyComparator, sequence_in, unpack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
 from lsmkv.stats import NUM_LEVELS
@@ -54,7 +55,7 @@ class Version:
             files.sort(key=lambda file: comparator.sort_key(file.smallest))
         # What lookups go by: where each file begins and ends, one file after the other.  User keys
         # in a form that compares right; versions of one key tie.
-        self._edges: list[list[Any]] = [edges_of(files, comparator) for files in levels]
+        self._edges: list[list[Any]] = [edges_of(files, comparator.order) for files in levels]
         self._places = [SortedKeys(edges) for edges in self._edges]
         used = [level for level in range(NUM_LEVELS) if levels[level]]
         self._deepest: i64 = used[-1] if used else 0
@@ -65,32 +66,30 @@ class Version:
         """Bytes of all tables."""
         self.numbers = frozenset(file.number for files in levels for file in files)
         self.compaction_level, self.compaction_score = self._score()
-        self.rows = RowCache()
+        self.row_cache = RowCache()
         """Values that Gets found in these tables: they stay right as long as the version."""
         self.file_to_compact: tuple[int, FileMetaData] | None = None
         """Level and file that too many lookups read in vain."""
 
-    def candidates(self, lookup_key: bytes, order: Any = None) -> list[tuple[int, FileMetaData]]:
-        """The files whose range covers a key, in the order to ask them: newest data first.
+    def candidates(self, order: Any) -> list[tuple[int, FileMetaData]]:
+        """The files whose range covers a user key, in the order to ask them: newest data first.
 
-        ``lookup_key`` is an internal key; its sequence says how far back the reader stands.
-        ``order`` is its coarse key, if that is at hand.
+        ``order`` is the key in the form that compares right.
         O(files of level 0 + log files of each other level).
         """
-        if order is None:
-            order = self.comparator.coarse_key(lookup_key)
         found: list[tuple[int, FileMetaData]] = []
-        place = self.next_candidate(0, lookup_key, order)
+        place = self.next_candidate(0, order, MAX_SEQUENCE)
         while place > 0:
             found.append((place >> PLACE_BITS, self.file_in(place)))
-            place = self.next_candidate(place, lookup_key, order)
+            place = self.next_candidate(place, order, MAX_SEQUENCE)
         return found
 
-    def next_candidate(self, place: i64, lookup_key: bytes | None, order: Any) -> i64:
-        """The place of the next file whose range covers a key; 0 if there is none.
+    def next_candidate(self, place: i64, order: Any, sequence: i64) -> i64:
+        """The place of the next file that may hold a version of a user key at or before
+        ``sequence``; 0 if there is none.
 
-        ``place`` is that of the one before, 0 at first; :meth:`file_in` has the file.  Without a
-        ``lookup_key``, the versions of a key are looked for from the newest one on.
+        ``order`` is the key in the form that compares right.  ``place`` is that of the file before,
+        0 at first; :meth:`file_in` has the file.
         """
         level = place >> PLACE_BITS
         if level == 0:
@@ -105,8 +104,8 @@ class Version:
             if not edges:
                 continue
             at = self._places[level].first_at_or_after(order)
-            if lookup_key is not None:
-                at = self._skip_newer(level, at, lookup_key, order)
+            if sequence < MAX_SEQUENCE:
+                at = self._skip_newer(level, at, order, sequence)
             # At an odd place a file ends: it covers the key, since it began before.  At an even one
             # it begins, at the key or after it.
             if at & 1 != 0 or (at < len(edges) and not order < edges[at]):
@@ -117,29 +116,30 @@ class Version:
         """The file at a place that :meth:`next_candidate` named; its level is ``place >> 32``."""
         return self.levels[place >> PLACE_BITS][(place & _PLACE_MASK) - 1]
 
-    def file_at(self, level: int, internal_key: bytes) -> int:
-        """Index of the first file of a level >= 1 whose largest key is >= ``internal_key``."""
-        order = self.comparator.coarse_key(internal_key)
+    def file_from(self, level: i64, order: Any, sequence: i64) -> i64:
+        """Index of the first file of a level >= 1 that may hold versions of a user key at or before
+        ``sequence``, or later keys; one past the last if none may.
+
+        ``order`` is the key in the form that compares right.  With -1 for ``sequence`` it is the
+        file where the keys after all versions begin.
+        """
         at = self._places[level].first_at_or_after(order)
-        return self._skip_newer(level, at, internal_key, order) >> 1
+        if sequence < MAX_SEQUENCE:
+            at = self._skip_newer(level, at, order, sequence)
+        return at >> 1
 
-    def file_from(self, level: i64, order: Any) -> i64:
-        """Index of the first file of a level >= 1 that may hold versions of a user key, or later
-        keys.  ``order`` is the key in the form that compares right."""
-        return self._places[level].first_at_or_after(order) >> 1
-
-    def _skip_newer(self, level: i64, at: i64, internal_key: bytes, order: Any) -> i64:
-        """The place among the edges, from ``at`` on, of the first file with this version or older.
-
-        One user key may be spread over several files: its versions tie.
+    def _skip_newer(self, level: i64, at: i64, order: Any, sequence: i64) -> i64:
+        """The place among the edges, from ``at`` on, of the first file that does not end in a
+        version of the key after ``sequence``: one user key may be spread over several files.
         """
         edges = self._edges[level]
         files = self.levels[level]
-        while (
-            at < len(edges)
-            and not order < edges[at]
-            and self.comparator.compare(files[at >> 1].largest, internal_key) < 0
-        ):
+        while at < len(edges) and not order < edges[at]:
+            largest = files[at >> 1].largest
+            if order < edges[at | 1]:
+                break
+            if sequence_in(largest[len(largest) - TAG_SIZE :]) <= sequence:
+                break
             at = (at | 1) + 1
         return at
 
@@ -181,7 +181,7 @@ class Version:
         files = self.levels[level]
         if level == 0 or begin is None:
             return any(self._touches(file, begin, end) for file in files)
-        at = self.file_at(level, before_versions(begin))
+        at = self.file_from(level, self.comparator.order.of(begin), MAX_SEQUENCE)
         return at < len(files) and self._touches(files[at], begin, end)
 
     def deepest_level(self, begin: bytes | None, end: bytes | None) -> int:
@@ -289,10 +289,9 @@ def max_grandparent_overlap(options: Options) -> int:
     return 10 * options.max_file_size
 
 
-def edges_of(files: list[FileMetaData], comparator: InternalKeyComparator) -> list[Any]:
-    """The coarse keys of the first and last key of each file, in the order of the files."""
-    coarse = comparator.coarse_key
-    return [coarse(key) for file in files for key in (file.smallest, file.largest)]
+def edges_of(files: list[FileMetaData], order: KeyOrder) -> list[Any]:
+    """First and last user key of each file, in the form that compares right, in their order."""
+    return [order.of(key[:-8]) for file in files for key in (file.smallest, file.largest)]
 
 
 def describe_key(internal_key: bytes) -> str:

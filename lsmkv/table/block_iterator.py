@@ -1,8 +1,12 @@
-"""Walking a block for what a reader sees of it.
+"""Iterates over a block for what a reader sees of it.
 
-Keys here end in a *tag* of eight bytes: one that tells a value (1) from a removal (0), and a
-little-endian number of seven.  Of neighbouring keys that differ in their tags alone, the numbers
-fall.  (Source: LevelDB, ``db/dbformat.h``.)
+The keys are internal keys (:mod:`lsmkv.format.keys`): of the versions of a user key the newest
+comes first, and a reader sees the first whose sequence is not beyond its own.  A block iterator
+belongs to one scan.  It goes forward only; a scan that goes back takes the entries of a block in
+pieces, the last restart interval first.
+
+Fast paths: no key is put together before the position that is sought, and of the keys that follow
+only those that differ from the one before.
 """
 
 from __future__ import annotations
@@ -12,56 +16,80 @@ from typing import TYPE_CHECKING, Any, Final
 from librt.strings import read_i64_le
 
 from lsmkv.errors import CorruptionError
-from lsmkv.table.block import TAG_SIZE, Block
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
+from lsmkv.table.block import Block
 from lsmkv.util.search import common
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-NO_LIMIT: Final = (1 << 56) - 1
-"""As ``newest``: every number counts."""
-
 ALL: Final = 1 << 40
-"""As a count: everything that is left."""
+"""As a count: all entries that are left."""
 
 PAIRS: Final = 0
-"""A key without its tag, and its value."""
-SEEN: Final = 1
-"""The same, and the key of a removal with None."""
-NUMBERED: Final = 2
-"""The same, and behind it its number."""
+"""A user key and its value, ``(key, value)``; no deletions."""
+WITH_DELETIONS: Final = 1
+"""The same, and ``(key, None)`` for a deletion."""
+WITH_SEQUENCES: Final = 2
+"""The same, and behind it the sequence: ``(key, value or None, sequence)``."""
 
 
 class BlockIterator:
-    """Goes through a block once, and hands out keys without their tags, and values.
+    """``seek_to_restart? next_entries*``: hands out what is seen of a block, in order.
 
-    Of the keys that differ in their tags alone, the first whose number is at most ``newest`` is
-    taken; a removal is told only where that is asked for.  For keys that sort, but for their tags,
-    as bytes.
+    :class:`CorruptionError` from any method, for damage that the checksum does not show.
     """
 
-    __slots__ = ("_at", "_block", "_data", "_end", "_newest", "_spent", "_tail", "head", "settled")
+    __slots__ = (
+        "_at",
+        "_block",
+        "_bytewise",
+        "_data",
+        "_end",
+        "_order",
+        "_sequence",
+        "_spent",
+        "_tag",
+        "settled",
+        "user_key",
+    )
 
-    def __init__(self, block: Block, newest: i64, start: bytes, head: bytes, settled: bool) -> None:
-        """From the first key on that is ``start`` or more, without its tag.
+    def __init__(
+        self,
+        block: Block,
+        order: KeyOrder,
+        sequence: i64,
+        start: bytes = b"",
+        before: bytes = b"",
+        settled: bool = False,
+    ) -> None:
+        """From the first user key on that is ``start`` or more; versions after ``sequence`` are
+        hidden.
 
-        ``head`` is the key before, without its tag, if any; ``settled`` says that it was decided
-        on: other versions of it are passed over.
-        Raises :class:`CorruptionError`, as :meth:`take` does.
+        ``before`` is the last user key of the block before, if its versions may go on here;
+        ``settled`` says that it was decided on: further versions of it are passed over.
         """
         self._block = block
+        self._order = order
+        self._bytewise = order.is_bytewise
         self._data = block.data
         self._end: i64 = block.end
-        self._newest: i64 = newest
+        self._sequence: i64 = sequence
         self._at: i64 = 0
         self._spent: i64 = 0
-        self._tail = b""
-        self.head = head
-        """The last key that was met, without its tag."""
+        self._tag = b""
+        self.user_key = before
+        """The last user key that was met."""
         self.settled = settled
-        """Whether one of its versions was taken, or is a removal."""
+        """Whether one of its versions was seen."""
         if start:
-            self._seek(start)
+            if self._bytewise:
+                self._seek(start)
+            else:
+                self.user_key = start
+                if self._end > 0:
+                    self._seek_whole(start, block.restart_before(start, order))
         elif self._end > 0 and self._data[0] != 0:
             raise CorruptionError("a first key that is not whole", None, 0)
 
@@ -70,19 +98,19 @@ class BlockIterator:
         """Whether nothing is left."""
         return self._at >= self._end
 
-    def anew(self) -> BlockIterator:
-        """One of the same block, from its beginning."""
-        return BlockIterator(self._block, self._newest, b"", b"", False)
+    def from_start(self) -> BlockIterator:
+        """An iterator over the same block, from its beginning."""
+        return BlockIterator(self._block, self._order, self._sequence)
 
     def seek_to_restart(self, stop: bytes | None) -> bytes:
-        """Before anything was taken: go to the last restart point whose key is below ``stop``, or
-        to the last of all, and past what has that key.
+        """Before any entry was taken: go to the last restart point whose user key is below
+        ``stop``, or to the last of all, and past the versions of that key.
 
-        Returns that key without its tag.  If it is empty, or if it is the block's first, there is
-        no seek_to_restart, and this returns the empty key.
+        Returns that user key.  If it is empty, or the block's first, the iterator stays where it
+        is, and this returns the empty key.
         """
         block = self._block
-        at: i64 = block.last_restart if stop is None else block.restart_below(stop, TAG_SIZE)
+        at: i64 = block.last_restart if stop is None else block.restart_before(stop, self._order)
         if at == 0:
             return b""
         shared, unshared, _size, key_at = block.header(at)
@@ -90,30 +118,31 @@ class BlockIterator:
             raise CorruptionError("a restart point whose key is not whole", None, at)
         if unshared < TAG_SIZE:
             raise CorruptionError("a key shorter than its tag", None, at)
-        head = self._data[key_at : key_at + unshared - TAG_SIZE]
-        if head:
+        user_key = self._data[key_at : key_at + unshared - TAG_SIZE]
+        if user_key:
             self._at = at
-            self.head = head
+            self.user_key = user_key
             self.settled = True
-        return head
+        return user_key
 
-    def take(self, count: i64, form: i64 = PAIRS) -> list[Any]:
-        """The next ``count`` of what is taken, in this form; fewer only at the end of the block."""
+    def next_entries(self, count: i64, form: i64 = PAIRS) -> list[Any]:
+        """The next ``count`` that are seen, in this form; fewer only at the end of the block."""
         data = self._data
         end = self._end
-        newest = self._newest
-        limited = newest < NO_LIMIT
+        bound = self._sequence
+        bounded = bound < MAX_SEQUENCE
+        bytewise = self._bytewise
         spent = self._spent
         most: i64 = self._block.max_shared
         at = self._at
-        head = self.head
-        known: i64 = len(head)
+        user_key = self.user_key
+        known: i64 = len(user_key)
         settled = self.settled
         tag: i64 = -1  # where the last key's tag is whole
         prefix = b""  # what the last key begins with, and the next one mostly too
         cut: i64 = 0
-        taken: list[Any] = []
-        numbered = form == NUMBERED
+        seen: list[Any] = []
+        with_sequences = form == WITH_SEQUENCES
         while at < end and count > 0:
             shared: i64 = data[at]
             unshared: i64 = 128
@@ -129,28 +158,30 @@ class BlockIterator:
                 raise CorruptionError("keys that share more than a block may hold", None, at)
             spent += shared
             value_at: i64 = at + unshared
+            last = user_key
             if shared <= known and unshared >= TAG_SIZE:
                 tag = value_at - TAG_SIZE
                 # Mostly a key differs from the one before right behind what they share.
                 same = shared + tag - at == known and (
-                    tag == at or (data[at] == head[shared] and data[at:tag] == head[shared:])
+                    tag == at
+                    or (data[at] == user_key[shared] and data[at:tag] == user_key[shared:])
                 )
                 if not same:
                     known = shared + tag - at
                     if shared == 0:
-                        head = data[at:tag]
+                        user_key = data[at:tag]
                         cut = 0
                     else:
                         if shared != cut:
-                            prefix = head[:shared]
+                            prefix = user_key[:shared]
                             cut = shared
-                        head = prefix + data[at:tag]
+                        user_key = prefix + data[at:tag]
                 kind: i64 = data[tag]
-                number: i64 = 0
-                if limited or numbered:
-                    number = _number(data, tag)
+                sequence: i64 = 0
+                if bounded or with_sequences:
+                    sequence = _sequence_at(data, tag)
             else:
-                whole = head + (data[tag : tag + TAG_SIZE] if tag >= 0 else self._tail)
+                whole = user_key + (data[tag : tag + TAG_SIZE] if tag >= 0 else self._tag)
                 if shared > len(whole):
                     raise CorruptionError(
                         "an entry shares more than the key before it has", None, at
@@ -159,37 +190,39 @@ class BlockIterator:
                 known = len(whole) - TAG_SIZE
                 if known < 0:
                     raise CorruptionError("a key shorter than its tag", None, at)
-                same = whole[:known] == head
-                head = whole[:known]
-                self._tail = whole[known:]
+                same = whole[:known] == user_key
+                user_key = whole[:known]
+                self._tag = whole[known:]
                 tag = -1
                 cut = 0
                 kind = whole[known]
-                number = _number(whole, known)
+                sequence = _sequence_at(whole, known)
             at = value_at + size
-            if same and settled:
+            if settled and (same or (not bytewise and self._order.is_same(user_key, last))):
                 continue
-            settled = number <= newest
+            settled = sequence <= bound
             if settled:
                 if kind == 1:
-                    if numbered:
-                        taken.append((head, data[value_at:at], number))
+                    if with_sequences:
+                        seen.append((user_key, data[value_at:at], sequence))
                     else:
-                        taken.append((head, data[value_at:at]))
+                        seen.append((user_key, data[value_at:at]))
                     count -= 1
                 elif kind == 0:
                     if form != PAIRS:
-                        taken.append((head, None, number) if numbered else (head, None))
+                        seen.append(
+                            (user_key, None, sequence) if with_sequences else (user_key, None)
+                        )
                         count -= 1
                 else:
                     raise CorruptionError(f"an internal key of kind {kind}", None, value_at)
         if tag >= 0:
-            self._tail = data[tag : tag + TAG_SIZE]
+            self._tag = data[tag : tag + TAG_SIZE]
         self._at = at
         self._spent = spent
-        self.head = head
+        self.user_key = user_key
         self.settled = settled
-        return taken
+        return seen
 
     def _seek(self, start: bytes) -> None:
         """Go to the first key that is ``start`` or more; no key is put together on the way.
@@ -198,10 +231,10 @@ class BlockIterator:
         """
         data = self._data
         end = self._end
-        self.head = start
+        self.user_key = start
         if end == 0:
             return
-        at: i64 = self._block.restart_below(start, TAG_SIZE)
+        at: i64 = self._block.restart_before(start, self._order)
         if data[at] != 0:
             raise CorruptionError("a restart point whose key is not whole", None, at)
         begun = at
@@ -223,11 +256,11 @@ class BlockIterator:
             length = shared + unshared - TAG_SIZE
             if shared > matched:
                 if matched == known and length != matched:
-                    self._seek_slowly(start, begun)  # it shares some of the other's tag
+                    self._seek_whole(start, begun)  # it shares some of the other's tag
                     return
                 # Else it is as far below ``start`` as the one before.
             elif length < shared:
-                self._seek_slowly(start, begun)
+                self._seek_whole(start, begun)
                 return
             else:
                 limit = length if length < wanted else wanted
@@ -244,8 +277,10 @@ class BlockIterator:
             at += unshared + size
         self._at = at
 
-    def _seek_slowly(self, start: bytes, at: i64) -> None:
-        """:meth:`_seek` for what its walk does not decide: every key is put together."""
+    def _seek_whole(self, start: bytes, at: i64) -> None:
+        """:meth:`_seek` from a restart point on, every key put together: for other orders, and for
+        what the search by shared lengths does not decide."""
+        order = self._order
         whole = b""
         while at < self._end:
             here = at
@@ -257,18 +292,18 @@ class BlockIterator:
             known: i64 = len(whole) - TAG_SIZE
             if known < 0:
                 raise CorruptionError("a key shorter than its tag", None, at)
-            key = whole[:known]
-            if key > start or (key == start and not self.settled):
+            compared = order.compare(whole[:known], start)
+            if compared > 0 or (compared == 0 and not self.settled):
                 if before:
                     known = len(before) - TAG_SIZE
-                    self.head = before[:known]
-                    self._tail = before[known:]
+                    self.user_key = before[:known]
+                    self._tag = before[known:]
                 self._at = here
                 return
             at += unshared + size
         self._at = at
 
 
-def _number(key: bytes, tag: i64) -> i64:
-    """The number in the tag at ``tag``."""
-    return (read_i64_le(key, tag) >> 8) & NO_LIMIT
+def _sequence_at(data: bytes, tag: i64) -> i64:
+    """The sequence in the tag at an offset."""
+    return (read_i64_le(data, tag) >> 8) & MAX_SEQUENCE

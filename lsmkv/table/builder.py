@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from lsmkv.env.base import WritableFile
-from lsmkv.filter.policy import coarse_policy
+from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator
 from lsmkv.options import Options
-from lsmkv.table.block import BlockBuilder
+from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,
     TABLE_FILTER_PREFIX,
     FilterBlockBuilder,
 )
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, Footer, seal_block
-from lsmkv.util.comparator import coarse_tail
 from lsmkv.util.compression import NO_COMPRESSION
 
 if TYPE_CHECKING:
@@ -30,14 +29,16 @@ _WRITE_CHUNK: Final = 64 * 1024
 
 
 class TableBuilder:
-    """``(add | add_rows)* finish``: feed entries in strictly rising order, then finish once.
+    """``(add | add_entries)* finish``: feed entries in strictly rising order, then finish once.
 
+    The keys are internal keys.  Filters are made from the user keys in them, one for each version.
     The file is the caller's, to sync and close.  A table that is not wanted after all is simply
     not finished.  After an error from the file the builder must not be used again.
     """
 
     def __init__(self, options: Options, file: WritableFile) -> None:
-        self._comparator = options.comparator
+        self._comparator = InternalKeyComparator(options.comparator)
+        self._bytewise = self._comparator.order.is_bytewise
         self._policy = options.filter_policy
         self._compression = options.compression
         self._zstd_level = options.zstd_compression_level
@@ -48,23 +49,13 @@ class TableBuilder:
         self._pending: list[bytes] = []  # sealed blocks that are not written yet
         self._pending_bytes = 0
         self._offset = 0
-        self._tail: i64 = coarse_tail(options.comparator)
-        """Of the keys of rows that go in many at a time; -1 if none may."""
-        keys_policy = self._policy
-        if keys_policy is not None and self._tail > 0:
-            coarse = coarse_policy(keys_policy)
-            if coarse is None:
-                self._tail = -1
-            else:
-                keys_policy = coarse
-        self._filter_policy = keys_policy  # asked about keys without their tails, if they have any
         self._data_block = BlockBuilder(options.block_restart_interval, options.max_block_bytes)
         self._index_block = BlockBuilder(1)
         self._filter_block: FilterBlockBuilder | None = None
         self._whole_table_keys: list[bytes] | None = None
-        if keys_policy is not None:
+        if self._policy is not None:
             if options.filter_layout != "table":
-                self._filter_block = FilterBlockBuilder(keys_policy)
+                self._filter_block = FilterBlockBuilder(self._policy)
                 self._filter_block.start_block(0)
             if options.filter_layout != "block":
                 self._whole_table_keys = []
@@ -84,47 +75,50 @@ class TableBuilder:
         return self._last_key
 
     def add(self, key: bytes, value: bytes) -> None:
-        """Append an entry.  ``ValueError`` if ``key`` does not sort after the one before it."""
+        """Append an entry.  ``ValueError`` if ``key`` is no internal key, or does not sort after
+        the one before it.
+        """
         if self._finished:
             raise ValueError("add after finish")
+        if len(key) < TAG_SIZE:
+            raise ValueError(f"not an internal key: {key!r}")
         if self.num_entries > 0 and self._comparator.compare(key, self._last_key) <= 0:
             raise ValueError(f"keys out of order: {key!r} after {self._last_key!r}")
         if self._block_to_index is not None:
             separator = self._comparator.find_shortest_separator(self._last_key, key)
             self._index_block.add(separator, self._block_to_index.encode())
             self._block_to_index = None
-        coarse = key[: len(key) - self._tail] if self._tail > 0 else key
         if self._filter_block is not None:
-            self._filter_block.add_key(coarse)
+            self._filter_block.add_key(key[:-8])
         if self._whole_table_keys is not None:
-            self._whole_table_keys.append(coarse)
+            self._whole_table_keys.append(key[:-8])
         self._last_key = key
         self.num_entries += 1
         self._data_block.add(key, value)
         if self._data_block.size_estimate() >= self._block_size:
             self._flush_data_block()
 
-    def add_rows(
-        self, heads: list[bytes], rests: list[bytes], at: i64, stop: i64, tail: i64, limit: i64
+    def add_entries(
+        self, user_keys: list[bytes], tagged: list[bytes], at: i64, stop: i64, limit: i64
     ) -> i64:
-        """Append the rows from ``at`` to ``stop``, or until the file has ``limit`` bytes.
+        """Append the entries from ``at`` to ``stop``, or until the file has ``limit`` bytes.
 
-        A row's key ends in a tail of ``tail`` bytes: see :data:`lsmkv.table.block.Row`.  Returns
-        how far it got.  ``ValueError`` as for :meth:`add`.
+        ``tagged`` are the tagged values.  Returns how far it got.  ``ValueError`` as for
+        :meth:`add`.
         """
         block = self._data_block
         while at < stop:
             upto: i64 = at
-            if tail == self._tail:
-                upto = block.add_rows(heads, rests, at, stop, tail, self._block_size)
+            if self._bytewise:
+                upto = block.add_entries(user_keys, tagged, at, stop, self._block_size)
             if upto == at:
-                self.add(heads[at] + rests[at][:tail], rests[at][tail:])
+                self.add(user_keys[at] + tagged[at][:TAG_SIZE], tagged[at][TAG_SIZE:])
                 at += 1
             else:
                 if self._filter_block is not None:
-                    self._filter_block.add_keys(heads[at:upto])
+                    self._filter_block.add_keys(user_keys[at:upto])
                 if self._whole_table_keys is not None:
-                    self._whole_table_keys += heads[at:upto]
+                    self._whole_table_keys += user_keys[at:upto]
                 self._last_key = block.last_key
                 self.num_entries += upto - at
                 at = upto
@@ -160,13 +154,13 @@ class TableBuilder:
     def _write_filters(self) -> bytes:
         """Write the filters, and return the metaindex that names them."""
         metaindex = BlockBuilder(self._restart_interval)
-        if self._policy is not None and self._filter_policy is not None:
+        if self._policy is not None:
             name = self._policy.name.encode()
             if self._filter_block is not None:
                 handle = self._write_block(self._filter_block.finish(), NO_COMPRESSION)
                 metaindex.add(BLOCK_FILTER_PREFIX + name, handle.encode())
             if self._whole_table_keys is not None:
-                contents = self._filter_policy.create_filter(self._whole_table_keys)
+                contents = self._policy.create_filter(self._whole_table_keys)
                 handle = self._write_block(contents, NO_COMPRESSION)
                 metaindex.add(TABLE_FILTER_PREFIX + name, handle.encode())
         return metaindex.finish()

@@ -21,11 +21,14 @@ from mypy_extensions import i64
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import bloom_may_match, is_bloom
-from lsmkv.filter.policy import FilterPolicy, coarse_policy, key_hasher
+from lsmkv.filter.policy import FilterPolicy, key_hasher
+from lsmkv.stats import ReadCounters
 from lsmkv.util.coding import decode_fixed32
 
 FILTER_BASE_LG: Final = 11
 _MAX_SHIFT: Final = 63  # by so many bits or more, every offset becomes 0
+_SIZE_BITS: Final = 32  # of a filter's place, for its size; where it starts stands above them
+_SIZE_MASK: Final = 0xFFFFFFFF
 
 BLOCK_FILTER_PREFIX = b"filter."
 TABLE_FILTER_PREFIX = b"fullfilter."
@@ -82,7 +85,9 @@ class FilterBlockBuilder:
 
 
 class FilterReader:
-    """Answers for one table.  Base of the two layouts; asked with a key and, if known, its hash."""
+    """Answers for one table.  Base of the two layouts; asked with a user key and, if known, its
+    hash.
+    """
 
     layout = ""
     """``block`` or ``table``, as in ``filter_layout``."""
@@ -90,11 +95,11 @@ class FilterReader:
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self._hasher = key_hasher(policy)
-        self.is_bloom = is_bloom(coarse_policy(policy) or policy)
+        self.is_bloom = is_bloom(policy)
         """Whether :func:`~lsmkv.filter.bloom.bloom_may_match` gives its answers."""
 
     def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
-        """False only if no data block at ``block_offset`` holds ``key``.
+        """False only if the data block at ``block_offset`` does not hold the user key.
 
         ``key_hash`` is the policy's hash of the key, or -1 if it was not taken.
         """
@@ -114,19 +119,6 @@ class FilterReader:
         if key_hash >= 0 and self._hasher is not None:
             return self._hasher.hash_may_match(key_hash, filter_data)
         return self._policy.key_may_match(key, filter_data)
-
-
-def count_denied(filters: list[FilterReader], block_offset: int, keys: list[bytes]) -> int:
-    """How many keys of a block its filters say are not there: 0, or lookups miss them.
-
-    O(keys): a hash and a look at some bits of each filter, for every key.
-    """
-    denied = 0
-    for reader in filters:
-        for key in keys:
-            if not reader.may_match(block_offset, key, -1):
-                denied += 1
-    return denied
 
 
 class FilterBlockReader(FilterReader):
@@ -162,7 +154,7 @@ class FilterBlockReader(FilterReader):
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
         """Where in ``contents`` that filter starts and ends; -1 and -1 if there is none.
 
-        A block that no filter speaks for may hold anything.
+        A block without a filter may hold any key.
         """
         index = block_offset >> self._base_lg
         if index >= self._count:
@@ -181,3 +173,66 @@ class TableFilterReader(FilterReader):
 
     def filter_for(self, block_offset: i64) -> bytes | None:
         return self._contents
+
+
+class TableFilters:
+    """The filters of one table, for its data blocks by their numbers.
+
+    Fast paths: where a table has LevelDB's Bloom filters and no others, the place of each block's
+    filter is noted when the table is opened, and a lookup needs no object of its own.
+    """
+
+    def __init__(self, readers: list[FilterReader], offsets: vec[i64]) -> None:
+        """``readers`` in the order in which they are asked; ``offsets`` of the data blocks."""
+        self.readers = readers
+        self._offsets = offsets
+        self._blooms: bytes | None = None
+        """The one filter block, if it is the only filter and one of Bloom filters."""
+        self._places = vec[i64]()
+        """By number of a data block: where its filter is there, and its size; below 0 for none."""
+        only = readers[0] if len(readers) == 1 else None
+        if isinstance(only, FilterBlockReader) and only.is_bloom:
+            places = vec[i64](capacity=len(offsets))
+            for offset in offsets:
+                start, stop = only.place_for(offset)
+                places = append(places, start << _SIZE_BITS | stop - start)
+            self._places = places
+            self._blooms = only.contents
+
+    def may_match(
+        self, number: i64, user_key: bytes, key_hash: i64, counters: ReadCounters
+    ) -> bool:
+        """False only if data block ``number`` does not hold the user key.
+
+        ``key_hash`` is the policy's hash of the key, or -1.  Every filter asked is counted, and
+        every no.  Cost: k bits of each filter, until one says no.
+        """
+        blooms = self._blooms
+        if blooms is not None and key_hash >= 0:
+            counters.filters_asked += 1
+            place = self._places[number]
+            start = place >> _SIZE_BITS
+            if place < 0 or bloom_may_match(key_hash, blooms, start, start + (place & _SIZE_MASK)):
+                return True
+            counters.filter_negatives += 1
+            return False
+        offset = self._offsets[number]
+        for reader in self.readers:
+            counters.filters_asked += 1
+            if not reader.may_match(offset, user_key, key_hash):
+                counters.filter_negatives += 1
+                return False
+        return True
+
+    def count_denied(self, number: i64, user_keys: list[bytes]) -> int:
+        """How many keys of a block its filters say are not there: 0, or lookups miss them.
+
+        O(keys): a hash and a look at some bits of each filter, for every key.
+        """
+        denied = 0
+        offset = self._offsets[number]
+        for reader in self.readers:
+            for user_key in user_keys:
+                if not reader.may_match(offset, user_key, -1):
+                    denied += 1
+        return denied

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.db import DB
-from lsmkv.db.merge import KeyOrder
 from lsmkv.errors import ComparatorMismatchError
+from lsmkv.format.key_order import KeyOrder
 
 Same = Callable[[TableInfo, TableInfo], bool]
 """Whether a table of A and one of B, alike by size and range, are the same bytes."""

@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.db.merge import KeyOrder
 from lsmkv.db.recovery import is_rocksdb
 from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.tools.arguments import Directory, Hex, open_to_read, open_to_write
 from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, steps, write_line
 from lsmkv.tools.formats import json_field

@@ -14,12 +14,13 @@ tables are made once more, while writers wait.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from threading import Lock, get_ident
+from typing import NoReturn
 
 from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.background import Background
-from lsmkv.db.merge import Cursor, merge_forward, visible
+from lsmkv.db.merge import live_entries, merge
 from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store
 from lsmkv.db.table_output import TableOutput, remove_table
@@ -30,20 +31,22 @@ from lsmkv.format.filenames import table_name
 from lsmkv.format.keys import (
     KIND_VALUE,
     MAX_SEQUENCE,
+    TAG_SIZE,
     Entry,
-    oldest_rank_hidden,
     pack,
-    rank_of,
 )
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.stats import ReadCounters
-from lsmkv.table.reader import Entries, Table
+from lsmkv.table.inspection import first_and_last_key
+from lsmkv.table.reader import Table
 
 INGEST_SEQUENCE = 0
 """Of every entry in a file that is to be ingested."""
 
 _TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
 _READAHEAD = 256 * 1024
+_CHUNK = 32 * 1024  # bytes of blocks that are merged at a time
+_NO_LIMIT = 1 << 62
 _LARGEST_ON_LEVEL_0 = 64
 """Times ``max_file_size``: where level 0 overlaps, a few large tables stop no writer."""
 
@@ -167,55 +170,47 @@ class Ingestion:
     def _source(self, path: str, place: int) -> _Source | None:
         """None for a table without entries."""
         table, size = self._open(path)
-        counters = ReadCounters()
         try:
-            smallest: bytes | None = None
-            for keys, _ in table.scan(None, counters, False):
-                if keys:
-                    smallest = _user_key(keys[0], path)
-                    break
-            for keys, _ in table.scan_back(None, counters, False):
-                if keys and smallest is not None:
-                    return _Source(path, place, size, smallest, _user_key(keys[-1], path))
-            return None
+            edges = first_and_last_key(table)
         finally:
             table.close()
+        if edges is None:
+            return None
+        return _Source(path, place, size, _user_key(edges[0], path), _user_key(edges[1], path))
 
     def _open(self, path: str) -> tuple[Table, int]:
         """The table, and its length in bytes."""
         with self._env.open_directory(os.path.dirname(path) or ".") as directory:
             file = directory.open(os.path.basename(path))
         try:
-            return Table(self._store.table_options, file), file.size
+            return Table(self._store.options, file), file.size
         except BaseException:
             file.close()
             raise
 
-    def _cursor(self, run: list[_Source]) -> Cursor:
+    def _read(self, run: list[_Source]) -> Iterator[list[Entry]]:
         """The entries of files that follow each other, each with its file's place as sequence.
 
-        Nothing is taken on trust from the first look: the files may have changed since.
+        What the first look at the files found is not relied on: they may have changed since.
         """
         last: bytes | None = None
         for source in run:
-            rank = rank_of(source.place, KIND_VALUE)
+            tag = pack(b"", source.place, KIND_VALUE)
             table, _ = self._open(source.path)
             self._tables.append(table)
-            for block in table.scan(None, self._reads, False, _READAHEAD):
-                entries = self._entries(block, rank, last, source.path)
-                if entries:
-                    last = entries[-1][0]
-                    yield entries
+            for entries in table.entries(self._reads, _READAHEAD, _CHUNK):
+                self._refuse_out_of_order(entries, last, source.path)
+                last = entries[-1][0]
+                yield [(user_key, tag + tagged[TAG_SIZE:]) for user_key, tagged in entries]
             self._tables.remove(table)
             table.close()
 
-    def _entries(self, block: Entries, rank: int, last: bytes | None, path: str) -> list[Entry]:
-        keys, values = block
+    def _refuse_out_of_order(self, entries: list[Entry], last: bytes | None, path: str) -> None:
         compare = self._compare
         bytewise = self._store.order.is_bytewise
-        entries: list[Entry] = []
-        for key, value in zip(keys, values, strict=True):
-            user_key = _user_key(key, path)
+        for user_key, tagged in entries:
+            if tagged[:TAG_SIZE] != _TAG:
+                _refuse(user_key + tagged[:TAG_SIZE], path)
             if last is not None and (
                 user_key <= last if bytewise else compare(user_key, last) <= 0
             ):
@@ -225,8 +220,6 @@ class Ingestion:
                     path,
                 )
             last = user_key
-            entries.append((user_key, rank, value))
-        return entries
 
     # The tables
 
@@ -235,17 +228,17 @@ class Ingestion:
         if self._sequence >= MAX_SEQUENCE:
             raise Error("the store has used up its 2^56 sequence numbers")
         self._reads = ReadCounters()
-        rank = rank_of(self._sequence, KIND_VALUE)
-        hidden = oldest_rank_hidden(len(self._paths))  # nothing: that is the latest place
+        tag = pack(b"", self._sequence, KIND_VALUE)
+        latest = len(self._paths)  # the place of the file that wins over all others
         store = self._store
         told = -1
         try:
-            for entries in merge_forward([self._cursor(run) for run in self._runs], store.order):
+            for entries in merge([self._read(run) for run in self._runs], store.order):
                 self._refuse_if_closing()
-                for key, value in visible(entries, hidden, store.order):
-                    if self._output is None:
-                        self._output = self._new_output(key)
-                    self._output.add(key, rank, value)
+                user_keys, kept = live_entries(entries, latest, store.order, _keep)
+                if self._output is None:
+                    self._output = self._new_output(user_keys[0])
+                self._add(user_keys, [tag + tagged[TAG_SIZE:] for tagged in kept])
                 if self._output is not None and self._output.size >= self._split_at:
                     self._split(entries[-1][0])
                 if self._reads.bytes_read > told:
@@ -257,11 +250,18 @@ class Ingestion:
                 table.close()
             self._tables = []
 
+    def _add(self, user_keys: list[bytes], tagged: list[bytes]) -> None:
+        output = self._output
+        assert output is not None
+        at = 0
+        while at < len(user_keys):
+            at = output.add_entries(user_keys, tagged, at, len(user_keys), _NO_LIMIT)
+
     def _new_output(self, first: bytes) -> TableOutput:
         store = self._store
         self._output_begin = first
         self._split_at = store.options.max_file_size
-        return TableOutput(store.directory, self._new_number(), store.table_options)
+        return TableOutput(store.directory, self._new_number(), store.options)
 
     def _split(self, last: bytes) -> None:
         """End the table here, but not one that will lie on level 0, for want of a deeper place."""
@@ -346,5 +346,13 @@ class Ingestion:
 
 def _user_key(key: bytes, path: str) -> bytes:
     if key[-8:] != _TAG:
-        raise ValueError(f"{path} was not made by TableWriter: it has the internal key {key!r}")
+        _refuse(key, path)
     return key[:-8]
+
+
+def _refuse(key: bytes, path: str) -> NoReturn:
+    raise ValueError(f"{path} was not made by TableWriter: it has the internal key {key!r}")
+
+
+def _keep(_user_key: bytes) -> bool:
+    return False

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from lsmkv.db.merge import Cursor, merge_forward
+from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
-from lsmkv.format.keys import before_versions
 from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
 
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
 _MB = 1048576.0
+_READAHEAD = 64 * 1024  # bytes of a table that are read at once
+_CHUNK = 32 * 1024  # bytes of blocks that are taken apart at a time
 
 
 class TableInfo(NamedTuple):
@@ -87,11 +88,12 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
 
     ``ValueError`` for a table that is not of the current version.
     """
-    view, pin = store.pin()
+    read = store.read_view()
     try:
-        cursors: list[Cursor] = [view.memtable.scan(None)]
+        view = read.view
+        sources = [view.memtable.entries()]
         if view.immutable is not None:
-            cursors.append(view.immutable.scan(None))
+            sources.append(view.immutable.entries())
         unknown = numbers - view.version.numbers
         if unknown:
             raise ValueError(f"not a table of this store as it is now: {min(unknown)}")
@@ -99,14 +101,14 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
             reads = store.counters.reads[level]
             for file in files:
                 if file.number in numbers:
-                    cursors.append(store.tables.scan(file, None, reads, False))
+                    sources.append(store.tables.entries(file, reads, _READAHEAD, _CHUNK))
         keys: list[bytes] = []
-        for entries in merge_forward(cursors, store.order):
+        for entries in merge(sources, store.order):
             for entry in entries:
                 if not keys or keys[-1] != entry[0]:
                     keys.append(entry[0])
     finally:
-        store.unpin(view, pin)
+        read.release()
     return keys
 
 
@@ -198,15 +200,14 @@ def _memtable_bytes(view: View) -> int:
 
 def _offset_of(store: Store, view: View, user_key: bytes) -> int:
     """Bytes of all tables that lie before a key, by whole blocks."""
-    target = before_versions(user_key)
-    compare = store.comparator.compare
+    compare = store.order.compare
     offset = 0
     for level, files in enumerate(view.version.levels):
         for file in files:
-            if compare(file.largest, target) <= 0:
+            if compare(file.largest[:-8], user_key) < 0:
                 offset += file.size
-            elif compare(file.smallest, target) < 0:
-                offset += store.tables.find(file).approximate_offset(target)
+            elif compare(file.smallest[:-8], user_key) < 0:
+                offset += store.tables.find(file).approximate_offset(user_key)
             elif level > 0:
                 break  # sorted: the files after it lie further on
     return offset

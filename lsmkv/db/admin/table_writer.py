@@ -16,7 +16,7 @@ from lsmkv.env.base import Directory, WritableFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ClosedError, Error, raise_typed
 from lsmkv.format.batch import BytesLike, as_bytes
-from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, internal_options, pack
+from lsmkv.format.keys import KIND_VALUE, pack
 from lsmkv.options import TableArguments, make_options, refuse_unknown
 from lsmkv.table.builder import TableBuilder
 from lsmkv.util.coding import MAX_UINT32
@@ -85,7 +85,6 @@ class TableWriter:
         self._compare = settings.comparator.compare
         self._last = b""
         self._intact = True
-        table_options = internal_options(settings, InternalKeyComparator(settings.comparator))
         try:
             env = LocalEnv() if settings.env is None else settings.env
             self._directory: Directory = env.open_directory(parent or ".")
@@ -97,7 +96,7 @@ class TableWriter:
                 raise
         except OSError as error:
             raise_typed(error)
-        self._written = TableBuilder(table_options, self._file)
+        self._written = TableBuilder(settings, self._file)
         self._builder = self._written
 
     @property

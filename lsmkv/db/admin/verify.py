@@ -5,6 +5,7 @@ from __future__ import annotations
 from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.store import Store
 from lsmkv.errors import CorruptionError
+from lsmkv.table.inspection import check, check_metadata
 
 
 def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionError]:
@@ -14,18 +15,19 @@ def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionErr
     and its place in the index are verified, and its keys against the range that the MANIFEST
     states.  O(size of the store).
     """
-    view, pin = store.pin()
+    read = store.read_view()
     damage: list[CorruptionError] = []
     try:
-        view.version.check()
-        files = [file for level in view.version.levels for file in level]
+        version = read.view.version
+        version.check()
+        files = [file for level in version.levels for file in level]
         total = sum(file.size for file in files)
         done = 0
         for file in files:
             try:
                 table = store.tables.find(file)
-                table.check_metadata()
-                if table.check() != (file.smallest, file.largest):
+                check_metadata(table)
+                if check(table) != (file.smallest, file.largest):
                     raise CorruptionError(
                         "the table's keys are not those that the MANIFEST states", table.path
                     )
@@ -35,5 +37,5 @@ def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionErr
             if progress is not None:
                 progress(done, total, "tables")
     finally:
-        store.unpin(view, pin)
+        read.release()
     return damage

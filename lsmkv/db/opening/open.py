@@ -18,7 +18,7 @@ from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import Error
 from lsmkv.format.filenames import CURRENT, LOCK
-from lsmkv.format.keys import InternalKeyComparator, internal_options
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import Options
 
 MEMORY = ":memory:"
@@ -80,8 +80,7 @@ def open_store(path: str, options: Options) -> OpenStore:
 def view_now(opened: OpenStore, options: Options, previous: Store | None) -> None:
     """Let a read-only store show what its directory holds now."""
     comparator = InternalKeyComparator(options.comparator)
-    table_options = internal_options(options, comparator)
-    store = open_read_only(opened.directory, options, table_options, comparator, previous)
+    store = open_read_only(opened.directory, options, comparator, previous)
     opened.start(store, None, None)
 
 
@@ -90,18 +89,17 @@ def _recover(opened: OpenStore, path: str, options: Options) -> None:
     if options.error_if_exists and directory.exists(CURRENT):
         raise Error(f"{path}: the database exists, and error_if_exists is true")
     comparator = InternalKeyComparator(options.comparator)
-    table_options = internal_options(options, comparator)
     refuse_rocksdb(directory)
     info_log = InfoLog(directory)
     lock = Lock()
     try:
-        recovery = Recovery(directory, options, table_options, comparator, info_log, lock)
+        recovery = Recovery(directory, options, comparator, info_log, lock)
         recovered, wal = recovery.run()
     except BaseException as error:
         info_log.warn(f"Open failed: {error}")
         info_log.close()
         raise
-    store = Store(directory, options, table_options, comparator, recovered, info_log, lock)
+    store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
     opened.start(store, Writer(store, background, wal), background)
     remove_obsolete_files(store, background.pending_outputs)

@@ -68,7 +68,6 @@ class ReadOnlyRecovery(Recovery):
 def open_read_only(
     directory: Directory,
     options: Options,
-    table_options: Options,
     comparator: InternalKeyComparator,
     previous: Store | None = None,
 ) -> Store:
@@ -82,9 +81,7 @@ def open_read_only(
     for attempt in range(_ATTEMPTS):
         before = _state_of(directory)
         try:
-            return _open_once(
-                directory, options, table_options, comparator, previous, log_may_be_missing
-            )
+            return _open_once(directory, options, comparator, previous, log_may_be_missing)
         except _Moved:
             # With nothing moved, it was missing before: a legitimate state, with a warning.
             log_may_be_missing = _state_of(directory) == before
@@ -99,22 +96,20 @@ def open_read_only(
 def _open_once(
     directory: Directory,
     options: Options,
-    table_options: Options,
     comparator: InternalKeyComparator,
     previous: Store | None,
     log_may_be_missing: bool,
 ) -> Store:
     info_log = InfoLog(directory, to_file=False)
     lock = Lock()
-    recovery = ReadOnlyRecovery(directory, options, table_options, comparator, info_log, lock)
+    recovery = ReadOnlyRecovery(directory, options, comparator, info_log, lock)
     recovery.log_may_be_missing = log_may_be_missing
     recovered = recovery.read()
     files = [file for level in recovered.versions.current.levels for file in level]
     # None is ever evicted: its file may be gone when it is wanted again.
     roomy = options._replace(max_open_files=max(options.max_open_files, len(files) + 20))
-    roomy_tables = table_options._replace(max_open_files=roomy.max_open_files)
     counters: Counters | None = None if previous is None else previous.counters
-    store = Store(directory, roomy, roomy_tables, comparator, recovered, info_log, lock, counters)
+    store = Store(directory, roomy, comparator, recovered, info_log, lock, counters)
     try:
         if previous is not None:
             # Numbers begin anew in a store that was destroyed and made again in the same place.

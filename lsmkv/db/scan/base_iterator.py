@@ -7,11 +7,11 @@ from typing import Self
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.merge import InternalIterator, Pair, Position
-from lsmkv.db.pinned import Pin
+from lsmkv.db.scan.internal_iterator import InternalIterator, Pair
 from lsmkv.db.scan.scan import Bounds, Scan
-from lsmkv.db.store import Store, View
+from lsmkv.db.store import ReadView, Store
 from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.format.key_order import Position
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
@@ -27,23 +27,19 @@ class BaseIterator:
     def __init__(
         self,
         store: Store,
-        view: View,
-        pin: Pin,
-        current: bool,
+        read: ReadView,
         owner: object,
         bounds: Bounds,
         fill_cache: bool,
     ) -> None:
-        """``pin`` is of the view, and of this iterator alone.
-
-        ``current`` says that the view holds nothing newer in its tables; ``owner``, the handle
-        that was asked for it, is kept from being collected until the iterator is closed.
+        """``read`` belongs to this iterator alone.  ``owner``, the handle that was asked for it, is
+        kept from being collected until the iterator is closed.
         """
         self._store: Store | None = store
         self._owner: object = owner
-        self._pin = pin
+        self._read = read
         self._bounds = bounds
-        self._scan: Scan | None = Scan(store, view, pin.sequence, current, bounds, fill_cache)
+        self._scan: Scan | None = Scan(store, read, bounds, fill_cache)
         store.counters.iterators += 1
 
     @property
@@ -57,7 +53,7 @@ class BaseIterator:
         self._scan = None
         self._forget()
         self._owner = None
-        self._pin.release()
+        self._read.release()
 
     def hide_prefix(self, prefix: bytes, /) -> None:
         """Show keys without this prefix, which all keys of the range have; targets lack it too.

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.merge import InternalIterator, Position
-from lsmkv.db.pinned import Pin
 from lsmkv.db.scan.base_iterator import BaseIterator
+from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.db.scan.scan import Scan, bounds_of
-from lsmkv.db.store import Store, View
+from lsmkv.db.store import ReadView, Store
 from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.format.key_order import Position
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -149,16 +149,13 @@ class Iterator(BaseIterator):
     def __init__(
         self,
         store: Store,
-        view: View,
-        pin: Pin,
-        current: bool,
+        read: ReadView,
         owner: object,
         arguments: IteratorArguments,
     ) -> None:
-        """``pin`` is of the view, and of this iterator alone.
+        """``read`` belongs to this iterator alone; ``owner`` is kept from being collected.
 
-        ``current`` says that the view holds nothing newer in its tables; ``owner`` is kept from
-        being collected.  Not called by users: they ask a store or a snapshot for an iterator.
+        Not called by users: they ask a store or a snapshot for an iterator.
         """
         reverse = False
         start: BytesLike | None = None
@@ -193,7 +190,7 @@ class Iterator(BaseIterator):
                 raise TypeError(f"iterator() got an unexpected keyword argument {name!r}")
         bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
         self._window = Window(store, reverse, include_key, include_value)
-        super().__init__(store, view, pin, current, owner, bounds, fill_cache)
+        super().__init__(store, read, owner, bounds, fill_cache)
         self._gap: Position | None = None  # where the gap is when the window is empty
         self._at_end = False  # what no position means there: the end of everything, or the start
         self._ahead: InternalIterator | None = None  # continues behind the window

@@ -1,25 +1,22 @@
-"""Laying sources over each other: what a reader sees of memtables and levels together.
+"""Merges the parts of a scan: what a reader sees of memtables and levels together.
 
-A source gives chunks of :data:`~lsmkv.db.merge.Seen`: of each key the newest version that the
-reader may see, removals included.  Sources come newest first, and of a key that several have, the
-first one's version counts: whatever lies deeper was written before.  Not so in level 0, where
-LevelDB's repair puts tables in any order: entries from there bring their sequences along, and among
-them those decide.
+The sources give chunks of :data:`~lsmkv.db.scan.internal_iterator.Seen`: for each key the newest
+version in that place that the reader may see, deletions included.  They come newest first, and of a
+key that several have, the first one's version counts: what lies deeper was written before.  Level 0
+is an exception, since LevelDB's repair puts tables there in any order: entries from there bring
+their sequences along, and among them those decide.
 
-Going forward, chunks follow each other in rising order; going back, each precedes the one before
-it, and is itself in rising order.  A source is asked for more only when its chunk is used up and
-fewer pairs lie before that than are wanted: one at first, then twice as many as the time before.
-So a short scan reads little.
+A source is asked for more only when its chunk is used up and fewer pairs lie before that than are
+wanted: one at first, then twice as many as the time before.  So a short scan reads little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from lsmkv.db.merge import InternalIterator, KeyOrder, Position, Seen, newest
+from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.errors import Error
-from lsmkv.format.keys import Entry
+from lsmkv.format.key_order import KeyOrder
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -68,7 +65,7 @@ class _Source:
         return entry
 
     def pour(self, pairs: list[Any], limit: Any, most: i64) -> None:
-        """Hand out what comes before the key ``limit``, or all if that is None; no removals.
+        """Hand out what comes before the key ``limit``, or all if that is None; no deletions.
 
         One entry at least, ``most`` of them at most, and none beyond the buffer.
         """
@@ -215,35 +212,3 @@ class MergingIterator(InternalIterator):
 
 def _age_of(source: _Source) -> int:
     return source.age
-
-
-def seen(
-    cursor: Iterator[list[Entry]], hidden: int, order: KeyOrder, upper: Position | None
-) -> Iterator[list[Seen]]:
-    """A source of a cursor of entries, up to a bound; versions above ``hidden`` are seen."""
-    held: list[Entry] = []  # of the last key, of which the next list may have more
-    for entries in cursor:
-        entries = held + entries
-        if upper is not None and order.is_at_or_after(entries[-1][0], upper):
-            yield newest(entries[: order.count_before(entries, upper)], hidden, order)
-            return
-        cut = order.count_before(entries, Position(entries[-1][0], after=False))
-        held = entries[cut:]
-        yield newest(entries[:cut], hidden, order)
-    yield newest(held, hidden, order)
-
-
-def seen_back(
-    cursor: Iterator[list[Entry]], hidden: int, order: KeyOrder, lower: Position | None
-) -> Iterator[list[Seen]]:
-    """The mirror image."""
-    held: list[Entry] = []  # of the first key
-    for entries in cursor:
-        entries = entries + held
-        if lower is not None and not order.is_at_or_after(entries[0][0], lower):
-            yield newest(entries[order.count_before(entries, lower) :], hidden, order)
-            return
-        cut = order.count_before(entries, Position(entries[0][0], after=True))
-        held = entries[:cut]
-        yield newest(entries[cut:], hidden, order)
-    yield newest(held, hidden, order)

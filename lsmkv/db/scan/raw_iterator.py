@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.merge import InternalIterator, Pair, Position
-from lsmkv.db.pinned import Pin
 from lsmkv.db.scan.base_iterator import BaseIterator
+from lsmkv.db.scan.internal_iterator import InternalIterator, Pair
 from lsmkv.db.scan.scan import Scan, bounds_of
-from lsmkv.db.store import Store, View
+from lsmkv.db.store import ReadView, Store
 from lsmkv.errors import IteratorInvalidError
 from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.format.key_order import Position
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
@@ -53,20 +53,17 @@ class RawIterator(BaseIterator):
     def __init__(
         self,
         store: Store,
-        view: View,
-        pin: Pin,
-        current: bool,
+        read: ReadView,
         owner: object,
         prefix: BytesLike | None,
         fill_cache: bool,
     ) -> None:
-        """``pin`` is of the view, and of this iterator alone.
+        """``read`` belongs to this iterator alone; ``owner`` is kept from being collected.
 
-        ``current`` says that the view holds nothing newer in its tables; ``owner`` is kept from
-        being collected.  Not called by users: they ask a store or a snapshot for an iterator.
+        Not called by users: they ask a store or a snapshot for an iterator.
         """
         bounds = bounds_of(None, None, True, False, prefix, store.order)
-        super().__init__(store, view, pin, current, owner, bounds, fill_cache)
+        super().__init__(store, read, owner, bounds, fill_cache)
         self._window: list[Pair] = []  # empty if the iterator is not valid
         self._at = 0  # of the entry that it stands on
         self._ahead: InternalIterator | None = None  # continues behind the window

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator as Iteration
 from typing import TYPE_CHECKING, Final
 
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import (
-    Cursor,
-    InternalIterator,
-    KeyOrder,
-    ListsIterator,
-    Position,
-    merge_back,
-    merge_forward,
-)
+from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.db.scan.level_iterator import (
     FIRST_CHUNK,
     BaseLevelIterator,
     CacheShare,
     LevelIterator,
     LevelReader,
-    MemTableIterator,
     ReverseLevelIterator,
 )
-from lsmkv.db.scan.merging_iterator import MergingIterator, seen, seen_back
-from lsmkv.db.store import Store, View
+from lsmkv.db.scan.memtable_iterator import MemTableIterator
+from lsmkv.db.scan.merging_iterator import MergingIterator
+from lsmkv.db.store import ReadView, Store
 from lsmkv.format.batch import BytesLike, as_bytes
-from lsmkv.format.keys import Entry, oldest_rank_hidden
+from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.stats import NUM_LEVELS
-from lsmkv.table.block_iterator import NO_LIMIT, NUMBERED, SEEN
+from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -97,77 +88,49 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 class Scan:
-    """The entries of a view at a sequence, from any place and either way."""
+    """What a reader sees of a store in a range, from any place and either way."""
 
-    def __init__(
-        self,
-        store: Store,
-        view: View,
-        sequence: int,
-        current: bool,
-        bounds: Bounds,
-        fill_cache: bool,
-    ) -> None:
-        """``current`` says that the view holds nothing newer than ``sequence`` in its tables."""
+    def __init__(self, store: Store, read: ReadView, bounds: Bounds, fill_cache: bool) -> None:
         self._store = store
-        self._current = current
-        self._view = view
-        self._sequence = sequence
-        self._hidden = oldest_rank_hidden(sequence)
+        self._read = read
         self._bounds = bounds
         self._fill_cache = fill_cache
 
     def forward(self, start: Position | None) -> InternalIterator:
         """Pairs after ``start`` and below the upper bound, a handful at a time."""
         upper = self._bounds.upper
-        order = self._store.order
-        if order.is_bytewise:
-            runs: list[BaseLevelIterator] = [
-                LevelIterator(reader, start, upper) for reader in self._runs()
-            ]
-            return self._overlay(runs, start, upper, False)
-        cursors = [memtable.scan(start) for memtable in self._memtables()]
-        cursors.append(self._cursor(start))
-        sources: list[InternalIterator] = [
-            ListsIterator(seen(cursor, self._hidden, order, upper)) for cursor in cursors
+        levels: list[BaseLevelIterator] = [
+            LevelIterator(reader, start, upper) for reader in self._level_readers()
         ]
-        return MergingIterator(sources, order)
+        return self._merged(levels, start, upper, False)
 
     def backward(self, before: Position | None) -> InternalIterator:
         """Pairs before ``before`` and above the lower bound; the last first, each chunk rising."""
         lower = self._bounds.lower
-        order = self._store.order
-        if order.is_bytewise:
-            runs: list[BaseLevelIterator] = [
-                ReverseLevelIterator(reader, before, lower) for reader in self._runs()
-            ]
-            return self._overlay(runs, before, lower, True)
-        cursors = [memtable.scan_back(before) for memtable in self._memtables()]
-        cursors.append(self._cursor_back(before))
-        sources: list[InternalIterator] = [
-            ListsIterator(seen_back(cursor, self._hidden, order, lower)) for cursor in cursors
+        levels: list[BaseLevelIterator] = [
+            ReverseLevelIterator(reader, before, lower) for reader in self._level_readers()
         ]
-        return MergingIterator(sources, order, back=True)
+        return self._merged(levels, before, lower, True)
 
-    def _overlay(
+    def _merged(
         self,
-        runs: list[BaseLevelIterator],
+        levels: list[BaseLevelIterator],
         edge: Position | None,
         bound: Position | None,
         back: bool,
     ) -> InternalIterator:
-        """The memtables over those runs that are not empty; one that is alone needs no overlay."""
-        runs = [run for run in runs if not run.is_empty]
+        """The memtables and those levels that are not empty; one level alone needs no merging."""
+        levels = [level for level in levels if not level.is_empty]
         memtables = self._memtables()
-        if not memtables and len(runs) == 1:
-            runs[0].be_alone()
-            return runs[0]
+        if not memtables and len(levels) == 1:
+            levels[0].be_alone()
+            return levels[0]
         order = self._store.order
         sources: list[InternalIterator] = [
             MemTableIterator(
                 memtable,
                 order,
-                self._sequence,
+                self._read.sequence,
                 edge,
                 bound,
                 back,
@@ -175,87 +138,51 @@ class Scan:
             )
             for memtable in memtables
         ]
-        sources += runs
+        sources += levels
         return MergingIterator(sources, order, back)
 
     def _memtables(self) -> list[MemTable]:
         """Those that hold anything, the newer one first."""
-        view = self._view
+        view = self._read.view
         found = [] if view.memtable.empty else [view.memtable]
         if view.immutable is not None:
             found.append(view.immutable)
         return found
 
-    def _runs(self) -> list[LevelReader]:
-        """Each file of level 0, and each deeper level; newest first, for bytewise keys."""
-        levels = self._view.version.levels
+    def _level_readers(self) -> list[LevelReader]:
+        """Each file of level 0, and each deeper level that holds anything; newest first."""
+        version = self._read.view.version
+        levels = version.levels
         # Files that LevelDB's repair has put into level 0 may not be newest first.
-        numbered = NUMBERED if len(levels[0]) > 1 else SEEN
+        form = WITH_SEQUENCES if len(levels[0]) > 1 else WITH_DELETIONS
         share = self._cache_share()
-        runs = [self._run(0, [file], numbered, share) for file in levels[0]]
+        readers = [self._level_reader(0, [file], file.size, form, share) for file in levels[0]]
         for level in range(1, NUM_LEVELS):
             if levels[level]:
-                runs.append(self._run(level, levels[level], SEEN, share))
-        return runs
+                readers.append(
+                    self._level_reader(
+                        level, levels[level], version.sizes[level], WITH_DELETIONS, share
+                    )
+                )
+        return readers
 
     def _cache_share(self) -> CacheShare | None:
-        """What the runs of one way may put into the cache; None for nothing."""
+        """What one way of the scan may put into the cache; None for nothing."""
         cache = self._store.options.block_cache
         if cache is None or not self._fill_cache:
             return None
         return CacheShare(min(cache.capacity // _CACHE_SHARE, _LARGEST_SHARE))
 
-    def _run(
-        self, level: i64, files: list[FileMetaData], form: i64, share: CacheShare | None
+    def _level_reader(
+        self, level: i64, files: list[FileMetaData], size: int, form: i64, share: CacheShare | None
     ) -> LevelReader:
-        store = self._store
-        version = self._view.version
-        size = version.sizes[level] if level > 0 else files[0].size
         return LevelReader(
-            store.tables,
-            version,
-            level,
-            files,
-            NO_LIMIT if self._current else self._sequence,
-            form,
-            self._first_chunk(size),
-            store.order,
-            store.counters.reads[level],
-            share,
+            self._store, self._read, level, files, form, self._first_chunk(size), share
         )
 
     def _first_chunk(self, size: int) -> int:
-        """How many pairs to read first of a run of so many bytes: its share, and one at least."""
-        total = self._view.version.size
+        """How many pairs to read first of a level of so many bytes: its share, one at least."""
+        total = self._read.view.version.size
         if size >= total:  # which may be 0, and a memtable's is counted otherwise
             return FIRST_CHUNK
         return max(1, (FIRST_CHUNK * size + total - 1) // total)
-
-    def _cursor(self, start: Position | None) -> Iteration[list[Entry]]:
-        """All tables' entries, whatever the order of keys."""
-        version = self._view.version
-        tables = self._store.tables
-        reads = self._store.counters.reads
-        cursors: list[Cursor] = [
-            tables.scan(file, start, reads[0], self._fill_cache) for file in version.levels[0]
-        ]
-        for level in range(1, NUM_LEVELS):
-            if version.levels[level]:
-                cursors.append(
-                    tables.scan_level(version, level, start, reads[level], self._fill_cache)
-                )
-        return merge_forward(cursors, self._store.order)
-
-    def _cursor_back(self, before: Position | None) -> Iteration[list[Entry]]:
-        version = self._view.version
-        tables = self._store.tables
-        reads = self._store.counters.reads
-        cursors: list[Cursor] = [
-            tables.scan_back(file, before, reads[0], self._fill_cache) for file in version.levels[0]
-        ]
-        for level in range(1, NUM_LEVELS):
-            if version.levels[level]:
-                cursors.append(
-                    tables.scan_level_back(version, level, before, reads[level], self._fill_cache)
-                )
-        return merge_back(cursors, self._store.order)

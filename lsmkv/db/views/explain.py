@@ -17,15 +17,14 @@ from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.keys import (
     KIND_VALUE,
-    MAX_SEQUENCE,
     TAG_SIZE,
-    pack,
     sequence_in,
     unpack,
 )
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.format import BLOCK_TRAILER_SIZE
-from lsmkv.table.reader import BlockLook, FilterLook, Table
+from lsmkv.table.inspection import BlockLook, FilterLook, look
+from lsmkv.table.reader import Table
 
 _CODECS = {0: "none", 1: "snappy", 2: "zstd", 4: "deflate"}
 
@@ -198,9 +197,9 @@ class Explainer:
         self._look_into("memtable", view.memtable, key)
         if view.immutable is not None:
             self._look_into("immutable memtable", view.immutable, key)
-        at_hand = not self._versions and key in view.version.rows.values
+        at_hand = not self._versions and key in view.version.row_cache.values
         key_hash = self._store.key_hash(key)
-        for level, file in view.version.candidates(pack(key, MAX_SEQUENCE, KIND_VALUE)):
+        for level, file in view.version.candidates(self._store.order.of(key)):
             self._ask(level, file, key, key_hash)
         chosen = self._versions[0] if self._versions else None
         return Explanation(
@@ -231,22 +230,22 @@ class Explainer:
         asked = not self._versions
         table = self._store.tables.peek(file)
         name = table.path.rsplit("/", 1)[-1]
-        look = table.look(pack(key, MAX_SEQUENCE, KIND_VALUE), key_hash)
-        filters = tuple(self._filter_step(step, key_hash) for step in look.filters)
+        found = look(table, key, key_hash)
+        filters = tuple(self._filter_step(step, key_hash) for step in found.filters)
         verdict = "the key lies past its last index entry"
         block: BlockStep | None = None
-        if look.block is not None:
-            versions = self._versions_in(table, look.block, key, name)
+        if found.block is not None:
+            versions = self._versions_in(table, found.block, key, name)
             ruled_out = any(not step.may_match for step in filters)
             if ruled_out:
                 verdict = "a filter says no: no block is read"
             else:
-                block = _block_step(look.block)
+                block = _block_step(found.block)
                 verdict = "found" if versions else "not in the block"
                 if filters and not versions:
                     verdict += ": a false positive of the filter"
             if asked:
-                self._count(look.block, ruled_out)
+                self._count(found.block, ruled_out)
             self._versions += versions
         self._tables.append(
             TableStep(
@@ -256,7 +255,7 @@ class Explainer:
                 smallest=file.smallest[:-8],
                 largest=file.largest[:-8],
                 asked=asked,
-                index_key=None if look.index_key is None else look.index_key[:-8],
+                index_key=None if found.index_key is None else found.index_key[:-8],
                 filters=filters,
                 block=block,
                 verdict=verdict if asked else "not asked: the answer is known",
@@ -272,17 +271,17 @@ class Explainer:
                 self._blocks_read += 1
                 self._bytes_read += block.stored_size
 
-    def _filter_step(self, look: FilterLook, key_hash: int) -> FilterStep:
+    def _filter_step(self, asked: FilterLook, key_hash: int) -> FilterStep:
         policy = self._store.options.filter_policy
         positions: tuple[int, ...] = ()
         if isinstance(policy, BloomFilterPolicy) and key_hash >= 0:
-            positions = tuple(policy.probed_positions(key_hash, look.data))
+            positions = tuple(policy.probed_positions(key_hash, asked.data))
         return FilterStep(
-            layout=look.layout,
+            layout=asked.layout,
             policy="" if policy is None else policy.name,
-            size=len(look.data),
+            size=len(asked.data),
             positions=positions,
-            may_match=look.may_match,
+            may_match=asked.may_match,
         )
 
     def _versions_in(
@@ -301,14 +300,14 @@ class Explainer:
         return found
 
 
-def _block_step(look: BlockLook) -> BlockStep:
+def _block_step(block: BlockLook) -> BlockStep:
     return BlockStep(
-        offset=look.offset,
-        size=look.stored_size - BLOCK_TRAILER_SIZE,
-        cached=look.cached,
-        bytes_read=0 if look.cached else look.stored_size,
-        compression=_CODECS.get(look.compression, str(look.compression)),
-        plain_size=look.plain_size,
+        offset=block.offset,
+        size=block.stored_size - BLOCK_TRAILER_SIZE,
+        cached=block.cached,
+        bytes_read=0 if block.cached else block.stored_size,
+        compression=_CODECS.get(block.compression, str(block.compression)),
+        plain_size=block.plain_size,
     )
 
 

@@ -87,7 +87,7 @@ class Snapshot:
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """As ``DB.iterator``, at the time of the snapshot."""
-        return self._open().iterator_at(self._pin.sequence, self._owner, arguments)
+        return self._open().iterator(self._owner, arguments, self._pin.sequence)
 
     def __iter__(self) -> Iterator:
         """:meth:`iterator` over everything."""
@@ -101,7 +101,7 @@ class Snapshot:
         fill_cache: bool = True,
     ) -> RawIterator:
         """As ``DB.raw_iterator``, at the time of the snapshot."""
-        return self._open().raw_iterator_at(self._pin.sequence, self._owner, prefix, fill_cache)
+        return self._open().raw_iterator(self._owner, prefix, fill_cache, self._pin.sequence)
 
     def __contains__(self, key: object) -> bool:
         """Whether the key had a value at the time of the snapshot.  Costs what a get costs."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from librt.strings import BytesWriter
 
-from lsmkv.db.merge import KeyOrder
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.format.batch import BatchReader
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, entry_overhead, sequence_in, tagged_value
 from lsmkv.format.log import LogReader
 

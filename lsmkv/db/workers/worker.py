@@ -10,9 +10,8 @@ from __future__ import annotations
 import time
 
 from lsmkv.db.compaction import CompactionJob
-from lsmkv.db.merge import KeyOrder
 from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import write_columns
+from lsmkv.db.table_output import write_entries
 from lsmkv.db.workers.log_entries import LogEntries
 from lsmkv.db.workers.messages import (
     CompactionRequest,
@@ -26,7 +25,7 @@ from lsmkv.env.base import Directory
 from lsmkv.env.process import Port, ProcessEnded, inherited_directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import log_name, parse_filename, worker_table_name
-from lsmkv.format.keys import InternalKeyComparator, internal_options
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.stats import Counters
 
@@ -59,8 +58,8 @@ class Worker:
         self._directory = AliasedDirectory(directory, self._alias)
         self._token = token
         self._comparator = InternalKeyComparator(options.comparator)
-        self._order = KeyOrder(options.comparator)
-        self._options = internal_options(options, self._comparator)
+        self._order = self._comparator.order
+        self._options = options
         self._tables_made = 0
         self._rows: LogEntries | None = None
         """Of the last flush, until its owner is told: they take a millisecond to free, in which it
@@ -115,7 +114,7 @@ class Worker:
         if rows.empty:
             return Report(order.job, files=[])
         columns = rows.columns(self._order)
-        table = write_columns([columns], self._directory, self._new_number(), self._options)
+        table = write_entries([columns], self._directory, self._new_number(), self._options)
         return Report(order.job, files=[table])
 
     # Merge

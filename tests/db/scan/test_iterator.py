@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.db.merge import Position
+from lsmkv.format.key_order import Position
 from lsmkv.db.scan.level_iterator import FIRST_CHUNK, LevelIterator, ReverseLevelIterator
 from lsmkv.db.scan.merging_iterator import MergingIterator
 from lsmkv.db.scan.scan import Bounds, Scan
@@ -24,7 +24,7 @@ from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.table.block_iterator import NO_LIMIT
+from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.util.checksum import masked_crc32c
 
 TINY: dict[str, Any] = {
@@ -861,9 +861,9 @@ def test_a_scan_lays_nothing_over_what_is_alone() -> None:
         store = db._store
         assert store is not None
 
-        def scan(lower: int, upper: int, current: bool = True) -> Scan:
+        def scan(lower: int, upper: int, sequence: int = MAX_SEQUENCE) -> Scan:
             bounds = Bounds(*(Position(b"%04d" % edge, after=False) for edge in (lower, upper)))
-            return Scan(store, store.open_view(), 200, current, bounds, True)
+            return Scan(store, store.read_view(sequence), bounds, True)
 
         db.put(b"0000", b"v")
         below = Position(b"0000", after=False)
@@ -885,8 +885,8 @@ def test_a_scan_lays_nothing_over_what_is_alone() -> None:
             scan(0, 50).backward(Position(b"0050", after=False)), ReverseLevelIterator
         )
         assert isinstance(scan(0, 500).forward(below), MergingIterator)
-        assert [reader._newest for reader in scan(0, 500)._runs()] == [NO_LIMIT] * 2
-        assert [reader._newest for reader in scan(0, 500, False)._runs()] == [200] * 2
+        assert store.read_view().table_sequence == MAX_SEQUENCE  # nothing newer is in the tables
+        assert store.read_view(200).table_sequence == 200
 
 
 def test_the_first_chunk_of_a_run_is_its_share() -> None:
@@ -895,7 +895,7 @@ def test_the_first_chunk_of_a_run_is_its_share() -> None:
         assert store is not None
 
         def first_chunk(size: int) -> int:
-            scan = Scan(store, store.open_view(), 0, True, Bounds(None, None), True)
+            scan = Scan(store, store.read_view(), Bounds(None, None), True)
             return int(scan._first_chunk(size))
 
         assert [first_chunk(size) for size in (0, 1, 1 << 40)] == [FIRST_CHUNK] * 3

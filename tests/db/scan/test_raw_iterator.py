@@ -280,8 +280,7 @@ def test_subclasses_are_welcome(db: lsmkv.DB) -> None:
 
     store = db._store
     assert store is not None
-    view, pin = store.pin()
-    with Counting(store, view, pin, True, db, None, True) as it:
+    with Counting(store, store.read_view(), db, None, True) as it:
         it.seek_to_first()
         it.next()
         assert (it.key(), it.steps) == (b"b", 1)

@@ -1,0 +1,58 @@
+"""The part of a scan that reads a memtable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lsmkv.db.memtable import LARGEST_CHUNK, MemTable
+from lsmkv.db.scan.internal_iterator import InternalIterator
+from lsmkv.format.key_order import KeyOrder, Position
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+
+class MemTableIterator(InternalIterator):
+    """What is seen of a memtable from an edge to a bound, either way.
+
+    Writes in between may be missed or seen, whole either way: what was written before the reader's
+    sequence is there.
+    """
+
+    def __init__(
+        self,
+        memtable: MemTable,
+        order: KeyOrder,
+        sequence: int,
+        edge: Position | None,
+        bound: Position | None,
+        back: bool,
+        first_chunk: i64,
+    ) -> None:
+        """``first_chunk`` keys are read at first, and twice as many each time."""
+        self._memtable = memtable
+        self._order = order
+        self._sequence = sequence
+        self._edge = edge
+        self._bound = bound
+        self._back = back
+        self._count: i64 = first_chunk
+        self._ended = False
+
+    def next_chunk(self) -> list[Any]:
+        """The next pairs, deletions among them."""
+        found: list[Any] = []
+        back = self._back
+        bound = self._bound
+        while not found and not self._ended:
+            last = self._memtable.visible(self._edge, self._count, self._sequence, back, found)
+            if last is None:
+                self._ended = True
+                break
+            self._edge = Position(last, not back)
+            self._count = min(2 * self._count, LARGEST_CHUNK)
+            if bound is not None and self._order.is_at_or_after(last, bound) != back:
+                self._ended = True
+                cut = self._order.count_before(found, bound)
+                found = found[cut:] if back else found[:cut]
+        return found

@@ -1,0 +1,87 @@
+"""The index of an open table: a key and a handle for each of its data blocks, decoded.
+
+The index key of a data block is an internal key at or after the last one of the block, and before
+the first one of the next.  A table makes its index when it is opened; it does not change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from lsmkv.errors import CorruptionError
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, sequence_in, user_key_of
+from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle
+from lsmkv.util.search import SortedKeys
+
+if TYPE_CHECKING:
+    from lsmkv.format.key_order import KeyOrder
+
+
+class TableIndex:
+    """Data blocks by number, from 0 on in the order of the file.  The methods are O(1), but for
+    :meth:`find`."""
+
+    def __init__(
+        self, keys: list[bytes], handles: list[bytes], order: KeyOrder, limit: int
+    ) -> None:
+        """``keys`` and ``handles`` are what the index block holds; no block may end beyond
+        ``limit``.
+
+        :class:`CorruptionError` for what is no handle, or no internal key.
+        """
+        self.keys = keys
+        """The index keys."""
+        self._orders: list[Any] = order.of_all([user_key_of(key) for key in keys])
+        self._sorted = SortedKeys(self._orders)
+        offsets = vec[i64](capacity=len(handles))
+        sizes = vec[i64](capacity=len(handles))
+        for handle in handles:
+            block, _ = BlockHandle.decode(handle)
+            if block.offset + block.size + BLOCK_TRAILER_SIZE > limit:
+                raise CorruptionError(f"{block} lies beyond the file")
+            offsets = append(offsets, block.offset)
+            sizes = append(sizes, block.size + BLOCK_TRAILER_SIZE)
+        self.offsets = offsets
+        """Where each data block begins."""
+        self.sizes = sizes
+        """Bytes of each in the file, trailer included."""
+
+    def __len__(self) -> int:
+        """How many data blocks."""
+        return len(self.keys)
+
+    def find(self, order: Any, sequence: i64) -> i64:
+        """Number of the first block that may hold a version at or before ``sequence`` of a user
+        key, or a later key; one past the last if none may.  O(log of their number).
+
+        ``order`` is the user key in the form that compares right.  With -1 for ``sequence`` it is
+        the block where the keys after all versions begin.
+        """
+        at = self._sorted.first_at_or_after(order)
+        if sequence < MAX_SEQUENCE:
+            # The versions of one key may be spread over several blocks.
+            orders = self._orders
+            while at < len(orders) and not order < orders[at]:
+                key = self.keys[at]
+                if sequence_in(key[len(key) - TAG_SIZE :]) <= sequence:
+                    break
+                at += 1
+        return at
+
+    def end(self, number: i64) -> i64:
+        """Where a block ends, with its trailer."""
+        return self.offsets[number] + self.sizes[number]
+
+    def adjoins(self, number: i64) -> bool:
+        """Whether a block begins where the one before it ends.
+
+        Blocks need not adjoin, though every writer known lays them so.
+        """
+        return self.offsets[number] == self.end(number - 1)
+
+    def handle(self, number: i64) -> BlockHandle:
+        """The block handle."""
+        return BlockHandle(self.offsets[number], self.sizes[number] - BLOCK_TRAILER_SIZE)

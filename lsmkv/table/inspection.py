@@ -1,0 +1,147 @@
+"""Looking into an open table without a trace: for explaining a Get, for checks and experiments.
+
+Nothing here is counted or put into a cache.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsmkv.errors import CorruptionError
+from lsmkv.format.keys import MAX_SEQUENCE, user_key_of
+from lsmkv.stats import ReadCounters
+from lsmkv.table.format import BLOCK_TRAILER_SIZE
+from lsmkv.table.reader import FROM_CACHE, Table
+
+
+class FilterLook(NamedTuple):
+    """One filter, and what it says of a key."""
+
+    layout: str
+    data: bytes
+    may_match: bool
+
+
+class BlockLook(NamedTuple):
+    """One data block: where it lies, what it took to get it, what is in it."""
+
+    offset: int
+    stored_size: int
+    """Bytes in the file, trailer included."""
+    cached: bool
+    compression: int
+    """The type byte."""
+    plain_size: int
+    entries: tuple[list[bytes], list[bytes]]
+    """Internal keys, and values: two lists of one length."""
+
+
+class TableLook(NamedTuple):
+    """What a lookup meets in a table."""
+
+    index_key: bytes | None
+    filters: list[FilterLook]
+    block: BlockLook | None
+    """The block where the key would be, whatever the filters say; None past the last one."""
+
+
+def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
+    """Everything that a lookup of ``user_key`` meets in a table.
+
+    The block is read even where a filter says no.  ``key_hash`` is the filter policy's, or -1.
+    """
+    index = table.index
+    number = index.find(table.comparator.order.of(user_key), MAX_SEQUENCE)
+    if number == len(index):
+        return TableLook(None, [], None)
+    handle = index.handle(number)
+    filters: list[FilterLook] = []
+    for reader in table.filters.readers:
+        data = reader.filter_for(handle.offset)
+        if data is not None:
+            may_match = reader.may_match(handle.offset, user_key, key_hash)
+            filters.append(FilterLook(reader.layout, data, may_match))
+            if not may_match:
+                break
+    outcome, block = table.find(number, ReadCounters(), False)
+    compression = table.file.read(handle.offset + handle.size, 1)
+    try:
+        entries = block.entries()
+    except CorruptionError as error:
+        raise table.damaged(error, number) from None
+    found = BlockLook(
+        offset=handle.offset,
+        stored_size=handle.size + BLOCK_TRAILER_SIZE,
+        cached=outcome == FROM_CACHE,
+        compression=compression[0] if compression else 0,
+        plain_size=len(block),
+        entries=entries,
+    )
+    return TableLook(index.keys[number], filters, found)
+
+
+def first_and_last_key(table: Table) -> tuple[bytes, bytes] | None:
+    """The first internal key and the last one; None for a table without entries.  Two reads."""
+    first = _edge_key(table, range(table.num_blocks), 0)
+    if first is None:
+        return None
+    last = _edge_key(table, range(table.num_blocks - 1, -1, -1), -1)
+    return first, last or first
+
+
+def _edge_key(table: Table, numbers: range, at: int) -> bytes | None:
+    """The key at a place in the first of these blocks that has entries."""
+    for number in numbers:
+        try:
+            keys, _ = table.read(number, ReadCounters()).entries()
+        except CorruptionError as error:
+            raise error if error.path else table.damaged(error, number) from None
+        if keys:
+            return keys[at]
+    return None
+
+
+def check_metadata(table: Table) -> None:
+    """Read footer, index and filters again: what the table holds of them hides damage since
+    then.
+    """
+    Table(table.options, table.file)
+
+
+def check(table: Table) -> tuple[bytes, bytes]:
+    """Read every block and assert the invariants; first and last key.  O(size of the file).
+
+    Keys rise strictly, each index key lies at or after the last key of its block and before the
+    first key of the next, restart points are entries of their block, and filters admit every
+    key.  Raises :class:`CorruptionError`.
+    """
+    compare = table.comparator.compare
+    counters = ReadCounters()
+    index = table.index
+    first = b""
+    last: bytes | None = None
+    for number in range(len(index)):
+        # Past the cache: it is the file that is checked.
+        block = table.read(number, counters)
+        try:
+            keys, _ = block.entries()
+            block.check()
+            user_keys = [user_key_of(key) for key in keys]
+        except CorruptionError as error:
+            raise table.damaged(error, number) from None
+        offset = index.offsets[number]
+        if not keys:
+            raise CorruptionError("an empty data block", table.path, offset)
+        if number > 0 and compare(keys[0], index.keys[number - 1]) <= 0:
+            raise CorruptionError("a block starts before its index key", table.path, offset)
+        for key in keys:
+            if last is not None and compare(last, key) >= 0:
+                raise CorruptionError("keys out of order", table.path, offset)
+            last = key
+        if number == 0:
+            first = keys[0]
+        if last is not None and compare(last, index.keys[number]) > 0:
+            raise CorruptionError("a block runs past its index key", table.path, offset)
+        if table.filters.count_denied(number, user_keys) > 0:
+            raise CorruptionError("a filter denies a key of its block", table.path, offset)
+    return first, last or b""
