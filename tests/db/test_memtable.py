@@ -15,19 +15,10 @@ from librt.threading import Lock
 import lsmkv
 from lsmkv.db import memtable as module
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder, Position, visible
+from lsmkv.db.scan.memtable_iterator import MemTableIterator
 from lsmkv.format.batch import Operation
-from lsmkv.format.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    Entry,
-    oldest_rank_hidden,
-    pack_entry,
-    rank_of,
-    sequence_in,
-    sequence_of,
-)
+from lsmkv.format.key_order import KeyOrder, Position
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, Entry, sequence_in
 from lsmkv.util.comparator import (
     BYTEWISE,
     REVERSE_BYTEWISE,
@@ -59,24 +50,57 @@ def filled(*names: bytes, comparator: Comparator = BYTEWISE) -> MemTable:
     return table
 
 
-def entries(table: MemTable, start: Position | None = None) -> list[Entry]:
-    return [entry for chunk in table.scan(start) for entry in chunk]
+Version = tuple[bytes, int, bytes]
+"""User key, rank, value."""
 
 
-def rows_of(table: MemTable) -> list[tuple[bytes, bytes]]:
-    return [row for columns in table.columns() for row in zip(*columns, strict=True)]
+def rank_of(sequence: int, kind: int) -> int:
+    """Newer versions have smaller ranks."""
+    return -(sequence << 8 | kind)
+
+
+def version(entry: Entry) -> Version:
+    return entry[0], -int.from_bytes(entry[1][:8], "little"), entry[1][8:]
+
+
+def entries(table: MemTable) -> list[Version]:
+    return [version(entry) for chunk in table.entries() for entry in chunk]
+
+
+def flushed(table: MemTable) -> list[Entry]:
+    """What a flush gets."""
+    return [entry for columns in table.columns() for entry in zip(*columns, strict=True)]
 
 
 def version_of(table: MemTable, key: bytes, sequence: int) -> tuple[int, bytes] | None:
     """Rank and value of what ``get`` finds."""
-    row = table.get(key, sequence)
-    return None if row is None else (-int.from_bytes(row[:8], "little"), row[8:])
+    tagged = table.get(key, sequence)
+    return None if tagged is None else version((key, tagged))[1:]
 
 
-def entries_back(table: MemTable, before: Position | None = None) -> list[Entry]:
-    """What a backward scan gives, put into rising order."""
-    chunks = list(table.scan_back(before))
-    return [entry for chunk in reversed(chunks) for entry in chunk]
+def scan(
+    table: MemTable,
+    comparator: Comparator = BYTEWISE,
+    sequence: int = MAX_SEQUENCE,
+    edge: Position | None = None,
+    back: bool = False,
+) -> Iterator[list[tuple[bytes, bytes | None]]]:
+    """The chunks of a scan."""
+    order = KeyOrder(comparator)
+    chunks = MemTableIterator(table, order, sequence, edge, None, back, 4)
+    return iter(chunks.next_chunk, [])
+
+
+def seen(
+    table: MemTable,
+    comparator: Comparator = BYTEWISE,
+    sequence: int = MAX_SEQUENCE,
+    edge: Position | None = None,
+    back: bool = False,
+) -> list[tuple[bytes, bytes | None]]:
+    """What a scan sees, in rising order."""
+    chunks = list(scan(table, comparator, sequence, edge, back))
+    return [pair for chunk in (reversed(chunks) if back else chunks) for pair in chunk]
 
 
 class Model:
@@ -97,15 +121,13 @@ class Model:
                 return number, value
         return None
 
-    def pairs(self, sequence: int) -> list[tuple[bytes, bytes]]:
-        """What a reader at ``sequence`` sees, in order."""
-        found: list[Entry] = []
+    def seen(self, sequence: int) -> list[tuple[bytes, bytes | None]]:
+        """What a reader at ``sequence`` sees, in order, deletions included."""
+        found: list[tuple[bytes, bytes | None]] = []
         for name, number, value in self.versions:
             if number <= sequence and not any(self.compare(name, e[0]) == 0 for e in found):
-                kind = KIND_DELETION if value is None else KIND_VALUE
-                found.append((name, rank_of(number, kind), value or b""))
-        self.order.sort(found)
-        return [(name, value) for name, rank, value in found if rank & 1]
+                found.append((name, value))
+        return sorted(found, key=self.order.of_entry)
 
 
 # Against the model
@@ -131,34 +153,30 @@ def test_readers_see_what_was_written_before_them(
         elif step == "leave" and live:
             live.remove(data.draw(st.sampled_from(live)))
         else:
-            list(table.scan(None))  # merges what is pending
+            list(table.entries())  # merges what is pending
         for reader in [*live, sequence - 1]:
             for key in {name for name, _, _ in model.versions} | {b"absent"}:
-                version = version_of(table, key, reader)
+                found = version_of(table, key, reader)
                 expected = model.get(key, reader)
                 if expected is None:
-                    assert version is None
+                    assert found is None
                 else:
                     number, value = expected
                     kind = KIND_DELETION if value is None else KIND_VALUE
-                    assert version == (rank_of(number, kind), value or b"")
+                    assert found == (rank_of(number, kind), value or b"")
             for key in {name for name, _, _ in model.versions} | {b"absent"}:
                 sequences = [sequence_in(row) for row in table.versions(key)]
                 assert sequences == sorted(sequences, reverse=True)
                 newest = model.get(key, MAX_SEQUENCE)
                 assert sequences[:1] == ([] if newest is None else [newest[0]])
-    rows = rows_of(table)
+    rows = flushed(table)
     table.check()
     everything = entries(table)
-    assert (
-        rows
-        == rows_of(table)
-        == [(key, pack_entry(b"", rank) + value) for key, rank, value in everything]
-    )
-    assert everything == entries_back(table)
+    assert rows == flushed(table)
+    assert [version(row) for row in rows] == everything
     for reader in [*live, sequence - 1]:
-        seen = visible(everything, oldest_rank_hidden(reader), model.order)
-        assert seen == model.pairs(reader)
+        for back in (False, True):
+            assert seen(table, comparator, reader, None, back) == model.seen(reader)
 
 
 @given(operations=batches, more=batches)
@@ -222,15 +240,15 @@ def test_the_empty_key() -> None:
     table = filled(b"", b"\xff", b"\xff\xff")
     assert [entry[0] for entry in entries(table)] == [b"", b"\xff", b"\xff\xff"]
     assert table.get(b"", NEWEST) is not None
-    assert entries_back(table, Position(b"", after=False)) == []
-    assert [entry[0] for entry in entries_back(table, Position(b"", after=True))] == [b""]
+    assert seen(table, edge=Position(b"", after=False), back=True) == []
+    assert seen(table, edge=Position(b"", after=True), back=True) == [(b"", b"v")]
 
 
 def test_large_sequences() -> None:
     table = empty()
     for sequence in (2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1):
         table.add(sequence, [(b"k", b"%d" % sequence)], sequence - 1)
-    assert [sequence_of(rank) for _, rank, _ in entries(table)] == [
+    assert [-rank >> 8 for _, rank, _ in entries(table)] == [
         MAX_SEQUENCE - 1,
         2**55,
         2**55 - 1,
@@ -246,10 +264,10 @@ def test_large_sequences() -> None:
 def test_a_batch_across_the_sign_of_a_tag() -> None:
     table = empty()
     table.add(2**55 - 2, [(b"%d" % at, None if at == 2 else b"v") for at in range(5)], -1)
-    assert [(sequence_of(rank), rank & 1) for _, rank, _ in entries(table)] == [
+    assert [(-rank >> 8, rank & 1) for _, rank, _ in entries(table)] == [
         (2**55 - 2 + at, at != 2) for at in range(5)
     ]
-    assert [row[:8] for _, row in rows_of(table)] == [
+    assert [row[:8] for _, row in flushed(table)] == [
         (2**55 - 2 + at << 8 | (at != 2)).to_bytes(8, "little") for at in range(5)
     ]
 
@@ -280,12 +298,11 @@ def test_an_older_version_is_seen_under_any_spelling() -> None:
     assert version_of(table, b"key", 1) == (rank_of(1, KIND_VALUE), b"vKey")
     assert len(table) == 1
     table.add(3, [(b"keY", None)], 2)
-    for scanned in (entries(table), entries_back(table)):
-        assert scanned == [  # and a scan shows the one that it was written under
-            (b"keY", rank_of(3, KIND_DELETION), b""),
-            (b"KEY", rank_of(2, KIND_VALUE), b"new"),
-            (b"Key", rank_of(1, KIND_VALUE), b"vKey"),
-        ]
+    assert entries(table) == [
+        (b"keY", rank_of(3, KIND_DELETION), b""),
+        (b"KEY", rank_of(2, KIND_VALUE), b"new"),
+        (b"Key", rank_of(1, KIND_VALUE), b"vKey"),
+    ]
 
 
 # Scans
@@ -305,17 +322,20 @@ def test_scans_begin_at_a_position(comparator: Comparator) -> None:
                 for name in ordered
                 if comparator.compare(name, probe) < 0 or (after and name == probe)
             ]
-            assert [entry[0] for entry in entries_back(table, position)] == below
-            assert [entry[0] for entry in entries(table, position)] == ordered[len(below) :]
+            before = seen(table, comparator, edge=position, back=True)
+            assert [pair[0] for pair in before] == below
+            behind = seen(table, comparator, edge=position)
+            assert [pair[0] for pair in behind] == ordered[len(below) :]
 
 
 def test_chunks_grow_and_are_bounded() -> None:
     table = filled(*(b"%06d" % number for number in range(5000)))
-    forward = [len(chunk) for chunk in table.scan(None)]
+    forward = [len(chunk) for chunk in scan(table)]
     assert forward == [4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024, 5000 - 4092]
-    assert [len(chunk) for chunk in table.scan_back(None)] == forward
-    first = next(table.scan_back(None))
-    assert [entry[0] for entry in first] == [b"%06d" % number for number in range(4996, 5000)]
+    assert [len(chunk) for chunk in scan(table, back=True)] == forward
+    assert [len(chunk) for chunk in table.entries()] == forward
+    first = next(scan(table, back=True))
+    assert [pair[0] for pair in first] == [b"%06d" % number for number in range(4996, 5000)]
 
 
 @pytest.mark.parametrize("comparator", COMPARATORS, ids=lambda each: each.name)
@@ -325,20 +345,19 @@ def test_a_scan_goes_on_while_others_write(comparator: Comparator, forward: bool
     names = [b"%05d" % (10 * number) for number in range(500)]
     table = filled(*names, comparator=comparator)
     sequence = 1000
-    seen: list[bytes] = []
-    scan: Iterator[list[Entry]] = table.scan(None) if forward else table.scan_back(None)
-    for chunk in scan:
-        seen += [entry[0] for entry in (chunk if forward else reversed(chunk))]
-        edge = int(seen[-1])
+    met: list[bytes] = []
+    for chunk in scan(table, comparator, back=not forward):
+        met += [pair[0] for pair in (chunk if forward else reversed(chunk))]
+        edge = int(met[-1])
         for key in (edge - 5, edge + 5, edge, 3 * edge % 5000 + 1):
             if 0 <= key < 5000:
                 table.add(sequence, [(b"%05d" % key, b"new")], sequence - 1)
                 sequence += 1
-        list(table.scan(None))  # another reader merges what is pending
-    assert [name for name in dict.fromkeys(seen) if name in names] == sorted(
+        list(table.entries())  # another reader merges what is pending
+    assert [name for name in dict.fromkeys(met) if name in names] == sorted(
         names, reverse=(comparator is REVERSE_BYTEWISE) == forward
     )
-    distinct = list(dict.fromkeys(seen))
+    distinct = list(dict.fromkeys(met))
     assert distinct == sorted(distinct, reverse=(comparator is REVERSE_BYTEWISE) == forward)
     table.check()
 
@@ -347,11 +366,11 @@ def test_all_versions_of_a_key_are_in_one_chunk() -> None:
     table = empty()
     for sequence in range(1, 2001):
         table.add(sequence, [(b"%03d" % (sequence % 40), b"")], sequence - 1)
-    for chunks in (list(table.scan(None)), list(table.scan_back(None))):
-        assert len(chunks) == 4
-        keys = [{entry[0] for entry in chunk} for chunk in chunks]
-        assert sum(map(len, keys)) == len(set.union(*keys)) == 40
-        assert sum(map(len, chunks)) == 2000
+    chunks = list(table.entries())
+    assert len(chunks) == 4
+    keys = [{entry[0] for entry in chunk} for chunk in chunks]
+    assert sum(map(len, keys)) == len(set.union(*keys)) == 40
+    assert sum(map(len, chunks)) == 2000
 
 
 @pytest.mark.parametrize("size", [0, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 20])
@@ -366,14 +385,14 @@ def test_rows_go_on_while_readers_bring_the_keys_in_order() -> None:
     names = [b"%05d" % (number * 7 % 5000) for number in range(5000)]
     table = filled(*names)
     columns = table.columns()
-    seen, values = next(columns)
-    list(table.scan(None))
+    met, values = next(columns)
+    list(table.entries())
     for keys, rows in columns:
         assert 0 < len(keys) == len(rows) < 1000
-        seen += keys
+        met += keys
         values += rows
-    assert seen == sorted(names)
-    assert list(zip(seen, values, strict=True)) == rows_of(table)
+    assert met == sorted(names)
+    assert list(zip(met, values, strict=True)) == flushed(table)
 
 
 def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
@@ -388,7 +407,7 @@ def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
             for number in range(max(0, upto - 40), upto):
                 if table.get(b"%05d" % number, NEWEST) is None:
                     missed.append(number)
-            list(zip(range(3), table.scan(None), strict=False))
+            list(zip(range(3), table.entries(), strict=False))
 
     threads = [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
@@ -574,8 +593,9 @@ def test_the_first_look_can_be_interrupted(
 LOOKS: dict[str, Callable[[MemTable], object]] = {
     "get": lambda table: table.get(b"x", NEWEST),
     "versions": lambda table: table.versions(b"x"),
-    "scan": lambda table: list(table.scan(None)),
-    "scan_back": lambda table: list(table.scan_back(None)),
+    "entries": lambda table: list(table.entries()),
+    "scan": lambda table: list(scan(table)),
+    "scan back": lambda table: list(scan(table, back=True)),
     "len": len,
     "check": lambda table: table.check(),
 }
@@ -647,16 +667,16 @@ def test_a_flush_is_no_look(names: list[bytes], comparator: Comparator) -> None:
         table.add(1, operations, -1)
     read.get(b"0000", NEWEST)
     assert noted._noted_keys == names
-    assert rows_of(noted) == rows_of(read)
+    assert flushed(noted) == flushed(read)
     assert noted._pending == {}
-    assert [key for key, _ in rows_of(noted)] == sorted(
+    assert [key for key, _ in flushed(noted)] == sorted(
         set(names), reverse=comparator is REVERSE_BYTEWISE
     )
     columns = meanwhile.columns()
     first = next(columns)
     meanwhile.get(b"0000", NEWEST)
     rows = [row for some in (first, *columns) for row in zip(*some, strict=True)]
-    assert rows == rows_of(read)
+    assert rows == flushed(read)
 
 
 def test_what_a_reader_sees_is_not_noted() -> None:
