@@ -30,13 +30,7 @@ from lsmkv.format.filenames import (
     read_current,
     table_name,
 )
-from lsmkv.format.keys import (
-    InternalKeyComparator,
-    internal_options,
-    is_value,
-    sequence_of,
-    to_entries,
-)
+from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, internal_options, unpack
 from lsmkv.format.log import LogReader
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import OptionArguments, Options, make_options
@@ -50,7 +44,8 @@ Progress = Callable[[int, int, str], None]
 
 def check_internal_keys(keys: list[bytes]) -> None:
     """Raise :class:`CorruptionError` unless all are internal keys."""
-    to_entries(keys, keys)
+    for key in keys:
+        unpack(key)
 
 
 def survey_db(
@@ -286,9 +281,10 @@ class _Surveyor:
                 continue
             table.blocks += 1
             table.entries += len(piece.keys)
-            for _, rank, _ in to_entries(piece.keys, piece.values):
-                table.deletions += 0 if is_value(rank) else 1
-                table.last_sequence = max(table.last_sequence, sequence_of(rank))
+            for key in piece.keys:
+                _, sequence, kind = unpack(key)
+                table.deletions += 1 if kind == KIND_DELETION else 0
+                table.last_sequence = max(table.last_sequence, sequence)
             table.smallest = table.smallest or piece.keys[0]
             table.largest = piece.keys[-1]
         stated = table.stated

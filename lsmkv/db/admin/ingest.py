@@ -14,12 +14,12 @@ tables are made once more, while writers wait.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from threading import Lock, get_ident
 
 from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.background import Background
-from lsmkv.db.merge import Cursor, merge_forward, visible
+from lsmkv.db.merge import RowOrder, live_rows, merge_forward
 from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store
 from lsmkv.db.table_output import TableOutput, remove_table
@@ -27,23 +27,19 @@ from lsmkv.db.writer import Writer
 from lsmkv.env.base import Env
 from lsmkv.errors import ClosedError, CorruptionError, Error
 from lsmkv.format.filenames import table_name
-from lsmkv.format.keys import (
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    Entry,
-    oldest_rank_hidden,
-    pack,
-    rank_of,
-)
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.stats import ReadCounters
-from lsmkv.table.reader import Entries, Table
+from lsmkv.table.block import Row
+from lsmkv.table.reader import Table
 
 INGEST_SEQUENCE = 0
 """Of every entry in a file that is to be ingested."""
 
 _TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
 _READAHEAD = 256 * 1024
+_BLOCK = 1  # as many bytes as are merged at a time from each file: one block
+_NO_LIMIT = 1 << 62
 _LARGEST_ON_LEVEL_0 = 64
 """Times ``max_file_size``: where level 0 overlaps, a few large tables stop no writer."""
 
@@ -169,15 +165,11 @@ class Ingestion:
         table, size = self._open(path)
         counters = ReadCounters()
         try:
-            smallest: bytes | None = None
-            for keys, _ in table.scan(None, counters, False):
-                if keys:
-                    smallest = _user_key(keys[0], path)
-                    break
-            for keys, _ in table.scan_back(None, counters, False):
-                if keys and smallest is not None:
-                    return _Source(path, place, size, smallest, _user_key(keys[-1], path))
-            return None
+            if table.num_blocks == 0:
+                return None
+            smallest = _user_key(_keys(table, 0, counters)[0], path)
+            largest = _user_key(_keys(table, table.num_blocks - 1, counters)[-1], path)
+            return _Source(path, place, size, smallest, largest)
         finally:
             table.close()
 
@@ -191,42 +183,41 @@ class Ingestion:
             file.close()
             raise
 
-    def _cursor(self, run: list[_Source]) -> Cursor:
+    def _chain(self, run: list[_Source]) -> Iterator[list[Row]]:
         """The entries of files that follow each other, each with its file's place as sequence.
 
         Nothing is taken on trust from the first look: the files may have changed since.
         """
         last: bytes | None = None
         for source in run:
-            rank = rank_of(source.place, KIND_VALUE)
             table, _ = self._open(source.path)
             self._tables.append(table)
-            for block in table.scan(None, self._reads, False, _READAHEAD):
-                entries = self._entries(block, rank, last, source.path)
-                if entries:
-                    last = entries[-1][0]
-                    yield entries
+            for entries in table.rows(TAG_SIZE, self._reads, _READAHEAD, _BLOCK):
+                yield self._placed(entries, last, source)
+                last = entries[-1][0] if entries else last
             self._tables.remove(table)
             table.close()
 
-    def _entries(self, block: Entries, rank: int, last: bytes | None, path: str) -> list[Entry]:
-        keys, values = block
+    def _placed(self, entries: list[Row], last: bytes | None, source: _Source) -> list[Row]:
+        """Entries of a file, which must follow the key ``last``, with its place as sequence."""
         compare = self._compare
         bytewise = self._store.order.is_bytewise
-        entries: list[Entry] = []
-        for key, value in zip(keys, values, strict=True):
-            user_key = _user_key(key, path)
+        tag = pack(b"", source.place, KIND_VALUE)
+        placed: list[Row] = []
+        for user_key, tagged in entries:
+            if not tagged.startswith(_TAG):
+                raise _not_of_table_writer(user_key + tagged[:TAG_SIZE], source.path)
             if last is not None and (
                 user_key <= last if bytewise else compare(user_key, last) <= 0
             ):
                 raise CorruptionError(
                     f"keys out of order: {user_key!r} after {last!r}"
                     " (made with another comparator, or changed meanwhile?)",
-                    path,
+                    source.path,
                 )
             last = user_key
-            entries.append((user_key, rank, value))
-        return entries
+            placed.append((user_key, tag + tagged[TAG_SIZE:]))
+        return placed
 
     # The tables
 
@@ -235,19 +226,19 @@ class Ingestion:
         if self._sequence >= MAX_SEQUENCE:
             raise Error("the store has used up its 2^56 sequence numbers")
         self._reads = ReadCounters()
-        rank = rank_of(self._sequence, KIND_VALUE)
-        hidden = oldest_rank_hidden(len(self._paths))  # nothing: that is the latest place
-        store = self._store
+        tag = pack(b"", self._sequence, KIND_VALUE)
+        order = RowOrder(self._store.comparator.user_comparator)
         told = -1
         try:
-            for entries in merge_forward([self._cursor(run) for run in self._runs], store.order):
+            for entries in merge_forward([self._chain(run) for run in self._runs], order):
                 self._refuse_if_closing()
-                for key, value in visible(entries, hidden, store.order):
-                    if self._output is None:
-                        self._output = self._new_output(key)
-                    self._output.add(key, rank, value)
-                if self._output is not None and self._output.size >= self._split_at:
-                    self._split(entries[-1][0])
+                user_keys, placed = live_rows(entries, MAX_SEQUENCE, order, _keep_deletions)
+                tagged = [tag + one[TAG_SIZE:] for one in placed]
+                if self._output is None:
+                    self._output = self._new_output(user_keys[0])
+                self._output.add_rows(user_keys, tagged, 0, len(user_keys), _NO_LIMIT)
+                if self._output.size >= self._split_at:
+                    self._split(user_keys[-1])
                 if self._reads.bytes_read > told:
                     told = self._reads.bytes_read
                     self._tell(progress, min(told, self._total), "tables")
@@ -344,7 +335,29 @@ class Ingestion:
             self._refuse_if_closing()
 
 
-def _user_key(key: bytes, path: str) -> bytes:
-    if key[-8:] != _TAG:
-        raise ValueError(f"{path} was not made by TableWriter: it has the internal key {key!r}")
-    return key[:-8]
+def _keys(table: Table, number: int, counters: ReadCounters) -> list[bytes]:
+    """The keys of a data block; at least one."""
+    _, block = table.block(number, counters)
+    try:
+        keys, _ = block.entries()
+        if not keys:
+            raise CorruptionError("an empty data block")
+    except CorruptionError as error:
+        raise table.damaged(error, number) from None
+    return keys
+
+
+def _user_key(internal_key: bytes, path: str) -> bytes:
+    if internal_key[-TAG_SIZE:] != _TAG:
+        raise _not_of_table_writer(internal_key, path)
+    return internal_key[:-TAG_SIZE]
+
+
+def _not_of_table_writer(internal_key: bytes, path: str) -> ValueError:
+    return ValueError(
+        f"{path} was not made by TableWriter: it has the internal key {internal_key!r}"
+    )
+
+
+def _keep_deletions(_user_key: bytes) -> bool:
+    return False

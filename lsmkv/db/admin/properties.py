@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from lsmkv.db.merge import Cursor, merge_forward
+from lsmkv.db.memtable import LARGEST_CHUNK, MemTable
+from lsmkv.db.merge import Position, Seen
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
-from lsmkv.format.keys import before_versions
+from lsmkv.format.keys import MAX_SEQUENCE, before_versions
 from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
 
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
 _MB = 1048576.0
+_READAHEAD = 64 * 1024
 
 
 class TableInfo(NamedTuple):
@@ -89,25 +91,34 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
     """
     view, pin = store.pin()
     try:
-        cursors: list[Cursor] = [view.memtable.scan(None)]
-        if view.immutable is not None:
-            cursors.append(view.immutable.scan(None))
         unknown = numbers - view.version.numbers
         if unknown:
             raise ValueError(f"not a table of this store as it is now: {min(unknown)}")
+        keys: set[bytes] = set()
+        _add_keys(view.memtable, keys)
+        if view.immutable is not None:
+            _add_keys(view.immutable, keys)
         for level, files in enumerate(view.version.levels):
             reads = store.counters.reads[level]
             for file in files:
                 if file.number in numbers:
-                    cursors.append(store.tables.scan(file, None, reads, False))
-        keys: list[bytes] = []
-        for entries in merge_forward(cursors, store.order):
-            for entry in entries:
-                if not keys or keys[-1] != entry[0]:
-                    keys.append(entry[0])
+                    for rows in store.tables.rows(file, reads, _READAHEAD, 1):
+                        keys.update([row[0] for row in rows])
     finally:
         store.unpin(view, pin)
-    return keys
+    return sorted(keys, key=store.order.of)
+
+
+def _add_keys(memtable: MemTable, keys: set[bytes]) -> None:
+    """Add the user keys of a memtable, which may be written to meanwhile."""
+    edge: Position | None = None
+    while True:
+        found: list[Seen] = []
+        last = memtable.visible(edge, LARGEST_CHUNK, MAX_SEQUENCE, False, found)
+        if last is None:
+            return
+        keys.update([key for key, _ in found])
+        edge = Position(last, after=True)
 
 
 def collect_stats(store: Store) -> Stats:
