@@ -21,6 +21,7 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import (
     CURRENT,
     LOST,
+    MAX_FILE_NUMBER,
     FileType,
     log_name,
     manifest_name,
@@ -41,14 +42,13 @@ from lsmkv.repair.plan import (
     read_entries,
 )
 from lsmkv.repair.report import LogSurvey
-from lsmkv.repair.survey import Progress
 from lsmkv.stats import NUM_LEVELS
 from lsmkv.table.block import Row
+from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024
 _MERGE_CHUNK = 512  # entries of the logs that are merged at a time
 _NO_LIMIT = 1 << 62
-_MAX_FILE_NUMBER = (1 << 63) - 1
 
 
 class RepairJob:
@@ -147,7 +147,7 @@ class RepairJob:
 
     def _new_number(self) -> int:
         number = self._next_number
-        if number > _MAX_FILE_NUMBER:
+        if number > MAX_FILE_NUMBER:
             raise CorruptionError("the numbers of its files are used up", self._source.path)
         self._next_number += 1
         return number

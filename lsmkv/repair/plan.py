@@ -25,8 +25,9 @@ from lsmkv.options import Options
 from lsmkv.repair.damaged_table import Found, Hole, Salvage
 from lsmkv.repair.report import DAMAGED, LogSurvey, Survey, TableSurvey, user_range
 from lsmkv.repair.stale import StaleTest, shadows_on
-from lsmkv.repair.survey import Progress, check_internal_keys
+from lsmkv.repair.survey import check_internal_keys
 from lsmkv.table.block import Row
+from lsmkv.util.progress import Progress
 
 KEEP = "keep"
 """The file is used as it is."""

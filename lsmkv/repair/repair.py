@@ -27,7 +27,8 @@ from lsmkv.repair.plan import (
     RepairPlan,
     make_plan,
 )
-from lsmkv.repair.survey import Progress, survey
+from lsmkv.repair.survey import survey
+from lsmkv.util.progress import Progress
 
 
 def plan_repair(

@@ -7,7 +7,7 @@ planned from one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Unpack
 
 from lsmkv.db.manifest import Manifest
@@ -38,8 +38,7 @@ from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
 from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
 from lsmkv.stats import NUM_LEVELS
-
-Progress = Callable[[int, int, str], None]
+from lsmkv.util.progress import Progress
 
 
 def check_internal_keys(keys: list[bytes]) -> None:

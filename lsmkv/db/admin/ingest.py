@@ -17,7 +17,6 @@ import os
 from collections.abc import Iterable, Iterator
 from threading import Lock, get_ident
 
-from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.background import Background
 from lsmkv.db.merge import RowOrder, live_rows, merge_forward
 from lsmkv.db.publication import Publication
@@ -32,6 +31,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Row
 from lsmkv.table.reader import Table
+from lsmkv.util.progress import Progress
 
 INGEST_SEQUENCE = 0
 """Of every entry in a file that is to be ingested."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.store import Store
 from lsmkv.errors import CorruptionError
+from lsmkv.util.progress import Progress
 
 
 def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionError]:
