@@ -269,7 +269,7 @@ def test_the_walk_finds_the_surface() -> None:
     assert {
         "lsmkv.db.db.DB.get",
         "lsmkv.db.scan.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
-        "lsmkv.db.views.prefixed.PrefixedSnapshot.get",  # by lsmkv.plyvel.Snapshot
+        "lsmkv.db.views.readable.Readable.get",  # by Snapshot and PrefixedDB
         "lsmkv.plyvel.DB.get",
         "lsmkv.aio.DB.get",
         "lsmkv.stats.Stats.blocks_read",

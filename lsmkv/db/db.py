@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.admin.checkpoint import Progress, hold, write_checkpoint
+from lsmkv.db.admin.checkpoint import hold, write_checkpoint
 from lsmkv.db.admin.compact_range import compact_range
 from lsmkv.db.admin.ingest import Ingestion, as_paths
 from lsmkv.db.admin.properties import (
@@ -48,6 +48,7 @@ from lsmkv.format.keys import (
 )
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.stats import Stats
+from lsmkv.util.progress import Progress
 
 T = TypeVar("T")
 

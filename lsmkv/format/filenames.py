@@ -60,7 +60,7 @@ _SUFFIXES = {
 _MOST_DIGITS = 20
 _WORKERS = re.compile(r"\.worker-([0-9a-f]{16})-[0-9]{1,20}\.tmp", re.ASCII)
 _CURRENT_CONTENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
-_MAX_NUMBER = (1 << 63) - 1
+MAX_FILE_NUMBER = (1 << 63) - 1
 
 
 def log_name(number: int) -> str:
@@ -115,7 +115,7 @@ def parse_filename(name: str) -> tuple[int, FileType] | None:
     if not digits.isdigit() or not digits.isascii() or len(digits) > _MOST_DIGITS:
         return None
     number = int(digits)
-    return (number, kind) if number <= _MAX_NUMBER else None
+    return (number, kind) if number <= MAX_FILE_NUMBER else None
 
 
 def read_current(directory: Directory) -> str:

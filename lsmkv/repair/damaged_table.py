@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
+from lsmkv.format.keys import TAG_SIZE, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.table.block import Block
 from lsmkv.table.filter_block import (
@@ -92,9 +93,9 @@ class Hole(Problem):
         """Whether a filter tells more than the bounds do."""
         return any(reader.filter_for(self.offset) is not None for reader in self._filters)
 
-    def may_hold(self, key: bytes) -> bool:
+    def may_hold(self, user_key: bytes) -> bool:
         """False only if no filter lets ``key`` pass; the bounds are the caller's to look at."""
-        return all(reader.may_match(self.offset, key, -1) for reader in self._filters)
+        return all(reader.may_match(self.offset, user_key, -1) for reader in self._filters)
 
 
 class Found:
@@ -121,7 +122,7 @@ class Salvage:
         self._options = options
         self._file = file
         self._check_keys = check_keys
-        self._compare = options.comparator.compare
+        self._compare = InternalKeyComparator(options.comparator).compare
         self.problems: list[Problem] = []
         self.denied = 0
         """Keys, of the blocks gone through so far, that lookups miss: a filter denies them."""
@@ -139,7 +140,8 @@ class Salvage:
         """The data blocks in the order of their keys, good or not.  O(size of the file)."""
         for piece in self._by_index() if self.has_index else self._by_search():
             if isinstance(piece, Found):
-                self.denied += count_denied(self._filters, piece.offset, piece.keys)
+                user_keys = [key[:-TAG_SIZE] for key in piece.keys]
+                self.denied += count_denied(self._filters, piece.offset, user_keys)
             yield piece
 
     # Metadata

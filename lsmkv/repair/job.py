@@ -13,7 +13,7 @@ from librt.threading import Lock
 from lsmkv.db.admin.staging import copy, link_or_copy
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import Cursor, KeyOrder, live_entries, merge_forward
+from lsmkv.db.merge import live_entries, merge
 from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import max_bytes_for_level, total_size
 from lsmkv.env.base import Directory
@@ -21,6 +21,7 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import (
     CURRENT,
     LOST,
+    MAX_FILE_NUMBER,
     FileType,
     log_name,
     manifest_name,
@@ -28,7 +29,7 @@ from lsmkv.format.filenames import (
     set_current,
     table_name,
 )
-from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, internal_options
+from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
@@ -41,11 +42,12 @@ from lsmkv.repair.plan import (
     read_entries,
 )
 from lsmkv.repair.report import LogSurvey
-from lsmkv.repair.survey import Progress
 from lsmkv.stats import NUM_LEVELS
+from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024
-_MAX_FILE_NUMBER = (1 << 63) - 1
+_MERGE_CHUNK = 512  # entries of the logs that are merged at a time
+_NO_LIMIT = 1 << 62
 
 
 class RepairJob:
@@ -66,8 +68,7 @@ class RepairJob:
         self._settings = settings
         self._progress = progress
         self._comparator = InternalKeyComparator(settings.comparator)
-        self._options = internal_options(settings, self._comparator)
-        self._order = KeyOrder(settings.comparator)
+        self._order = self._comparator.order
         self._next_number = plan.highest_number + 1
         self._edit = VersionEdit()
         self._made: list[str] = []  # in place: to be taken away again after a failure
@@ -144,7 +145,7 @@ class RepairJob:
 
     def _new_number(self) -> int:
         number = self._next_number
-        if number > _MAX_FILE_NUMBER:
+        if number > MAX_FILE_NUMBER:
             raise CorruptionError("the numbers of its files are used up", self._source.path)
         self._next_number += 1
         return number
@@ -152,7 +153,7 @@ class RepairJob:
     def _new_table(self) -> TableOutput:
         number = self._new_number()
         self._tables.append(table_name(number))
-        return TableOutput(self._workshop, number, self._options)
+        return TableOutput(self._workshop, number, self._settings)
 
     # Tables
 
@@ -168,9 +169,9 @@ class RepairJob:
                 file = FileMetaData(survey.number, survey.size, survey.smallest, survey.largest)
                 self._edit.add_file(survey.level, file)
             elif plan.action == REWRITE:
-                output = _Output(self)
+                output = _Output(self, _NO_LIMIT)
                 for entries in self._kept_entries(plan, lost):
-                    output.add(entries, False)
+                    output.add(*_columns(entries))
                 for file in output.finish():
                     self._edit.add_file(survey.level, file)
             self._tell(done + 1, len(used), "writing tables")
@@ -183,15 +184,15 @@ class RepairJob:
         """One sorted run of everything, on the first level that has room for it."""
         used = self._used_tables()
         total = sum(plan.survey.size for plan in used)
-        cursors: list[Cursor] = [self._chain(run, lost) for run in self._runs(used)]
         memtable = MemTable(self._settings.comparator, Lock())
         for log in self._plan.logs:
             for found in self._batches(log):
                 memtable.add(found.sequence, found.operations, -1)
-        cursors.append(memtable.scan(None))
-        output = _Output(self)
-        for entries in merge_forward(cursors, self._order):
-            output.add(live_entries(entries, MAX_SEQUENCE, self._order, _drop), True)
+        sources = [_entries_of(memtable)]
+        sources += [self._chain(run, lost) for run in self._runs(used)]
+        output = _Output(self, self._settings.max_file_size)
+        for entries in merge(sources, self._order):
+            output.add(*live_entries(entries, MAX_SEQUENCE, self._order, _drop))
             self._tell(min(output.size, total), total, "merging tables")
         files = output.finish()
         level = 1
@@ -229,14 +230,14 @@ class RepairJob:
     def _kept_entries(self, plan: TablePlan, lost: Directory | None) -> Iterator[list[Entry]]:
         """What is kept of a table; what is stale goes into a table of ``lost``."""
         aside: TableOutput | None = None
-        for kept, stale in read_entries(plan, self._source, self._options):
-            for user_key, rank, value in stale:
-                if aside is None:
-                    assert lost is not None
-                    number = self._new_number()
-                    self._aside.append(table_name(number))
-                    aside = TableOutput(lost, number, self._options)
-                aside.add(user_key, rank, value)
+        for kept, stale in read_entries(plan, self._source, self._settings):
+            if stale and aside is None:
+                assert lost is not None
+                number = self._new_number()
+                self._aside.append(table_name(number))
+                aside = TableOutput(lost, number, self._settings)
+            if aside is not None:
+                aside.add_entries(*_columns(stale), 0, len(stale), _NO_LIMIT)
             yield kept
         if aside is not None:
             aside.finish()
@@ -262,7 +263,7 @@ class RepairJob:
         number = self._new_number()
         self._tables.append(table_name(number))
         file = write_memtable(
-            memtable, self._workshop, number, self._options, self._order, MAX_SEQUENCE
+            memtable, self._workshop, number, self._settings, self._order, MAX_SEQUENCE
         )
         if file is None:
             self._tables.pop()
@@ -335,34 +336,31 @@ class RepairJob:
 class _Output:
     """A sorted run of tables in the making: ``add* finish``."""
 
-    def __init__(self, job: RepairJob) -> None:
+    def __init__(self, job: RepairJob, limit: int) -> None:
+        """A table ends once it has ``limit`` bytes."""
         self._job = job
-        self._order = job._order
-        self._limit = job._settings.max_file_size
+        self._limit = limit
         self._table: TableOutput | None = None
         self._files: list[FileMetaData] = []
         self._written = 0
-        self._last: bytes | None = None
 
     @property
     def size(self) -> int:
         """Bytes so far."""
         return self._written + (0 if self._table is None else self._table.size)
 
-    def add(self, entries: list[Entry], split: bool) -> None:
-        """Append entries; with ``split`` a full table ends where a user key does."""
-        for user_key, rank, value in entries:
-            if (
-                split
-                and self._table is not None
-                and self._table.size >= self._limit
-                and (self._last is None or self._order.compare(self._last, user_key) != 0)
-            ):
-                self._end_table()
+    def add(self, user_keys: list[bytes], tagged: list[bytes]) -> None:
+        """Append entries: their user keys, and their tags with the values behind.
+
+        Where there is a limit, no two entries have the same user key, so a table may end anywhere.
+        """
+        at = 0
+        while at < len(user_keys):
             if self._table is None:
                 self._table = self._job._new_table()
-            self._table.add(user_key, rank, value)
-            self._last = user_key
+            at = self._table.add_entries(user_keys, tagged, at, len(user_keys), self._limit)
+            if self._table.size >= self._limit:
+                self._end_table()
 
     def finish(self) -> list[FileMetaData]:
         """The finished tables, durable but for their names."""
@@ -393,6 +391,19 @@ def _remove_if_there(directory: Directory, name: str) -> None:
         directory.remove(name)
     except OSError:
         pass
+
+
+def _entries_of(memtable: MemTable) -> Iterator[list[Entry]]:
+    """The entries of a memtable that is written to no more."""
+    for user_keys, tagged in memtable.columns():
+        for at in range(0, len(user_keys), _MERGE_CHUNK):
+            stop = at + _MERGE_CHUNK
+            yield list(zip(user_keys[at:stop], tagged[at:stop], strict=True))
+
+
+def _columns(entries: list[Entry]) -> tuple[list[bytes], list[bytes]]:
+    """The user keys of entries, and their tagged values."""
+    return [entry[0] for entry in entries], [entry[1] for entry in entries]
 
 
 def _drop(_user_key: bytes) -> bool:

@@ -20,12 +20,13 @@ from typing import Any
 from lsmkv.db.version import escape
 from lsmkv.env.base import Directory
 from lsmkv.format.filenames import parse_filename
-from lsmkv.format.keys import Entry, InternalKeyComparator, to_entries
+from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.repair.damaged_table import Found, Hole, Salvage
 from lsmkv.repair.report import DAMAGED, LogSurvey, Survey, TableSurvey, user_range
 from lsmkv.repair.stale import StaleTest, shadows_on
-from lsmkv.repair.survey import Progress, check_internal_keys
+from lsmkv.repair.survey import check_internal_keys
+from lsmkv.util.progress import Progress
 
 KEEP = "keep"
 """The file is used as it is."""
@@ -256,18 +257,16 @@ def read_entries(
     """What of a table is kept, and what is stale, block by block."""
     test = plan.stale_test
     test.restart()
+    may_be_stale = bool(test)
     with directory.open(plan.survey.name) as file:
         for piece in Salvage(options, file, check_internal_keys).pieces():
             if not isinstance(piece, Found):
                 continue
-            entries = to_entries(piece.keys, piece.values)
-            if not test:
-                yield entries, []
-                continue
             kept: list[Entry] = []
             stale: list[Entry] = []
-            for entry in entries:
-                (stale if test.is_stale(entry[0], entry[1]) else kept).append(entry)
+            for key, value in zip(piece.keys, piece.values, strict=True):
+                entry = (key[:-TAG_SIZE], key[-TAG_SIZE:] + value)
+                (stale if may_be_stale and test.is_stale(key) else kept).append(entry)
             yield kept, stale
 
 

@@ -19,7 +19,7 @@ from lsmkv.errors import CorruptionError, LockedError, raise_typed
 from lsmkv.format.filenames import (
     LOCK,
 )
-from lsmkv.format.keys import InternalKeyComparator, internal_options
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.repair.damaged_table import OUT_OF_ORDER
 from lsmkv.repair.job import RepairJob
@@ -27,7 +27,8 @@ from lsmkv.repair.plan import (
     RepairPlan,
     make_plan,
 )
-from lsmkv.repair.survey import Progress, survey
+from lsmkv.repair.survey import survey
+from lsmkv.util.progress import Progress
 
 
 def plan_repair(
@@ -144,8 +145,7 @@ def _plan(
     directory: Directory, settings: Options, keep_stale: bool, progress: Progress | None
 ) -> RepairPlan:
     comparator = InternalKeyComparator(settings.comparator)
-    options = internal_options(settings, comparator)
-    found = survey(directory, options, comparator, progress)
+    found = survey(directory, settings, comparator, progress)
     blocks = sum(table.blocks for table in found.tables)
     disorder = [
         hole for table in found.tables for hole in table.holes if hole.reason == OUT_OF_ORDER
@@ -157,7 +157,7 @@ def _plan(
             f" {comparator.user_comparator.name!r}: give the one that the store was made with",
             directory.path,
         )
-    return make_plan(found, directory, options, comparator, keep_stale, progress)
+    return make_plan(found, directory, settings, comparator, keep_stale, progress)
 
 
 def _repair_into(

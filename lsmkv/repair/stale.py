@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lsmkv.format.keys import InternalKeyComparator, pack_entry
+from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.report import TableSurvey, user_range
 
@@ -36,8 +36,9 @@ class StaleTest:
         """The table is gone through anew."""
         self._at = [0] * len(self._runs)
 
-    def is_stale(self, user_key: bytes, rank: int) -> bool:
-        """Whether a lost block may have held a newer version of the key."""
+    def is_stale(self, internal_key: bytes) -> bool:
+        """Whether a lost block may have held a newer version of the same user key."""
+        user_key = internal_key[:-8]
         for number, run in enumerate(self._runs):
             at = self._at[number]
             while at < len(run) and self._is_below(run[at], user_key):
@@ -45,7 +46,7 @@ class StaleTest:
             self._at[number] = at
             # Neighbouring holes share a bound, so that a key may lie in two of them.
             while at < len(run) and self._covers(run[at], user_key):
-                if self._shadows(run[at], user_key, rank):
+                if self._shadows(run[at], internal_key):
                     return True
                 at += 1
         return False
@@ -56,14 +57,13 @@ class StaleTest:
     def _covers(self, shadow: Shadow, user_key: bytes) -> bool:
         return shadow.lower is None or self._compare(shadow.lower, user_key) <= 0
 
-    def _shadows(self, shadow: Shadow, user_key: bytes, rank: int) -> bool:
-        key = pack_entry(user_key, rank)
+    def _shadows(self, shadow: Shadow, key: bytes) -> bool:
         after = shadow.hole.lower
         if after is not None and self._compare_internal(key, after) <= 0:
             return False
         if shadow.behind is not None and self._compare_internal(key, shadow.behind) < 0:
             return False
-        return shadow.hole.may_hold(key)
+        return shadow.hole.may_hold(key[:-8])
 
 
 class Shadow:

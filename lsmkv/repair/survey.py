@@ -7,7 +7,7 @@ planned from one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Unpack
 
 from lsmkv.db.manifest import Manifest
@@ -30,13 +30,7 @@ from lsmkv.format.filenames import (
     read_current,
     table_name,
 )
-from lsmkv.format.keys import (
-    InternalKeyComparator,
-    internal_options,
-    is_value,
-    sequence_of,
-    to_entries,
-)
+from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, unpack
 from lsmkv.format.log import LogReader
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import OptionArguments, Options, make_options
@@ -44,13 +38,13 @@ from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
 from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
 from lsmkv.stats import NUM_LEVELS
-
-Progress = Callable[[int, int, str], None]
+from lsmkv.util.progress import Progress
 
 
 def check_internal_keys(keys: list[bytes]) -> None:
     """Raise :class:`CorruptionError` unless all are internal keys."""
-    to_entries(keys, keys)
+    for key in keys:
+        unpack(key)
 
 
 def survey_db(
@@ -69,7 +63,7 @@ def survey_db(
     env = LocalEnv() if settings.env is None else settings.env
     try:
         with open_remains(env, os.fsdecode(path)) as directory:
-            return survey(directory, internal_options(settings, comparator), comparator, progress)
+            return survey(directory, settings, comparator, progress)
     except OSError as error:
         raise_typed(error)
 
@@ -82,7 +76,7 @@ def survey(
 ) -> Survey:
     """Look at every file of the store in ``directory``.
 
-    ``options`` with the internal comparator and filter policy.  ``progress`` is called with bytes
+    ``progress`` is called with bytes
     done and in all.  O(size of the store).  Raises :class:`ComparatorMismatchError`,
     :class:`ForeignFormatError`, :class:`UnsupportedCompressionError` and ``OSError``; damage is
     not raised but noted.
@@ -286,9 +280,10 @@ class _Surveyor:
                 continue
             table.blocks += 1
             table.entries += len(piece.keys)
-            for _, rank, _ in to_entries(piece.keys, piece.values):
-                table.deletions += 0 if is_value(rank) else 1
-                table.last_sequence = max(table.last_sequence, sequence_of(rank))
+            for key in piece.keys:
+                _, sequence, kind = unpack(key)
+                table.deletions += 1 if kind == KIND_DELETION else 0
+                table.last_sequence = max(table.last_sequence, sequence)
             table.smallest = table.smallest or piece.keys[0]
             table.largest = piece.keys[-1]
         stated = table.stated

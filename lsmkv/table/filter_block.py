@@ -121,6 +121,19 @@ class FilterReader:
         return self._policy.key_may_match(key, filter_data)
 
 
+def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
+    """How many user keys of a block its filters say are not there: 0, or lookups miss them.
+
+    O(keys): a hash and a look at some bits of each filter, for every key.
+    """
+    denied = 0
+    for reader in readers:
+        for user_key in user_keys:
+            if not reader.may_match(block_offset, user_key, -1):
+                denied += 1
+    return denied
+
+
 class FilterBlockReader(FilterReader):
     """Per-block filters, found by the block's start offset."""
 
@@ -223,16 +236,3 @@ class TableFilters:
                 counters.filter_negatives += 1
                 return False
         return True
-
-    def count_denied(self, number: i64, user_keys: list[bytes]) -> int:
-        """How many keys of a block its filters say are not there: 0, or lookups miss them.
-
-        O(keys): a hash and a look at some bits of each filter, for every key.
-        """
-        denied = 0
-        offset = self._offsets[number]
-        for reader in self.readers:
-            for user_key in user_keys:
-                if not reader.may_match(offset, user_key, -1):
-                    denied += 1
-        return denied

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import MAX_SEQUENCE, user_key_of
 from lsmkv.stats import ReadCounters
+from lsmkv.table.filter_block import count_denied
 from lsmkv.table.format import BLOCK_TRAILER_SIZE
 from lsmkv.table.reader import FROM_CACHE, Table
 
@@ -142,6 +143,6 @@ def check(table: Table) -> tuple[bytes, bytes]:
             first = keys[0]
         if last is not None and compare(last, index.keys[number]) > 0:
             raise CorruptionError("a block runs past its index key", table.path, offset)
-        if table.filters.count_denied(number, user_keys) > 0:
+        if count_denied(table.filters.readers, offset, user_keys) > 0:
             raise CorruptionError("a filter denies a key of its block", table.path, offset)
     return first, last or b""

@@ -7,7 +7,6 @@ renamed once all of it is durable: a target that exists is a whole store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from operator import itemgetter
 
 from lsmkv.db.admin.staging import build_directory, copy, link_or_copy
@@ -27,9 +26,7 @@ from lsmkv.format.filenames import (
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.stats import NUM_LEVELS
-
-Progress = Callable[[int, int, str], None]
-"""Called with what is done, how much there is, and the phase."""
+from lsmkv.util.progress import Progress
 
 
 class CheckpointSource:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.background import Background
 from lsmkv.db.store import Store
 from lsmkv.db.version import Version, total_size
+from lsmkv.util.progress import Progress
 
 
 def compact_range(

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from threading import Lock, get_ident
 from typing import NoReturn
 
-from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.background import Background
 from lsmkv.db.merge import live_entries, merge
 from lsmkv.db.publication import Publication
@@ -39,6 +38,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.stats import ReadCounters
 from lsmkv.table.inspection import first_and_last_key
 from lsmkv.table.reader import Table
+from lsmkv.util.progress import Progress
 
 INGEST_SEQUENCE = 0
 """Of every entry in a file that is to be ingested."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lsmkv.db.admin.checkpoint import Progress
 from lsmkv.db.store import Store
 from lsmkv.errors import CorruptionError
 from lsmkv.table.inspection import check, check_metadata
+from lsmkv.util.progress import Progress
 
 
 def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionError]:

@@ -8,17 +8,16 @@ keep them together, gets and writes work, and iterators do not.
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, Self, TypeVar, Unpack, overload
+from typing import Generic, Protocol, Self, TypeVar
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.scan.scan import after_prefix
+from lsmkv.db.views.readable import Readable
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
-
-T = TypeVar("T")
 
 
 class Iterable(Protocol):
@@ -126,7 +125,7 @@ def _iterate_raw(
 
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
-class PrefixedDB(Generic[D]):
+class PrefixedDB(Readable, Generic[D]):
     """A store in a store: the keys with a common prefix, shown and asked for without it.
 
     Methods are those of :class:`~lsmkv.DB`, with its errors and costs.  It holds no state: make as
@@ -178,38 +177,6 @@ class PrefixedDB(Generic[D]):
         """What stands before every key in the store: all of it, if nested."""
         return self._prefix
 
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | None: ...
-
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T: ...
-
-    def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T | None:
-        """As ``DB.get``."""
-        value = self._db.get(self._prefix + as_bytes(key, "key"), fill_cache=fill_cache)
-        return default if value is None else value
-
     def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
         """As ``DB.put``."""
         self._db.put(self._prefix + as_bytes(key, "key"), value, sync=sync)
@@ -223,28 +190,6 @@ class PrefixedDB(Generic[D]):
         self._db.write_batch()  # raises if the store is closed
         return PrefixedWriteBatch(self._db, self._prefix, transaction=transaction, sync=sync)
 
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """As ``DB.iterator``: ``start``, ``stop`` and ``prefix`` are without this prefix."""
-        return _iterate(self._db, self._prefix, arguments)
-
-    def raw_iterator(
-        self,
-        *,
-        prefix: BytesLike | None = None,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> RawIterator:
-        """As ``DB.raw_iterator``."""
-        return _iterate_raw(self._db, self._prefix, prefix, fill_cache)
-
-    def __iter__(self) -> Iterator:
-        """:meth:`iterator` over all of this part."""
-        return self.iterator()
-
-    def __contains__(self, key: object) -> bool:
-        """As ``key in db``."""
-        return self._prefix + as_bytes(key, "key") in self._db
-
     def snapshot(self) -> Snapshot:
         """As ``DB.snapshot``, of this part of the store."""
         return PrefixedSnapshot(self._db.snapshot(), self._prefix)
@@ -256,6 +201,15 @@ class PrefixedDB(Generic[D]):
     def __repr__(self) -> str:
         return f"<lsmkv.PrefixedDB {self._prefix!r} of {self._db!r}>"
 
+    def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
+        return self._db.get(self._prefix + key, fill_cache=fill_cache)
+
+    def _iterator(self, arguments: IteratorArguments) -> Iterator:
+        return _iterate(self._db, self._prefix, arguments)
+
+    def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
+        return _iterate_raw(self._db, self._prefix, prefix, fill_cache)
+
 
 @mypyc_attr(native_class=False)
 class PrefixedSnapshot(Snapshot):
@@ -266,55 +220,14 @@ class PrefixedSnapshot(Snapshot):
         self._whole = whole
         self._prefix = prefix
 
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | None: ...
+    def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
+        return self._whole.get(self._prefix + key, fill_cache=fill_cache)
 
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T: ...
-
-    def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T | None:
-        """As ``DB.get``, at the time of the snapshot."""
-        value = self._whole.get(self._prefix + as_bytes(key, "key"), fill_cache=fill_cache)
-        return default if value is None else value
-
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """As ``PrefixedDB.iterator``, at the time of the snapshot."""
+    def _iterator(self, arguments: IteratorArguments) -> Iterator:
         return _iterate(self._whole, self._prefix, arguments)
 
-    def raw_iterator(
-        self,
-        *,
-        prefix: BytesLike | None = None,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> RawIterator:
-        """As ``PrefixedDB.raw_iterator``, at the time of the snapshot."""
+    def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
         return _iterate_raw(self._whole, self._prefix, prefix, fill_cache)
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the key had a value at the time of the snapshot.  Costs what a get costs."""
-        return self._prefix + as_bytes(key, "key") in self._whole
 
     @property
     def sequence(self) -> int:

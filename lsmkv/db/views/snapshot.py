@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self, TypeVar, Unpack, overload
+from typing import Self
 
 from mypy_extensions import mypyc_attr
 
@@ -11,14 +11,13 @@ from lsmkv.db.pinned import Pin
 from lsmkv.db.reader import Reader
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
+from lsmkv.db.views.readable import Readable
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
-
-T = TypeVar("T")
+from lsmkv.format.batch import BytesLike
 
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
-class Snapshot:
+class Snapshot(Readable):
     """A store as it was when the snapshot was taken, whatever is written after.
 
     Costs next to nothing to take; while it is held, versions that it sees are kept on disk.
@@ -53,59 +52,14 @@ class Snapshot:
         self._pin = pin
         self._owner: object = owner
 
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | None: ...
+    def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
+        return self._open().get(key, self._pin.sequence, fill_cache)
 
-    @overload
-    def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T: ...
-
-    def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T | None:
-        """As ``DB.get``, at the time of the snapshot."""
-        value = self._open().get(as_bytes(key, "key"), self._pin.sequence, fill_cache)
-        return default if value is None else value
-
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """As ``DB.iterator``, at the time of the snapshot."""
+    def _iterator(self, arguments: IteratorArguments) -> Iterator:
         return self._open().iterator(self._owner, arguments, self._pin.sequence)
 
-    def __iter__(self) -> Iterator:
-        """:meth:`iterator` over everything."""
-        return self.iterator()
-
-    def raw_iterator(
-        self,
-        *,
-        prefix: BytesLike | None = None,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> RawIterator:
-        """As ``DB.raw_iterator``, at the time of the snapshot."""
+    def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
         return self._open().raw_iterator(self._owner, prefix, fill_cache, self._pin.sequence)
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the key had a value at the time of the snapshot.  Costs what a get costs."""
-        return self._open().get(as_bytes(key, "key"), self._pin.sequence, True) is not None
 
     @property
     def sequence(self) -> int:

@@ -22,9 +22,8 @@ from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.studies import STUDIES
 from lsmkv.tools.bench.worker import Job
 from lsmkv.tools.bench.workloads import WORKLOADS
+from lsmkv.util.progress import Progress
 
-Progress = Callable[[int, int, str], None]
-"""Workloads done, workloads to do, what is being done."""
 Message = dict[str, Any]
 
 _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"

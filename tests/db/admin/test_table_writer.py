@@ -51,9 +51,9 @@ def read_table(env: Env, path: str, order: Comparator = BYTEWISE) -> list[tuple[
         table.check()
     counters = ReadCounters()
     found = [
-        pair
-        for keys, values in table.scan(None, counters, False)
-        for pair in zip(keys, values, strict=True)
+        (user_key + tagged[:8], tagged[8:])
+        for entries in table.rows(8, counters, 0, 1)
+        for user_key, tagged in entries
     ]
     table.close()
     return found
