@@ -7,22 +7,22 @@ import threading
 import pytest
 from librt.threading import Lock
 
-from lsmkv.db.write_queue import Pending, WriteQueue
+from lsmkv.db.write_queue import PendingWrite, WriteQueue
 
 
-def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -> Pending:
-    return Pending([(key, bytes(size))], sync, (lambda: None) if alone else None)
+def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -> PendingWrite:
+    return PendingWrite([(key, bytes(size))], sync, (lambda: None) if alone else None)
 
 
-def queue_of(*batches: Pending) -> WriteQueue:
+def queue_of(*batches: PendingWrite) -> WriteQueue:
     queue = WriteQueue(Lock())
     for batch in batches:
         queue.waiting.append(batch)
     return queue
 
 
-def gathered(queue: WriteQueue, own: Pending) -> list[Pending]:
-    batch = queue.gather(own)
+def gathered(queue: WriteQueue, own: PendingWrite) -> list[PendingWrite]:
+    batch = queue.build_group(own)
     members = [batch] if batch.members is None else batch.members
     assert batch.operations == [one for member in members for one in member.operations]
     assert batch.sync == members[0].sync
@@ -41,7 +41,7 @@ def test_who_did_not_queue_goes_first() -> None:
 
 def test_one_batch_stays_itself() -> None:
     own = put(b"k", sync=True)
-    assert queue_of(own).gather(own) is own
+    assert queue_of(own).build_group(own) is own
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_one_batch_stays_itself() -> None:
         (put(b"a", 200 << 10), put(b"b", 900 << 10), False),  # a megabyte is enough
     ],
 )
-def test_what_goes_together(first: Pending, second: Pending, together: bool) -> None:
+def test_what_goes_together(first: PendingWrite, second: PendingWrite, together: bool) -> None:
     last = put(b"c", sync=True)
     expected = [first, second] if together else [first]
     if together and first.sync:
@@ -67,7 +67,7 @@ def test_what_goes_together(first: Pending, second: Pending, together: bool) -> 
 
 def test_what_is_done_is_left_out_and_leaves() -> None:
     done, own = put(b"done"), put(b"own")
-    done.end()
+    done.finish()
     queue = queue_of(done, own)
     assert gathered(queue, own) == [own]
     assert len(queue.waiting) == 1
@@ -76,9 +76,9 @@ def test_what_is_done_is_left_out_and_leaves() -> None:
 def test_the_end_of_a_group_is_that_of_each() -> None:
     members = [put(b"%d" % n) for n in range(3)]
     queue = queue_of(*members)
-    group = queue.gather(members[0])
+    group = queue.build_group(members[0])
     error = ValueError()
-    group.end(error)
+    group.finish(error)
     assert [(member.done, member.error) for member in members] == [(True, error)] * 3
     queue.release_followers(group)
     assert len(queue.waiting) == 0
@@ -86,10 +86,10 @@ def test_the_end_of_a_group_is_that_of_each() -> None:
 
 def test_a_writer_may_be_called_by_several() -> None:
     pending = put(b"k")
-    pending.call()  # it does not wait yet
+    pending.wake()  # it does not wait yet
     ticket = pending.ticket()
-    pending.call()
-    pending.call()
+    pending.wake()
+    pending.wake()
     assert ticket.acquire_soon()
 
 
@@ -99,12 +99,12 @@ def test_who_waits_is_called(done: bool) -> None:
     queue = queue_of(leader, follower)
     ticket = follower.ticket()
     if done:
-        group = queue.gather(leader)
-        group.end()
+        group = queue.build_group(leader)
+        group.finish()
         queue.release_followers(group)
     else:
-        queue.withdraw(leader)
-        queue.call_first()
+        queue.remove(leader)
+        queue.wake_first()
     assert ticket.acquire_soon()
     assert follower.done is done
 
@@ -121,21 +121,21 @@ def test_waiting_ends(done: bool) -> None:
     while follower._turn is None:
         threading.Event().wait(0.001)
     if done:
-        queue.gather(leader).end()
+        queue.build_group(leader).finish()
     else:
-        queue.withdraw(leader)
+        queue.remove(leader)
     thread.join()
     assert follower.done is done
     assert len(queue.waiting) == 1  # a batch that is done leaves by itself
 
 
-def after_a_sync_of(queue: WriteQueue, *batches: Pending) -> None:
+def after_a_sync_of(queue: WriteQueue, *batches: PendingWrite) -> None:
     """These were synced together, and have left."""
     for batch in batches[1:]:
         queue.waiting.append(batch)
-    group = queue.gather(batches[0])
+    group = queue.build_group(batches[0])
     queue.count_writers(batches[0])
-    group.end()
+    group.finish()
     queue.release_followers(group)
 
 
@@ -153,8 +153,8 @@ def test_the_writers_of_the_last_sync_are_waited_for() -> None:
     assert set(gathered(queue, own)) == {own, *others}
     queue.count_writers(own)
     for pending in (own, *others):
-        pending.end()
-        pending.call()
+        pending.finish()
+        pending.wake()
     for thread in threads:
         thread.join()
 
@@ -182,6 +182,6 @@ def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
 
 def test_nobody_to_call() -> None:
     queue = WriteQueue(Lock())
-    queue.call_first()
-    queue.withdraw(put(b"k"))
+    queue.wake_first()
+    queue.remove(put(b"k"))
     assert len(queue.waiting) == 0

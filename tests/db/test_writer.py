@@ -12,7 +12,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.db.write_queue import Pending
+from lsmkv.db.write_queue import PendingWrite
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalWritableFile
 
@@ -22,7 +22,7 @@ def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
     with DB(":memory:") as db:
         writer = db._writer
         assert writer is not None
-        left = Pending([], False, None)
+        left = PendingWrite([], False, None)
         left.done = True
         writer._queue.waiting.append(left)
         db.put(b"k", b"v")
@@ -34,7 +34,7 @@ def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
     with DB(":memory:") as db:
         writer = db._writer
         assert writer is not None
-        writer._queue.waiting.append(Pending([(b"left", b"v")], False, None))
+        writer._queue.waiting.append(PendingWrite([(b"left", b"v")], False, None))
         db.put(b"k", b"v")
         assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
         assert len(writer._queue.waiting) == 0
@@ -53,7 +53,7 @@ def test_the_disk_begins_with_a_log_before_that_is_waited_for(
     with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=size) as db:
         logs = []
         for number in range(2000):
-            wal = db._writer._wal  # type: ignore[union-attr]
+            wal = db._writer._logs.current  # type: ignore[union-attr]
             if wal not in logs:
                 logs.append(wal)
             db.put(b"%09d" % number, bytes(1000))

@@ -45,12 +45,12 @@ TOKEN = "0123456789abcdef"
         make_options(compression=None, bloom_filter_bits=0),
     ],
 )
-@pytest.mark.parametrize("patient", [False, True])
-def test_settings(options: Options, patient: bool) -> None:
-    line = encode_settings(TOKEN, patient, options)
+@pytest.mark.parametrize("low_priority", [False, True])
+def test_settings(options: Options, low_priority: bool) -> None:
+    line = encode_settings(TOKEN, low_priority, options)
     assert b"\n" not in line
     token, told, heard = decode_settings(line)
-    assert (token, told) == (TOKEN, patient)
+    assert (token, told) == (TOKEN, low_priority)
     for name in (
         "block_size",
         "block_restart_interval",
@@ -68,9 +68,9 @@ def test_settings(options: Options, patient: bool) -> None:
 
 
 def test_a_flush() -> None:
-    order = FlushRequest(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
-    assert b"\n" not in order.encode()
-    assert decode_request(order.encode()) == order
+    request = FlushRequest(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
+    assert b"\n" not in request.encode()
+    assert decode_request(request.encode()) == request
 
 
 def file(number: int, smallest: bytes, largest: bytes, size: int = 1000) -> FileMetaData:
@@ -96,12 +96,12 @@ def test_a_merge(level: int) -> None:
     made = compaction_of_range(version, level, b"30", b"42", make_options())
     assert made is not None
     compaction = made[0]
-    order = CompactionRequest.of(5, compaction, 77)
-    line = order.encode()
+    request = CompactionRequest.of(5, compaction, 77)
+    line = request.encode()
     assert b"\n" not in line
     heard = decode_request(line)
     assert isinstance(heard, CompactionRequest)
-    assert (heard.job, heard.level, heard.oldest_seen) == (5, level, 77)
+    assert (heard.job, heard.level, heard.oldest_pinned) == (5, level, 77)
     arrived: Compaction = heard.compaction(comparator)
     assert arrived.level == level
     for part in ("inputs", "next_inputs", "grandparents"):
@@ -137,16 +137,16 @@ def test_done(files: list[FileMetaData]) -> None:
     assert heard.is_last
     assert (heard.files, heard.opened) == (files, (4, 5, 6))
     counters = Counters()
-    heard.count_in(counters)
-    heard.count_in(counters)
+    heard.add_to(counters)
+    heard.add_to(counters)
     assert counters.tables_opened == 8
     assert (counters.metadata_reads, counters.metadata_bytes_read) == (10, 12)
 
 
 def test_doubt() -> None:
-    heard = Report.decode(Report(3, doubt="torn\nlog").encode())
+    heard = Report.decode(Report(3, declined="torn\nlog").encode())
     assert heard.is_last
-    assert (heard.job, heard.doubt, heard.error, heard.files) == (3, "torn\nlog", None, None)
+    assert (heard.job, heard.declined, heard.error, heard.files) == (3, "torn\nlog", None, None)
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_a_merge_holds_no_flush_up(path: str) -> None:
         thread = threading.Thread(target=db.compact_range)
         thread.start()
         try:
-            until(lambda: db._background._compaction is not None)  # type: ignore[union-attr]
+            until(lambda: db._background.jobs.compaction is not None)  # type: ignore[union-attr]
             flushes = db.stats().flushes
             db.put(b"more", b"")
             db.flush()
@@ -252,32 +252,32 @@ def test_jobs_count_that_come_soon_after_each_other(path: str) -> None:
     """A store that is written to slowly has no use for a worker."""
     with DB(path, create_if_missing=True) as db:
         mine = work(db)
-        mine._possible = True  # whatever the number of processors
-        hand = mine._flushing
+        mine._enabled = True  # whatever the number of processors
+        worker = mine._flush_worker
         size = workers._PAYS_FROM * 2 // 3
         mine._last_job -= 60
-        assert not mine._begin(hand, size)
+        assert not mine._start_if_it_pays(worker, size)
         mine._last_job -= 60
-        assert not mine._begin(hand, size)
+        assert not mine._start_if_it_pays(worker, size)
         assert mine.pids == []
         mine._last_job -= 2
-        assert mine._begin(hand, size)
+        assert mine._start_if_it_pays(worker, size)
         assert len(mine.pids) == 1
         mine._last_job -= 60
-        assert mine._begin(hand, 1)  # it is there
+        assert mine._start_if_it_pays(worker, 1)  # it is there
 
 
 def test_a_worker_starts_at_once_where_much_is_written(path: str) -> None:
     with DB(path, create_if_missing=True) as db:
         mine = work(db)
-        mine._possible = True
+        mine._enabled = True
         mine._last_job = time.monotonic()
-        assert not mine._begin(mine._flushing, workers._PAYS_FROM // 2 - 1)
+        assert not mine._start_if_it_pays(mine._flush_worker, workers._PAYS_FROM // 2 - 1)
         mine._bytes = 0
         mine._last_job -= 2
-        assert not mine._begin(mine._flushing, workers._PAYS_FROM // 2)
+        assert not mine._start_if_it_pays(mine._flush_worker, workers._PAYS_FROM // 2)
         mine._bytes = 0
-        assert mine._begin(mine._flushing, workers._PAYS_FROM // 2)
+        assert mine._start_if_it_pays(mine._flush_worker, workers._PAYS_FROM // 2)
 
 
 SLEEPS = "import time; time.sleep(1000)"  # instead of a worker that starts
@@ -302,7 +302,7 @@ def put_until_immutable(db: DB) -> None:
 def due(db: DB) -> Any:
     """Let the next job be one that a worker is started for, whatever the number of processors."""
     mine = work(db)
-    mine._possible = True
+    mine._enabled = True
     mine._bytes = workers._PAYS_FROM
     mine._last_job = time.monotonic()
     return mine
@@ -313,7 +313,7 @@ import sys, threading
 from lsmkv import DB
 from lsmkv.db.workers import pool as workers
 
-workers._JUST_NOW = 1000.0
+workers._AT_ONCE = 1000.0
 threads = []
 
 def note(event, arguments):
@@ -322,7 +322,7 @@ def note(event, arguments):
 
 sys.addaudithook(note)
 with DB(sys.argv[1], create_if_missing=True) as db:
-    db._background.workers._possible = True
+    db._background.workers._enabled = True
     for _ in range(75):
         db.put(b"k", bytes(10_000))
     assert threads == [], threads
@@ -337,7 +337,7 @@ import errno, sys
 from lsmkv import DB
 from lsmkv.db.workers import pool as workers
 
-workers._JUST_NOW = 1000.0
+workers._AT_ONCE = 1000.0
 asked = []
 
 class Full:
@@ -349,7 +349,7 @@ class Full:
 
 sys.meta_path.insert(0, Full)
 with DB(sys.argv[1], create_if_missing=True) as db:
-    db._background.workers._possible = True
+    db._background.workers._enabled = True
     for n in range(300):
         db.put(b"%d" % n, bytes(10_000))
     assert asked
@@ -375,7 +375,7 @@ def test_a_quarter_of_a_memtable_that_fills_fast_starts_a_worker(
     size = workers._PAYS_FROM // 2
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
         mine = work(db)
-        mine._possible = True  # whatever the number of processors
+        mine._enabled = True  # whatever the number of processors
         for _ in range(2):
             mine._last_job -= idle_before
             put_until_full(db, 0.125)
@@ -387,7 +387,7 @@ def test_a_quarter_of_a_memtable_that_fills_fast_starts_a_worker(
             idle(db)
             assert len(mine.pids) == (0 if slowly else 1)
             db.flush()
-            mine.end()
+            mine.kill()
             mine._bytes = 0
 
 
@@ -395,7 +395,7 @@ def test_a_worker_that_has_ended_is_followed_by_another_one(path: str) -> None:
     size = workers._PAYS_FROM // 2
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
         mine = work(db)
-        mine._possible = True
+        mine._enabled = True
         for _ in range(2):
             assert mine.pids == []
             put_until_full(db, 0.25)
@@ -411,7 +411,7 @@ def test_a_worker_that_has_ended_is_followed_by_another_one(path: str) -> None:
 def test_a_small_memtable_or_one_large_batch_starts_none(path: str, less: int, value: int) -> None:
     size = workers._PAYS_FROM // 2 - less
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
-        work(db)._possible = True
+        work(db)._enabled = True
         put_until_full(db, 0.5, value)
         idle(db)
         assert work(db).pids == []
@@ -425,7 +425,7 @@ def test_a_worker_that_cannot_be_started_ahead_is_no_failure(
 
     size = workers._PAYS_FROM // 2
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
-        work(db)._possible = True
+        work(db)._enabled = True
         with monkeypatch.context() as patch:
             patch.setattr("_thread.start_new_thread", refuse)
             put_until_full(db, 0.75)
@@ -507,7 +507,7 @@ def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
             assert db.stats().flushes >= flushes
             assert mine._jobs == 0
             # It had its time: no flush waits for this process again.
-            monkeypatch.setattr(mine._flushing, "started", time.monotonic() - 1000)
+            monkeypatch.setattr(mine._flush_worker, "started", time.monotonic() - 1000)
             monkeypatch.setattr(workers, "_LONGEST_START", 900.0)
 
 
@@ -584,7 +584,7 @@ def test_one_that_talks_nonsense(
         db.flush()
         assert dict(db) == model
         assert work(db).pids == []
-    assert "an answer that is none" in caplog.text
+    assert "malformed report" in caplog.text
 
 
 def test_one_that_does_not_answer(
@@ -656,7 +656,7 @@ def test_one_that_ended_because_nobody_needed_it(
         db.flush()
         [first] = work(db).pids
         os.kill(first, signal.SIGSTOP)
-        work(db)._flushing.process._process.stdin.close()  # it ends, by itself, once it goes on
+        work(db)._flush_worker.process._process.stdin.close()  # it ends, by itself, once it goes on
         os.kill(first, signal.SIGCONT)
         until(lambda: work(db).pids == [])
         db.put(b"k", b"2")
@@ -929,7 +929,7 @@ def test_a_forked_child_leaves_the_worker_alone(path: str) -> None:
         db.put(b"k", b"v")
         db.flush()
         pids = work(db).pids
-        pipe = work(db)._flushing.process._input
+        pipe = work(db)._flush_worker.process._input
         child = os.fork()
         if child == 0:
             status = 1
