@@ -21,6 +21,7 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import (
     CURRENT,
     LOST,
+    MAX_FILE_NUMBER,
     FileType,
     log_name,
     manifest_name,
@@ -45,7 +46,6 @@ from lsmkv.repair.survey import Progress
 from lsmkv.stats import NUM_LEVELS
 
 _COMPARE_CHUNK = 1024 * 1024
-_MAX_FILE_NUMBER = (1 << 63) - 1
 
 
 class RepairJob:
@@ -144,7 +144,7 @@ class RepairJob:
 
     def _new_number(self) -> int:
         number = self._next_number
-        if number > _MAX_FILE_NUMBER:
+        if number > MAX_FILE_NUMBER:
             raise CorruptionError("the numbers of its files are used up", self._source.path)
         self._next_number += 1
         return number
