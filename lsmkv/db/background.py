@@ -36,7 +36,7 @@ class Background:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._thread: BackgroundThread | None = None
+        self._running_thread: BackgroundThread | None = None
         self.owner: Callable[[], object] | None = None
         """Returns what must not be finalized while work runs: the store's handle, if it lives."""
         self.pending_outputs = PendingOutputs()
@@ -191,11 +191,11 @@ class Background:
     @property
     def busy(self) -> bool:
         """Whether the thread is running."""
-        return self._thread is not None
+        return self._running_thread is not None
 
     def wait_until_idle(self) -> None:
         """Wait until the thread, if it runs, has nothing left to do."""
-        thread = self._thread
+        thread = self._running_thread
         if thread is not None:
             thread.wait()
 
@@ -212,14 +212,14 @@ class Background:
 
     def _start_thread(self) -> None:
         """Start the thread if there is work and it is not running.  Caller holds the lock."""
-        if self._thread is not None or self._next_job() is None:
+        if self._running_thread is not None or self._next_job() is None:
             return
         thread = BackgroundThread(None if self.owner is None else self.owner())
         try:
-            self._thread = thread
+            self._running_thread = thread
             _thread.start_new_thread(self._run, (thread,))
         except BaseException:
-            self._thread = None
+            self._running_thread = None
             raise
 
     def _next_job(self) -> Callable[[], None] | None:
@@ -255,11 +255,11 @@ class Background:
         try:
             while True:
                 with store.lock:
-                    if self._thread is not thread:
+                    if self._running_thread is not thread:
                         return  # its start was interrupted, and given up
                     job = self._next_job()
                     if job is None and not self.has_obsolete_files:
-                        self._thread = None
+                        self._running_thread = None
                         store.changed.notify_all()
                         return
                 # A flush goes first, and removes the obsolete files while its worker computes.
@@ -269,12 +269,12 @@ class Background:
                     job()
         except Stopped:
             with store.lock:
-                self._thread = None
+                self._running_thread = None
                 store.changed.notify_all()
         except BaseException as error:
             # Every later write raises it, whatever it is.
             with store.lock:
-                self._thread = None
+                self._running_thread = None
                 self._keep_error(error)
             store.info_log.warn(f"Background work ended by an error: {self.error}")
 

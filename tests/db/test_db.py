@@ -1642,10 +1642,10 @@ def test_the_thread_leaves_nothing_to_be_removed() -> None:
         settle(db)
         env.open_directory("/db").create("000001.log").close()
         runner = BackgroundThread(None)
-        background._thread = runner
+        background._running_thread = runner
         background.jobs.has_obsolete_files = True
         background._run_jobs(runner)
-        assert background._thread is None
+        assert background._running_thread is None
         assert not env.open_directory("/db").exists("000001.log")
 
 
