@@ -1,4 +1,4 @@
-"""lsmkv.db.write_queue: what goes together, and who is told."""
+"""lsmkv.db.write_queue: which batches make up a group, and which writers are woken."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def gathered(queue: WriteQueue, own: PendingWrite) -> list[PendingWrite]:
     return members
 
 
-def test_all_that_is_small_goes_together_in_order() -> None:
+def test_small_batches_make_up_a_group_in_order() -> None:
     batches = [put(b"%d" % n) for n in range(5)]
     assert gathered(queue_of(*batches), batches[0]) == batches
 
 
-def test_who_did_not_queue_goes_first() -> None:
+def test_a_leader_that_did_not_queue_comes_first() -> None:
     own, *others = [put(b"%d" % n) for n in range(3)]
     assert gathered(queue_of(*others), own) == [own, *others]
 
 
-def test_one_batch_stays_itself() -> None:
+def test_a_single_batch_is_no_group() -> None:
     own = put(b"k", sync=True)
     assert queue_of(own).build_group(own) is own
 
@@ -47,17 +47,21 @@ def test_one_batch_stays_itself() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "together"),
     [
-        (put(b"a"), put(b"b", sync=True), False),  # it would not be synced
+        (put(b"a"), put(b"b", sync=True), False),  # the second would not be synced
         (put(b"a", sync=True), put(b"b"), True),
         (put(b"a", sync=True), put(b"b", sync=True), True),
         (put(b"a"), put(b"b", alone=True), False),
         (put(b"a", alone=True), put(b"b"), False),
-        (put(b"a", 100), put(b"b", 200 << 10), False),  # a small one does not wait for a large one
+        (
+            put(b"a", 100),
+            put(b"b", 200 << 10),
+            False,
+        ),  # a small batch does not wait for a large one
         (put(b"a", 200 << 10), put(b"b", 700 << 10), True),
-        (put(b"a", 200 << 10), put(b"b", 900 << 10), False),  # a megabyte is enough
+        (put(b"a", 200 << 10), put(b"b", 900 << 10), False),  # a group has at most a megabyte
     ],
 )
-def test_what_goes_together(first: PendingWrite, second: PendingWrite, together: bool) -> None:
+def test_limits_of_a_group(first: PendingWrite, second: PendingWrite, together: bool) -> None:
     last = put(b"c", sync=True)
     expected = [first, second] if together else [first]
     if together and first.sync:
@@ -65,7 +69,7 @@ def test_what_goes_together(first: PendingWrite, second: PendingWrite, together:
     assert gathered(queue_of(first, second, last), first) == expected
 
 
-def test_what_is_done_is_left_out_and_leaves() -> None:
+def test_done_batches_are_left_out_and_removed() -> None:
     done, own = put(b"done"), put(b"own")
     done.finish()
     queue = queue_of(done, own)
@@ -73,7 +77,7 @@ def test_what_is_done_is_left_out_and_leaves() -> None:
     assert len(queue.waiting) == 1
 
 
-def test_the_end_of_a_group_is_that_of_each() -> None:
+def test_finishing_a_group_finishes_each_member() -> None:
     members = [put(b"%d" % n) for n in range(3)]
     queue = queue_of(*members)
     group = queue.build_group(members[0])
@@ -84,7 +88,7 @@ def test_the_end_of_a_group_is_that_of_each() -> None:
     assert len(queue.waiting) == 0
 
 
-def test_a_writer_may_be_called_by_several() -> None:
+def test_a_writer_may_be_woken_more_than_once() -> None:
     pending = put(b"k")
     pending.wake()  # it does not wait yet
     ticket = pending.ticket()
@@ -94,7 +98,7 @@ def test_a_writer_may_be_called_by_several() -> None:
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_who_waits_is_called(done: bool) -> None:
+def test_a_waiting_follower_is_woken(done: bool) -> None:
     leader, follower = put(b"leader"), put(b"follower")
     queue = queue_of(leader, follower)
     ticket = follower.ticket()
@@ -110,12 +114,12 @@ def test_who_waits_is_called(done: bool) -> None:
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_waiting_ends(done: bool) -> None:
+def test_waiting_ends_when_done_or_first(done: bool) -> None:
     lock = Lock()
-    lock.acquire()  # someone leads, all the time
+    lock.acquire()  # a leader holds it all the time
     leader, follower = put(b"leader"), put(b"follower")
     queue = WriteQueue(lock)
-    queue.wait(leader)  # the first in line does not wait
+    queue.wait(leader)  # the first in the queue does not wait
     thread = threading.Thread(target=queue.wait, args=(follower,))
     thread.start()
     while follower._turn is None:
@@ -126,11 +130,11 @@ def test_waiting_ends(done: bool) -> None:
         queue.remove(leader)
     thread.join()
     assert follower.done is done
-    assert len(queue.waiting) == 1  # a batch that is done leaves by itself
+    assert len(queue.waiting) == 1  # the writer removes its batch when it is done
 
 
 def after_a_sync_of(queue: WriteQueue, *batches: PendingWrite) -> None:
-    """These were synced together, and have left."""
+    """These batches were synced together, and are removed."""
     for batch in batches[1:]:
         queue.waiting.append(batch)
     group = queue.build_group(batches[0])
@@ -139,17 +143,17 @@ def after_a_sync_of(queue: WriteQueue, *batches: PendingWrite) -> None:
     queue.release_followers(group)
 
 
-def test_the_writers_of_the_last_sync_are_waited_for() -> None:
+def test_commit_delay_waits_for_the_writers_of_the_last_sync() -> None:
     lock = Lock()
-    lock.acquire()  # by who leads
+    lock.acquire()  # the leader holds it
     queue = WriteQueue(lock)
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own, *others = [put(b"again %d" % n, sync=True) for n in range(3)]
     threads = [threading.Thread(target=queue.wait, args=(other,)) for other in others]
     for thread in threads:
         threading.Timer(0.05, thread.start).start()
-    queue.delay_commit(own, 1e9)  # without end, if they are not noticed
-    assert queue.waiting[0] is own  # or another one, in line before it, would wait for the lock
+    queue.delay_commit(own, 1e9)  # endless, if they are not noticed
+    assert queue.waiting[0] is own  # else a follower before it would wait for the lock
     assert set(gathered(queue, own)) == {own, *others}
     queue.count_writers(own)
     for pending in (own, *others):
@@ -159,7 +163,7 @@ def test_the_writers_of_the_last_sync_are_waited_for() -> None:
         thread.join()
 
 
-def test_who_does_not_come_back_is_waited_for_once() -> None:
+def test_commit_delay_waits_once_for_a_writer_that_stays_away() -> None:
     queue = WriteQueue(Lock())
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own = put(b"again", sync=True)
@@ -171,7 +175,7 @@ def test_who_does_not_come_back_is_waited_for_once() -> None:
 
 
 @pytest.mark.parametrize("queued", [False, True])
-def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
+def test_no_commit_delay_if_all_writers_have_queued(queued: bool) -> None:
     queue = WriteQueue(Lock())
     after_a_sync_of(queue, put(b"a", sync=True), put(b"b", sync=True))
     own, other = put(b"own", sync=True), put(b"other")
@@ -180,7 +184,7 @@ def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
     assert gathered(queue, own) == [own, other]
 
 
-def test_nobody_to_call() -> None:
+def test_an_empty_queue_has_no_writer_to_wake() -> None:
     queue = WriteQueue(Lock())
     queue.wake_first()
     queue.remove(put(b"k"))
