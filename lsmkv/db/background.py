@@ -67,8 +67,8 @@ class Background:
     def expect_flush(self, size: int, seconds: float) -> None:
         """Prepare for the flush of a memtable that fills up fast.
 
-        Called when a quarter of it is full.  It will have ``size`` bytes, and takes ``seconds`` to
-        fill at its present pace.  Caller does not hold the lock.
+        Called when a quarter of it is full, at a pace that fills its ``size`` bytes in ``seconds``.
+        Caller does not hold the lock.
         """
         if not self.workers.should_start_ahead(size, seconds):
             return
@@ -134,8 +134,7 @@ class Background:
                     advance(moved)
                 ticket.acquire()
         except BaseException:
-            # A single assignment, which no second KeyboardInterrupt can break in two.
-            compaction.cancelled = True
+            compaction.cancelled = True  # one assignment, which no second interrupt can split
             raise
 
     def publish(self, publication: Publication) -> None:
