@@ -9,7 +9,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, WriteBatch
-from lsmkv.db import commit, log_rotation, write_queue, writer
+from lsmkv.db import background, commit, log_rotation, write_queue, writer
 from lsmkv.env.faulty import FaultyEnv
 
 Interrupted = Callable[[ModuleType, int, Callable[[], object]], bool]
@@ -70,7 +70,7 @@ def test_interrupt_at_any_line_of_a_write(
 
 
 @interpreted
-@pytest.mark.parametrize("module", [writer, commit, log_rotation])
+@pytest.mark.parametrize("module", [writer, commit, log_rotation, background])
 def test_interrupt_at_any_line_of_a_publication(
     module: ModuleType, interrupted_at: Interrupted
 ) -> None:
