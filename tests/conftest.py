@@ -77,9 +77,10 @@ def interrupted_at() -> Callable[[ModuleType, int, Callable[[], object]], bool]:
             nonlocal left
             if frame.f_code.co_filename != module.__file__:
                 return None
-            # CPython looks for signals after calls: none comes just behind a with, or at its end.
-            here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-            if event == "line" and not here.lstrip().startswith("with "):
+            # CPython looks for signals after calls: none comes just behind a with, or at its end,
+            # nor at a try, which calls nothing.
+            here = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
+            if event == "line" and not here.startswith(("with ", "try:")):
                 left -= 1
                 if left == 0:
                     raise KeyboardInterrupt

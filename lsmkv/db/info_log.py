@@ -1,4 +1,7 @@
-"""LOG: what the engine did, in words, for people.  ``LOG.old`` is that of the run before."""
+"""The info log: the file ``LOG``, in which people read what the engine did.
+
+``LOG.old`` is the one of the run before.  The background thread, writers and recovery write to it.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,14 @@ logger = logging.getLogger("lsmkv")
 
 
 class InfoLog:
-    """A line for each event, with local time and thread, to the file and to ``logging``.
+    """Writes a line for each event, with local time and thread, to the file and to ``logging``.
 
-    It is never in the way: a LOG that cannot be written is given up, and the store goes on.
+    Any thread may call any method.  A LOG that cannot be written is given up, and the store goes on
+    without it.
     """
 
     def __init__(self, directory: Directory, to_file: bool = True) -> None:
-        """Without ``to_file`` nothing is written in the directory: ``logging`` alone is told."""
+        """Without ``to_file`` events go to ``logging`` alone, and the directory is not changed."""
         self._path = directory.path
         self._lock = threading.Lock()
         self._file: WritableFile | None = None
@@ -33,7 +37,7 @@ class InfoLog:
             logger.warning("%s: no LOG is written: %s", self._path, error)
 
     def write(self, message: str, level: int = logging.DEBUG) -> None:
-        """Note an event.  ``level`` is that of the ``logging`` record."""
+        """Note an event.  ``level`` is the level of the ``logging`` record."""
         logger.log(level, "%s: %s", self._path, message)
         stamp = datetime.now().strftime("%Y/%m/%d-%H:%M:%S.%f")
         line = f"{stamp} {threading.get_native_id():x} {message}\n"
@@ -47,7 +51,7 @@ class InfoLog:
                 self._file = None
 
     def warn(self, message: str) -> None:
-        """Note something that the user should know of."""
+        """Note an event that the user should know about."""
         self.write(message, logging.WARNING)
 
     def close(self) -> None:

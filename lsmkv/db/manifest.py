@@ -1,16 +1,18 @@
-"""Reading a MANIFEST: what its version edits add up to."""
+"""Reading a MANIFEST: the state that its version edits add up to.
+
+Recovery, repair and ``lsmkv verify`` read it here; ``VersionSet`` writes it.
+"""
 
 from __future__ import annotations
 
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.errors import ComparatorMismatchError, CorruptionError
+from lsmkv.format.filenames import MAX_FILE_NUMBER
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log import LogDamage, LogReader
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.stats import NUM_LEVELS
-
-_MAX_FILE_NUMBER = (1 << 63) - 1
 
 
 class Manifest:
@@ -25,13 +27,13 @@ class Manifest:
         self.last_sequence = 0
         self.compact_pointers: dict[int, bytes] = {}
         self.levels: list[dict[int, FileMetaData]] = [{} for _ in range(NUM_LEVELS)]
-        """By file number."""
+        """The files of each level, by number."""
         self.tail: LogDamage | None = None
-        """Bad bytes behind the last good record."""
+        """The bad bytes behind the last good record, if there are any."""
         self._seen: set[str] = set()
 
     def apply(self, edit: VersionEdit) -> None:
-        """Carry out one edit."""
+        """Apply one edit to the state."""
         if edit.comparator is not None:
             self.comparator = edit.comparator
         if edit.log_number is not None:
@@ -54,11 +56,11 @@ class Manifest:
 
     @property
     def complete(self) -> bool:
-        """Whether it has said all that a MANIFEST must say."""
+        """Whether all counters that a MANIFEST must have were there."""
         return {"next file number", "log number", "last sequence"} <= self._seen
 
     def check(self, comparator: InternalKeyComparator) -> None:
-        """Refuse another comparator, a MANIFEST that lacks a counter, and counters out of range."""
+        """Raise for another comparator, for a missing counter, and for a counter out of range."""
         ours = comparator.user_comparator.name
         if self.comparator is not None and self.comparator != ours:
             raise ComparatorMismatchError(self.path, self.comparator, ours)
@@ -66,11 +68,11 @@ class Manifest:
             if what not in self._seen:
                 raise CorruptionError(f"the MANIFEST has no {what}", self.path)
         highest = max(self.next_file_number, self.log_number, self.prev_log_number)
-        if highest > _MAX_FILE_NUMBER or self.last_sequence > MAX_SEQUENCE:
+        if highest > MAX_FILE_NUMBER or self.last_sequence > MAX_SEQUENCE:
             raise CorruptionError("a number in the MANIFEST is out of range", self.path)
 
     def version(self, comparator: InternalKeyComparator) -> Version:
-        """The levels as a version that has passed its own check."""
+        """The levels as a version, which has passed :meth:`Version.check`."""
         version = Version(comparator, [list(files.values()) for files in self.levels])
         try:
             version.check()
@@ -80,10 +82,10 @@ class Manifest:
 
 
 def read_manifest(directory: Directory, name: str) -> Manifest:
-    """All that the MANIFEST ``name`` says.
+    """The state after all records of the MANIFEST ``name``.
 
     Raises :class:`CorruptionError` for a bad record that others follow.  A bad *last* record may be
-    a torn write: it is noted in ``tail``, for the caller to judge.
+    a torn one: it is noted in ``tail``, for the caller to judge.
     """
     manifest = Manifest(f"{directory.path}/{name}")
     with directory.open(name) as file:

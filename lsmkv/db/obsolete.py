@@ -1,4 +1,4 @@
-"""Which files nothing needs any more, and which are in the making though nothing needs them yet."""
+"""Which files are obsolete, and which are spared though no version names them: pending outputs."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from lsmkv.format.filenames import FileType, parse_filename, worker_token
 
 
 class PendingOutputs:
-    """The tables that no version names yet: by their numbers, or by whose work they are.
+    """The tables that no version names yet, by number, or by the worker process that makes them.
 
-    A number goes in before its file is made, by any thread.
+    A number is added before its file is made, by any thread.
     """
 
     def __init__(self) -> None:
         self.outputs: set[int] = set()
-        """Of the compaction that runs."""
+        """The outputs of the running compaction."""
         self.tokens: set[str] = set()
-        """Of the worker processes that make some."""
+        """The tokens of the worker processes that may be making tables."""
         self._lock = Lock()
         self._leases: list[weakref.ref[set[int]]] = []
 
     def lease(self, numbers: set[int]) -> None:
-        """Spare these tables too, whatever is put into the set, for as long as the set lives.
+        """Spare the tables in this set too, as long as the set lives; it may still grow.
 
-        So there is nothing to be undone, and nothing that an exception could keep from being
-        undone: when their maker is gone, the tables are named by a version, or of no use.
+        So nothing has to be undone, and no exception can prevent that: once the set's owner is
+        gone, its tables are named by a version, or of no use.
         """
         with self._lock:
             self._leases = [lease for lease in self._leases if lease() is not None]
@@ -45,13 +45,13 @@ class PendingOutputs:
 
 
 def remove_obsolete_files(store: Store, pending_outputs: PendingOutputs) -> None:
-    """Remove the engine's files that nothing needs: no version that is held, and no recovery.
+    """Remove the engine's files that neither a version that is held nor recovery needs.
 
     Called after a commit, by the thread that commits.  A flush in the middle of a compaction
-    spares the tables ``pending_outputs``, and so does any commit in the middle of an ingest: asked
-    for each table, once the directory was listed.  What a worker process left that is not known
-    any more is removed.  A file that cannot be removed now is met again
-    next time.
+    spares the compaction's outputs, and any commit spares the tables of an ingest under way:
+    ``pending_outputs`` is asked for each table, after the directory was listed.  Tables of worker
+    processes that are not known any more are removed.  A file that cannot be removed is tried again
+    after the next commit.
     """
     versions = store.versions
     if versions.failure is not None:

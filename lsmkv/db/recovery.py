@@ -1,7 +1,9 @@
-"""Opening a store: MANIFEST, then logs, then a fresh start; after a clean close or a crash alike.
+"""Recovery: what opening a store does, after a clean close and after a crash alike.
 
-The rules, and the reasons for them, are told in ``docs/format.md``.  Recovery may be killed at any
-moment and begun again: it removes and renames nothing before what it made of it is committed.
+It reads the MANIFEST, replays the logs, writes what they hold into tables, and begins a new log.
+``docs/format.md`` has the rules and their reasons.  ``open_store`` calls it and holds the
+directory's LOCK; ``ReadOnlyRecovery`` takes over the reading half.  Recovery may be killed at any
+moment and run again: it removes and renames no file before its result is committed.
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ from lsmkv.format.filenames import (
     read_current,
     table_name,
 )
-from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log import LogDamage, LogReader
 from lsmkv.format.version_edit import VersionEdit
@@ -38,7 +39,7 @@ _COPY_CHUNK = 1024 * 1024
 
 
 class Recovered:
-    """What a store goes on with: a version set, and a memtable with what no table holds."""
+    """The state that recovery finds: the versions, and a memtable with what no table holds."""
 
     def __init__(self, versions: VersionSet, memtable: MemTable) -> None:
         self.versions = versions
@@ -46,10 +47,7 @@ class Recovered:
 
 
 class Recovery:
-    """Opens one directory.  The caller holds its LOCK.
-
-    ``lock`` becomes that of the memtable, should a log be taken over (``reuse_logs``).
-    """
+    """Recovers one directory: ``run``, once.  The caller holds its LOCK."""
 
     def __init__(
         self,
@@ -59,10 +57,11 @@ class Recovery:
         info_log: InfoLog,
         lock: Lock,
     ) -> None:
+        """``lock`` is the store's, which guards the memtable."""
         self._directory = directory
         self._options = options
         self._comparator = comparator
-        self._order = KeyOrder(comparator.user_comparator)
+        self._order = comparator.order
         self._info_log = info_log
         self._lock = lock
         self._versions = VersionSet(directory, options, comparator)
@@ -70,18 +69,18 @@ class Recovery:
         self._memtable = MemTable(comparator.user_comparator, lock)
         self._set_aside: list[str] = []  # logs that recovery could not use to their end
         self._manifest_torn = False
-        # The sequence that the next batch must start at.  None for the oldest log's first one, of
-        # which the MANIFEST's last sequence says nothing: neither damage before it nor a gap can be
-        # judged by that (``docs/format.md``).
+        # The sequence at which the next batch must start.  It is None before the oldest log's first
+        # batch: the MANIFEST's last sequence says nothing about that one, so neither damage before
+        # it nor a gap can be judged by it (``docs/format.md``).
         self._expected: int | None = None
-        self._begun = False  # whether any batch was applied
-        self._doubt: tuple[int, LogDamage] | None = None  # log and damage not judged yet
+        self._any_applied = False  # whether a batch was applied
+        self._unjudged: tuple[int, LogDamage] | None = None  # a log's number, and damage in it
 
     def run(self) -> tuple[Recovered, WriteAheadLog]:
         """Recover what is there, or begin a new store in a directory without CURRENT.
 
-        Raises :class:`CorruptionError` (damage that loses more than a torn tail),
-        :class:`ComparatorMismatchError`, :class:`ForeignFormatError`, and ``OSError``: a failing
+        Raises :class:`CorruptionError` (for damage that loses more than a torn record at the end),
+        :class:`ComparatorMismatchError`, :class:`ForeignFormatError`, and ``OSError``: a failed
         system call is never taken for the end of a file.
         """
         names = self._directory.names()
@@ -90,10 +89,10 @@ class Recovery:
         for name in names:
             parsed = parse_filename(name)
             if parsed is not None:
-                # A killed process leaves files above the counter that the MANIFEST knows.
+                # A killed process may leave files numbered beyond the MANIFEST's counter.
                 self._versions.mark_file_number_used(parsed[0])
         logs = self._replay_logs(names)
-        wal = self._take_over(logs) if self._options.reuse_logs else None
+        wal = self._continue_log(logs) if self._options.reuse_logs else None
         if wal is None:
             self._flush()
             wal = self._begin_log()
@@ -133,7 +132,8 @@ class Recovery:
         versions.install(version)
 
     def _judge_manifest_tail(self, manifest: Manifest, version: Version, names: list[str]) -> None:
-        """A bad last record is a torn write if what stands before it is all there."""
+        """Take a bad last record for a torn one if every table before it exists in its full size;
+        raise otherwise."""
         tail = manifest.tail
         assert tail is not None
         self._manifest_torn = True
@@ -157,10 +157,10 @@ class Recovery:
     def _replay_logs(self, names: list[str]) -> list[int]:
         """Replay every log that the version does not cover, in order; returns their numbers.
 
-        One running sequence goes through them all, since each batch starts where the one before
-        it ended.  Damage is harmless where the sequence goes on behind it: there was only a write
-        that nobody was told of.  Where it does not, writes are missing: what was written before
-        is kept, and nothing behind the gap.
+        The sequence runs on through all of them, since each batch starts where the one before it
+        ended.  Damage is harmless if the sequence goes on behind it: only a write that was never
+        acknowledged is lost.  If it does not go on, there is a gap: the writes before it are kept,
+        and none behind it.
         """
         numbers = self._needed_logs(names)
         for at, number in enumerate(numbers):
@@ -192,54 +192,56 @@ class Recovery:
         return numbers
 
     def _report_missing_log(self, name: str) -> None:
-        """No log at all: that is how some tools leave a store, and nothing speaks of a loss."""
+        """Warn, no more: some tools leave a store without any log, and nothing shows a loss."""
         self._info_log.warn(f"{name} is missing: writes that no table holds are lost")
 
     def _replay(self, number: int) -> LogDamage | None:
-        """Apply a log's batches.  Returns where writes are missing, if they are."""
+        """Apply a log's batches, and return the damage at which there is a gap, if there is one."""
         name = log_name(number)
         first = True
-        begun = self._begun
+        any_before = self._any_applied
         with self._directory.open(name) as file:
             reader = LogReader(file)
             for record in reader:
-                self._doubt = self._doubt or self._doubt_of(number, record.damage)
+                self._note_damage(number, record.damage)
                 try:
                     sequence, operations = decode_batch(record.payload)
                 except CorruptionError as error:
-                    damage = LogDamage(record.offset, error.reason)
-                    self._doubt = self._doubt or self._doubt_of(number, damage)
+                    self._note_damage(number, LogDamage(record.offset, error.reason))
                     continue
-                if self._doubt is not None:
+                if self._unjudged is not None:
+                    damaged, damage = self._unjudged
                     if sequence != self._expected:
-                        return self._doubt[1]
+                        return damage
                     self._info_log.warn(
-                        f"{log_name(self._doubt[0])}: {self._doubt[1].reason} at"
-                        f" {self._doubt[1].offset}; no acknowledged write is missing"
+                        f"{log_name(damaged)}: {damage.reason} at {damage.offset}; no"
+                        " acknowledged write is missing"
                     )
-                    self._doubt = None
+                    self._unjudged = None
                 elif first and self._expected is not None and sequence != self._expected:
                     reason = f"the log begins with write {sequence}, not {self._expected}"
                     if sequence > self._expected:
                         return LogDamage(0, reason)
-                    if begun:
-                        # Logs that have changed places: what was applied is no prefix.
+                    if any_before:
+                        # Logs have changed places: the batches applied are not a prefix.
                         raise CorruptionError(reason, f"{self._directory.path}/{name}", 0)
                 first = False
                 self._apply(sequence, operations)
-            self._doubt = self._doubt or self._doubt_of(number, reader.tail)
+            self._note_damage(number, reader.tail)
         if self._expected is None:
-            # Nothing is in this log: the next one goes on where the tables end.
+            # This log is empty: the next one continues where the tables end.
             self._expected = self._versions.last_sequence + 1
         return None
 
-    def _doubt_of(self, number: int, damage: LogDamage | None) -> tuple[int, LogDamage] | None:
-        return None if damage is None else (number, damage)
+    def _note_damage(self, number: int, damage: LogDamage | None) -> None:
+        """Remember the first damage since the last good batch, until it can be judged."""
+        if damage is not None and self._unjudged is None:
+            self._unjudged = number, damage
 
     def _report_gap(self, gap: LogDamage, logs: list[str]) -> None:
         path = f"{self._directory.path}/{logs[0]}"
-        if self._doubt is not None and log_name(self._doubt[0]) != logs[0]:
-            logs.insert(0, log_name(self._doubt[0]))
+        if self._unjudged is not None and log_name(self._unjudged[0]) != logs[0]:
+            logs.insert(0, log_name(self._unjudged[0]))
             path = f"{self._directory.path}/{logs[0]}"
         if self._options.paranoid_checks:
             raise CorruptionError(f"{gap.reason}, and writes are missing there", path, gap.offset)
@@ -254,10 +256,10 @@ class Recovery:
         )
 
     def _judge_tail(self) -> None:
-        """The newest log's end: a write cut short is how a killed process leaves it."""
-        if self._doubt is None:
+        """Judge the end of the newest log: a killed process leaves a torn record there."""
+        if self._unjudged is None:
             return
-        number, tail = self._doubt
+        number, tail = self._unjudged
         name = log_name(number)
         self._report_tail(f"{name}: ends at {tail.offset}: {tail.reason}", tail.torn)
         if not tail.torn:
@@ -272,17 +274,17 @@ class Recovery:
             raise CorruptionError(f"a batch that ends at write {last}", self._directory.path)
         self._memtable.add(sequence, operations, -1)
         self._expected = last + 1
-        self._begun = True
+        self._any_applied = True
         self._versions.last_sequence = max(self._versions.last_sequence, last)
         if self._memtable.usage > self._options.write_buffer_size:
             self._when_full()
 
     def _when_full(self) -> None:
-        """A log larger than the write buffer gives several tables."""
+        """Write a table: a log larger than the write buffer becomes several."""
         self._flush()
 
     def _flush(self) -> None:
-        """Turn the memtable into a table of level 0; the edit names it once all is done."""
+        """Write the memtable as a table of level 0, which the edit of :meth:`run` names."""
         versions = self._versions
         number = versions.new_file_number()
         file = write_memtable(
@@ -297,11 +299,11 @@ class Recovery:
             self._edit.add_file(0, file)
         self._memtable = MemTable(self._comparator.user_comparator, self._lock)
 
-    # Going on
+    # The log that writes go to
 
-    def _take_over(self, logs: list[int]) -> WriteAheadLog | None:
-        """The log, to be continued: if it is the only one, good to its end, and all in memory."""
-        if len(logs) != 1 or self._doubt is not None or self._edit.new_files:
+    def _continue_log(self, logs: list[int]) -> WriteAheadLog | None:
+        """The log, to be continued, if it is the only one, undamaged, and held by the memtable."""
+        if len(logs) != 1 or self._unjudged is not None or self._edit.new_files:
             return None
         self._info_log.write(f"Reusing {log_name(logs[0])}")
         file = self._directory.append_to(log_name(logs[0]))
@@ -317,13 +319,13 @@ class Recovery:
         return WriteAheadLog(self._directory.create(log_name(number)), number)
 
     def _save_lost_logs(self) -> None:
-        """Copy logs that could not be replayed to their end into ``lost/``, durably."""
+        """Copy the logs that were not replayed to their end into ``lost/``, durably."""
         if not self._set_aside:
             return
         with self._directory.subdirectory(LOST, create=True) as lost:
             for name in self._set_aside:
                 if lost.exists(name):
-                    lost.remove(name)  # of a recovery that did not get to commit
+                    lost.remove(name)  # left by a recovery that did not commit
                 with self._directory.open(name) as source, lost.create(name) as target:
                     for offset in range(0, source.size, _COPY_CHUNK):
                         target.append(source.read(offset, _COPY_CHUNK))
@@ -333,10 +335,10 @@ class Recovery:
 
 
 def refuse_rocksdb(directory: Directory) -> None:
-    """Raise :class:`ForeignFormatError` for a database of RocksDB's.
+    """Raise :class:`ForeignFormatError` for a RocksDB database.
 
-    Called before anything in the directory is touched: recovery would say the same, but only when
-    the other engine's LOG had been put away.
+    Called before any file is changed.  Recovery would raise the same, but only after RocksDB's LOG
+    had been renamed.
     """
     if is_rocksdb(directory.names()) and directory.exists(CURRENT):
         name = read_current(directory)
@@ -349,5 +351,5 @@ def refuse_rocksdb(directory: Directory) -> None:
 
 
 def is_rocksdb(names: list[str]) -> bool:
-    """Whether these are the names that a RocksDB directory has."""
+    """Whether the files of these names make up a RocksDB directory."""
     return "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names)

@@ -1,9 +1,9 @@
-"""VersionSet: the current version, and the MANIFEST that says so.
+"""VersionSet: the current version, and the MANIFEST that records it.
 
 The order of durability (``docs/format.md``): a table is durable before an edit names it; the edit
-is durable before the version counts; a new MANIFEST is durable before CURRENT names it, and only
-then are files removed that it no longer needs.  After a failed write of the MANIFEST nothing is
-known of what it holds, so nothing is committed or removed any more until the store is reopened.
+is durable before the version becomes current; a new MANIFEST is durable before CURRENT names it,
+and only then are files removed that it no longer needs.  After a failed write the content of the
+MANIFEST is unknown, so no edit is committed and no file removed until the store is reopened.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from librt.threading import Lock
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import Error, io_error, raise_typed
-from lsmkv.format.filenames import manifest_name, set_current
+from lsmkv.format.filenames import MAX_FILE_NUMBER, manifest_name, set_current
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS
 
-_LAST_FILE_NUMBER = (1 << 63) - 1
 _MANIFEST_GROWTH = 4
+"""A new MANIFEST is begun when the old one has grown to so many times what it began with."""
+
 _SMALLEST_ROLLOVER = 1024 * 1024
+"""But not before it has this many bytes."""
 
 
 class VersionSet:
-    """Owns the numbers that are used once only: files and sequences.
+    """The current version, and the counters of file numbers and sequences, each used only once.
 
-    ``log_and_apply`` is called by one thread at a time (recovery, then the background worker).
-    ``current`` may be read by any.
+    One thread at a time calls ``log_and_apply``: recovery's, then the background thread.  Any
+    thread may read ``current``.
     """
 
     def __init__(
@@ -44,41 +46,42 @@ class VersionSet:
         self._numbers = Lock()
         self.next_file_number = 2
         self.last_sequence = 0
-        """Of the writes that are visible: in the memtable, or in a table."""
+        """The sequence of the last write that is visible, in the memtable or in a table."""
         self.log_number = 0
-        """Logs of smaller numbers are not needed."""
+        """Logs of smaller numbers are obsolete."""
         self.prev_log_number = 0
         self.compact_pointers: list[bytes | None] = [None] * NUM_LEVELS
-        """Where the next compaction of each level begins: its key space is taken in turns."""
+        """Where the next compaction of each level begins, so that they go round its keys."""
         self.manifest_number = 0
         self._manifest: WritableFile | None = None
         self._manifest_log: LogWriter | None = None
-        self._snapshot_size = 0
+        self._snapshot_size = 0  # bytes of the MANIFEST's first record
         self.failure: BaseException | None = None
+        """The error of a write of the MANIFEST, after which nothing is committed."""
         self._leases: list[weakref.ref[frozenset[int]]] = []
         self._lease(self.current)
 
     def new_file_number(self) -> int:
-        """A number that no file ever had.  Any thread."""
+        """A number that no file ever had.  Any thread may call this."""
         with self._numbers:
             number = self.next_file_number
-            if number >= _LAST_FILE_NUMBER:  # of a hostile directory: no name or MANIFEST takes it
+            if number >= MAX_FILE_NUMBER:  # in a hostile directory: no MANIFEST may hold more
                 raise Error("the store has used up its 2^63 file numbers")
             self.next_file_number += 1
         return number
 
     def mark_file_number_used(self, number: int) -> None:
-        """Never hand out ``number`` or one below it."""
+        """See that ``number``, and every number below it, is not given to a new file."""
         if self.next_file_number <= number:
             self.next_file_number = number + 1
 
     def install(self, version: Version) -> None:
-        """Make ``version`` current without a word to the MANIFEST: what recovery read there."""
+        """Make ``version`` current without writing to the MANIFEST, from which recovery read it."""
         self.current = version
         self._lease(version)
 
     def log_and_apply(self, edit: VersionEdit) -> Version:
-        """Commit ``edit``: durable first, current then.  Returns the new version.
+        """Commit ``edit``: make it durable, then its version current.  Returns that version.
 
         Raises :class:`~lsmkv.errors.IOError`, after which :attr:`failure` is set for good.
         """
@@ -88,7 +91,7 @@ class VersionSet:
             edit.log_number = self.log_number
         if edit.prev_log_number is None:
             edit.prev_log_number = self.prev_log_number
-        # An ingest's edit is ahead: its sequence counts once the edit is durable.
+        # The edit of an ingest has a sequence beyond the last one, which counts once it is durable.
         edit.last_sequence = max(self.last_sequence, edit.last_sequence or 0)
         version = self.current.apply(edit)
         version.check()
@@ -108,7 +111,7 @@ class VersionSet:
         return version
 
     def live_numbers(self) -> set[int]:
-        """The tables that some version still names, the current one or one that is held."""
+        """The tables that a version names, the current one or one that a reader holds."""
         alive: set[int] = set()
         leases: list[weakref.ref[frozenset[int]]] = []
         for lease in self._leases:
@@ -127,12 +130,12 @@ class VersionSet:
             self._manifest_log = None
 
     def _lease(self, version: Version) -> None:
-        # The set lives exactly as long as the version: the version alone refers to it.
+        # The set lives exactly as long as the version, which has the only reference to it.
         if version.numbers:
             self._leases.append(weakref.ref(version.numbers))
 
     def _write(self, edit: VersionEdit) -> None:
-        """Append the edit to the MANIFEST; to a new one if there is none, or the old has grown."""
+        """Append the edit to the MANIFEST; to a new one if there is none or it has grown large."""
         file = self._manifest
         log = self._manifest_log
         most = max(_SMALLEST_ROLLOVER, _MANIFEST_GROWTH * self._snapshot_size)
@@ -144,7 +147,7 @@ class VersionSet:
         file.sync()
 
     def _begin_manifest(self, edit: VersionEdit) -> None:
-        """A new MANIFEST: what holds now, then the edit; and CURRENT to name it."""
+        """Begin a new MANIFEST with the current version, then the edit; let CURRENT name it."""
         number = self.new_file_number()
         edit.next_file_number = self.next_file_number
         file = self._directory.create(manifest_name(number))
@@ -165,7 +168,7 @@ class VersionSet:
         self.manifest_number = number
 
     def _snapshot(self) -> VersionEdit:
-        """One edit that makes the current version out of nothing."""
+        """One edit that makes the current version from an empty one."""
         edit = VersionEdit()
         edit.comparator = self._comparator.user_comparator.name
         for level, key in enumerate(self.compact_pointers):

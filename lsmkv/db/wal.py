@@ -1,4 +1,8 @@
-"""The write-ahead log that is being written: what it promises, and what it does about failures."""
+"""One file of the write-ahead log while it is written: what it promises, and how it may fail.
+
+``LogRotation`` makes the files, ``Commit`` appends to the current one.  The framing of records is
+``lsmkv/format/log.py``'s.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +14,23 @@ from lsmkv.format.log import LogWriter
 class WriteAheadLog(LogWriter):
     """One log file.  Used by one thread at a time, the holder of the writers' lock.
 
-    ``append`` either puts a whole record into the file or leaves it as it was: after an error, or
-    an exception out of nowhere (Ctrl-C), the file is cut back to the last good record.  Where
-    even that fails, and after a failed ``sync``, the log is *poisoned*: nothing more is written
-    to it or acknowledged from it, until the store is reopened.
+    ``append`` either puts a whole record into the file or leaves the file as it was: after an error
+    or an interrupt (KeyboardInterrupt) the file is cut back to the last good record.  If that fails
+    too, and after a failed ``sync``, the log is *poisoned*: nothing more is written to it or
+    acknowledged from it, until the store is reopened.
     """
 
     def __init__(self, file: WritableFile, number: int, end: int = 0) -> None:
-        """``end`` is where the file ends that is taken over."""
+        """``end`` is the length of a file that is continued."""
         super().__init__(file, end)
         self.number = number
         self._poison: Error | None = None
-        # A log that is taken over may be the work of a killed process: nobody synced it yet.
+        # A log that is continued may be a killed process's, which did not sync it.
         self._unsynced = end > 0
-        self._torn = False
+        self._torn = False  # whether bytes may stand behind the last good record
 
     def append(self, record: bytes) -> None:
-        """Write a record, with one write.  Raises :class:`~lsmkv.errors.IOError`."""
+        """Append a record with one write.  Raises :class:`~lsmkv.errors.IOError`."""
         if self._torn:
             self.cut_back()
         if self._poison is not None:
@@ -34,7 +38,7 @@ class WriteAheadLog(LogWriter):
         self._torn = True
         self._unsynced = True
         try:
-            # The record counts from the moment on at which ``end`` goes beyond it.
+            # The record counts from the moment at which ``end`` goes beyond it.
             self.add_record(record)
         except OSError as error:
             self.cut_back()
@@ -55,7 +59,7 @@ class WriteAheadLog(LogWriter):
         return True
 
     def begin_sync(self) -> None:
-        """Let the system begin with what :meth:`sync` will wait for."""
+        """Ask the system to begin writing what :meth:`sync` will wait for."""
         self._file.begin_sync()
 
     def cut_back(self) -> None:

@@ -1,8 +1,9 @@
-"""Writers in line: who is next, and whose batches go together.
+"""The queue of writers: which writer leads, and whose batches are committed as one group.
 
-The first in line leads, and commits what has queued up behind it with one write (and one sync) of
-the log.  The others wait to be told that they are done, or first.  (Source: LevelDB,
-``DBImpl::Write`` and ``BuildBatchGroup``.)
+The first writer in the queue leads: it commits the batches that have queued up behind its own with
+one write (and one sync) of the log.  The followers wait until they are told that their batch is
+done, or that they are first.  ``Writer`` and ``Commit`` are the callers.  (Source: LevelDB,
+``DBImpl::Write`` and ``BuildBatchGroup``; the commit delay is PostgreSQL's.)
 """
 
 from __future__ import annotations
@@ -23,20 +24,10 @@ _SMALL_BATCH: Final = 128 * 1024
 
 
 @mypyc_attr(free_list_len=1)  # the next one takes the place of the last
-class Pending:
-    """A batch on its way, and what became of it; or a group of them, which goes as one."""
+class PendingWrite:
+    """A batch that is to be committed, and its outcome; or a group of batches, committed as one."""
 
-    __slots__ = (
-        "_turn",
-        "condition",
-        "done",
-        "error",
-        "first_sequence",
-        "log_end",
-        "members",
-        "operations",
-        "sync",
-    )
+    __slots__ = ("_turn", "condition", "done", "error", "members", "operations", "sync")
 
     def __init__(
         self,
@@ -49,55 +40,53 @@ class Pending:
         self.sync = sync
         self.done = False
         self.error: BaseException | None = None
-        self.members: list[Pending] | None = None
-        """Of a group: the batches, in their order."""
-        self.first_sequence = 0
-        """Once it is being committed; and then"""
-        self.log_end = 0
-        """where the log ended before."""
+        self.members: list[PendingWrite] | None = None
+        """The batches of a group, in their order; None for a single batch."""
         self._turn: WaitingLock | None = None
 
-    def end(self, error: BaseException | None = None) -> None:
-        """It, or each of the group, is written, or has failed."""
+    def finish(self, error: BaseException | None = None) -> None:
+        """Note that the batch, or every member of the group, is written or has failed."""
         self.error = error
         self.done = True
         if self.members is not None:
             for member in self.members:
-                member.end(error)
+                member.finish(error)
 
     def ticket(self) -> Ticket:
-        """What :meth:`call` releases from now on; whoever waits looks at ``done`` first."""
+        """A ticket that :meth:`wake` releases from now on.  Look at ``done`` before waiting."""
         turn = WaitingLock()
         turn.acquire()
         self._turn = turn
         return Ticket(turn)
 
-    def call(self) -> None:
-        """Tell the writer, if it waits, that it is done or the first of the queue."""
+    def wake(self) -> None:
+        """Wake the batch's writer, if it waits: the batch is done, or the first of the queue."""
         turn = self._turn
         if turn is not None:
             _release(turn)
 
 
 class WriteQueue:
-    """The line before the writers' lock.  Any thread may call any method, but for :meth:`gather`.
+    """The queue before the writers' lock.  Any thread may call any method, except where a method
+    asks for the lock.
 
-    A writer that finds no line and no leader need not queue.
+    A writer that finds the queue empty and the lock free need not queue.
     """
 
     def __init__(self, lock: Lock) -> None:
-        """``lock`` is the writers': whoever leads holds it."""
+        """``lock`` is the writers' lock, which the leader holds."""
         self._lock = lock
-        self.waiting: deque[Pending] = deque()
-        """The batches in line; for others to look at."""
-        self._writers = 0  # that the last sync left: its own, and who had come meanwhile
-        self._gate: WaitingLock | None = None  # which opens when so many are in line again
+        self.waiting: deque[PendingWrite] = deque()
+        """The queued batches.  Callers may look at them."""
+        self._writers = 0  # at the last sync: its own, and those that had come meanwhile
+        self._gate: WaitingLock | None = None  # released when as many are queued again
 
-    def wait(self, pending: Pending) -> None:
-        """Queue up, until the batch is done, or it is its writer's turn to lead.
+    def wait(self, pending: PendingWrite) -> None:
+        """Queue up, and return when the batch is done or its writer is to lead.
 
-        A call is a hint: one that a signal has kept from being made costs a tenth of a second.  So
-        does a first of the queue whose writer a signal has taken away: anyone leads for it then.
+        A call of :meth:`PendingWrite.wake` is a hint: if a signal has prevented it, the writer
+        looks for itself after a tenth of a second.  If the first of the queue does not lead, since
+        a signal has taken its writer away, any waiting writer leads after the same time.
         """
         self.waiting.append(pending)
         gate = self._gate
@@ -110,32 +99,33 @@ class WriteQueue:
             if not ticket.acquire_soon() and not self._lock.locked():
                 break
         if pending.done:
-            self.withdraw(pending)  # unless its leader, or one that was interrupted, has
+            self.remove(pending)  # unless its leader has, or was interrupted before it could
 
-    def call_first(self) -> None:
-        """Tell the first in line, if there is one, that it is."""
+    def wake_first(self) -> None:
+        """Wake the writer of the first batch in the queue, if there is one."""
         try:
-            self.waiting[0].call()
+            self.waiting[0].wake()
         except IndexError:
-            pass  # nobody is waiting
+            pass  # the queue is empty
 
-    def withdraw(self, pending: Pending) -> None:
-        """Take a batch out of the queue, unless it is out already."""
+    def remove(self, pending: PendingWrite) -> None:
+        """Remove a batch from the queue, if it is there."""
         try:
             self.waiting.remove(pending)
         except ValueError:
             pass
 
-    def delay_commit(self, own: Pending, seconds: float) -> None:
-        """Give the writers of the last sync so long to come back, for all in line share the next.
+    def delay_commit(self, own: PendingWrite, seconds: float) -> None:
+        """Wait for the writers of the last sync to queue again, so that all share the next sync.
 
-        Most come back at once.  If they were not waited for, whoever is first would be synced
-        alone, and all others wait for that.  Where nobody else writes, nothing is waited for.
+        Most of them come back at once.  Without the delay the first one would be synced alone, and
+        all others would wait for that sync.  A single writer is not delayed.  Caller holds the
+        writers' lock.
         """
         if self._count(own) >= self._writers:
             return
         if own not in self.waiting:
-            self.waiting.appendleft(own)  # so that nobody is first, and waits for the lock
+            self.waiting.appendleft(own)  # else a follower is first, and waits for the lock
         gate = WaitingLock()
         gate.acquire()
         self._gate = gate
@@ -145,64 +135,69 @@ class WriteQueue:
         finally:
             self._gate = None
 
-    def count_writers(self, own: Pending) -> None:
-        """Remember how many write, at the end of a sync: who took part is in line still."""
+    def count_writers(self, own: PendingWrite) -> None:
+        """Remember how many writers there are, at the end of a sync.
+
+        Caller holds the writers' lock, and the batches of the group are still in the queue.
+        """
         self._writers = self._count(own)
 
-    def gather(self, own: Pending) -> Pending:
-        """The batches to commit together: not too many bytes, and none that would not be synced.
+    def build_group(self, own: PendingWrite) -> PendingWrite:
+        """The batches to commit together.  Caller holds the writers' lock.
 
-        ``own`` is the leader's, which comes first if it did not queue.  All stay in the queue until
-        they are done, whatever interrupts their leader.  A small batch is not made to wait for much
-        more than itself, and one with a condition goes alone, so that the condition sees all that
-        was written before it.
+        ``own`` is the leader's batch, which comes first if it did not queue.  A group is limited in
+        bytes, and a batch that asks for a sync does not join one that is not synced.  A small batch
+        does not wait for much more than itself.  A batch with a condition goes alone, so that the
+        condition sees every write before it.  All batches stay in the queue until they are done, so
+        that an interrupt of their leader loses none.
         """
-        heads = list(self.waiting)
-        if own not in heads:
-            heads.insert(0, own)
-        members: list[Pending] = []
+        queued = list(self.waiting)
+        if own not in queued:
+            queued.insert(0, own)
+        members: list[PendingWrite] = []
         size = 0
         limit = _LARGEST_GROUP
         sync = False
-        for head in heads:
-            if head.done:
-                self.withdraw(head)  # its writer was interrupted before it could
+        for pending in queued:
+            if pending.done:
+                self.remove(pending)  # its writer was interrupted before it could
                 continue
-            added = encoded_size(head.operations)
+            added = encoded_size(pending.operations)
             if not members:
-                sync = head.sync
+                sync = pending.sync
                 if added <= _SMALL_BATCH:
                     limit = added + _SMALL_BATCH
             elif (
-                (head.sync and not sync)
+                (pending.sync and not sync)
                 or size + added > limit
-                or head.condition is not None
+                or pending.condition is not None
                 or members[0].condition is not None
             ):
                 break
             size += added
-            members.append(head)
+            members.append(pending)
         if len(members) == 1:
             return members[0]
-        group = Pending([operation for one in members for operation in one.operations], sync, None)
+        operations = [operation for member in members for operation in member.operations]
+        group = PendingWrite(operations, sync, None)
         group.members = members
         return group
 
-    def release_followers(self, batch: Pending) -> None:
-        """Take what is done out of the queue, and tell its writers."""
+    def release_followers(self, batch: PendingWrite) -> None:
+        """Remove a batch, or all members of a group, from the queue, and wake their writers."""
         for member in [batch] if batch.members is None else batch.members:
-            self.withdraw(member)
-            member.call()
+            self.remove(member)
+            member.wake()
 
-    def _count(self, own: Pending) -> int:
-        """Those in line, and the leader."""
+    def _count(self, own: PendingWrite) -> int:
+        """The number of writers in the queue, with the leader."""
         return len(self.waiting) if own in self.waiting else len(self.waiting) + 1
 
-    def _is_first(self, pending: Pending) -> bool:
+    def _is_first(self, pending: PendingWrite) -> bool:
         try:
             return self.waiting[0] is pending
         except IndexError:
-            return False  # it is done
+            return False  # the queue is empty: the batch is done
 
 
 def _release(lock: WaitingLock) -> None:

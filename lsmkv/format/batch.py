@@ -1,4 +1,4 @@
-"""WriteBatch: writes that happen together or not at all.
+"""WriteBatch: operations that are applied together or not at all.
 
 Its bytes *are* the record in the write-ahead log (source: LevelDB, ``db/write_batch.cc``)::
 
@@ -37,11 +37,12 @@ Operation = tuple[bytes, bytes | None]
 
 
 BytesLike = bytes | bytearray | memoryview
-"""What keys and values may be given as."""
+"""The types in which keys and values may be given."""
 
 
 def as_bytes(value: object, what: str) -> bytes:
-    """``value`` as ``bytes``; any bytes-like object is copied, anything else is a ``TypeError``."""
+    """``value`` as ``bytes``.  Another bytes-like object is copied, any other type raises
+    ``TypeError``."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, (bytearray, memoryview)):
@@ -51,22 +52,22 @@ def as_bytes(value: object, what: str) -> bytes:
 
 
 def as_put(key: object, value: object) -> Operation:
-    """A put; ``TypeError`` or ``ValueError`` if it is none."""
-    name = key if isinstance(key, bytes) else as_bytes(key, "key")
+    """The operation of a put.  Raises ``TypeError`` or ``ValueError`` for wrong arguments."""
+    user_key = key if isinstance(key, bytes) else as_bytes(key, "key")
     content = value if isinstance(value, bytes) else as_bytes(value, "value")
     if len(content) > MAX_UINT32:
         raise ValueError("a value is shorter than 4 GiB")
-    if len(name) > MAX_UINT32:
+    if len(user_key) > MAX_UINT32:
         raise _key_too_long()
-    return name, content
+    return user_key, content
 
 
 def as_deletion(key: object) -> Operation:
-    """A deletion; ``TypeError`` or ``ValueError`` if it is none."""
-    name = key if isinstance(key, bytes) else as_bytes(key, "key")
-    if len(name) > MAX_UINT32:
+    """The operation of a deletion.  Raises ``TypeError`` or ``ValueError`` for a wrong key."""
+    user_key = key if isinstance(key, bytes) else as_bytes(key, "key")
+    if len(user_key) > MAX_UINT32:
         raise _key_too_long()
-    return name, None
+    return user_key, None
 
 
 def _key_too_long() -> ValueError:
@@ -74,21 +75,21 @@ def _key_too_long() -> ValueError:
 
 
 def encode_batch(sequence: int, operations: list[Operation]) -> bytes:
-    """The whole record.  O(its bytes): they are put together once, at the end."""
+    """The whole record.  O(bytes of the record)."""
     record = BytesWriter()
     append_batch(record, sequence, operations)
     return record.getvalue()
 
 
 def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]) -> None:
-    """Write what :func:`encode_batch` makes, where nothing is yet."""
+    """Write the record of :func:`encode_batch` into an empty ``record``."""
     if 0 <= sequence <= MAX_SEQUENCE:
         write_i64_le(record, sequence)
-    else:  # nothing that a store gives out
+    else:  # a sequence that no store gives out
         record.write(sequence.to_bytes(8, "little"))
     write_i64_le(record, len(operations))
     record.truncate(HEADER_SIZE)
-    # Not compiled, a call for each string would cost a batch a tenth more.
+    # Written out: interpreted, a call for each string would cost a batch a tenth more.
     for key, value in operations:
         record.append(KIND_DELETION if value is None else KIND_VALUE)
         size: i64 = len(key)
@@ -109,7 +110,7 @@ def append_batch(record: BytesWriter, sequence: int, operations: list[Operation]
 
 
 def encoded_size(operations: list[Operation]) -> int:
-    """Bytes that the operations take in a record.  O(their number)."""
+    """Bytes that the operations take in a record.  O(number of operations)."""
     total: i64 = 0
     for key, value in operations:
         size: i64 = len(key)
@@ -121,7 +122,7 @@ def encoded_size(operations: list[Operation]) -> int:
 
 
 class BatchReader:
-    """Goes through a batch's record and tells where its operations lie: ``step*``."""
+    """Goes through a batch's record and finds its operations, without copying them: ``step*``."""
 
     __slots__ = (
         "_at",
@@ -137,27 +138,30 @@ class BatchReader:
     )
 
     def __init__(self, record: bytes) -> None:
-        """:class:`CorruptionError` if it is shorter than its header."""
+        """Raises :class:`CorruptionError` if ``record`` is shorter than its header."""
         if len(record) < HEADER_SIZE:
             raise CorruptionError("a batch shorter than its header", None, 0)
         self.record = record
         self.sequence = decode_fixed64(record, 0)
-        """Of the first operation."""
+        """The sequence of the first operation."""
         self.count: i64 = decode_fixed32(record, 8)
-        """How many there are to be."""
+        """The number of operations that the header states."""
         self._left: i64 = self.count
         self._at: i64 = HEADER_SIZE
         self.kind: i64 = 0
-        """After a step: ``KIND_VALUE`` or ``KIND_DELETION``;"""
+        """The kind of the operation, ``KIND_VALUE`` or ``KIND_DELETION``, after a step."""
         self.key_at: i64 = 0
         self.key_end: i64 = 0
-        """where the key is in the record,"""
+        """The user key is ``record[key_at:key_end]``."""
         self.value_at: i64 = 0
         self.value_end: i64 = 0
-        """and the value, which is empty for a deletion."""
+        """The value is ``record[value_at:value_end]``; that of a deletion is empty."""
 
     def step(self) -> bool:
-        """Go to the next operation, if there is one.  :class:`CorruptionError` if malformed."""
+        """Go to the next operation; False if there is none.
+
+        Raises :class:`CorruptionError` if the record is malformed.
+        """
         record = self.record
         end: i64 = len(record)
         at = self._at
@@ -198,7 +202,10 @@ class BatchReader:
 
 
 def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
-    """``(sequence of the first operation, operations)``; :class:`CorruptionError` if malformed."""
+    """``(sequence of the first operation, operations)``.
+
+    Raises :class:`CorruptionError` if the record is malformed.
+    """
     batch = BatchReader(record)
     operations: list[Operation] = []
     while batch.step():
@@ -211,7 +218,7 @@ def decode_batch(record: bytes) -> tuple[int, list[Operation]]:
 
 
 class BatchTarget(Protocol):
-    """What a batch can be written to."""
+    """A store, or a view of one, to which a batch can be written."""
 
     def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
         """Apply the batch, atomically."""
@@ -220,15 +227,16 @@ class BatchTarget(Protocol):
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class WriteBatch:
-    """Collects puts and deletions; later ones win over earlier ones on the same key.
+    """Collects puts and deletions; of those on the same key the last one wins.
 
-    A batch made by ``db.write_batch()`` knows its store: ``write()`` applies it, and so does
-    leaving a ``with`` block.  When the block raises, a batch with ``transaction=True`` is
-    discarded, and one without is written nevertheless, as plyvel does by default.
+    A batch made by ``db.write_batch()`` belongs to that store: ``write()`` applies it, and so does
+    leaving a ``with`` block.  If the block raises, a batch with ``transaction=True`` is discarded;
+    one with ``transaction=False`` is written nevertheless, which is plyvel's default.
 
-    Not safe for use by several threads at once.  Keys and values of other types raise
-    ``TypeError``, those of 4 GiB and more ``ValueError``; writing raises what ``DB.write`` does.
-    Adding an operation costs O(1) and keeps key and value, writing them all one write to the log.
+    A batch may not be used by several threads at once.  Keys and values of other types raise
+    ``TypeError``, those of 4 GiB and more ``ValueError``; writing raises what ``DB.write`` raises.
+    Adding an operation costs O(1) and keeps key and value; writing the batch costs one write to the
+    log.
 
     >>> batch = WriteBatch()
     >>> batch.put(b"k", b"v")
@@ -244,11 +252,9 @@ class WriteBatch:
         self._transaction = transaction
         self._sync = sync
         self.operations: list[Operation] = []
-        """What was asked, in order.  Read it; change it through the methods alone."""
-        self._measured = 0
-        """So many operations have been measured;"""
+        """The operations, in order.  Read them; only the methods change them."""
+        self._measured = 0  # operations whose bytes are in _size
         self._size = HEADER_SIZE
-        """together, and with the header, they take this many bytes."""
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` to ``value``."""
@@ -289,11 +295,11 @@ class WriteBatch:
         return len(self.operations)
 
     def approximate_size(self) -> int:
-        """Bytes of the record that the batch makes in the log.  O(what came since it was asked).
+        """Bytes of the batch's record in the log.  O(operations added since the last call).
 
         >>> batch = WriteBatch()
         >>> batch.put(b"key", b"value")
-        >>> batch.approximate_size()  # 12 of the header, 1 + 1 + 3 + 1 + 5 of the put
+        >>> batch.approximate_size()  # 12 for the header, 1 + 1 + 3 + 1 + 5 for the put
         23
         """
         added = self.operations[self._measured :]
@@ -302,7 +308,7 @@ class WriteBatch:
         return self._size
 
     def encode(self, sequence: int) -> bytes:
-        """The log record, its first operation numbered ``sequence``.
+        """The log record, whose first operation has ``sequence``.
 
         >>> batch = WriteBatch()
         >>> batch.put(b"k", b"v")
@@ -322,9 +328,9 @@ class WriteBatch:
         return self.encode(0)[HEADER_SIZE:]
 
     def write(self) -> None:
-        """Apply to the store that made the batch, which keeps its content and may be reused.
+        """Apply the batch to the store that made it.  The batch keeps its content.
 
-        Raises ``ValueError`` for a batch that no store made.
+        Raises ``ValueError`` for a batch that was not made by a store.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

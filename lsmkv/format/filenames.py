@@ -6,14 +6,14 @@ name                 what it is
 ``NNNNNN.log``       a write-ahead log: the writes that no table holds yet
 ``NNNNNN.ldb``       a table (``.sst`` in databases written before 2013; read, never written)
 ``MANIFEST-N...``    which tables make up which level: a log of version edits
-``CURRENT``          the name of the MANIFEST that counts, and a newline
+``CURRENT``          the name of the MANIFEST in force, and a newline
 ``LOCK``             held by the process that has the store open
-``LOG``              what the engine did, in words; ``LOG.old`` is that of the run before
-``NNNNNN.dbtmp``     a CURRENT in the making
-``.worker-T-N.tmp``  a table in the making, by a worker process that is known by the token T
+``LOG``              the info log; ``LOG.old`` is the one of the run before
+``NNNNNN.dbtmp``     a CURRENT that is being written
+``.worker-T-N.tmp``  a table that the worker process of token T writes
 ===================  ==============================================================================
 
-Numbers come from one counter and are never used twice.  Anything else in the directory is not the
+Numbers come from one counter and are never used twice.  A file of any other name is not the
 engine's, and is never touched.
 """
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import enum
 import re
+from typing import Final
 
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
@@ -30,11 +31,14 @@ LOCK = "LOCK"
 LOG = "LOG"
 LOG_OLD = "LOG.old"
 LOST = "lost"
-"""A subdirectory for what recovery set aside."""
+"""The subdirectory for logs that recovery has set aside."""
+
+MAX_FILE_NUMBER: Final = (1 << 63) - 1
+"""The largest number that a file may have."""
 
 
 class FileType(enum.Enum):
-    """What a name in the directory stands for."""
+    """What a file of the engine is."""
 
     LOG = "log"
     TABLE = "table"
@@ -58,9 +62,8 @@ _SUFFIXES = {
     "dbtmp": FileType.TEMPORARY,
 }
 _MOST_DIGITS = 20
-_WORKERS = re.compile(r"\.worker-([0-9a-f]{16})-[0-9]{1,20}\.tmp", re.ASCII)
+_WORKER_TABLE = re.compile(r"\.worker-([0-9a-f]{16})-[0-9]{1,20}\.tmp", re.ASCII)
 _CURRENT_CONTENT = re.compile(rb"MANIFEST-[0-9]{1,20}\n")
-MAX_FILE_NUMBER = (1 << 63) - 1
 
 
 def log_name(number: int) -> str:
@@ -84,13 +87,13 @@ def manifest_name(number: int) -> str:
 
 
 def worker_table_name(token: str, number: int) -> str:
-    """What a worker process calls its table of that number, until its owner takes it over."""
+    """The name of a worker process's table of that number, until its owner renames it."""
     return f".worker-{token}-{number}.tmp"
 
 
 def worker_token(name: str) -> str | None:
-    """The token in a name that a worker process gave; None for any other name."""
-    match = _WORKERS.fullmatch(name)
+    """The token in the name of a worker process's table; None for any other name."""
+    match = _WORKER_TABLE.fullmatch(name)
     return None if match is None else match[1]
 
 
@@ -119,7 +122,7 @@ def parse_filename(name: str) -> tuple[int, FileType] | None:
 
 
 def read_current(directory: Directory) -> str:
-    """The MANIFEST's name.  Only a name of that form is taken: CURRENT never leads elsewhere."""
+    """The MANIFEST's name.  Raises for any other content, so that CURRENT leads nowhere else."""
     path = f"{directory.path}/{CURRENT}"
     try:
         content = directory.read_file(CURRENT, 64)
@@ -131,7 +134,7 @@ def read_current(directory: Directory) -> str:
 
 
 def set_current(directory: Directory, manifest_number: int) -> None:
-    """Make ``MANIFEST-<number>`` (which is durable already) the one that counts; durable itself."""
+    """Let CURRENT name ``MANIFEST-<number>``, which is durable already; CURRENT is durable too."""
     temporary = f"{manifest_number:06d}.dbtmp"
     with directory.create(temporary) as file:
         file.append(manifest_name(manifest_number).encode("ascii") + b"\n")

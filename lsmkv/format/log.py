@@ -1,15 +1,15 @@
 """Record framing of the write-ahead log and of the MANIFEST.
 
-A log is a row of blocks of 32 KiB, and a record is cut into fragments that do not cross them::
+A log is a sequence of 32 KiB blocks; a record is cut into fragments, each within one block::
 
     fixed32 masked CRC-32C of type and data, 2 bytes length, 1 byte type, data
     types: 1 FULL, 2 FIRST, 3 MIDDLE, 4 LAST
 
-A block's last bytes stay zero where no header of seven fits.  (Source: LevelDB,
+A block's last bytes stay zero if a header of seven bytes does not fit.  (Source: LevelDB,
 ``doc/log_format.md``.)
 
-Reading tells damage apart but judges nothing: each record comes with the damage that lies before
-it, and the reader keeps what it met at the end.  What a hole means is for recovery to say.
+The reader finds damage but does not judge it: each record comes with the damage before it, and the
+reader keeps the damage at the end.  Recovery decides what it means.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ FULL: Final = 1
 FIRST: Final = 2
 MIDDLE: Final = 3
 LAST: Final = 4
-_END: Final = 5  # no fragment: the file has no more
+_END: Final = 5  # not a fragment, but the end of the file
 
 _RUNS_PAST = "a fragment runs past its block"
 
 _LARGE: Final = 1 << 20
-"""For records of more bytes a writer makes room anew each time."""
+"""Bytes of a record beyond which the writer does not keep its buffer."""
 
 
 class LogWriter:
-    """``add_record*``.  Syncing and closing the file is for others, or for a subclass."""
+    """Writes records: ``add_record*``.  The caller, or a subclass, syncs and closes the file."""
 
     def __init__(self, file: WritableFile, end: int = 0) -> None:
-        """Goes on at ``end``, where the file ends, and its last record, if there is one."""
+        """``end`` is the file's length; if it is not 0, a whole record ends there."""
         self._file = file
         self._write = file.raw_write
         self._bytes = BytesWriter()
         self.end: i64 = end
-        """Where the last good record ends, whatever a call that failed has left behind it."""
+        """Where the last good record ends; a call that failed may have left bytes behind it."""
 
     def add_record(self, payload: bytes) -> None:
-        """Append one record with one write: whole, or an ``OSError`` and an unknown part of it."""
+        """Append one record with one write.  After an ``OSError`` a part of it may be there."""
         self._bytes.truncate(0)
         append_record(self._bytes, payload, self.end % BLOCK_SIZE)
         data = self._bytes.getvalue()
@@ -78,7 +78,7 @@ def frame(payload: bytes, block_offset: int) -> bytes:
 
 
 def append_record(writer: BytesWriter, payload: bytes, block_offset: i64) -> None:
-    """Write what :func:`frame` makes, in as many fragments as are needed."""
+    """Append the bytes of :func:`frame`, in as many fragments as are needed."""
     left: i64 = BLOCK_SIZE - block_offset
     size: i64 = len(payload)
     at: i64 = 0
@@ -105,17 +105,17 @@ def _append_fragment(writer: BytesWriter, data: bytes, kind: i64) -> None:
 
 
 class LogDamage(NamedTuple):
-    """Bytes that are no part of any whole record."""
+    """Bytes that are part of no whole record: where they begin, and what is wrong there."""
 
     offset: int
     reason: str
     torn: bool = False
-    """Whether it looks like a write cut short: nothing, or zeros, where the file should go on."""
+    """Whether it looks like a torn record: the file ends, or holds zeros, where it should go on."""
 
 
 @mypyc_attr(free_list_len=1)  # the next one takes the place of the last
 class LogRecord:
-    """A whole record: where it starts and ends in the file, and the damage just before it."""
+    """A whole record: its payload, where it starts and ends in the file, and the damage before."""
 
     __slots__ = ("damage", "end", "offset", "payload")
 
@@ -127,24 +127,24 @@ class LogRecord:
 
 
 class LogReader:
-    """Iterates, once, over the records of a log that can be read, those after damage included.
+    """Iterates, once, over the whole records of a log, those after damage included.
 
-    After a bad fragment the next good one is looked for at every following byte of its block (a
-    writer may have gone on right behind a torn record), then from the next block on.
+    After a bad fragment it looks for the next good one at every following byte of the block, since
+    a writer may have gone on right behind a torn record, then from the next block on.
     """
 
     def __init__(self, file: RandomAccessFile) -> None:
         self._file = file
         self._size: i64 = file.size
-        self._next: i64 = 0  # where the next block stands in the file
-        self._base: i64 = 0  # and this one
+        self._next: i64 = 0  # the offset of the next block in the file
+        self._base: i64 = 0  # the offset of this block
         self._block = b""
-        self._at: i64 = 0  # what of it was looked at
-        self._damage: LogDamage | None = None  # met behind the last record
-        self._parts: list[bytes] = []  # of a record whose FIRST fragment was met
-        self._start: i64 = 0  # of that one
+        self._at: i64 = 0  # how much of this block was read
+        self._damage: LogDamage | None = None  # the first since the last record
+        self._parts: list[bytes] = []  # the fragments so far of a record whose FIRST was read
+        self._start: i64 = 0  # the offset of that one
         self.tail: LogDamage | None = None
-        """After the iteration: bad bytes behind the last good record, or None."""
+        """After the iteration: the damage behind the last good record, or None."""
         self.end: i64 = 0
         """After the iteration: where the last good record ends."""
 
@@ -186,15 +186,15 @@ class LogReader:
         return LogRecord(payload, offset, end, damage)
 
     def _note(self, offset: i64, reason: str, torn: bool) -> None:
-        """Damage, unless some has been met already behind the last record."""
+        """Remember damage, unless there was some already since the last record."""
         if self._damage is None:
             self._damage = LogDamage(offset, reason, torn)
 
     def _fragment(self) -> tuple[i64, i64, i64, bytes, str]:
-        """What comes next: its type, where it starts and ends in the file, and its data.
+        """The next fragment: type, start and end in the file, data, and a reason if it is bad.
 
-        Type 0 is a stretch of bad bytes, with the reason; its end is -1 where the file is just cut
-        off.  Type ``_END`` is the end of the file.
+        Type 0 is a stretch of bad bytes; its end is -1 if it looks torn.  Type ``_END`` is the end
+        of the file.
         """
         while True:
             block = self._block
@@ -226,7 +226,7 @@ class LogReader:
 
 
 def _check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
-    """``(type, data, reason)`` of the fragment at ``at``; type 0 where there is no good one."""
+    """``(type, data, reason)`` of the fragment at ``at``; type 0 if there is no good one."""
     low: i64 = block[at + 4]
     high: i64 = block[at + 5]
     kind: i64 = block[at + 6]
@@ -248,7 +248,7 @@ def _next_fragment(block: bytes, at: int) -> int:
         return len(block)
     last = len(block) - HEADER_SIZE
     while at <= last:
-        # The type byte rules out nearly every position at the cost of one look.
+        # The type byte alone rules out nearly every position.
         if FULL <= block[at + 6] <= LAST and _check_fragment(block, at)[0] != 0:
             return at
         at += 1

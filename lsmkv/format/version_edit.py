@@ -1,12 +1,13 @@
 """VersionEdit: one record of the MANIFEST, a change to the set of tables.
 
-A row of fields, each a varint32 tag and its content (source: LevelDB, ``db/version_edit.cc``):
+The record is a sequence of fields, each a varint32 tag and its content (source: LevelDB,
+``db/version_edit.cc``):
 
 ===  ================  ===========================================================
 tag  field             content
 ===  ================  ===========================================================
 1    comparator        string: its name
-2    log number        varint64: older logs are no longer needed
+2    log number        varint64: older logs are obsolete
 9    previous log      varint64: 0 since 2011, and an older log's number before
 3    next file number  varint64
 4    last sequence     varint64
@@ -16,7 +17,7 @@ tag  field             content
                        key, string largest internal key
 ===  ================  ===========================================================
 
-Other tags are refused, as LevelDB does; so nothing may ever be added here.
+Other tags are refused, as in LevelDB, so no field may ever be added.
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ class FileMetaData:
         self.size = size
         self.smallest = smallest
         self.largest = largest
-        # One seek costs about as much as compacting 16 KiB (LevelDB's estimate), so a file may be
-        # read in vain this often before merging it away is the cheaper course.
+        # One seek costs about as much as compacting 16 KiB (LevelDB's estimate), so after this many
+        # reads without a result it is cheaper to compact the file.
         self.allowed_seeks = max(_LEAST_SEEKS, size // _BYTES_A_SEEK_SAVES)
         self.opened: CacheEntry | None = None
-        """Where the table cache of the store keeps the open table, or kept it."""
+        """The table cache's entry for the open table, which may have been evicted since."""
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -79,7 +80,7 @@ class FileMetaData:
 
 
 class VersionEdit:
-    """Fields left at None are not in the record.
+    """A change to the version; fields that are None are not in the record.
 
     >>> edit = VersionEdit()
     >>> edit.log_number = 3
@@ -96,19 +97,19 @@ class VersionEdit:
         self.last_sequence: int | None = None
         self.compact_pointers: list[tuple[int, bytes]] = []
         self.deleted_files: set[tuple[int, int]] = set()
-        """Level and number."""
+        """The level and number of each."""
         self.new_files: list[tuple[int, FileMetaData]] = []
 
     def add_file(self, level: int, file: FileMetaData) -> None:
-        """The file, finished and durable, becomes part of ``level``."""
+        """Add the file, which is finished and durable, to ``level``."""
         self.new_files.append((level, file))
 
     def delete_file(self, level: int, number: int) -> None:
-        """The file is no longer part of ``level``."""
+        """Remove the file from ``level``."""
         self.deleted_files.add((level, number))
 
     def encode(self) -> bytes:
-        """The record; fields stand in the order in which LevelDB writes them."""
+        """The record, its fields in LevelDB's order."""
         parts: list[bytes] = []
         if self.comparator is not None:
             parts += [encode_varint(_COMPARATOR), encode_string(self.comparator.encode())]
@@ -137,7 +138,7 @@ class VersionEdit:
 
     @staticmethod
     def decode(record: bytes) -> VersionEdit:
-        """The edit in a record; :class:`CorruptionError` with the offset inside it."""
+        """The edit in a record.  Raises :class:`CorruptionError`, with the offset inside it."""
         edit = VersionEdit()
         at = 0
         while at < len(record):
@@ -152,7 +153,7 @@ class VersionEdit:
             try:
                 self.comparator = name.decode("utf-8")
             except UnicodeDecodeError:
-                raise CorruptionError("a comparator's name that is no text", None, start) from None
+                raise CorruptionError("a comparator name that is not UTF-8", None, start) from None
         elif tag == _LOG_NUMBER:
             self.log_number, at = decode_varint64(record, at)
         elif tag == _PREV_LOG_NUMBER:

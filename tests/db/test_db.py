@@ -23,8 +23,8 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.plyvel
 from lsmkv import DB, MemoryEnv, WriteBatch
-from lsmkv.db.runner import Runner
-from lsmkv.db.write_queue import Pending
+from lsmkv.db.background_thread import BackgroundThread
+from lsmkv.db.write_queue import PendingWrite
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.format.filenames import FileType, log_name, parse_filename
@@ -1641,11 +1641,11 @@ def test_the_thread_leaves_nothing_to_be_removed() -> None:
         background: Any = db._background
         settle(db)
         env.open_directory("/db").create("000001.log").close()
-        runner = Runner(None)
-        background._runner = runner
-        background.has_obsolete_files = True
-        background._work(runner)
-        assert background._runner is None
+        runner = BackgroundThread(None)
+        background._running_thread = runner
+        background.jobs.has_obsolete_files = True
+        background._run_jobs(runner)
+        assert background._running_thread is None
         assert not env.open_directory("/db").exists("000001.log")
 
 
@@ -1996,7 +1996,7 @@ def test_a_batch_whose_writer_was_interrupted_holds_nobody_up() -> None:
         db.put(b"a", b"1")
         writer = db._writer
         assert writer is not None
-        writer._queue.waiting.append(Pending([(b"orphan", b"1")], False, None))
+        writer._queue.waiting.append(PendingWrite([(b"orphan", b"1")], False, None))
         thread = threading.Thread(target=db.put, args=(b"b", b"1"), daemon=True)
         thread.start()
         thread.join(30)

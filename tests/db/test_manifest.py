@@ -1,4 +1,4 @@
-"""lsmkv.db.manifest: what the version edits add up to, and what is refused."""
+"""lsmkv.db.manifest: the state that version edits add up to, and damage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def first_edit() -> VersionEdit:
 
 
 def edits() -> list[VersionEdit]:
-    """A life of a few steps."""
+    """The edits of a few commits."""
     flushed = VersionEdit()
     flushed.log_number = 6
     flushed.next_file_number = 12
@@ -55,7 +55,7 @@ def edits() -> list[VersionEdit]:
 
 
 def write(directory: Directory, records: list[bytes]) -> list[int]:
-    """A MANIFEST of these records; returns where each ends."""
+    """Write a MANIFEST of these records; returns the end of each."""
     ends: list[int] = []
     with directory.create(NAME) as out:
         writer = LogWriter(out)
@@ -108,7 +108,7 @@ def test_a_manifest_that_leveldb_wrote(directory: Directory) -> None:
     assert manifest.version(ORDER).numbers == frozenset()
 
 
-# What is refused
+# Malformed content
 
 
 def test_another_comparator_is_refused_and_both_are_named(directory: Directory) -> None:
@@ -158,7 +158,7 @@ def test_counters_out_of_range(directory: Directory, field: str, largest: int) -
                 manifest.check(ORDER)
 
 
-def test_levels_that_are_not_what_they_must_be(directory: Directory) -> None:
+def test_overlapping_tables_on_a_level(directory: Directory) -> None:
     edit = first_edit()
     edit.add_file(1, file(8, b"a", b"k"))
     edit.add_file(1, file(9, b"k", b"z"))
@@ -204,7 +204,7 @@ def state(manifest: Manifest) -> tuple[object, ...]:
 
 
 def test_cut_at_every_byte(directory: Directory) -> None:
-    """The edits that are whole count; whatever is behind them is told."""
+    """The whole edits count, and the bytes behind them are reported."""
     records = [edit.encode() for edit in edits()]
     ends = write(directory, records)
     data = directory.read_file(NAME, 10_000)
@@ -225,7 +225,7 @@ def test_cut_at_every_byte(directory: Directory) -> None:
 
 
 def test_every_byte_flipped(directory: Directory) -> None:
-    """Damage before the last record is refused; in the last record it is told."""
+    """Damage before the last record is refused; in the last record it is reported."""
     ends = write(directory, [edit.encode() for edit in edits()])
     data = directory.read_file(NAME, 10_000)
     before_last = Manifest("expected")

@@ -1,4 +1,4 @@
-"""Opening a store after a kill, a power cut, a failing call, and damage.
+"""lsmkv.db.recovery: opening after a kill, a power cut, a failed call, and damage.
 
 The judge is always the same: a workload of numbered batches, and the state after each.  What a
 store holds must be one of these states: no batch torn, none missing before one that is there, and
@@ -37,15 +37,15 @@ def _quiet() -> Iterator[None]:
 
 
 def dead_process(env: FaultyEnv) -> None:
-    """Whoever held the store is gone, and the machine stays up: nothing more became durable."""
+    """The process that held the store is killed, and no further write becomes durable."""
     with env.open_directory(PATH) as directory:
         directory._inner._folder.locked.clear()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("reuse_logs", [False, True])
 def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
-    """What a killed process wrote is not durable yet; the next one must not take it for that."""
-    first = Workload(steps=6, seed=11)  # less than a memtable, so that its log is taken over
+    """Writes of a killed process are not durable yet, and the next process must not assume so."""
+    first = Workload(steps=6, seed=11)  # less than a memtable, so that its log is continued
     first.steps = [("write" if operations else "", operations) for _, operations in first.steps]
     second = Workload(steps=16, seed=12, before=first)
     n = 0
@@ -127,7 +127,7 @@ def test_no_write_is_acknowledged_after_a_failed_sync() -> None:
     assert db.closed
     with DB(PATH, env=env.power_cut()) as again:
         assert dict(again) == {b"a": b"1"}
-    with DB(PATH, env=env) as again:  # the failed write may be there; nothing after it is
+    with DB(PATH, env=env) as again:  # with the failed write or without, but none after it
         assert dict(again) in (
             {b"a": b"1", b"b": b"1"},
             {b"a": b"1", b"b": b"1", b"c": b"1"},
@@ -136,8 +136,8 @@ def test_no_write_is_acknowledged_after_a_failed_sync() -> None:
 
 
 @pytest.mark.parametrize("when", ["write", "close"])
-def test_a_log_whose_sync_failed_is_not_taken_over(when: str) -> None:
-    """What such a file holds may never become durable, whatever later syncs of it say."""
+def test_a_log_whose_sync_failed_is_not_reused(when: str) -> None:
+    """Its content may never become durable, even if a later sync of it succeeds."""
     env = FaultyEnv()
     db = DB(PATH, create_if_missing=True, env=env, reuse_logs=True)
     db.put(b"a", b"1", sync=True)
@@ -155,8 +155,8 @@ def test_a_log_whose_sync_failed_is_not_taken_over(when: str) -> None:
 
 
 @pytest.mark.parametrize("short", [False, True])
-def test_a_failed_write_leaves_no_trace(short: bool) -> None:
-    """A full disk: the log is cut back, and goes on when there is room again."""
+def test_a_failed_write_leaves_nothing_in_the_log(short: bool) -> None:
+    """On a full disk the log is cut back, and it is continued when there is room again."""
     env = FaultyEnv()
     with DB(PATH, create_if_missing=True, env=env) as db:
         db.put(b"a", b"1")
@@ -173,7 +173,7 @@ def test_a_failed_write_leaves_no_trace(short: bool) -> None:
         assert dict(db) == expected
 
 
-def test_a_log_that_cannot_be_cut_back_is_given_up() -> None:
+def test_a_log_that_cannot_be_cut_back_is_poisoned() -> None:
     env = FaultyEnv()
     db = DB(PATH, create_if_missing=True, env=env)
     db.put(b"a", b"1")
@@ -193,7 +193,7 @@ def test_a_log_that_cannot_be_cut_back_is_given_up() -> None:
         db.put(b"c", b"1")
 
 
-# Stores made to order
+# Stores of known content
 
 
 def made(count: int = 40, **options: Any) -> tuple[FaultyEnv, Workload]:
@@ -211,7 +211,7 @@ def made(count: int = 40, **options: Any) -> tuple[FaultyEnv, Workload]:
 
 
 def with_tables() -> tuple[FaultyEnv, State]:
-    """A store with a table on each of three levels, and something in its log."""
+    """A store with a table on each of three levels, and writes in its log."""
     env = FaultyEnv()
     with DB(PATH, create_if_missing=True, env=env) as db:
         for n in range(3):
@@ -270,7 +270,7 @@ def lost(env: FaultyEnv) -> dict[str, bytes]:
 
 
 def refused(env: FaultyEnv, match: str, **options: Any) -> lsmkv.CorruptionError:
-    """Opening fails, and changes nothing."""
+    """Opening fails, and changes no file."""
     before = everything(env)
     with pytest.raises(lsmkv.CorruptionError, match=match) as caught:
         DB(PATH, env=env, **options)
@@ -286,7 +286,7 @@ def opened(env: FaultyEnv, **options: Any) -> State:
 
 
 def record_ends(data: bytes) -> list[int]:
-    """Where each record of a log of small records ends."""
+    """The ends of all records of a log of small records."""
     ends = []
     at = 0
     while at < len(data):
@@ -299,7 +299,7 @@ def record_ends(data: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("paranoid", [False, True])
-def test_torn_tails_at_every_byte(paranoid: bool) -> None:
+def test_a_torn_record_at_every_byte_of_the_tail(paranoid: bool) -> None:
     base, workload = made(16)
     (name,) = names_of(base, FileType.LOG)
     data = content(base, name)
@@ -315,7 +315,7 @@ def test_torn_tails_at_every_byte(paranoid: bool) -> None:
         assert lost(env) == {}
 
 
-def test_a_torn_tail_is_never_appended_to() -> None:
+def test_a_log_with_a_torn_record_is_not_reused() -> None:
     base, workload = made(5)
     (name,) = names_of(base, FileType.LOG)
     data = content(base, name)
@@ -327,7 +327,7 @@ def test_a_torn_tail_is_never_appended_to() -> None:
 
 
 def test_a_tail_of_zeros() -> None:
-    """What some file systems leave of an append after a power cut."""
+    """Some file systems leave zeros of an append after a power cut."""
     base, workload = made(5)
     (name,) = names_of(base, FileType.LOG)
     data = content(base, name)
@@ -392,7 +392,7 @@ def test_damage_in_a_log_of_many_blocks() -> None:
 
 
 def logs_of(env: FaultyEnv, logs: list[bytes]) -> list[str]:
-    """Put these logs behind the (empty) one of a store that was just made."""
+    """Add these logs behind the empty log of a new store."""
     (first,) = names_of(env, FileType.LOG)
     number = int(first.split(".")[0]) + 10
     names = []
@@ -410,7 +410,7 @@ def fresh() -> FaultyEnv:
 
 
 def record(sequence: int, *values: int) -> bytes:
-    """A framed batch that puts each value under its own name."""
+    """A framed batch that puts each value under its own key."""
     batch = WriteBatch()
     for value in values:
         batch.put(b"%03d" % value, b"v%d" % value)
@@ -427,35 +427,35 @@ TORN = record(4, 99)[:-3]
 @pytest.mark.parametrize(
     ("logs", "kept", "aside"),
     [
-        # One log after another, without a gap.
+        # Logs without a gap.
         ([record(1, 1) + record(2, 2, 3), record(4, 4)], [1, 2, 3, 4], []),
-        # A torn record that nobody was told of, in the middle of a log: LevelDB's reuse_logs.
+        # A torn record, never acknowledged, in the middle of a log: LevelDB's reuse_logs.
         ([record(1, 1, 2, 3) + TORN + record(4, 4) + record(5, 5)], [1, 2, 3, 4, 5], []),
         # The same at the end of a log that is not the newest.
         ([record(1, 1, 2, 3) + TORN, record(4, 4)], [1, 2, 3, 4], []),
         ([record(1, 1, 2, 3) + TORN, b"", record(4, 4), record(5, 5) + TORN], [1, 2, 3, 4, 5], []),
-        # A gap behind a hole.
+        # A gap behind damage.
         ([record(1, 1, 2, 3) + TORN + record(5, 5)], [1, 2, 3], [0]),
         ([record(1, 1, 2, 3) + TORN, record(5, 5)], [1, 2, 3], [0, 1]),
-        # A gap between two logs that are sound.
+        # A gap between two undamaged logs.
         ([record(1, 1), record(3, 3), record(4, 4)], [1], [1, 2]),
         ([record(1, 1), record(2, 2), record(5, 5)], [1, 2], [2]),
-        # A gap behind a log in which nothing is left: there is one before these, which is empty.
+        # A gap behind a log of which nothing is left; the log before these is empty.
         ([record(1, 1), b"", record(2, 2)], [1, 2], []),
         ([record(4, 4), record(5, 5)], [], [0, 1]),
-        # A torn record that is all there is in its log.
+        # A log that holds a torn record alone.
         ([TORN, record(1, 1)], [1], []),
-        # A hole before anything.
+        # Damage before the first record.
         ([TORN + record(2, 2)], [], [0]),
-        # Damage at the end of a log, and the next goes on behind a gap.
+        # Damage at the end of a log, and a gap before the next log.
         ([record(1, 1) + damage(record(2, 2), 12), record(3, 3)], [1], [0, 1]),
         ([record(1, 1) + damage(record(2, 2), 12), record(2, 3)], [1, 3], []),
-        # Sequences that come again: nothing that was logged is left out.
+        # Repeated sequences: every logged write is applied.
         ([record(1, 1, 2, 3, 4) + record(2, 9) + record(3, 10)], [1, 2, 3, 4, 9, 10], []),
         ([record(1, 1) + record(2, 2, 3) + record(1, 1) + record(2, 4)], [1, 2, 3, 4], []),
     ],
 )  # fmt: skip
-def test_the_sequences_tell_what_is_missing(
+def test_gaps_are_found_by_their_sequences(
     logs: list[bytes], kept: list[int], aside: list[int]
 ) -> None:
     env = fresh()
@@ -472,7 +472,7 @@ def test_the_sequences_tell_what_is_missing(
 
 @pytest.mark.parametrize("paranoid", [False, True])
 def test_a_log_that_begins_before_the_end_of_an_older_one(paranoid: bool) -> None:
-    """Files that have changed places: no prefix is left to be kept."""
+    """The files have changed places, so there is no prefix to keep."""
     env = fresh()
     names = logs_of(env, [record(1, 1, 2, 3), record(2, 9)])
     error = refused(env, "begins with write 2, not 4", paranoid_checks=paranoid)
@@ -480,7 +480,7 @@ def test_a_log_that_begins_before_the_end_of_an_older_one(paranoid: bool) -> Non
 
 
 def test_sequences_are_never_used_again() -> None:
-    """What is set aside had numbers, and so has what is written next; a snapshot tells them."""
+    """A write after recovery is newer than every recovered write, beside a snapshot too."""
     env = fresh()
     logs_of(env, [record(1, 1) + TORN + record(50, 5)])
     with DB(PATH, env=env) as db, db.snapshot():
@@ -514,14 +514,14 @@ def test_a_missing_current() -> None:
         "MANIFEST-" + "4" * 5000 + "\n",
     ],
 )  # fmt: skip
-def test_what_current_may_not_say(text: str) -> None:
+def test_malformed_content_of_current(text: str) -> None:
     env, _ = with_tables()
     replace(env, "CURRENT", text.encode())
     error = refused(env, "CURRENT")
     assert str(error.path).endswith("CURRENT")
 
 
-def test_current_names_a_manifest_that_is_not_there() -> None:
+def test_current_names_a_missing_manifest() -> None:
     env, expected = with_tables()
     (name,) = names_of(env, FileType.MANIFEST)
     data = content(env, name)
@@ -533,7 +533,7 @@ def test_current_names_a_manifest_that_is_not_there() -> None:
 
 
 def test_a_torn_record_at_the_end_of_a_manifest() -> None:
-    """A commit that was under way: what it would have said was promised to nobody."""
+    """It is a commit that was under way, and was not acknowledged."""
     base, expected = with_tables()
     (name,) = names_of(base, FileType.MANIFEST)
     for tail in (b"\x01", b"\0" * 40, frame(b"\x04\x01", 0)[:-1], frame(b"\x04\x01" * 9, 0)[:-9]):
@@ -543,8 +543,8 @@ def test_a_torn_record_at_the_end_of_a_manifest() -> None:
         assert opened(env) == expected
 
 
-def test_a_torn_manifest_and_a_table_that_it_may_have_replaced() -> None:
-    """Were the tables gone that it still names, the torn record would have been a commit."""
+def test_a_torn_manifest_record_and_a_missing_table() -> None:
+    """A missing table shows that the bad record had been committed: it is damage."""
     base, _ = with_tables()
     (name,) = names_of(base, FileType.MANIFEST)
     replace(base, name, content(base, name) + b"torn")
@@ -579,7 +579,7 @@ def test_a_missing_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="lsmkv"):
         assert opened(env) == {b"%02d" % key: b"2" for key in range(20)}
     assert f"{name} is missing" in caplog.text
-    # With a newer log it is plain that something was there.
+    # A newer log shows that the missing one has existed.
     number = int(name.split(".")[0])
     replace(other, f"{number + 7:06d}.log", record(100, 1))
     error = refused(other, "the log is missing")
@@ -606,11 +606,11 @@ def test_another_engines_database() -> None:
         DB(PATH, env=env)
 
 
-# Recovery as such
+# Recovery itself
 
 
 def test_an_error_while_recovering_is_raised() -> None:
-    """Never taken for the end of a log: the next opening finds all."""
+    """It is not taken for the end of a log, and the next open finds every write."""
     base, expected = with_tables()
     (name,) = names_of(base, FileType.LOG)
     replace(base, name, content(base, name) + record(100, 1)[:9])
@@ -635,8 +635,8 @@ def test_an_error_while_recovering_is_raised() -> None:
         assert n > 10
 
 
-def hurt() -> tuple[FaultyEnv, State, dict[str, bytes]]:
-    """Tables, several logs, a torn record, and a gap: everything that recovery has to deal with."""
+def with_all_damage() -> tuple[FaultyEnv, State, dict[str, bytes]]:
+    """A store with tables, several logs, a torn record, and a gap."""
     env, state = with_tables()
     (first,) = names_of(env, FileType.LOG)
     at = 61  # three times twenty puts went into tables, the 61st is in the log
@@ -649,8 +649,8 @@ def hurt() -> tuple[FaultyEnv, State, dict[str, bytes]]:
     return env, {**state, **numbered(1, 2, 3)}, aside
 
 
-def test_recovery_is_killed_anywhere_and_begun_again() -> None:
-    base, expected, aside = hurt()
+def test_recovery_is_killed_at_every_call_and_run_again() -> None:
+    base, expected, aside = with_all_damage()
     whole = base.kill()
     assert opened(whole, **TINY) == expected
     assert lost(whole) == aside
@@ -669,16 +669,16 @@ def test_recovery_is_killed_anywhere_and_begun_again() -> None:
         images += [env.power_cut(names, random.Random(n), tails=Tails.TORN) for names in NameModel]
         for image in images:
             assert opened(image, **TINY) == expected
-            # An attempt before may have left its own new log, which is empty.
+            # An earlier attempt may have left its own new log, which is empty.
             assert {name: data for name, data in lost(image).items() if data} == aside
     assert n > 40
 
 
-def test_orphans_go_only_once_recovery_has_committed() -> None:
-    base, expected, _ = hurt()
+def test_obsolete_files_are_removed_only_after_the_commit() -> None:
+    base, expected, _ = with_all_damage()
     remove(base, "LOG")
     env = base.kill()
-    env.fail_at(1, calls={"rename"})  # of CURRENT: the commit
+    env.fail_at(1, calls={"rename"})  # the one of CURRENT, which commits
     with pytest.raises(lsmkv.IOError):
         DB(PATH, env=env)
     assert env.failures == 1
@@ -707,8 +707,8 @@ def test_numbers_in_the_directory_are_never_used_again() -> None:
 
 
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63 - 2])
-def test_numbers_that_are_used_up(number: int) -> None:
-    """A file of the largest number: what comes after it could not be read again."""
+def test_the_last_file_number(number: int) -> None:
+    """A file of the largest number: no later file could be parsed."""
     env, expected = with_tables()
     name = f"{number:06d}.ldb"
     replace(env, name, b"orphan")
@@ -732,8 +732,8 @@ def test_a_log_larger_than_the_write_buffer() -> None:
         db.check()
 
 
-def test_versions_replayed_over_several_tables() -> None:
-    """The newest of a key's versions wins, whichever table they land in."""
+def test_versions_of_a_key_replayed_into_several_tables() -> None:
+    """The newest version of a key wins, in whichever table it is."""
     env = FaultyEnv()
     with DB(PATH, create_if_missing=True, env=env) as db:
         for n in range(60):
@@ -757,7 +757,7 @@ FOREIGN = [
 ]  # fmt: skip
 
 
-def test_a_log_of_a_number_written_otherwise_is_not_the_stores(tmp_path: pathlib.Path) -> None:
+def test_a_log_name_with_other_digits_is_ignored(tmp_path: pathlib.Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
     (tmp_path / "db" / "8.log").write_bytes(b"not what the engine writes")
@@ -821,7 +821,7 @@ def attempt(call: Callable[[], object]) -> str:
 
 
 def test_a_fifo_in_place_of_a_file(tmp_path: pathlib.Path) -> None:
-    """It is refused at once, and nobody waits for a writer."""
+    """It is refused at once, without a wait for a writer."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True) as db:
         db.put(b"a", b"1")

@@ -1,4 +1,4 @@
-"""lsmkv.db.version_set: the order of durability, failures that are final, and leases."""
+"""lsmkv.db.version_set: the order of durability, final failures, and leases."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lsmkv.util.comparator import BYTEWISE
 
 ORDER = InternalKeyComparator(BYTEWISE)
 NEW_MANIFEST = [
-    "create", "append", "append", "sync",  # MANIFEST: what holds now, and the edit
+    "create", "append", "append", "sync",  # MANIFEST: the current version, and the edit
     "dir_sync",
-    "create", "append", "sync",  # CURRENT under another name
+    "create", "append", "sync",  # CURRENT under a temporary name
     "rename",
     "dir_sync",
 ]  # fmt: skip
@@ -40,7 +40,7 @@ class Bench:
         self.versions = VersionSet(self.directory, Options(), ORDER)
 
     def commit(self, edit: VersionEdit) -> list[str]:
-        """Commit, and tell which calls that took."""
+        """Commit, and return the calls that it took."""
         before = self.env.calls
         self.versions.log_and_apply(edit)
         return self.env.history[before:]
@@ -50,7 +50,7 @@ class Bench:
 
 
 def read_state(env: FaultyEnv) -> Manifest:
-    """What a reopening would find."""
+    """The state that the next open would find."""
     with env.open_directory("db") as directory:
         manifest = read_manifest(directory, read_current(directory))
     assert manifest.tail is None or manifest.tail.torn
@@ -60,7 +60,7 @@ def read_state(env: FaultyEnv) -> Manifest:
 
 
 def file(number: int) -> FileMetaData:
-    """A table whose range is its own."""
+    """A table that overlaps no other."""
     return FileMetaData(
         number, 1000 + number, pack(b"%06d" % number, 9, 1), pack(b"%06dz" % number, 9, 1)
     )
@@ -114,7 +114,7 @@ def test_each_further_edit_is_appended_and_synced(bench: Bench) -> None:
         assert set(read_state(env).levels[1]) == {10, 11, 12, 13}
 
 
-def test_what_is_written(bench: Bench) -> None:
+def test_content_of_the_manifest(bench: Bench) -> None:
     versions = bench.versions
     versions.last_sequence = 77
     edit = adding(10, 11)
@@ -137,7 +137,7 @@ def test_what_is_written(bench: Bench) -> None:
     assert list(manifest.levels[1]) == [11]
 
 
-def test_a_new_manifest_begins_with_all_that_holds(bench: Bench) -> None:
+def test_a_new_manifest_begins_with_the_current_version(bench: Bench) -> None:
     first = adding(10, 11)
     first.add_file(0, file(12))
     first.compact_pointers.append((2, pack(b"q", 3, 1)))
@@ -156,7 +156,7 @@ def test_a_new_manifest_begins_with_all_that_holds(bench: Bench) -> None:
     assert manifest.next_file_number == 31
 
 
-def test_install_says_nothing_to_the_manifest(bench: Bench) -> None:
+def test_install_writes_nothing_to_the_manifest(bench: Bench) -> None:
     version = bench.versions.current.apply(adding(10))
     calls = bench.env.calls
     bench.versions.install(version)
@@ -203,7 +203,7 @@ def test_numbers_are_used_once(bench: Bench) -> None:
 
 
 def test_a_failed_write_of_the_manifest_is_final() -> None:
-    """Whichever call fails: nothing is applied, then or later, nor is anything written."""
+    """Whichever call fails, no edit is applied or written, then or later."""
     for n in range(1, len(NEW_MANIFEST) + 1):
         bench = Bench()
         bench.env.fail_at(n, OSError(errno.ENOSPC, "no room"))
@@ -261,8 +261,8 @@ def test_an_interrupted_write_of_the_manifest_is_final() -> None:
 
 @pytest.mark.parametrize("names", list(NameModel))
 @pytest.mark.parametrize("tails", [Tails.LOST, Tails.TORN])
-def test_a_power_cut_at_any_moment_leaves_a_state_that_was(names: NameModel, tails: Tails) -> None:
-    """Never one that was not, and never one older than what was acknowledged."""
+def test_a_power_cut_at_any_call_leaves_a_committed_state(names: NameModel, tails: Tails) -> None:
+    """It is never older than the last acknowledged one."""
     n = 0
     failed = True
     while failed:
@@ -279,7 +279,7 @@ def test_a_power_cut_at_any_moment_leaves_a_state_that_was(names: NameModel, tai
             except LsmkvIOError:
                 break
             acknowledged += 1
-        else:  # a new MANIFEST in the place of the old one
+        else:  # a new MANIFEST instead of the old one
             again = VersionSet(bench.directory, Options(), ORDER)
             again.next_file_number = 50
             again.install(bench.versions.current)
@@ -296,11 +296,11 @@ def test_a_power_cut_at_any_moment_leaves_a_state_that_was(names: NameModel, tai
     assert acknowledged == 5
 
 
-# A MANIFEST that has grown
+# A MANIFEST that has grown large
 
 
-def test_the_manifest_begins_anew_when_it_has_grown(bench: Bench) -> None:
-    """Over 1 MiB and over four times what it began with."""
+def test_a_manifest_that_has_grown_is_replaced(bench: Bench) -> None:
+    """It has more than 1 MiB, and more than four times the bytes it began with."""
     bench.commit(adding(10))
     long_key = pack(b"k" * 300_000, 5, 1)
     numbers = []
@@ -319,7 +319,7 @@ def test_the_manifest_begins_anew_when_it_has_grown(bench: Bench) -> None:
         assert read_current(directory) == manifest_name(numbers[-1])
 
 
-def test_a_failure_while_it_begins_anew_is_final() -> None:
+def test_a_failure_while_the_manifest_is_replaced_is_final() -> None:
     for n in range(1, len(NEW_MANIFEST) + 1):
         bench = Bench()
         bench.commit(adding(10))
@@ -336,7 +336,7 @@ def test_a_failure_while_it_begins_anew_is_final() -> None:
 # Leases
 
 
-def test_files_of_a_version_live_as_long_as_it_is_held(bench: Bench) -> None:
+def test_files_of_a_held_version_are_live(bench: Bench) -> None:
     versions = bench.versions
     bench.commit(adding(10, 11))
     held = versions.current
@@ -354,14 +354,14 @@ def test_files_of_a_version_live_as_long_as_it_is_held(bench: Bench) -> None:
     assert versions.live_numbers() == {12}
 
 
-def test_the_current_version_always_lives(bench: Bench) -> None:
+def test_files_of_the_current_version_are_live(bench: Bench) -> None:
     bench.commit(adding(10))
     gc.collect()
     assert bench.versions.live_numbers() == {10}
     assert bench.versions.live_numbers() == {10}
 
 
-def test_a_version_that_was_never_installed_keeps_nothing(bench: Bench) -> None:
+def test_a_version_that_was_not_installed_keeps_no_files(bench: Bench) -> None:
     version = bench.versions.current.apply(adding(10))
     assert version.numbers == {10}
     assert bench.versions.live_numbers() == set()

@@ -1,4 +1,4 @@
-"""lsmkv.db.wal: whole records or none, and no acknowledgement after a failure that matters."""
+"""lsmkv.db.wal: whole records or none, and no acknowledgement from a poisoned log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Bench:
         self.directory.sync()
 
     def payloads(self, env: FaultyEnv | None = None) -> list[bytes]:
-        """What a reader finds; there is no damage in it."""
+        """The records that a reader finds; there is no damage."""
         directory = (env or self.env).open_directory("db")
         with directory.open("000003.log") as file:
             reader = LogReader(file)
@@ -44,7 +44,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_records_are_there_once_append_returns(bench: Bench) -> None:
+def test_append_survives_a_killed_process(bench: Bench) -> None:
     assert bench.log.number == 3
     assert bench.log.end == 0
     for record in (b"one", b"two", b"x" * 100_000):
@@ -60,7 +60,7 @@ def test_each_append_is_one_write(bench: Bench) -> None:
     assert bench.env.history[before:] == ["append"]
 
 
-def test_sync_makes_records_durable_and_is_not_repeated_in_vain(bench: Bench) -> None:
+def test_sync_makes_records_durable_and_is_not_repeated(bench: Bench) -> None:
     assert not bench.log.sync()
     assert bench.env.history.count("sync") == 0
     bench.log.append(b"one")
@@ -106,7 +106,7 @@ def test_a_failed_append_leaves_the_log_as_it_was(bench: Bench, short: bool, cod
 @pytest.mark.parametrize("call", ["truncate", "file_size"])
 def test_a_log_that_cannot_be_cut_back_is_poisoned(bench: Bench, call: str) -> None:
     bench.log.append(b"one")
-    # How much of a short write is there is known; otherwise the file is asked for its size.
+    # After a short write its length is known; otherwise the file is asked for its size.
     bench.env.fail_at(1, sticky=True, short=call == "truncate", calls=["append", call])
     with pytest.raises(LsmkvIOError):
         bench.log.append(b"lost")
@@ -136,7 +136,7 @@ def test_a_failed_sync_is_final(bench: Bench) -> None:
     calls = bench.env.calls
     for _ in range(2):
         with pytest.raises(LsmkvIOError, match="reopen the store"):
-            bench.log.sync()  # the kernel may have thrown the pages away, and would say yes
+            bench.log.sync()  # though a second fsync may succeed
         with pytest.raises(LsmkvIOError, match="reopen the store"):
             bench.log.append(b"three")
     bench.log.cut_back()
@@ -149,7 +149,7 @@ def test_a_failed_sync_is_final(bench: Bench) -> None:
 
 @pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("sticky", [False, True])
-def test_nothing_acknowledged_is_lost(short: bool, sticky: bool) -> None:
+def test_no_acknowledged_record_is_lost(short: bool, sticky: bool) -> None:
     n = 0
     failed = True
     while failed:
@@ -181,11 +181,11 @@ def test_nothing_acknowledged_is_lost(short: bool, sticky: bool) -> None:
     assert n > 6
 
 
-# Interrupted by Ctrl-C
+# Interrupts
 
 
 class InterruptedFile(WritableFile):
-    """Passes on to another file, and does something else in the middle of a call."""
+    """Passes calls on to another file, and makes one of the test's in the middle of an append."""
 
     def __init__(self, file: WritableFile) -> None:
         self._file = file
@@ -220,7 +220,7 @@ def interrupt() -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("cut_back", [True, False])
-def test_an_interrupted_append_is_taken_back(when: str, cut_back: bool) -> None:
+def test_an_interrupted_append_is_cut_back(when: str, cut_back: bool) -> None:
     bench = Bench()
     file = InterruptedFile(bench.directory.append_to("000003.log"))
     log = WriteAheadLog(file, 3, file.size())
@@ -234,12 +234,12 @@ def test_an_interrupted_append_is_taken_back(when: str, cut_back: bool) -> None:
     if cut_back:
         log.cut_back()
         assert bench.payloads() == [b"one"]
-    log.append(b"two")  # sees to it otherwise
+    log.append(b"two")  # cuts back otherwise
     assert bench.payloads() == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("call", ["truncate", "file_size"])
-def test_nothing_is_written_behind_what_cannot_be_taken_back(call: str) -> None:
+def test_an_interrupted_append_that_cannot_be_cut_back_poisons_the_log(call: str) -> None:
     bench = Bench()
     file = InterruptedFile(bench.directory.append_to("000003.log"))
     log = WriteAheadLog(file, 3, file.size())
@@ -260,11 +260,11 @@ def test_nothing_is_written_behind_what_cannot_be_taken_back(call: str) -> None:
 
 @pytest.mark.skipif(getattr(lsmkv, "COMPILED", False), reason="compiled code is not traced")
 @pytest.mark.parametrize("module", [wal, log_module], ids=["wal", "log"])
-def test_ctrl_c_at_any_line_of_append(
+def test_interrupt_at_any_line_of_append(
     module: ModuleType,
     interrupted_at: Callable[[ModuleType, int, Callable[[], object]], bool],
 ) -> None:
-    """The record counts or it does not: ``end`` says which, the file and ``sync`` agree."""
+    """``end`` says whether the record counts, and the file and ``sync`` agree."""
     line = 0
     outcomes: set[int] = set()
     interrupted = True

@@ -1,4 +1,4 @@
-"""lsmkv.db.write_queue: what goes together, and who is told."""
+"""lsmkv.db.write_queue: which batches make up a group, and which writers are woken."""
 
 from __future__ import annotations
 
@@ -7,57 +7,61 @@ import threading
 import pytest
 from librt.threading import Lock
 
-from lsmkv.db.write_queue import Pending, WriteQueue
+from lsmkv.db.write_queue import PendingWrite, WriteQueue
 
 
-def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -> Pending:
-    return Pending([(key, bytes(size))], sync, (lambda: None) if alone else None)
+def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -> PendingWrite:
+    return PendingWrite([(key, bytes(size))], sync, (lambda: None) if alone else None)
 
 
-def queue_of(*batches: Pending) -> WriteQueue:
+def queue_of(*batches: PendingWrite) -> WriteQueue:
     queue = WriteQueue(Lock())
     for batch in batches:
         queue.waiting.append(batch)
     return queue
 
 
-def gathered(queue: WriteQueue, own: Pending) -> list[Pending]:
-    batch = queue.gather(own)
+def gathered(queue: WriteQueue, own: PendingWrite) -> list[PendingWrite]:
+    batch = queue.build_group(own)
     members = [batch] if batch.members is None else batch.members
     assert batch.operations == [one for member in members for one in member.operations]
     assert batch.sync == members[0].sync
     return members
 
 
-def test_all_that_is_small_goes_together_in_order() -> None:
+def test_small_batches_make_up_a_group_in_order() -> None:
     batches = [put(b"%d" % n) for n in range(5)]
     assert gathered(queue_of(*batches), batches[0]) == batches
 
 
-def test_who_did_not_queue_goes_first() -> None:
+def test_a_leader_that_did_not_queue_comes_first() -> None:
     own, *others = [put(b"%d" % n) for n in range(3)]
     assert gathered(queue_of(*others), own) == [own, *others]
 
 
-def test_one_batch_stays_itself() -> None:
+def test_a_single_batch_is_no_group() -> None:
     own = put(b"k", sync=True)
-    assert queue_of(own).gather(own) is own
+    assert queue_of(own).build_group(own) is own
 
 
 @pytest.mark.parametrize(
     ("first", "second", "together"),
     [
-        (put(b"a"), put(b"b", sync=True), False),  # it would not be synced
+        (put(b"a"), put(b"b", sync=True), False),  # the second would not be synced
         (put(b"a", sync=True), put(b"b"), True),
         (put(b"a", sync=True), put(b"b", sync=True), True),
         (put(b"a"), put(b"b", alone=True), False),
         (put(b"a", alone=True), put(b"b"), False),
-        (put(b"a", 100), put(b"b", 200 << 10), False),  # a small one does not wait for a large one
+        (
+            put(b"a", 100),
+            put(b"b", 200 << 10),
+            False,
+        ),  # a small batch does not wait for a large one
         (put(b"a", 200 << 10), put(b"b", 700 << 10), True),
-        (put(b"a", 200 << 10), put(b"b", 900 << 10), False),  # a megabyte is enough
+        (put(b"a", 200 << 10), put(b"b", 900 << 10), False),  # a group has at most a megabyte
     ],
 )
-def test_what_goes_together(first: Pending, second: Pending, together: bool) -> None:
+def test_limits_of_a_group(first: PendingWrite, second: PendingWrite, together: bool) -> None:
     last = put(b"c", sync=True)
     expected = [first, second] if together else [first]
     if together and first.sync:
@@ -65,101 +69,101 @@ def test_what_goes_together(first: Pending, second: Pending, together: bool) -> 
     assert gathered(queue_of(first, second, last), first) == expected
 
 
-def test_what_is_done_is_left_out_and_leaves() -> None:
+def test_done_batches_are_left_out_and_removed() -> None:
     done, own = put(b"done"), put(b"own")
-    done.end()
+    done.finish()
     queue = queue_of(done, own)
     assert gathered(queue, own) == [own]
     assert len(queue.waiting) == 1
 
 
-def test_the_end_of_a_group_is_that_of_each() -> None:
+def test_finishing_a_group_finishes_each_member() -> None:
     members = [put(b"%d" % n) for n in range(3)]
     queue = queue_of(*members)
-    group = queue.gather(members[0])
+    group = queue.build_group(members[0])
     error = ValueError()
-    group.end(error)
+    group.finish(error)
     assert [(member.done, member.error) for member in members] == [(True, error)] * 3
     queue.release_followers(group)
     assert len(queue.waiting) == 0
 
 
-def test_a_writer_may_be_called_by_several() -> None:
+def test_a_writer_may_be_woken_more_than_once() -> None:
     pending = put(b"k")
-    pending.call()  # it does not wait yet
+    pending.wake()  # it does not wait yet
     ticket = pending.ticket()
-    pending.call()
-    pending.call()
+    pending.wake()
+    pending.wake()
     assert ticket.acquire_soon()
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_who_waits_is_called(done: bool) -> None:
+def test_a_waiting_follower_is_woken(done: bool) -> None:
     leader, follower = put(b"leader"), put(b"follower")
     queue = queue_of(leader, follower)
     ticket = follower.ticket()
     if done:
-        group = queue.gather(leader)
-        group.end()
+        group = queue.build_group(leader)
+        group.finish()
         queue.release_followers(group)
     else:
-        queue.withdraw(leader)
-        queue.call_first()
+        queue.remove(leader)
+        queue.wake_first()
     assert ticket.acquire_soon()
     assert follower.done is done
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_waiting_ends(done: bool) -> None:
+def test_waiting_ends_when_done_or_first(done: bool) -> None:
     lock = Lock()
-    lock.acquire()  # someone leads, all the time
+    lock.acquire()  # a leader holds it all the time
     leader, follower = put(b"leader"), put(b"follower")
     queue = WriteQueue(lock)
-    queue.wait(leader)  # the first in line does not wait
+    queue.wait(leader)  # the first in the queue does not wait
     thread = threading.Thread(target=queue.wait, args=(follower,))
     thread.start()
     while follower._turn is None:
         threading.Event().wait(0.001)
     if done:
-        queue.gather(leader).end()
+        queue.build_group(leader).finish()
     else:
-        queue.withdraw(leader)
+        queue.remove(leader)
     thread.join()
     assert follower.done is done
-    assert len(queue.waiting) == 1  # a batch that is done leaves by itself
+    assert len(queue.waiting) == 1  # the writer removes its batch when it is done
 
 
-def after_a_sync_of(queue: WriteQueue, *batches: Pending) -> None:
-    """These were synced together, and have left."""
+def after_a_sync_of(queue: WriteQueue, *batches: PendingWrite) -> None:
+    """These batches were synced together, and are removed."""
     for batch in batches[1:]:
         queue.waiting.append(batch)
-    group = queue.gather(batches[0])
+    group = queue.build_group(batches[0])
     queue.count_writers(batches[0])
-    group.end()
+    group.finish()
     queue.release_followers(group)
 
 
-def test_the_writers_of_the_last_sync_are_waited_for() -> None:
+def test_commit_delay_waits_for_the_writers_of_the_last_sync() -> None:
     lock = Lock()
-    lock.acquire()  # by who leads
+    lock.acquire()  # the leader holds it
     queue = WriteQueue(lock)
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own, *others = [put(b"again %d" % n, sync=True) for n in range(3)]
     threads = [threading.Thread(target=queue.wait, args=(other,)) for other in others]
     for thread in threads:
         threading.Timer(0.05, thread.start).start()
-    queue.delay_commit(own, 1e9)  # without end, if they are not noticed
-    assert queue.waiting[0] is own  # or another one, in line before it, would wait for the lock
+    queue.delay_commit(own, 1e9)  # endless, if they are not noticed
+    assert queue.waiting[0] is own  # else a follower before it would wait for the lock
     assert set(gathered(queue, own)) == {own, *others}
     queue.count_writers(own)
     for pending in (own, *others):
-        pending.end()
-        pending.call()
+        pending.finish()
+        pending.wake()
     for thread in threads:
         thread.join()
 
 
-def test_who_does_not_come_back_is_waited_for_once() -> None:
+def test_commit_delay_waits_once_for_a_writer_that_stays_away() -> None:
     queue = WriteQueue(Lock())
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own = put(b"again", sync=True)
@@ -171,7 +175,7 @@ def test_who_does_not_come_back_is_waited_for_once() -> None:
 
 
 @pytest.mark.parametrize("queued", [False, True])
-def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
+def test_no_commit_delay_if_all_writers_have_queued(queued: bool) -> None:
     queue = WriteQueue(Lock())
     after_a_sync_of(queue, put(b"a", sync=True), put(b"b", sync=True))
     own, other = put(b"own", sync=True), put(b"other")
@@ -180,8 +184,8 @@ def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
     assert gathered(queue, own) == [own, other]
 
 
-def test_nobody_to_call() -> None:
+def test_an_empty_queue_has_no_writer_to_wake() -> None:
     queue = WriteQueue(Lock())
-    queue.call_first()
-    queue.withdraw(put(b"k"))
+    queue.wake_first()
+    queue.remove(put(b"k"))
     assert len(queue.waiting) == 0

@@ -1,4 +1,4 @@
-"""lsmkv.db.writer: the queue of writers, and what signals may do to it."""
+"""lsmkv.db.writer: group commit, interrupted leaders, and the marks of a memtable."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import pytest
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.db.write_queue import Pending
+from lsmkv.db.write_queue import PendingWrite
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalWritableFile
 
 
-def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
-    """Its writer was interrupted while it led, and once more before it could withdraw."""
+def test_a_done_batch_left_in_the_queue_is_removed() -> None:
+    """Its writer was interrupted while it led, and again before it could remove the batch."""
     with DB(":memory:") as db:
         writer = db._writer
         assert writer is not None
-        left = Pending([], False, None)
+        left = PendingWrite([], False, None)
         left.done = True
         writer._queue.waiting.append(left)
         db.put(b"k", b"v")
         assert len(writer._queue.waiting) == 0
 
 
-def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
-    """It is written or not, as one may be that was interrupted; whoever comes next is."""
+def test_a_batch_whose_writer_was_interrupted_is_led_by_another() -> None:
+    """The interrupted batch is written or not; the next one is written."""
     with DB(":memory:") as db:
         writer = db._writer
         assert writer is not None
-        writer._queue.waiting.append(Pending([(b"left", b"v")], False, None))
+        writer._queue.waiting.append(PendingWrite([(b"left", b"v")], False, None))
         db.put(b"k", b"v")
         assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
         assert len(writer._queue.waiting) == 0
 
 
-def test_the_disk_begins_with_a_log_before_that_is_waited_for(
+def test_the_disk_begins_to_write_a_log_before_its_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[tuple[str, int]] = []
@@ -53,19 +53,19 @@ def test_the_disk_begins_with_a_log_before_that_is_waited_for(
     with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=size) as db:
         logs = []
         for number in range(2000):
-            wal = db._writer._wal  # type: ignore[union-attr]
+            wal = db._writer._logs.current  # type: ignore[union-attr]
             if wal not in logs:
                 logs.append(wal)
             db.put(b"%09d" % number, bytes(1000))
         first = [os.path.basename(log._file.path) for log in logs[:-1]]
-    # LevelDB's arena counts some bytes an entry that the log has not.
+    # The memtable's usage counts some bytes for each entry that the log does not have.
     at = [place for name, place in begun if name in first]
     assert [name for name, _ in begun if name in first] == first
     assert len(first) >= 6
     assert all(0.8 * size < place < 0.9 * size for place in at)
 
 
-def test_a_large_batch_is_not_worth_a_beginning(
+def test_a_large_batch_does_not_begin_a_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
@@ -82,8 +82,8 @@ def test_a_large_batch_is_not_worth_a_beginning(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool) -> None:
-    """A signal strikes the leader before the sync that it does for its followers, too."""
+def test_group_commit_syncs_followers_after_interrupt(fails: bool) -> None:
+    """A signal interrupts the leader before the sync that it owes its followers."""
     env = FaultyEnv()
     inside, go_on = threading.Event(), threading.Event()
     syncs: list[str] = []
@@ -138,8 +138,8 @@ def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool)
         threads.append(thread)
         thread.start()
         inside.wait()
-        while len(writer._queue.waiting) < len(threads) - 1:  # the first found none
-            threading.Event().wait(0.001)  # until it stands in line
+        while len(writer._queue.waiting) < len(threads) - 1:  # the first did not queue
+            threading.Event().wait(0.001)  # until it has queued
     go_on.set()
     for thread in threads:
         thread.join()
@@ -156,8 +156,8 @@ def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool)
         db.close()
 
 
-def test_who_only_writes_looks_for_nothing(tmp_path: Path) -> None:
-    """No key is entered into a memtable; nor are those of the flushes on the way."""
+def test_writes_alone_enter_no_key_into_the_memtable(tmp_path: Path) -> None:
+    """Neither the writes nor the flushes between them need a lookup."""
     with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=20_000) as db:
         for n in range(1000):
             db.put(b"%d" % n, b"v", sync=n % 500 == 0)
@@ -169,5 +169,5 @@ def test_who_only_writes_looks_for_nothing(tmp_path: Path) -> None:
         assert len(memtable._noted_keys) > 0
         assert db.stats().flushes > 3
         assert len(dict(db)) == 1001
-        db.put(b"k", b"v")  # in this memtable somebody has looked
+        db.put(b"k", b"v")  # this memtable has been read
         assert memtable._noted_keys == []

@@ -41,10 +41,10 @@ def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
 
 
 def contents(record: bytes) -> str:
-    """What a memtable holds after the batch, told as LevelDB's tests tell it."""
+    """The content of a memtable after the batch, in the notation of LevelDB's tests."""
     sequence, operations = decode_batch(record)
     memtable = MemTable(BYTEWISE, Lock())
-    # Someone looks at each moment, so that each version is kept.
+    # Every sequence is pinned, so that every version is kept.
     for at, operation in enumerate(operations):
         memtable.add(sequence + at, [operation], sequence + at - 1)
     told = ""
@@ -68,7 +68,7 @@ def batch_of(operations: list[Operation]) -> WriteBatch:
 # Bytes
 
 
-def test_empty() -> None:
+def test_an_empty_batch() -> None:
     batch = WriteBatch()
     assert len(batch) == 0
     assert batch.encode(0) == bytes(12)
@@ -90,7 +90,7 @@ def test_the_exact_bytes() -> None:
     assert encode_put(b"a", b"1") + encode_delete(b"b") == bytes.fromhex("0101610131000162")
 
 
-def test_multiple() -> None:
+def test_several_operations() -> None:
     batch = batch_of([(b"foo", b"bar"), (b"box", None), (b"baz", b"boo")])
     record = batch.encode(100)
     assert decode_batch(record)[0] == 100
@@ -125,7 +125,7 @@ def test_cut_at_every_byte(operations: list[Operation]) -> None:
             decode_batch(record[:size])
 
 
-def test_a_kind_of_operation_that_there_is_not() -> None:
+def test_an_unknown_kind_of_operation() -> None:
     for kind in range(2, 256):
         record = batch_record(1, 2, encode_put(b"a", b"b") + bytes([kind]) + b"\x01k\x01v")
         with pytest.raises(CorruptionError) as caught:
@@ -140,7 +140,7 @@ def test_a_wrong_count(count: int) -> None:
 
 
 @given(record=st.binary(max_size=60))
-def test_any_bytes_decode_or_are_damage(record: bytes) -> None:
+def test_any_bytes_decode_or_are_corrupt(record: bytes) -> None:
     try:
         sequence, operations = decode_batch(record)
     except CorruptionError:
@@ -228,7 +228,7 @@ def test_bytes_like_objects_are_copied() -> None:
 
 
 class Target:
-    """Takes batches, as a store would."""
+    """Takes batches as a store does."""
 
     def __init__(self) -> None:
         self.written: list[tuple[list[Operation], bool]] = []
@@ -274,7 +274,7 @@ def test_write_keeps_the_content() -> None:
 
 
 def read_plainly(record: bytes) -> tuple[int, list[Operation]] | None:
-    """What a record says, read byte by byte; None if it is malformed."""
+    """The content of a record, read byte by byte; None if it is malformed."""
     content = iter(record)
 
     def take(count: int) -> bytes:
@@ -318,7 +318,7 @@ def read_plainly(record: bytes) -> tuple[int, list[Operation]] | None:
     ),
     st.data(),
 )
-def test_damaged_records_are_read_right_or_refused(
+def test_damaged_records_are_decoded_correctly_or_refused(
     sequence: int, operations: list[Operation], data: st.DataObject
 ) -> None:
     record = encode_batch(sequence, operations)
@@ -336,7 +336,7 @@ def test_damaged_records_are_read_right_or_refused(
             assert decode_batch(damaged) == expected
 
 
-def test_a_kind_that_is_none_is_told_after_its_key() -> None:
+def test_an_unknown_kind_is_reported_after_its_key() -> None:
     for record, reason in (
         (b"\x02\x01k\x01v", "operation of kind 2"),
         (b"\x02\x09k", "past the end"),

@@ -1,4 +1,4 @@
-"""lsmkv.format.filenames: LevelDB's names, made, recognised and refused; and CURRENT."""
+"""lsmkv.format.filenames: LevelDB's names, formatted, parsed and refused; and CURRENT."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def test_names_of_the_engine(name: str, number: int, kind: FileType) -> None:
         "lost",
     ],
 )
-def test_names_that_are_none_of_the_engines(name: str) -> None:
+def test_names_that_are_not_the_engines(name: str) -> None:
     assert parse_filename(name) is None
 
 
 @given(name=st.from_regex(r"(MANIFEST-)?\d{1,3}(\.(log|ldb|sst|dbtmp))?", fullmatch=True))
-def test_digits_of_other_scripts_are_not_taken(name: str) -> None:
+def test_digits_of_other_scripts_are_refused(name: str) -> None:
     parsed = parse_filename(name)
     if not name.isascii() or name.startswith("MANIFEST") == ("." in name):
         assert parsed is None
@@ -201,14 +201,14 @@ def test_current_is_old_or_new_whatever_fails() -> None:
         b"1" * 10_000,
     ],
 )
-def test_current_leads_nowhere_else(directory: Directory, content: bytes) -> None:
+def test_malformed_content_of_current_is_refused(directory: Directory, content: bytes) -> None:
     write(directory, "CURRENT", content)
     with pytest.raises(CorruptionError) as caught:
         read_current(directory)
     assert caught.value.path == "db/CURRENT"
 
 
-def test_a_current_that_cannot_be_read_is_no_damage() -> None:
+def test_an_error_while_reading_current_is_not_corruption() -> None:
     env = FaultyEnv()
     directory = env.open_directory("db", create=True)
     with pytest.raises(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""lsmkv.format.log: the framing of records, LevelDB's own cases, and what is left after damage."""
+"""lsmkv.format.log: the framing of records, LevelDB's own cases, and reading past damage."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BytesFile(RandomAccessFile):
 
 
 class Record(NamedTuple):
-    """What a LogRecord says."""
+    """The content of a LogRecord."""
 
     payload: bytes
     offset: int
@@ -60,7 +60,7 @@ class Record(NamedTuple):
 
 
 class Result:
-    """All that a reader tells of these bytes."""
+    """Everything that a reader finds in these bytes."""
 
     def __init__(self, data: bytes) -> None:
         reader = LogReader(BytesFile(data))
@@ -74,7 +74,7 @@ class Result:
 
 
 def log_of(*payloads: bytes, at: int = 0) -> bytes:
-    """Records that follow each other from an offset on."""
+    """The bytes of consecutive records from an offset on."""
     data = bytearray()
     for payload in payloads:
         data += frame(payload, (at + len(data)) % BLOCK_SIZE)
@@ -102,7 +102,7 @@ def assert_sound(*payloads: bytes) -> None:
 # Writing and reading back
 
 
-def test_empty() -> None:
+def test_an_empty_log() -> None:
     result = Result(b"")
     assert result.payloads == []
     assert result.tail is None
@@ -145,7 +145,7 @@ def test_fragmentation() -> None:
 
 @pytest.mark.parametrize("left", range(-1, 9))
 def test_marginal_trailers(left: int) -> None:
-    """A block with so many bytes left when the next record comes."""
+    """A record that begins with this many bytes left in its block."""
     filler = big("foo", BLOCK_SIZE - HEADER_SIZE - left)
     assert_sound(filler, b"", b"bar")
     assert_sound(filler, b"bar", b"")
@@ -156,7 +156,7 @@ def test_marginal_trailers(left: int) -> None:
     elif left < HEADER_SIZE:  # no header fits: zeros
         assert data[BLOCK_SIZE - left : BLOCK_SIZE] == bytes(left)
         assert data[BLOCK_SIZE:] == fragment(FULL, b"bar")
-    elif left < HEADER_SIZE + 3:  # a header fits, and little or nothing of the data
+    elif left < HEADER_SIZE + 3:  # a header fits, and at most a few bytes of the data
         room = left - HEADER_SIZE
         assert data[BLOCK_SIZE - left :] == fragment(FIRST, b"bar"[:room]) + fragment(
             LAST, b"bar"[room:]
@@ -202,7 +202,7 @@ def test_records_of_any_size(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("near", [-BLOCK_SIZE, -BLOCK_SIZE + 93, *range(-16, 3), BLOCK_SIZE - 7])
 def test_opening_for_append(near: int) -> None:
-    """A writer goes on in the right place of the block, wherever a file ends."""
+    """The writer continues at the right place of a block, wherever the file ends."""
     filler = [bytes(BLOCK_SIZE + near)]
     data = log_of(*filler)
     directory = MemoryEnv().open_directory("db", create=True)
@@ -222,7 +222,7 @@ def test_opening_for_append(near: int) -> None:
         assert log.read(0, log.size) == log_of(*expected)
 
 
-def test_a_long_record_leaves_no_room_taken(tmp_path: pathlib.Path) -> None:
+def test_the_buffer_of_a_long_record_is_not_kept(tmp_path: pathlib.Path) -> None:
     payload = bytes(8 << 20)
     with (
         LocalEnv().open_directory(str(tmp_path)) as directory,
@@ -238,7 +238,7 @@ def test_a_long_record_leaves_no_room_taken(tmp_path: pathlib.Path) -> None:
             tracemalloc.stop()
 
 
-def test_what_a_write_leaves_over_follows_and_errors_name_the_file(
+def test_a_short_write_is_completed_and_errors_name_the_file(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = LocalWritableFile.raw_write.fget
@@ -268,7 +268,7 @@ def test_what_a_write_leaves_over_follows_and_errors_name_the_file(
             assert writer.end == file.size() == end
 
 
-def test_a_record_goes_out_with_one_write() -> None:
+def test_a_record_is_written_by_one_call() -> None:
     env = FaultyEnv()
     directory = env.open_directory("db", create=True)
     with directory.create("log") as file:
@@ -292,7 +292,7 @@ def test_an_error_while_reading_is_not_the_end() -> None:
             found: list[bytes] = []
             with pytest.raises(OSError, match="db/log"):
                 found.extend(record.payload for record in reader)
-            found.extend(record.payload for record in reader)  # it is where it was
+            found.extend(record.payload for record in reader)  # it continues at the same record
             assert [len(payload) for payload in found] == [3, 100_000, 5]
 
 
@@ -307,7 +307,7 @@ def test_positions() -> None:
     assert records[3].offset == ends[2] + 5 * HEADER_SIZE
 
 
-# Cut short
+# Torn records
 
 
 def sound_before(data: bytes, size: int) -> list[Record]:
@@ -315,7 +315,7 @@ def sound_before(data: bytes, size: int) -> list[Record]:
 
 
 def assert_cut(data: bytes, size: int) -> None:
-    """A log cut off at any byte holds the records before that, and says that it is torn."""
+    """A log cut at any byte holds the records before that, and its tail is torn."""
     expected = sound_before(data, size)
     result = Result(data[:size])
     assert result.records == expected
@@ -344,7 +344,7 @@ def test_a_record_of_several_blocks_torn_anywhere() -> None:
 
 
 @pytest.mark.parametrize("left", range(1, HEADER_SIZE))
-def test_torn_in_the_zeros_that_fill_a_block(left: int) -> None:
+def test_a_file_that_ends_in_the_padding_of_a_block(left: int) -> None:
     data = log_of(big("foo", BLOCK_SIZE - HEADER_SIZE - left), b"bar")
     for size in range(BLOCK_SIZE - left, BLOCK_SIZE):
         assert_cut(data, size)
@@ -370,7 +370,7 @@ def test_a_length_that_runs_past_the_end_is_a_torn_tail() -> None:
     "zeros", [1, 6, 7, 8, 100, BLOCK_SIZE - 10, BLOCK_SIZE - 9, BLOCK_SIZE, 3 * BLOCK_SIZE + 5]
 )
 def test_a_tail_of_zeros(zeros: int) -> None:
-    """So does a file end whose new length was durable before its content."""
+    """A file ends so if its new length was durable before its content."""
     result = Result(log_of(b"one") + bytes(zeros))
     assert result.records == [Record(b"one", 0, 10, None)]
     assert result.tail is not None
@@ -379,7 +379,7 @@ def test_a_tail_of_zeros(zeros: int) -> None:
     assert Result(bytes(zeros)).payloads == []
 
 
-# Damaged
+# Damage
 
 
 def test_a_bad_type() -> None:
@@ -421,13 +421,13 @@ def test_a_bad_length_within_a_block() -> None:
     assert result.damage == [LogDamage(0, RUNS_PAST)]
 
 
-def test_a_middle_out_of_nowhere() -> None:
+def test_a_middle_without_a_first() -> None:
     result = Result(fragment(MIDDLE, b"foo"))
     assert result.payloads == []
     assert result.tail == LogDamage(0, NO_BEGINNING)
 
 
-def test_a_last_out_of_nowhere() -> None:
+def test_a_last_without_a_first() -> None:
     result = Result(fragment(LAST, b"foo") + fragment(FULL, b"bar"))
     assert result.payloads == [b"bar"]
     assert result.damage == [LogDamage(0, NO_BEGINNING)]
@@ -447,7 +447,7 @@ def test_a_first_after_a_first() -> None:
 
 
 def test_fragments_of_different_records_are_not_joined() -> None:
-    """FIRST of one and LAST of the next, the two fragments between them being lost."""
+    """FIRST of one and LAST of the next; the two fragments between them are lost."""
     data = bytearray(log_of(big("foo", BLOCK_SIZE), big("bar", BLOCK_SIZE), b"correct"))
     data[BLOCK_SIZE : 2 * BLOCK_SIZE] = b"x" * BLOCK_SIZE
     result = Result(bytes(data))
@@ -456,7 +456,7 @@ def test_fragments_of_different_records_are_not_joined() -> None:
     assert result.damage[0].offset == 0
 
 
-def test_the_first_damage_is_the_one_that_is_told() -> None:
+def test_the_first_damage_is_reported() -> None:
     data = bytearray(log_of(b"one", b"two", b"three", b"four"))
     data[17] ^= 1
     data[27] ^= 1
@@ -465,11 +465,11 @@ def test_the_first_damage_is_the_one_that_is_told() -> None:
     assert result.damage == [None, LogDamage(10, MISMATCH)]
 
 
-# Going on behind damage
+# Records behind damage
 
 
 def test_a_record_right_behind_a_torn_one() -> None:
-    """LevelDB that reuses its log appends behind a torn tail, in the middle of a block."""
+    """LevelDB appends behind a torn record, in the middle of a block, if it reuses its log."""
     sound = log_of(b"one", b"two")
     torn = log_of(b"never acknowledged", at=len(sound))
     for size in range(1, len(torn)):
@@ -496,7 +496,7 @@ def test_a_record_behind_a_torn_one_of_several_blocks() -> None:
         assert result.damage[1].offset == 10
 
 
-def test_the_next_block_is_read_whatever_this_one_holds() -> None:
+def test_the_next_block_is_read_after_any_damage() -> None:
     data = bytearray(log_of(b"one", big("two", BLOCK_SIZE + 100), b"three"))
     data[3:BLOCK_SIZE] = random.Random(1).randbytes(BLOCK_SIZE - 3)
     result = Result(bytes(data))
@@ -514,7 +514,7 @@ def test_a_block_of_zeros_in_the_middle() -> None:
     assert len(result.payloads) > 10_000 - 2 * BLOCK_SIZE // 12
 
 
-def test_damage_in_the_zeros_that_fill_a_block_costs_nothing_but_is_told() -> None:
+def test_damage_in_the_padding_of_a_block_is_reported_and_loses_no_record() -> None:
     data = bytearray(log_of(big("foo", BLOCK_SIZE - HEADER_SIZE - 3), b"bar"))
     data[BLOCK_SIZE - 2] = 1
     result = Result(bytes(data))
@@ -530,7 +530,7 @@ PAYLOADS = st.lists(
 
 
 @given(payloads=PAYLOADS, data=st.data())
-def test_a_flipped_byte_costs_the_record_that_it_is_in(
+def test_a_flipped_byte_loses_only_the_record_that_it_is_in(
     payloads: list[bytes], data: st.DataObject
 ) -> None:
     log = bytearray(log_of(*payloads))
@@ -556,5 +556,5 @@ def test_cut_anywhere(payloads: list[bytes], data: st.DataObject) -> None:
 @given(data=st.binary(max_size=300), repeat=st.sampled_from([1, 400]))
 def test_any_bytes_are_read_to_their_end(data: bytes, repeat: int) -> None:
     result = Result(data * repeat)
-    assert result.payloads == []  # a checksum does not hold by chance
+    assert result.payloads == []  # no checksum matches by chance
     assert (result.tail is None) == (data == b"")

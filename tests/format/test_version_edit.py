@@ -56,8 +56,8 @@ def test_an_empty_edit() -> None:
     assert fields(VersionEdit.decode(b"")) == fields(VersionEdit())
 
 
-def test_what_leveldb_writes_into_a_new_store() -> None:
-    """The two records of a MANIFEST that C++ LevelDB made."""
+def test_the_exact_bytes_of_leveldbs_first_edits() -> None:
+    """The two records of a MANIFEST that C++ LevelDB wrote."""
     first = VersionEdit()
     first.comparator = "leveldb.BytewiseComparator"
     assert first.encode().hex() == "011a" + b"leveldb.BytewiseComparator".hex()
@@ -83,7 +83,7 @@ def test_the_exact_bytes_of_files() -> None:
 
 
 def test_numbers_near_2_to_the_50th_and_the_63rd() -> None:
-    """LevelDB's own case, and the ends of what 64 bits hold."""
+    """LevelDB's own case, and the limits of 64 bits."""
     for big in (1 << 50, (1 << 50) - 9, 1 << 55, (1 << 63) - 500, (1 << 64) - 1000):
         edit = VersionEdit()
         edit.comparator = "foo"
@@ -133,7 +133,7 @@ def test_cut_at_every_byte(edit: VersionEdit) -> None:
 
 
 @given(record=st.binary(max_size=50))
-def test_any_bytes_decode_or_are_damage(record: bytes) -> None:
+def test_any_bytes_decode_or_are_corrupt(record: bytes) -> None:
     try:
         edit = VersionEdit.decode(record)
     except CorruptionError:
@@ -142,7 +142,7 @@ def test_any_bytes_decode_or_are_damage(record: bytes) -> None:
 
 
 @given(edit=edits(), data=st.data())
-def test_a_flipped_byte_decodes_or_is_damage(edit: VersionEdit, data: st.DataObject) -> None:
+def test_a_flipped_byte_decodes_or_is_corrupt(edit: VersionEdit, data: st.DataObject) -> None:
     record = bytearray(edit.encode())
     if record:
         at = data.draw(st.integers(0, len(record) - 1))
@@ -162,7 +162,7 @@ def test_unknown_tags_are_refused(tag: int) -> None:
 
 
 @pytest.mark.parametrize("level", [7, 8, 127, 128, 2**31, 2**32 - 1])
-def test_levels_that_there_are_not(level: int) -> None:
+def test_levels_out_of_range_are_refused(level: int) -> None:
     key = encode_string(pack(b"k", 1, KIND_VALUE))
     for record in (
         b"\x05" + encode_varint(level) + key,
@@ -175,7 +175,7 @@ def test_levels_that_there_are_not(level: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"short", bytes(7), b"k\x02" + bytes(7), b"k\xff" + bytes(7)])
-def test_keys_that_are_no_internal_keys(bad: bytes) -> None:
+def test_malformed_internal_keys_are_refused(bad: bytes) -> None:
     good = encode_string(pack(b"k", 1, KIND_VALUE))
     for record in (
         b"\x05\x01" + encode_string(bad),
@@ -186,7 +186,7 @@ def test_keys_that_are_no_internal_keys(bad: bytes) -> None:
             VersionEdit.decode(record)
 
 
-def test_a_comparators_name_that_is_no_text() -> None:
+def test_a_comparator_name_that_is_not_utf_8() -> None:
     with pytest.raises(CorruptionError, match="comparator"):
         VersionEdit.decode(b"\x01\x02\xff\xfe")
 
@@ -207,7 +207,7 @@ def test_a_length_is_checked_before_it_is_used() -> None:
 # Files
 
 
-def test_files_are_equal_by_what_is_on_disk() -> None:
+def test_files_are_equal_if_their_encoding_is() -> None:
     small, large = pack(b"a", 1, 1), pack(b"z", 1, 1)
     file = FileMetaData(7, 100, small, large)
     same = FileMetaData(7, 100, small, large)
@@ -228,6 +228,6 @@ def test_files_are_equal_by_what_is_on_disk() -> None:
 @pytest.mark.parametrize(
     ("size", "seeks"), [(0, 100), (16384 * 100, 100), (16384 * 101, 101), (64 << 20, 4096)]
 )
-def test_one_seek_for_each_16_kib_and_a_hundred_at_least(size: int, seeks: int) -> None:
+def test_allowed_seeks_are_one_for_each_16_kib_and_at_least_100(size: int, seeks: int) -> None:
     key = pack(b"k", 1, 1)
     assert FileMetaData(1, size, key, key).allowed_seeks == seeks

@@ -19,8 +19,8 @@ from threading import Lock, get_ident
 from typing import NoReturn
 
 from lsmkv.db.background import Background
+from lsmkv.db.background_jobs import Publication
 from lsmkv.db.merge import live_entries, merge
-from lsmkv.db.publication import Publication
 from lsmkv.db.store import Store
 from lsmkv.db.table_output import TableOutput, remove_table
 from lsmkv.db.writer import Writer

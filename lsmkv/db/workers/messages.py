@@ -1,17 +1,19 @@
-"""What a worker process is asked to do, and what it answers: lines of JSON, each way.
+"""The messages between a store's process and its workers: lines of JSON, each way.
+
+The store's process sends the settings, then one request at a time; the worker sends reports.
 
 ===========  ======================================================================================
 line         content
 ===========  ======================================================================================
-settings     ``token``, ``patient``, and the options that tables depend on; the first line
-order        ``job`` (its number); for a flush ``log``, ``usage`` and ``live``; for a merge
+settings     ``token``, ``low_priority``, and the options that tables depend on; the first line
+request      ``job`` (its number); for a flush ``log``, ``usage`` and ``pinned``; for a compaction
              ``level``, ``files`` and ``oldest``
 report       ``job``; ``read``: the bytes read so far, or at the end ``files`` and ``opened``; or
-             ``doubt``: why it was not done; or ``error``
+             ``declined``: why the job was not done; or ``error``
 ===========  ======================================================================================
 
-``files`` is a :class:`~lsmkv.format.version_edit.VersionEdit` in hexadecimal digits: there are
-formats enough for a table's number, size and bounds.
+``files`` is a :class:`~lsmkv.format.version_edit.VersionEdit` in hexadecimal digits, so that there
+is no second format for a table's number, size and bounds.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 _COMPARATORS: dict[str, Comparator] = {
     comparator.name: comparator for comparator in (BYTEWISE, REVERSE_BYTEWISE)
 }
-_NUMBERS = (
+_PLAIN_OPTIONS = (
     "block_size",
     "block_restart_interval",
     "max_file_size",
@@ -43,12 +45,12 @@ _NUMBERS = (
 )
 
 
-def encode_settings(token: str, patient: bool, options: Options) -> bytes:
-    """The first line: ``options`` are the user's, with a comparator and a policy of lsmkv's own."""
+def encode_settings(token: str, low_priority: bool, options: Options) -> bytes:
+    """The first line.  ``options`` are the user's; comparator and policy are ones of lsmkv's."""
     policy = options.filter_policy
-    settings: dict[str, Any] = {name: getattr(options, name) for name in _NUMBERS}
+    settings: dict[str, Any] = {name: getattr(options, name) for name in _PLAIN_OPTIONS}
     settings["token"] = token
-    settings["patient"] = patient
+    settings["low_priority"] = low_priority
     settings["comparator"] = options.comparator.name
     settings["filter_bits"] = policy.bits_per_key if isinstance(policy, BloomFilterPolicy) else 0
     settings["filter_layout"] = options.filter_layout
@@ -56,27 +58,27 @@ def encode_settings(token: str, patient: bool, options: Options) -> bytes:
 
 
 def decode_settings(line: bytes) -> tuple[str, bool, Options]:
-    """Token, patience and options.  Blocks are not cached: each is read once."""
+    """Token, low priority, and options.  There is no block cache: each block is read once."""
     settings = json.loads(line)
     bits = settings["filter_bits"]
     options = Options(
         comparator=_COMPARATORS[settings["comparator"]],
         filter_policy=BloomFilterPolicy(bits) if bits > 0 else None,
         filter_layout=settings["filter_layout"],
-        **{name: settings[name] for name in _NUMBERS},
+        **{name: settings[name] for name in _PLAIN_OPTIONS},
     )
-    return settings["token"], settings["patient"], options
+    return settings["token"], settings["low_priority"], options
 
 
 class FlushRequest(NamedTuple):
-    """Make a table of all that is in a log: what the memtable was made from."""
+    """Asks for a table of all entries of a log, the ones of which the memtable was made."""
 
     job: int
     log_number: int
     usage: int
-    """Of the memtable.  It grows with every write, so it tells whether the log holds them all."""
-    live: list[int]
-    """The sequences that someone looks at."""
+    """The memtable's usage.  Every write adds to it, so it tells whether the log holds them all."""
+    pinned: list[int]
+    """The pinned sequences."""
 
     def encode(self) -> bytes:
         """The line."""
@@ -85,23 +87,23 @@ class FlushRequest(NamedTuple):
                 "job": self.job,
                 "log": self.log_number,
                 "usage": self.usage,
-                "live": self.live,
+                "pinned": self.pinned,
             }
         )
 
 
 class CompactionRequest(NamedTuple):
-    """Carry a compaction out."""
+    """Asks for a compaction to be carried out."""
 
     job: int
     level: int
     files: VersionEdit
-    """The inputs, and what overlaps them further down: all that a merge asks of a version."""
-    oldest_seen: int
+    """The inputs, and what overlaps them further down: all that the job asks of a version."""
+    oldest_pinned: int
 
     @staticmethod
-    def of(job: int, compaction: Compaction, oldest_seen: int) -> CompactionRequest:
-        """The order for a compaction."""
+    def of(job: int, compaction: Compaction, oldest_pinned: int) -> CompactionRequest:
+        """The request for a compaction."""
         version = compaction.version
         comparator = version.comparator
         level = compaction.level
@@ -118,10 +120,10 @@ class CompactionRequest(NamedTuple):
         for deeper in range(level + 3, NUM_LEVELS):
             for file in version.overlapping(deeper, begin, end):
                 files.add_file(deeper, file)
-        return CompactionRequest(job, level, files, oldest_seen)
+        return CompactionRequest(job, level, files, oldest_pinned)
 
     def compaction(self, comparator: InternalKeyComparator) -> Compaction:
-        """The compaction, with as much of its version as it needs."""
+        """The compaction, with the part of its version that it needs."""
         levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
         for level, file in self.files.new_files:
             levels[level].append(file)
@@ -138,18 +140,18 @@ class CompactionRequest(NamedTuple):
                 "job": self.job,
                 "level": self.level,
                 "files": self.files.encode().hex(),
-                "oldest": self.oldest_seen,
+                "oldest": self.oldest_pinned,
             }
         )
 
 
 def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
-    """The order in a line."""
-    order = json.loads(line)
-    if "log" in order:
-        return FlushRequest(order["job"], order["log"], order["usage"], order["live"])
-    files = VersionEdit.decode(bytes.fromhex(order["files"]))
-    return CompactionRequest(order["job"], order["level"], files, order["oldest"])
+    """The request in a line."""
+    request = json.loads(line)
+    if "log" in request:
+        return FlushRequest(request["job"], request["log"], request["usage"], request["pinned"])
+    files = VersionEdit.decode(bytes.fromhex(request["files"]))
+    return CompactionRequest(request["job"], request["level"], files, request["oldest"])
 
 
 class Report(NamedTuple):
@@ -157,23 +159,23 @@ class Report(NamedTuple):
 
     job: int
     bytes_read: int = 0
-    """By a merge that goes on."""
+    """By a compaction that goes on."""
     files: list[FileMetaData] | None = None
     """The tables that were made, durable under their temporary names: the job is done."""
     opened: tuple[int, int, int] = (0, 0, 0)
-    """Tables opened for it; reads of their metadata, and bytes of these."""
-    doubt: str | None = None
-    """Why it was left to the owner."""
+    """Tables opened for the job; reads of their metadata, and bytes of these."""
+    declined: str | None = None
+    """Why the job was left to the store's process."""
     error: Exception | None = None
-    """What it failed with."""
+    """The error that the job failed with."""
 
     @property
     def is_last(self) -> bool:
         """Whether the job has ended."""
-        return self.files is not None or self.doubt is not None or self.error is not None
+        return self.files is not None or self.declined is not None or self.error is not None
 
-    def count_in(self, counters: Counters) -> None:
-        """Count what was read, as if it was done here."""
+    def add_to(self, counters: Counters) -> None:
+        """Add the worker's reads to the counters of the store's process."""
         tables, reads, read = self.opened
         counters.tables_opened += tables
         counters.metadata_reads += reads
@@ -188,8 +190,8 @@ class Report(NamedTuple):
                 files.add_file(0, file)
             report["files"] = files.encode().hex()
             report["opened"] = self.opened
-        elif self.doubt is not None:
-            report["doubt"] = self.doubt
+        elif self.declined is not None:
+            report["declined"] = self.declined
         elif self.error is not None:
             report["error"] = _describe(self.error)
         else:
@@ -207,15 +209,15 @@ class Report(NamedTuple):
             return Report(
                 job, files=[file for _, file in files.new_files], opened=(tables, reads, read)
             )
-        if "doubt" in report:
-            return Report(job, doubt=report["doubt"])
+        if "declined" in report:
+            return Report(job, declined=report["declined"])
         if "error" in report:
             return Report(job, error=_exception(*report["error"]))
         return Report(job, report["read"])
 
 
 def _describe(error: Exception) -> list[Any]:
-    """An exception as plain data: its kind, and what makes it up."""
+    """An exception as plain data: its kind, and its arguments."""
     if isinstance(error, CorruptionError):
         return ["corruption", error.reason, error.path, error.offset]
     if isinstance(error, UnsupportedCompressionError):

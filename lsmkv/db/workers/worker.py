@@ -1,8 +1,8 @@
-"""The worker process: flushes or merges for the process that has the store open.
+"""The worker process: it flushes or compacts for its owner, the process that has the store open.
 
-It holds no lock and commits nothing.  It reads logs and tables, which nobody changes, and writes
-tables under temporary names (``.worker-...``), durably; what becomes of them is for its owner to
-say.  So it may be killed at any moment, and whoever opens the store next removes what it left.
+It holds no lock and commits nothing.  It reads logs and tables, which no process changes, and
+writes tables under temporary names (``.worker-...``), durably; its owner renames and commits them.
+So it may be killed at any moment, and the next open removes what it left.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from lsmkv.options import Options
 from lsmkv.stats import Counters
 
 IDLE_SECONDS = 5.0
-"""A worker that nobody needed for so long ends."""
+"""A worker ends when it gets no request for so long."""
 
-_TELL_EVERY = 0.05  # seconds
+_REPORT_EVERY = 0.05  # seconds
 
 
 def main(owner: int, descriptor: int, path: str) -> None:
@@ -41,19 +41,19 @@ def main(owner: int, descriptor: int, path: str) -> None:
     try:
         settings = port.receive(IDLE_SECONDS)
         if settings is not None:
-            token, patient, options = decode_settings(settings)
-            if patient:
+            token, low_priority, options = decode_settings(settings)
+            if low_priority:
                 port.step_back()
             Worker(port, inherited_directory(descriptor, path), token, options).serve()
     except ProcessEnded:
-        pass  # nobody is left to be told
+        pass  # the owner is gone, and there is nothing to report to
 
 
 class Worker:
-    """Carries out one order after the other."""
+    """Carries out one request after the other."""
 
     def __init__(self, port: Port, directory: Directory, token: str, options: Options) -> None:
-        """``token`` is the owner's, and part of every name that is given here."""
+        """``token`` is part of the name of every table that is made here."""
         self._port = port
         self._directory = AliasedDirectory(directory, self._alias)
         self._token = token
@@ -61,31 +61,37 @@ class Worker:
         self._order = self._comparator.order
         self._options = options
         self._tables_made = 0
-        self._rows: LogEntries | None = None
-        """Of the last flush, until its owner is told: they take a millisecond to free, in which it
-        has enough to do."""
+        self._entries: LogEntries | None = None
+        """The entries of the last flush, kept until the report is sent: they take a millisecond to
+        free, which the owner need not wait for."""
 
     def serve(self) -> None:
-        """Until nothing was asked for some seconds; :class:`ProcessEnded` when the owner ends."""
+        """Serve requests until none has come for :data:`IDLE_SECONDS`.
+
+        Raises :class:`ProcessEnded` when the owner ends.
+        """
         self._port.send(Report(0).encode())  # ready
         while True:
             line = self._port.receive(IDLE_SECONDS)
             if line is None:
                 return
-            self._do(line)
+            self._run_job(line)
 
-    def _do(self, line: bytes) -> None:
-        order = decode_request(line)
+    def _run_job(self, line: bytes) -> None:
+        request = decode_request(line)
         try:
-            report = self._flush(order) if isinstance(order, FlushRequest) else self._merge(order)
+            if isinstance(request, FlushRequest):
+                report = self._flush(request)
+            else:
+                report = self._compact(request)
         except ProcessEnded:
             raise
         except MemoryError:
-            report = Report(order.job, doubt="out of memory")
+            report = Report(request.job, declined="out of memory")
         except Exception as error:
-            report = Report(order.job, error=error)
+            report = Report(request.job, error=error)
         self._port.send(report.encode())
-        self._rows = None
+        self._entries = None
 
     def _alias(self, name: str) -> str:
         parsed = parse_filename(name)
@@ -98,48 +104,48 @@ class Worker:
 
     # Flush
 
-    def _flush(self, order: FlushRequest) -> Report:
-        name = log_name(order.log_number)
-        rows = LogEntries(order.live)
-        self._rows = rows
+    def _flush(self, request: FlushRequest) -> Report:
+        name = log_name(request.log_number)
+        entries = LogEntries(request.pinned)
+        self._entries = entries
         try:
             with self._directory.open(name) as file:
-                doubt = rows.read(file)
+                declined = entries.read(file)
         except (CorruptionError, OSError) as error:
-            doubt = str(error)
-        if doubt is None and rows.usage != order.usage:
-            doubt = "not the writes that the memtable holds"
-        if doubt is not None:
-            return Report(order.job, doubt=f"{name}: {doubt}")
-        if rows.empty:
-            return Report(order.job, files=[])
-        columns = rows.columns(self._order)
+            declined = str(error)
+        if declined is None and entries.usage != request.usage:
+            declined = "not the writes that the memtable holds"
+        if declined is not None:
+            return Report(request.job, declined=f"{name}: {declined}")
+        if entries.empty:
+            return Report(request.job, files=[])
+        columns = entries.columns(self._order)
         table = write_entries([columns], self._directory, self._new_number(), self._options)
-        return Report(order.job, files=[table])
+        return Report(request.job, files=[table])
 
-    # Merge
+    # Compaction
 
-    def _merge(self, order: CompactionRequest) -> Report:
+    def _compact(self, request: CompactionRequest) -> Report:
         counters = Counters()
         tables = TableCache(self._directory, self._options, counters)
         job = CompactionJob(
-            order.compaction(self._comparator),
+            request.compaction(self._comparator),
             self._directory,
             tables,
             self._options,
             self._new_number,
-            order.oldest_seen,
+            request.oldest_pinned,
         )
-        told = time.monotonic()
+        reported = time.monotonic()
 
-        def between() -> None:
-            nonlocal told
+        def report_progress() -> None:
+            nonlocal reported
             self._port.listen()
             now = time.monotonic()
-            if now - told >= _TELL_EVERY:
-                told = now
-                self._port.send(Report(order.job, bytes_read=job.reads.bytes_read).encode())
+            if now - reported >= _REPORT_EVERY:
+                reported = now
+                self._port.send(Report(request.job, bytes_read=job.reads.bytes_read).encode())
 
-        files = job.run(between)
+        files = job.run(report_progress)
         opened = counters.tables_opened, counters.metadata_reads, counters.metadata_bytes_read
-        return Report(order.job, files=files, opened=opened)
+        return Report(request.job, files=files, opened=opened)

@@ -361,7 +361,7 @@ def test_a_request_is_given_up_before_its_turn(env: PacedEnv) -> None:
         env.at_gate.wait()
 
         def refuse(_moved: int) -> None:
-            assert len(db._background._requests) == 2
+            assert len(db._background._range_compactions) == 2
             raise LookupError
 
         with pytest.raises(LookupError):
@@ -370,7 +370,7 @@ def test_a_request_is_given_up_before_its_turn(env: PacedEnv) -> None:
         first.join()
         assert errors == []
         db._background.wait_until_idle()
-        assert db._background._requests == []
+        assert db._background._range_compactions == []
         assert_whole(db, content)
 
 
@@ -380,7 +380,7 @@ def test_giving_up_takes_no_lock(env: PacedEnv) -> None:
         content = three_levels(db)
 
         def progress(_done: int, _total: int, _phase: str) -> None:
-            if db._background._requests:
+            if db._background._range_compactions:
                 db._store.lock.acquire()
                 raise LookupError
 
@@ -390,7 +390,7 @@ def test_giving_up_takes_no_lock(env: PacedEnv) -> None:
         db._store.lock.release()
         env.gate.set()
         db._background.wait_until_idle()
-        assert db._background._requests == []
+        assert db._background._range_compactions == []
         assert_whole(db, content)
 
 

@@ -1,4 +1,4 @@
-"""Orders and reports: what is said is what is heard."""
+"""lsmkv.db.workers.messages: settings, requests and reports survive a round trip."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ TOKEN = "0123456789abcdef"
         make_options(compression=None, bloom_filter_bits=0),
     ],
 )
-@pytest.mark.parametrize("patient", [False, True])
-def test_settings(options: Options, patient: bool) -> None:
-    line = encode_settings(TOKEN, patient, options)
+@pytest.mark.parametrize("low_priority", [False, True])
+def test_settings_round_trip(options: Options, low_priority: bool) -> None:
+    line = encode_settings(TOKEN, low_priority, options)
     assert b"\n" not in line
-    token, told, heard = decode_settings(line)
-    assert (token, told) == (TOKEN, patient)
+    token, told, decoded = decode_settings(line)
+    assert (token, told) == (TOKEN, low_priority)
     for name in (
         "block_size",
         "block_restart_interval",
@@ -62,15 +62,15 @@ def test_settings(options: Options, patient: bool) -> None:
         "filter_layout",
         "comparator",
     ):
-        assert getattr(heard, name) == getattr(options, name), name
-    assert repr(heard.filter_policy) == repr(options.filter_policy)
-    assert heard.block_cache is None
+        assert getattr(decoded, name) == getattr(options, name), name
+    assert repr(decoded.filter_policy) == repr(options.filter_policy)
+    assert decoded.block_cache is None
 
 
-def test_a_flush() -> None:
-    order = FlushRequest(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
-    assert b"\n" not in order.encode()
-    assert decode_request(order.encode()) == order
+def test_flush_request_round_trip() -> None:
+    request = FlushRequest(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
+    assert b"\n" not in request.encode()
+    assert decode_request(request.encode()) == request
 
 
 def file(number: int, smallest: bytes, largest: bytes, size: int = 1000) -> FileMetaData:
@@ -82,8 +82,8 @@ def numbers(files: list[FileMetaData]) -> list[int]:
 
 
 @pytest.mark.parametrize("level", range(NUM_LEVELS - 1))
-def test_a_merge(level: int) -> None:
-    """The version that arrives answers what a merge asks as the whole one does."""
+def test_compaction_request_round_trip(level: int) -> None:
+    """The partial version answers a compaction's questions as the whole one does."""
     comparator = InternalKeyComparator(BYTEWISE)
     levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
     keys = [b"%02d" % n for n in range(100)]
@@ -96,13 +96,13 @@ def test_a_merge(level: int) -> None:
     made = compaction_of_range(version, level, b"30", b"42", make_options())
     assert made is not None
     compaction = made[0]
-    order = CompactionRequest.of(5, compaction, 77)
-    line = order.encode()
+    request = CompactionRequest.of(5, compaction, 77)
+    line = request.encode()
     assert b"\n" not in line
-    heard = decode_request(line)
-    assert isinstance(heard, CompactionRequest)
-    assert (heard.job, heard.level, heard.oldest_seen) == (5, level, 77)
-    arrived: Compaction = heard.compaction(comparator)
+    decoded = decode_request(line)
+    assert isinstance(decoded, CompactionRequest)
+    assert (decoded.job, decoded.level, decoded.oldest_pinned) == (5, level, 77)
+    arrived: Compaction = decoded.compaction(comparator)
     assert arrived.level == level
     for part in ("inputs", "next_inputs", "grandparents"):
         assert sorted(numbers(getattr(arrived, part))) == sorted(numbers(getattr(compaction, part)))
@@ -117,36 +117,41 @@ def test_a_merge(level: int) -> None:
                 assert arrived.version.overlaps(deeper, key, key) == version.overlaps(
                     deeper, key, key
                 )
-    # And nothing that lies beside it.
+    # It has no table beside the compaction.
     total = sum(len(files) for files in arrived.version.levels)
     assert total < sum(len(files) for files in levels)
 
 
-def test_how_far_it_is() -> None:
+def test_progress_report_round_trip() -> None:
     report = Report(3, bytes_read=12345)
-    heard = Report.decode(report.encode())
-    assert heard == report
-    assert not heard.is_last
+    decoded = Report.decode(report.encode())
+    assert decoded == report
+    assert not decoded.is_last
 
 
 @pytest.mark.parametrize("files", [[], [file(1, b"a", b"\xff\n\x00"), file(2, b"", b"", 1 << 40)]])
-def test_done(files: list[FileMetaData]) -> None:
+def test_final_report_round_trip(files: list[FileMetaData]) -> None:
     report = Report(3, files=files, opened=(4, 5, 6))
     assert b"\n" not in report.encode()
-    heard = Report.decode(report.encode())
-    assert heard.is_last
-    assert (heard.files, heard.opened) == (files, (4, 5, 6))
+    decoded = Report.decode(report.encode())
+    assert decoded.is_last
+    assert (decoded.files, decoded.opened) == (files, (4, 5, 6))
     counters = Counters()
-    heard.count_in(counters)
-    heard.count_in(counters)
+    decoded.add_to(counters)
+    decoded.add_to(counters)
     assert counters.tables_opened == 8
     assert (counters.metadata_reads, counters.metadata_bytes_read) == (10, 12)
 
 
-def test_doubt() -> None:
-    heard = Report.decode(Report(3, doubt="torn\nlog").encode())
-    assert heard.is_last
-    assert (heard.job, heard.doubt, heard.error, heard.files) == (3, "torn\nlog", None, None)
+def test_report_of_a_declined_job_round_trip() -> None:
+    decoded = Report.decode(Report(3, declined="torn\nlog").encode())
+    assert decoded.is_last
+    assert (decoded.job, decoded.declined, decoded.error, decoded.files) == (
+        3,
+        "torn\nlog",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,21 +167,21 @@ def test_doubt() -> None:
         (ZeroDivisionError("oops"), Error),
     ],
 )
-def test_errors_arrive_as_what_they_are(error: Exception, kind: type[Exception]) -> None:
-    heard = Report.decode(Report(3, error=error).encode())
-    assert heard.is_last
-    assert type(heard.error) is kind
+def test_errors_keep_their_type_and_arguments(error: Exception, kind: type[Exception]) -> None:
+    decoded = Report.decode(Report(3, error=error).encode())
+    assert decoded.is_last
+    assert type(decoded.error) is kind
     if isinstance(error, CorruptionError):
-        assert str(heard.error) == str(error)
+        assert str(decoded.error) == str(error)
     elif isinstance(error, OSError):
-        assert isinstance(heard.error, IOError)
-        assert (heard.error.errno, heard.error.filename) == (error.errno, error.filename)
-        assert (error.strerror or "without a number") in str(heard.error)
+        assert isinstance(decoded.error, IOError)
+        assert (decoded.error.errno, decoded.error.filename) == (error.errno, error.filename)
+        assert (error.strerror or "without a number") in str(decoded.error)
     else:
-        assert str(error) in str(heard.error)
+        assert str(error) in str(decoded.error)
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"{}", b'{"job": 1, "files": "07"}', b"\xff"])
-def test_what_is_no_report(line: bytes) -> None:
+def test_a_malformed_report_is_refused(line: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError, Error)):
         Report.decode(line)

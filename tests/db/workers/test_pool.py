@@ -1,4 +1,4 @@
-"""Work in worker processes: nobody notices, whatever becomes of them."""
+"""lsmkv.db.workers.pool: the store is the same, whatever becomes of its worker processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def until(condition: Callable[[], Any]) -> None:
         time.sleep(0.005)
 
 
-def work(db: DB) -> Any:
+def pool_of(db: DB) -> Any:
     assert db._background is not None
     return db._background.workers
 
@@ -73,14 +73,14 @@ def alive(pid: int) -> bool:
     return True
 
 
-def hire_both(db: DB) -> int:
-    """See that there are two workers; the process id of the one that merges."""
+def start_both(db: DB) -> int:
+    """See that there are two workers; returns the process id of the one that compacts."""
     for seed in (1, 2):
         fill(db, 300, seed)
         db.flush()
     db.compact_range()
-    _, merging = work(db).pids
-    return int(merging)
+    _, compacting = pool_of(db).pids
+    return int(compacting)
 
 
 def fill(db: DB, count: int, seed: int, size: int = 60) -> dict[bytes, bytes]:
@@ -101,7 +101,7 @@ def fill(db: DB, count: int, seed: int, size: int = 60) -> dict[bytes, bytes]:
 
 
 def build(db: DB, seed: int) -> None:
-    """A store of several levels; no step begins before the work of the one before is done."""
+    """A store of several levels; each step waits for the background work of the one before."""
     rng = random.Random(seed)
     kept: list[Any] = []
     for _ in range(12):
@@ -129,8 +129,10 @@ def build(db: DB, seed: int) -> None:
     [{}, {"compression": None, "filter_layout": "both"}, {"bloom_filter_bits": 0}],
 )
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_store_is_the_same(tmp_path: Path, seed: int, options: dict[str, Any]) -> None:
-    """Names and bytes of its tables, and what was counted."""
+def test_workers_make_the_same_store_as_the_thread(
+    tmp_path: Path, seed: int, options: dict[str, Any]
+) -> None:
+    """The names and bytes of its tables and its counters are equal."""
     made: list[dict[str, bytes]] = []
     stats: list[dict[str, Any]] = []
     for background in ("thread", "process"):
@@ -138,7 +140,7 @@ def test_the_store_is_the_same(tmp_path: Path, seed: int, options: dict[str, Any
         more: Any = {"background": background, "max_file_size": 2000, **options}
         with DB(path, create_if_missing=True, **more) as db:
             build(db, seed)
-            assert len(work(db).pids) == (2 if background == "process" else 0)
+            assert len(pool_of(db).pids) == (2 if background == "process" else 0)
             counted = db.stats().to_dict()
         for name in ("tables_opened", "metadata_reads", "metadata_bytes_read"):
             assert counted.pop(name) > 0  # the thread finds some tables open
@@ -151,11 +153,11 @@ def test_the_store_is_the_same(tmp_path: Path, seed: int, options: dict[str, Any
     assert stats[0] == stats[1]
 
 
-def test_writes_while_it_works(path: str) -> None:
+def test_writes_during_flushes_and_compactions(path: str) -> None:
     with DB(path, **SMALL) as db:
         model = fill(db, 20_000, 1)
         idle(db)
-        assert len(work(db).pids) == 2
+        assert len(pool_of(db).pids) == 2
         assert db.stats().flushes > 20
         assert db.stats().compactions > 2
         assert temporaries(path) == []
@@ -165,50 +167,50 @@ def test_writes_while_it_works(path: str) -> None:
         assert dict(db) == model
 
 
-def test_a_merge_holds_no_flush_up(path: str) -> None:
+def test_a_flush_does_not_wait_for_a_compaction(path: str) -> None:
     with DB(path, **PROCESS, max_file_size=20_000) as db:
-        merging = hire_both(db)
+        compacting = start_both(db)
         fill(db, 5000, 3)
         db.flush()
-        os.kill(merging, signal.SIGSTOP)
+        os.kill(compacting, signal.SIGSTOP)
         thread = threading.Thread(target=db.compact_range)
         thread.start()
         try:
-            until(lambda: db._background._compaction is not None)  # type: ignore[union-attr]
+            until(lambda: db._background.jobs.compaction is not None)  # type: ignore[union-attr]
             flushes = db.stats().flushes
             db.put(b"more", b"")
             db.flush()
             assert db.stats().flushes == flushes + 1
             assert thread.is_alive()
         finally:
-            os.kill(merging, signal.SIGCONT)
+            os.kill(compacting, signal.SIGCONT)
             thread.join()
         db.check()
 
 
-# Who gets one
+# Which stores have workers
 
 
-def test_small_stores_have_none(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_stores_have_no_workers(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     with DB(path, create_if_missing=True, write_buffer_size=50_000) as db:
         fill(db, 10_000, 1)
         db.compact_range()
         assert db.stats().compactions > 0
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
 
 
 @pytest.mark.skipif(workers.processors() < 2, reason="needs two processors")
-def test_stores_that_are_written_to_a_lot_get_one(path: str) -> None:
+def test_stores_that_are_written_to_a_lot_have_a_worker(path: str) -> None:
     with DB(path, create_if_missing=True, write_buffer_size=1_000_000) as db:
         model = fill(db, 10_000, 1, size=1000)
-        until(lambda: work(db).pids)
+        until(lambda: pool_of(db).pids)
         model |= fill(db, 10_000, 2, size=1000)
         idle(db)
         log = Path(path, "LOG").read_text()
         assert "Worker process" in log
         assert "lost" not in log
-        pids = work(db).pids
+        pids = pool_of(db).pids
         assert pids
     assert not any(alive(pid) for pid in pids)
 
@@ -221,7 +223,7 @@ def test_stores_that_are_written_to_a_lot_get_one(path: str) -> None:
         {"background": "thread"},
     ],
 )
-def test_who_never_gets_one(
+def test_stores_that_never_have_workers(
     path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
@@ -229,80 +231,80 @@ def test_who_never_gets_one(
     with DB(place, create_if_missing=True, write_buffer_size=1_000_000, **options) as db:
         fill(db, 16_000, 1, size=1000)
         db.compact_range()
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
 
 
-def test_a_store_in_memory_takes_the_thread() -> None:
+def test_a_store_in_memory_uses_the_thread() -> None:
     with DB(":memory:", background="process") as db:
         fill(db, 100, 1)
         db.flush()
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
 
 
-def test_no_interpreter_to_start(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_program_uses_the_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     with DB(path, **PROCESS) as db:
         model = fill(db, 1000, 1)
         db.flush()
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
         assert dict(db) == model
 
 
-def test_jobs_count_that_come_soon_after_each_other(path: str) -> None:
-    """A store that is written to slowly has no use for a worker."""
+def test_jobs_soon_after_each_other_start_a_worker(path: str) -> None:
+    """A store that is written to slowly gets none."""
     with DB(path, create_if_missing=True) as db:
-        mine = work(db)
-        mine._possible = True  # whatever the number of processors
-        hand = mine._flushing
+        mine = pool_of(db)
+        mine._enabled = True  # whatever the number of processors
+        worker = mine._flush_worker
         size = workers._PAYS_FROM * 2 // 3
         mine._last_job -= 60
-        assert not mine._begin(hand, size)
+        assert not mine._start_if_it_pays(worker, size)
         mine._last_job -= 60
-        assert not mine._begin(hand, size)
+        assert not mine._start_if_it_pays(worker, size)
         assert mine.pids == []
         mine._last_job -= 2
-        assert mine._begin(hand, size)
+        assert mine._start_if_it_pays(worker, size)
         assert len(mine.pids) == 1
         mine._last_job -= 60
-        assert mine._begin(hand, 1)  # it is there
+        assert mine._start_if_it_pays(worker, 1)  # it is there
 
 
-def test_a_worker_starts_at_once_where_much_is_written(path: str) -> None:
+def test_a_large_job_at_once_after_another_starts_a_worker(path: str) -> None:
     with DB(path, create_if_missing=True) as db:
-        mine = work(db)
-        mine._possible = True
+        mine = pool_of(db)
+        mine._enabled = True
         mine._last_job = time.monotonic()
-        assert not mine._begin(mine._flushing, workers._PAYS_FROM // 2 - 1)
+        assert not mine._start_if_it_pays(mine._flush_worker, workers._PAYS_FROM // 2 - 1)
         mine._bytes = 0
         mine._last_job -= 2
-        assert not mine._begin(mine._flushing, workers._PAYS_FROM // 2)
+        assert not mine._start_if_it_pays(mine._flush_worker, workers._PAYS_FROM // 2)
         mine._bytes = 0
-        assert mine._begin(mine._flushing, workers._PAYS_FROM // 2)
+        assert mine._start_if_it_pays(mine._flush_worker, workers._PAYS_FROM // 2)
 
 
 SLEEPS = "import time; time.sleep(1000)"  # instead of a worker that starts
 
 
 def put_until_full(db: DB, part: float, size: int = 10_000) -> None:
-    """Fill so much of a memtable."""
+    """Fill this part of a memtable."""
     writer = db._writer
     assert writer is not None
     wanted = part * writer._write_buffer_size
     while db._store.view.memtable.usage <= wanted:  # type: ignore[union-attr]
         db.put(b"k", bytes(size))
-    db.put(b"k", b"")  # the first one that sees it
+    db.put(b"k", b"")  # the first write that finds it so full
 
 
 def put_until_immutable(db: DB) -> None:
-    """Fill a memtable of a few puts, until it is to be flushed."""
+    """Fill a memtable of a few puts until it is immutable."""
     while db._store.view.immutable is None:  # type: ignore[union-attr]
         db.put(b"k", bytes(1000))
 
 
-def due(db: DB) -> Any:
-    """Let the next job be one that a worker is started for, whatever the number of processors."""
-    mine = work(db)
-    mine._possible = True
+def let_next_job_start_worker(db: DB) -> Any:
+    """Let the next job start a worker, whatever the number of processors."""
+    mine = pool_of(db)
+    mine._enabled = True
     mine._bytes = workers._PAYS_FROM
     mine._last_job = time.monotonic()
     return mine
@@ -313,7 +315,7 @@ import sys, threading
 from lsmkv import DB
 from lsmkv.db.workers import pool as workers
 
-workers._JUST_NOW = 1000.0
+workers._AT_ONCE = 1000.0
 threads = []
 
 def note(event, arguments):
@@ -322,7 +324,7 @@ def note(event, arguments):
 
 sys.addaudithook(note)
 with DB(sys.argv[1], create_if_missing=True) as db:
-    db._background.workers._possible = True
+    db._background.workers._enabled = True
     for _ in range(75):
         db.put(b"k", bytes(10_000))
     assert threads == [], threads
@@ -337,7 +339,7 @@ import errno, sys
 from lsmkv import DB
 from lsmkv.db.workers import pool as workers
 
-workers._JUST_NOW = 1000.0
+workers._AT_ONCE = 1000.0
 asked = []
 
 class Full:
@@ -349,7 +351,7 @@ class Full:
 
 sys.meta_path.insert(0, Full)
 with DB(sys.argv[1], create_if_missing=True) as db:
-    db._background.workers._possible = True
+    db._background.workers._enabled = True
     for n in range(300):
         db.put(b"%d" % n, bytes(10_000))
     assert asked
@@ -357,25 +359,25 @@ with DB(sys.argv[1], create_if_missing=True) as db:
 """
 
 
-def test_a_write_does_not_fail_for_what_cannot_be_imported(path: str) -> None:
-    """Another write may find room for a file; and where there is no worker, there is a thread."""
+def test_a_write_does_not_fail_if_subprocess_cannot_be_imported(path: str) -> None:
+    """A later write may succeed in importing it, and without a worker there is the thread."""
     subprocess.run([sys.executable, "-c", FAILING, path], check=True)
 
 
-def test_the_writer_itself_imports_what_a_start_takes(path: str) -> None:
-    """Once one is foreseen: in a thread beside it that takes several times as long."""
+def test_the_writer_thread_imports_subprocess(path: str) -> None:
+    """When a flush is expected: the import takes several times as long in the background thread."""
     subprocess.run([sys.executable, "-c", LOADING, path], check=True)
 
 
 @pytest.mark.parametrize("slowly", [True, False])
 @pytest.mark.parametrize("idle_before", [0, 60])
-def test_a_quarter_of_a_memtable_that_fills_fast_starts_a_worker(
+def test_a_memtable_that_fills_fast_starts_a_worker_at_a_quarter(
     path: str, slowly: bool, idle_before: int
 ) -> None:
     size = workers._PAYS_FROM // 2
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
-        mine = work(db)
-        mine._possible = True  # whatever the number of processors
+        mine = pool_of(db)
+        mine._enabled = True  # whatever the number of processors
         for _ in range(2):
             mine._last_job -= idle_before
             put_until_full(db, 0.125)
@@ -387,15 +389,15 @@ def test_a_quarter_of_a_memtable_that_fills_fast_starts_a_worker(
             idle(db)
             assert len(mine.pids) == (0 if slowly else 1)
             db.flush()
-            mine.end()
+            mine.kill()
             mine._bytes = 0
 
 
-def test_a_worker_that_has_ended_is_followed_by_another_one(path: str) -> None:
+def test_a_worker_that_has_ended_is_replaced(path: str) -> None:
     size = workers._PAYS_FROM // 2
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
-        mine = work(db)
-        mine._possible = True
+        mine = pool_of(db)
+        mine._enabled = True
         for _ in range(2):
             assert mine.pids == []
             put_until_full(db, 0.25)
@@ -408,16 +410,18 @@ def test_a_worker_that_has_ended_is_followed_by_another_one(path: str) -> None:
 
 
 @pytest.mark.parametrize(("less", "value"), [(1, 10_000), (0, 3 << 20)])
-def test_a_small_memtable_or_one_large_batch_starts_none(path: str, less: int, value: int) -> None:
+def test_a_small_memtable_or_one_large_batch_starts_no_worker(
+    path: str, less: int, value: int
+) -> None:
     size = workers._PAYS_FROM // 2 - less
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
-        work(db)._possible = True
+        pool_of(db)._enabled = True
         put_until_full(db, 0.5, value)
         idle(db)
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
 
 
-def test_a_worker_that_cannot_be_started_ahead_is_no_failure(
+def test_failing_to_start_a_worker_ahead_is_no_error(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_arguments: object) -> None:
@@ -425,41 +429,41 @@ def test_a_worker_that_cannot_be_started_ahead_is_no_failure(
 
     size = workers._PAYS_FROM // 2
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
-        work(db)._possible = True
+        pool_of(db)._enabled = True
         with monkeypatch.context() as patch:
             patch.setattr("_thread.start_new_thread", refuse)
             put_until_full(db, 0.75)
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
         db.put(b"k", b"v")
         db.flush()
         assert db.get(b"k") == b"v"
         assert db.stats().flushes == 1
 
 
-def test_a_flush_waits_for_its_worker_while_nobody_waits_for_the_flush(
+def test_a_flush_that_no_thread_waits_for_waits_for_its_worker(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "_LONGEST_START", 1000.0)
     boot = f"import os, time\nwhile not os.path.exists({path + '/go'!r}): time.sleep(0.01)\n"
     monkeypatch.setattr(process, "_BOOT", boot + process._BOOT)
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
-        due(db)
+        let_next_job_start_worker(db)
         put_until_immutable(db)
-        until(lambda: work(db).pids)
-        assert work(db)._jobs == 0
+        until(lambda: pool_of(db).pids)
+        assert pool_of(db)._jobs == 0
         Path(path, "go").touch()
         until(lambda: db.stats().flushes)
-        assert work(db)._jobs == 1
+        assert pool_of(db)._jobs == 1
 
 
 @pytest.mark.parametrize("waiter", ["flush", "put"])
-def test_who_waits_for_a_flush_does_not_wait_for_a_worker_to_start(
+def test_a_flush_that_a_thread_waits_for_does_not_wait_for_a_worker(
     path: str, monkeypatch: pytest.MonkeyPatch, waiter: str
 ) -> None:
     monkeypatch.setattr(workers, "_LONGEST_START", 1000.0)
     monkeypatch.setattr(process, "_BOOT", SLEEPS)
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
-        due(db)
+        let_next_job_start_worker(db)
 
         def write() -> None:
             db.put(b"k", b"v")
@@ -472,8 +476,8 @@ def test_who_waits_for_a_flush_does_not_wait_for_a_worker_to_start(
         thread = threading.Thread(target=write, daemon=True)
         thread.start()
         until(lambda: not thread.is_alive())
-        assert len(work(db).pids) == 1
-        assert work(db)._jobs == 0
+        assert len(pool_of(db).pids) == 1
+        assert pool_of(db)._jobs == 0
         assert db.stats().flushes >= 1
 
 
@@ -483,9 +487,9 @@ def test_closing_does_not_wait_for_a_worker_to_start(
     monkeypatch.setattr(workers, "_LONGEST_START", 1000.0)
     monkeypatch.setattr(process, "_BOOT", SLEEPS)
     db = DB(path, create_if_missing=True, write_buffer_size=10_000)
-    due(db)
+    let_next_job_start_worker(db)
     put_until_immutable(db)
-    until(lambda: work(db).pids)
+    until(lambda: pool_of(db).pids)
     thread = threading.Thread(target=db.close, daemon=True)
     thread.start()
     until(lambda: not thread.is_alive())
@@ -500,18 +504,20 @@ def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
     monkeypatch.setattr(workers, "_LONGEST_START", 0.01)
     monkeypatch.setattr(process, "_BOOT", SLEEPS)
     with DB(path, create_if_missing=True, write_buffer_size=10_000) as db:
-        mine = due(db)
+        mine = let_next_job_start_worker(db)
         for flushes in (1, 2):
             put_until_immutable(db)
             until(lambda: not db._background.busy)  # type: ignore[union-attr]
             assert db.stats().flushes >= flushes
             assert mine._jobs == 0
-            # It had its time: no flush waits for this process again.
-            monkeypatch.setattr(mine._flushing, "started", time.monotonic() - 1000)
+            # It had its time: no flush waits for this process any more.
+            monkeypatch.setattr(mine._flush_worker, "started", time.monotonic() - 1000)
             monkeypatch.setattr(workers, "_LONGEST_START", 900.0)
 
 
-def test_names_are_durable_before_they_count(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_tables_are_durable_before_the_commit(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[str] = []
     with DB(path, **PROCESS) as db:
         store = db._store
@@ -528,13 +534,13 @@ def test_names_are_durable_before_they_count(path: str, monkeypatch: pytest.Monk
     assert calls[-2:] == ["rename", "sync"]
 
 
-# What may go wrong
+# Failures of a worker
 
 
-def test_one_that_cannot_be_started(
+def test_a_worker_that_cannot_be_started(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Asked for three times, and then no more."""
+    """The pool tries three times, and then no more."""
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with DB(path, **PROCESS) as db:
         for n in range(6):
@@ -547,7 +553,7 @@ def test_one_that_cannot_be_started(
     assert "from now on" in warnings[-1]
 
 
-def test_one_that_is_gone_before_it_is_told_anything(
+def test_a_worker_that_ends_before_its_settings_arrive(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:
@@ -557,11 +563,11 @@ def test_one_that_is_gone_before_it_is_told_anything(
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
         db.flush()
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
     assert "could not be started: Broken pipe" in caplog.text
 
 
-def test_one_that_dies_at_once(
+def test_a_worker_that_dies_at_once(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("lsmkv.env.process._BOOT", "import os; os._exit(3)")
@@ -569,11 +575,11 @@ def test_one_that_dies_at_once(
         model = fill(db, 1000, 1)
         db.flush()
         assert dict(db) == model
-        assert work(db).pids == []
+        assert pool_of(db).pids == []
     assert "is lost" in caplog.text
 
 
-def test_one_that_talks_nonsense(
+def test_a_worker_that_sends_nonsense(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(
@@ -583,19 +589,19 @@ def test_one_that_talks_nonsense(
         model = fill(db, 1000, 1)
         db.flush()
         assert dict(db) == model
-        assert work(db).pids == []
-    assert "an answer that is none" in caplog.text
+        assert pool_of(db).pids == []
+    assert "malformed report" in caplog.text
 
 
-def test_one_that_does_not_answer(
+def test_a_worker_that_does_not_answer(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(workers, "_LONGEST_SILENCE", 0.3)
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"1")
         db.flush()
-        [pid] = work(db).pids
+        [pid] = pool_of(db).pids
         os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr(workers, "_LONGEST_SILENCE", 0.3)
         db.put(b"k", b"2")
         db.flush()
         assert db.get(b"k") == b"2"
@@ -603,7 +609,7 @@ def test_one_that_does_not_answer(
     assert "nothing was heard of it" in caplog.text
 
 
-def test_what_a_flush_has_freed_goes_while_the_next_one_is_under_way(
+def test_obsolete_files_are_removed_during_the_next_flush(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = f"""
@@ -627,16 +633,16 @@ Port.send = pausing
 
         thread = threading.Thread(target=write, daemon=True)
         thread.start()
-        until(lambda: work(db)._jobs == 2)
+        until(lambda: pool_of(db)._jobs == 2)
         until(lambda: not os.path.exists(os.path.join(path, log)))
-        assert work(db)._jobs == 2
+        assert pool_of(db)._jobs == 2
         assert db.stats().flushes == 1
         Path(path, "go").touch()
         until(lambda: not thread.is_alive())
         assert len(dict(db)) == 40
 
 
-def test_one_that_ends_by_itself_while_an_order_is_on_its_way(
+def test_an_idle_worker_may_end_while_a_request_is_on_its_way(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("lsmkv.env.process._BOOT", "import os; os.read(0, 100000)")
@@ -647,21 +653,23 @@ def test_one_that_ends_by_itself_while_an_order_is_on_its_way(
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
-def test_one_that_ended_because_nobody_needed_it(
+def test_an_idle_worker_that_has_ended_is_replaced(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No failure: the next job gets another one."""
+    """Its end is no failure."""
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"1")
         db.flush()
-        [first] = work(db).pids
+        [first] = pool_of(db).pids
         os.kill(first, signal.SIGSTOP)
-        work(db)._flushing.process._process.stdin.close()  # it ends, by itself, once it goes on
+        pool_of(
+            db
+        )._flush_worker.process._process.stdin.close()  # it ends by itself once it continues
         os.kill(first, signal.SIGCONT)
-        until(lambda: work(db).pids == [])
+        until(lambda: pool_of(db).pids == [])
         db.put(b"k", b"2")
         db.flush()
-        [second] = work(db).pids
+        [second] = pool_of(db).pids
         assert second != first
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
@@ -675,7 +683,7 @@ def test_workers_killed_at_random(path: str, seed: int) -> None:
 
     def kill() -> None:
         while not ended.wait(rng.uniform(0.0, 0.15)):
-            for pid in work(db).pids:
+            for pid in pool_of(db).pids:
                 if rng.random() < 0.5:
                     try:
                         os.kill(pid, signal.SIGKILL)
@@ -684,7 +692,7 @@ def test_workers_killed_at_random(path: str, seed: int) -> None:
                         pass
 
     with DB(path, **SMALL) as db:
-        work(db)._failures = -10_000
+        pool_of(db)._failures = -10_000
         killer = threading.Thread(target=kill)
         killer.start()
         try:
@@ -708,7 +716,7 @@ def test_workers_killed_at_random(path: str, seed: int) -> None:
         db.check()
 
 
-def test_a_damaged_log_is_made_up_for_from_memory(
+def test_a_damaged_log_is_flushed_from_the_memtable(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with DB(path, **PROCESS) as db:
@@ -724,7 +732,7 @@ def test_a_damaged_log_is_made_up_for_from_memory(
         assert dict(db) == model
 
 
-def test_damage_in_a_table_is_told_with_its_place(path: str) -> None:
+def test_a_damaged_table_is_reported_with_its_path_and_offset(path: str) -> None:
     with DB(path, **PROCESS, compression=None) as db:
         fill(db, 2000, 1)
         db.flush()
@@ -745,19 +753,19 @@ def test_damage_in_a_table_is_told_with_its_place(path: str) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs prlimit")
-@pytest.mark.parametrize("job", ["flush", "merge"])
+@pytest.mark.parametrize("job", ["flush", "compaction"])
 def test_a_full_disk(path: str, job: str) -> None:
-    """As full as a limit on the size of files makes it, for the worker alone."""
+    """Simulated by a limit on the size of files, for the workers alone."""
     import resource
 
     with DB(path, **PROCESS) as db:
-        hire_both(db)
+        start_both(db)
         model = fill(db, 5000, 1)
         call = db.flush
-        if job == "merge":
+        if job == "compaction":
             db.flush()
             call = db.compact_range
-        for pid in work(db).pids:
+        for pid in pool_of(db).pids:
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (10_000, 10_000))
         with pytest.raises(IOError, match="too large") as caught:
             call()
@@ -789,21 +797,21 @@ def test_a_rename_that_fails(path: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def big(db: DB) -> None:
-    """A store whose merge takes a while."""
+    """A store whose compaction takes a while."""
     for part in range(3):
         fill(db, 30_000, part, size=200)
         db.flush()
 
 
 @pytest.mark.parametrize("state", ["running", "stopped"])
-def test_close_in_the_middle_of_a_merge_is_prompt(path: str, state: str) -> None:
+def test_close_does_not_wait_for_a_compaction(path: str, state: str) -> None:
     db = DB(path, **PROCESS, seek_compaction=False)
     big(db)
     expected = dict(db)
     thread = threading.Thread(target=swallow, args=(db.compact_range,))
     thread.start()
-    until(lambda: len(work(db).pids) == 2 and temporaries(path))
-    pids = work(db).pids
+    until(lambda: len(pool_of(db).pids) == 2 and temporaries(path))
+    pids = pool_of(db).pids
     if state == "stopped":
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -822,11 +830,11 @@ def swallow(call: Callable[[], None]) -> None:
         pass
 
 
-def test_close_while_a_flush_does_not_come_back(path: str) -> None:
+def test_close_does_not_wait_for_a_worker_that_hangs(path: str) -> None:
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
         db.flush()
-        [pid] = work(db).pids
+        [pid] = pool_of(db).pids
         os.kill(pid, signal.SIGSTOP)
         db.put(b"k", b"w")
         thread = threading.Thread(target=swallow, args=(db.flush,))
@@ -835,13 +843,13 @@ def test_close_while_a_flush_does_not_come_back(path: str) -> None:
         db.close()
         thread.join()
         assert not alive(pid)
-    assert "heard" not in Path(path, "LOG").read_text()  # it was not waited for
+    assert "heard" not in Path(path, "LOG").read_text()  # close did not wait for it
     assert temporaries(path) == []
     with DB(path) as db:
         assert dict(db) == {b"k": b"w"}
 
 
-def test_a_merge_tells_how_far_it_is(path: str) -> None:
+def test_a_compaction_reports_its_progress(path: str) -> None:
     told: list[int] = []
     with DB(path, **PROCESS, seek_compaction=False) as db:
         big(db)
@@ -852,17 +860,17 @@ def test_a_merge_tells_how_far_it_is(path: str) -> None:
 
 
 @pytest.mark.usefixtures("signals_are_heard")
-def test_a_merge_that_nobody_waits_for_any_more_is_given_up(path: str) -> None:
-    """By Ctrl-C, though the worker does not answer."""
+def test_an_interrupted_range_compaction_is_given_up(path: str) -> None:
+    """By KeyboardInterrupt, though the worker does not answer."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     with DB(path, **PROCESS) as db:
-        merging = hire_both(db)
+        compacting = start_both(db)
         model = fill(db, 5000, 3)
         db.flush()
-        os.kill(merging, signal.SIGSTOP)
+        os.kill(compacting, signal.SIGSTOP)
         old = signal.signal(signal.SIGALRM, interrupt)
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.3, 1.0)
@@ -871,19 +879,19 @@ def test_a_merge_that_nobody_waits_for_any_more_is_given_up(path: str) -> None:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, old)
-        until(lambda: not alive(merging))
+        until(lambda: not alive(compacting))
         db.put(b"k", b"v")
         db.compact_range()
-        assert merging not in work(db).pids
-        assert len(work(db).pids) == 2
+        assert compacting not in pool_of(db).pids
+        assert len(pool_of(db).pids) == 2
         assert all(db.get(key) == model[key] for key in model)
 
 
-def test_a_handle_that_is_forgotten(path: str) -> None:
+def test_a_handle_that_is_garbage_collected_kills_its_worker(path: str) -> None:
     db = DB(path, **PROCESS)
     db.put(b"k", b"v")
     db.flush()
-    [pid] = work(db).pids
+    [pid] = pool_of(db).pids
     handles = [db]
     del db
     with pytest.warns(ResourceWarning, match="unclosed"):
@@ -891,7 +899,7 @@ def test_a_handle_that_is_forgotten(path: str) -> None:
     assert not alive(pid)
 
 
-def test_leftovers_are_removed_when_the_store_is_opened_and_after_commits(path: str) -> None:
+def test_tables_of_dead_workers_are_removed_at_open_and_after_commits(path: str) -> None:
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
     token = "0123456789abcdef"
@@ -908,11 +916,11 @@ def test_leftovers_are_removed_when_the_store_is_opened_and_after_commits(path: 
         db.put(b"k", b"w")
         db.flush()
         assert temporaries(path) == []
-        assert work(db).pids
+        assert pool_of(db).pids
     assert set(kept) <= set(os.listdir(path))
 
 
-def test_leveldb_does_not_mind_leftovers(path: str) -> None:
+def test_leveldb_ignores_tables_of_dead_workers(path: str) -> None:
     plyvel = pytest.importorskip("plyvel")
     with DB(path, **PROCESS) as db:
         model = fill(db, 100, 1)
@@ -924,12 +932,12 @@ def test_leveldb_does_not_mind_leftovers(path: str) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_leaves_the_worker_alone(path: str) -> None:
+def test_a_forked_child_does_not_touch_the_worker(path: str) -> None:
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
         db.flush()
-        pids = work(db).pids
-        pipe = work(db)._flushing.process._input
+        pids = pool_of(db).pids
+        pipe = pool_of(db)._flush_worker.process._input
         child = os.fork()
         if child == 0:
             status = 1
@@ -945,10 +953,10 @@ def test_a_forked_child_leaves_the_worker_alone(path: str) -> None:
         assert os.waitpid(child, 0)[1] == 0
         db.put(b"k", b"w")
         db.flush()
-        assert work(db).pids == pids
+        assert pool_of(db).pids == pids
 
 
-def test_a_shared_cache_goes_with_it(path: str) -> None:
+def test_a_shared_block_cache_works_with_workers(path: str) -> None:
     with DB(path, **PROCESS, block_cache=LRUCache(1 << 20)) as db:
         model = fill(db, 1000, 1)
         db.compact_range()
@@ -989,7 +997,7 @@ def owner(
 
 
 def written(report: Path) -> tuple[int, list[int]]:
-    """How far the owner has come, and the workers that it told of last."""
+    """How far the owner has come, and the workers that it reported last."""
     lines = report.read_text().splitlines() if report.exists() else []
     if not lines:
         return 0, []
@@ -999,7 +1007,7 @@ def written(report: Path) -> tuple[int, list[int]]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
-    """The next one may open the store at once, loses nothing, and clears up."""
+    """The store can be opened at once, nothing is lost, and temporary tables are removed."""
     report = tmp_path / "report"
     process = owner(path, report, 10**9)
     until(lambda: len(written(report)[1]) == 2)
@@ -1033,7 +1041,7 @@ def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
     ],
 )
 def test_the_owner_ends(path: str, tmp_path: Path, before: str, after: str) -> None:
-    """In whatever way, it does so quietly, and its workers end too."""
+    """In any way: it does so quietly, and its workers end too."""
     report = tmp_path / "report"
     process = owner(path, report, 20_000, before, after)
     _, errors = process.communicate(timeout=_PATIENCE)
@@ -1050,7 +1058,7 @@ def test_the_owner_ends(path: str, tmp_path: Path, before: str, after: str) -> N
 
 @pytest.mark.usefixtures("signals_are_heard")
 def test_ctrl_c_at_any_moment(path: str) -> None:
-    """What was acknowledged is there, and the workers are none the wiser."""
+    """Acknowledged writes are there, and no worker is lost."""
 
     class Interrupted(BaseException):
         pass
@@ -1060,7 +1068,7 @@ def test_ctrl_c_at_any_moment(path: str) -> None:
 
     rng = random.Random(1)
     model: dict[bytes, bytes] = {}
-    doubtful: dict[bytes, bytes] = {}
+    uncertain: dict[bytes, bytes] = {}
     old = signal.signal(signal.SIGALRM, interrupt)
     try:
         with DB(path, **SMALL) as db:
@@ -1072,20 +1080,20 @@ def test_ctrl_c_at_any_moment(path: str) -> None:
                         key, value = b"%04d" % rng.randrange(3000), rng.randbytes(100)
                         db.put(key, value)
                         model[key] = value
-                        doubtful.pop(key, None)
+                        uncertain.pop(key, None)
                         if rng.random() < 0.001:
                             db.flush()
                         elif rng.random() < 0.0005:
                             db.compact_range()
                 except Interrupted:
                     signal.setitimer(signal.ITIMER_REAL, 0)
-                    doubtful[key] = value
+                    uncertain[key] = value
                 finally:
                     signal.setitimer(signal.ITIMER_REAL, 0)
             idle(db)
             found = dict(db)
-            for key in model.keys() | doubtful.keys():
-                assert found.get(key) in (model.get(key), doubtful.get(key, model.get(key)))
+            for key in model.keys() | uncertain.keys():
+                assert found.get(key) in (model.get(key), uncertain.get(key, model.get(key)))
             db.check()
             assert "lost" not in Path(path, "LOG").read_text()
     finally:

@@ -1,4 +1,7 @@
-"""The worker's work, in this process: the same files as the thread makes, byte for byte."""
+"""lsmkv.db.workers.worker: it makes the same files as the thread, byte for byte.
+
+The worker runs in this process.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +36,17 @@ TOKEN = "0123456789abcdef"
 
 
 class Lines(Port):
-    """A port whose owner has said everything at once, and whose answers are kept."""
+    """A port that has all requests at once and keeps the reports."""
 
-    def __init__(self, *orders: bytes, ends: bool = False) -> None:
-        self.orders = deque(orders)
+    def __init__(self, *requests: bytes, ends: bool = False) -> None:
+        self.requests = deque(requests)
         self.reports: list[Report] = []
         self.ends = ends
         self.listened = 0
 
     def receive(self, seconds: float) -> bytes | None:
-        if self.orders:
-            return self.orders.popleft()
+        if self.requests:
+            return self.requests.popleft()
         if self.ends:
             raise ProcessEnded
         return None
@@ -57,9 +60,9 @@ class Lines(Port):
         self.reports.append(Report.decode(line))
 
 
-def do(db: DB, order: FlushRequest | CompactionRequest) -> Report:
-    """What a worker answers to an order."""
-    port = Lines(order.encode())
+def report_on(db: DB, request: FlushRequest | CompactionRequest) -> Report:
+    """The last report of a worker on a request."""
+    port = Lines(request.encode())
     Worker(port, directory_of(db), TOKEN, db.options).serve()
     assert port.reports[0] == Report(0)
     assert all(not report.is_last for report in port.reports[:-1])
@@ -83,7 +86,7 @@ def worker_names(directory: Directory) -> list[str]:
     return sorted(name for name in directory.names() if name.startswith(".worker-"))
 
 
-def flush_order(db: DB) -> FlushRequest:
+def flush_request(db: DB) -> FlushRequest:
     store = store_of(db)
     memtable = store.view.memtable
     with store.lock:
@@ -91,11 +94,11 @@ def flush_order(db: DB) -> FlushRequest:
     return FlushRequest(1, memtable.log_number, memtable.usage, live)
 
 
-def flushed_here(db: DB, order: FlushRequest) -> bytes:
+def flushed_here(db: DB, request: FlushRequest) -> bytes:
     """The table that the thread makes of the memtable."""
     store = store_of(db)
     directory = MemoryEnv().open_directory("elsewhere", create=True)
-    oldest = min(order.live, default=store.versions.last_sequence)
+    oldest = min(request.pinned, default=store.versions.last_sequence)
     file = write_memtable(
         store.view.memtable, directory, 1, store.table_options, store.order, oldest
     )
@@ -133,12 +136,12 @@ def test_a_flush_makes_the_same_file(steps: list[Any], options: dict[str, Any]) 
                     else:
                         batch.put(key, value)
                 db.write(batch)
-        order = flush_order(db)
-        report = do(db, order)
+        request = flush_request(db)
+        report = report_on(db, request)
         assert report.files is not None, report
         directory = directory_of(db)
         made = content(directory, worker_table_name(TOKEN, report.files[0].number))
-        assert made == flushed_here(db, order)
+        assert made == flushed_here(db, request)
         assert report.files[0].size == len(made)
         del snapshots
 
@@ -146,21 +149,21 @@ def test_a_flush_makes_the_same_file(steps: list[Any], options: dict[str, Any]) 
 @pytest.mark.parametrize("order", [{}, {"comparator": REVERSE_BYTEWISE}])
 @pytest.mark.parametrize("last", [b"9", b"01499", b"01498", b"00000"])
 @pytest.mark.parametrize("count", [1, 512, 513, 1500])
-def test_a_flush_of_keys_that_rise(count: int, last: bytes, order: dict[str, Any]) -> None:
-    """As far as they do: the last one may be the one before it once more, or lie before it."""
+def test_a_flush_of_rising_keys(count: int, last: bytes, order: dict[str, Any]) -> None:
+    """All but the last, which may be the key before once more, or lie before it."""
     with DB("store", create_if_missing=True, env=MemoryEnv(), **order) as db:
         for n in range(count):
             db.put(b"%05d" % n, b"%d" % n)
         db.put(last, b"last")
-        told = flush_order(db)
-        report = do(db, told)
+        request = flush_request(db)
+        report = report_on(db, request)
         assert report.files is not None, report
         name = worker_table_name(TOKEN, report.files[0].number)
-        assert content(directory_of(db), name) == flushed_here(db, told)
+        assert content(directory_of(db), name) == flushed_here(db, request)
 
 
-def test_a_flush_leaves_out_what_readers_that_are_gone_saw() -> None:
-    """The memtable still has it: the files differ by what nobody sees."""
+def test_a_flush_drops_versions_of_released_snapshots() -> None:
+    """The memtable still has them: the files differ by versions that no reader sees."""
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"other", b"")
         with db.snapshot():
@@ -168,25 +171,25 @@ def test_a_flush_leaves_out_what_readers_that_are_gone_saw() -> None:
             with db.snapshot() as later:
                 db.put(b"k", b"new")
                 assert later.get(b"k") == b"old"
-            order = flush_order(db)
-            report = do(db, order)
+            request = flush_request(db)
+            report = report_on(db, request)
             assert report.files is not None
             name = worker_table_name(TOKEN, report.files[0].number)
-            assert b"old" in flushed_here(db, order)
+            assert b"old" in flushed_here(db, request)
             assert b"old" not in content(directory_of(db), name)
 
 
-def test_a_memtable_of_a_log_that_was_taken_over() -> None:
+def test_a_flush_of_a_continued_log() -> None:
     env = MemoryEnv()
     with DB("store", create_if_missing=True, env=env) as db:
         db.put(b"a", b"1")
     with DB("store", env=env, reuse_logs=True) as db:
         db.put(b"b", b"2")
-        order = flush_order(db)
-        report = do(db, order)
+        request = flush_request(db)
+        report = report_on(db, request)
         assert report.files is not None
         name = worker_table_name(TOKEN, report.files[0].number)
-        assert content(directory_of(db), name) == flushed_here(db, order)
+        assert content(directory_of(db), name) == flushed_here(db, request)
 
 
 def damage(directory: Directory, name: str, change: Any) -> None:
@@ -217,83 +220,83 @@ BATCH = len(frame(encode_batch(1, [(b"key0", b"value" * 3)]), 0))
         lambda data: data[: len(data) // 3],
         lambda data: b"",
         lambda data: data + b"\x01",
-        lambda data: data[:BATCH] + bytes(7) + data[BATCH:],  # all is there, and a hole
+        lambda data: data[:BATCH] + bytes(7) + data[BATCH:],  # every record, and a hole
         lambda data: data[len(data) // 2 :],
-        lambda data: data + data[:BATCH],  # a batch that stands there already
-        lambda data: data[BATCH : 2 * BATCH] + data[:BATCH] + data[2 * BATCH :],  # out of turn
+        lambda data: data + data[:BATCH],  # a batch twice
+        lambda data: data[BATCH : 2 * BATCH] + data[:BATCH] + data[2 * BATCH :],  # out of order
     ],
 )
-def test_a_log_that_is_not_what_the_memtable_holds(change: Any) -> None:
+def test_a_damaged_log_is_declined(change: Any) -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         for n in range(9):
             db.put(b"key%d" % n, b"value" * 3)
-        order = flush_order(db)
+        request = flush_request(db)
         directory = directory_of(db)
-        damage(directory, log_name(order.log_number), change)
-        report = do(db, order)
-        assert report.doubt is not None
-        assert log_name(order.log_number) in report.doubt
+        damage(directory, log_name(request.log_number), change)
+        report = report_on(db, request)
+        assert report.declined is not None
+        assert log_name(request.log_number) in report.declined
         assert worker_names(directory) == []
 
 
-def test_a_log_that_is_missing_or_lacks_whole_batches() -> None:
+def test_a_log_that_is_missing_or_lacks_batches_is_declined() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"key", b"value")
-        order = flush_order(db)
-        assert do(db, order._replace(log_number=77)).doubt
-        assert "memtable" in str(do(db, order._replace(usage=order.usage + 1)).doubt)
+        request = flush_request(db)
+        assert report_on(db, request._replace(log_number=77)).declined
+        assert "memtable" in str(report_on(db, request._replace(usage=request.usage + 1)).declined)
         db.put(b"key", b"value")
-        assert "memtable" in str(do(db, order).doubt)
+        assert "memtable" in str(report_on(db, request).declined)
 
 
 @pytest.mark.parametrize(
     "sequence", [MAX_SEQUENCE - 1, MAX_SEQUENCE, MAX_SEQUENCE + 1, 2**63 - 1, 2**63, 2**64 - 1]
 )
-def test_a_log_whose_sequences_no_tag_has_room_for(sequence: int) -> None:
+def test_a_log_with_sequences_out_of_range_is_declined(sequence: int) -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"key", b"value")
-        order = flush_order(db)
+        request = flush_request(db)
         record = frame(encode_batch(sequence, [(b"key", b"value")]), 0)
-        damage(directory_of(db), log_name(order.log_number), lambda data: record)
-        report = do(db, order)
+        damage(directory_of(db), log_name(request.log_number), lambda data: record)
+        report = report_on(db, request)
         if sequence < MAX_SEQUENCE:
             assert report.files is not None
             assert report.files[0].smallest[-7:] == sequence.to_bytes(7, "little")
         else:
-            assert str(sequence) in str(report.doubt)
+            assert str(sequence) in str(report.declined)
 
 
-def test_what_a_flush_read_goes_once_its_owner_knows() -> None:
-    """Who waits for the table does not wait for that; nor is it kept until the next flush."""
+def test_entries_of_a_flush_are_freed_after_the_report() -> None:
+    """The owner does not wait for that, and they are not kept until the next flush."""
     held: list[bool] = []
 
     class Watching(Lines):
         def send(self, line: bytes) -> None:
             super().send(line)
-            held.append(worker._rows is not None)
+            held.append(worker._entries is not None)
 
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"k", b"v")
-        port = Watching(flush_order(db).encode())
+        port = Watching(flush_request(db).encode())
         worker = Worker(port, directory_of(db), TOKEN, db.options)
         worker.serve()
         assert port.reports[-1].is_last
         assert held == [False, True]
-        assert worker._rows is None
+        assert worker._entries is None
 
 
-def test_nothing_to_flush() -> None:
+def test_a_flush_of_an_empty_log_makes_no_table() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
-        report = do(db, flush_order(db))
+        report = report_on(db, flush_request(db))
         assert report.files == []
         assert worker_names(directory_of(db)) == []
 
 
-# Merges
+# Compactions
 
 
 def levels(rng: random.Random, db: DB, kept: list[Any]) -> None:
-    """A store of several levels, with deletions, and versions that snapshots still see."""
+    """A store of several levels, with deletions, and old versions that snapshots see."""
     for _ in range(9):
         for _ in range(60):
             key = b"%03d" % rng.randrange(150)
@@ -312,7 +315,7 @@ def levels(rng: random.Random, db: DB, kept: list[Any]) -> None:
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("seed", range(8))
-def test_a_merge_makes_the_same_files(seed: int, options: dict[str, Any]) -> None:
+def test_a_compaction_makes_the_same_files(seed: int, options: dict[str, Any]) -> None:
     rng = random.Random(seed)
     merged = 0
     env = MemoryEnv()
@@ -329,7 +332,7 @@ def test_a_merge_makes_the_same_files(seed: int, options: dict[str, Any]) -> Non
             if picked is None:
                 continue
             with store.lock:
-                oldest_seen = store.live.oldest(store.versions.last_sequence)
+                oldest_pinned = store.live.oldest(store.versions.last_sequence)
             here = env.open_directory(f"here{level}", create=True)
             for name in directory.names():
                 if name.endswith(".ldb"):
@@ -341,10 +344,10 @@ def test_a_merge_makes_the_same_files(seed: int, options: dict[str, Any]) -> Non
                 store.tables,
                 store.table_options,
                 lambda numbers=numbers: next(numbers),  # type: ignore[misc]
-                oldest_seen,
+                oldest_pinned,
             )
             expected = job.run(lambda: None)
-            report = do(db, CompactionRequest.of(4, picked[0], oldest_seen))
+            report = report_on(db, CompactionRequest.of(4, picked[0], oldest_pinned))
             assert report.files is not None, report.error
             assert len(report.files) == len(expected)
             for file, other in zip(report.files, expected, strict=True):
@@ -364,7 +367,7 @@ def test_a_merge_makes_the_same_files(seed: int, options: dict[str, Any]) -> Non
     assert merged > 0
 
 
-def test_a_merge_of_a_damaged_table_is_an_error_and_leaves_nothing() -> None:
+def test_a_compaction_of_a_damaged_table_fails_and_leaves_no_file() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv(), max_file_size=2000) as db:
         for n in range(300):
             db.put(b"%05d" % n, random.Random(n).randbytes(50))
@@ -375,19 +378,19 @@ def test_a_merge_of_a_damaged_table_is_an_error_and_leaves_nothing() -> None:
         picked = compaction_of_range(store.versions.current, level, None, None, db.options)
         assert picked is not None
         name = table_name(picked[0].inputs[0].number)
-        order = CompactionRequest.of(4, picked[0], 1000)
+        request = CompactionRequest.of(4, picked[0], 1000)
         size = len(content(directory, name))
         damage(directory, name, flip(size // 2))
-        error = do(db, order).error
+        error = report_on(db, request).error
         assert isinstance(error, CorruptionError)
         assert error.path is not None
         assert error.path.endswith(name)
         assert worker_names(directory) == []
         directory.remove(name)
-        assert isinstance(do(db, order).error, CorruptionError)
+        assert isinstance(report_on(db, request).error, CorruptionError)
 
 
-def test_a_merge_tells_how_far_it_is() -> None:
+def test_a_compaction_reports_its_progress() -> None:
     class Slow(Lines):
         def listen(self) -> None:
             time.sleep(0.06)
@@ -408,7 +411,7 @@ def test_a_merge_tells_how_far_it_is() -> None:
         assert told[-1] <= picked[0].input_size
 
 
-def test_an_owner_that_goes_away_in_the_middle() -> None:
+def test_a_worker_ends_when_its_owner_ends_during_a_compaction() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         for n in range(3000):
             db.put(b"%05d" % n, random.Random(n).randbytes(50))
@@ -423,22 +426,22 @@ def test_an_owner_that_goes_away_in_the_middle() -> None:
         assert worker_names(directory_of(db)) == []
 
 
-def test_errors_of_the_file_system_are_told(tmp_path: Path) -> None:
+def test_errors_of_the_file_system_are_reported(tmp_path: Path) -> None:
     with DB(tmp_path, create_if_missing=True) as db:
         db.put(b"key", b"value")
-        order = flush_order(db)
+        request = flush_request(db)
         taken = worker_table_name(TOKEN, 1)
         directory_of(db).create(taken).close()
-        report = do(db, order)
+        report = report_on(db, request)
         assert isinstance(report.error, IOError)
         assert str(report.error.filename).endswith(taken)
 
 
-def test_orders_follow_each_other_with_numbers_of_their_own() -> None:
+def test_each_request_gets_tables_of_new_numbers() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"key", b"value")
-        order = flush_order(db)
-        port = Lines(order.encode(), order._replace(job=2).encode())
+        request = flush_request(db)
+        port = Lines(request.encode(), request._replace(job=2).encode())
         Worker(port, directory_of(db), TOKEN, db.options).serve()
         assert [report.job for report in port.reports] == [0, 1, 2]
         first, second = port.reports[1].files, port.reports[2].files
@@ -447,8 +450,8 @@ def test_orders_follow_each_other_with_numbers_of_their_own() -> None:
         assert first[0].number != second[0].number
 
 
-def test_what_a_worker_has_no_use_for_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is waited for: each of these would cost 1 to 10 ms of some 35."""
+def test_a_worker_imports_only_what_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flush waits for its start: each of these modules would cost 1 to 10 ms of some 35."""
     boot, work, _ = process._BOOT.partition(".main(")
     assert work
     monkeypatch.setattr(process, "_BOOT", f"{boot}\nprint(*sys.modules)")

@@ -1,0 +1,48 @@
+"""The end of a background thread: how it is waited for, and what an error becomes.
+
+``Background`` makes a thread for each spell of work.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from lsmkv.errors import Error, io_error
+
+
+class BackgroundThread:
+    """A thread that runs jobs.  Call order, in the thread: ``begin end``; ``wait`` in any other."""
+
+    def __init__(self, owner: object) -> None:
+        # A handle that lost its last reference while this thread held the store's lock would wait
+        # for that lock in its finalizer, for ever: so the thread keeps the handle alive.
+        self._owner = owner
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self._ident = 0
+
+    def begin(self) -> None:
+        """Called by the thread before anything else."""
+        self._ident = threading.get_ident()
+
+    def end(self) -> None:
+        """Called by the thread last, without any lock: the owner may be finalized here."""
+        self._ended.release()
+        self._owner = None
+
+    def wait(self) -> None:
+        """Wait until the thread has ended; returns at once in that thread itself."""
+        if self._ident != threading.get_ident():
+            with self._ended:
+                pass
+
+
+def typed_error(error: BaseException) -> BaseException:
+    """The error that later writes raise, for one that has ended the thread."""
+    if isinstance(error, OSError):
+        return io_error(error)
+    if isinstance(error, (Error, MemoryError)):
+        return error
+    wrapped = Error(f"background work failed: {type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
