@@ -1,24 +1,26 @@
-"""The tour names symbols of the source; every one of them must be there."""
+"""The tour and the glossary name symbols of the source; every one of them must be there."""
 
 from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-TOUR = ROOT / "docs" / "tour.md"
-# Names that the tour mentions in code style but that are no definitions of the package.
-NOT_SYMBOLS = {"None", "add"}
+PAGES = {page.stem: page for page in (ROOT / "docs" / "tour.md", ROOT / "docs" / "glossary.md")}
+# What is set in code style there but is no definition of the package.
+NOT_SYMBOLS = {"CURRENT", "LOCK", "LOG", "False", "None"}
 
 
-def defined_names() -> set[str]:
-    """Every class, function and method of the package, methods as Class.method too."""
+@cache
+def defined_names() -> frozenset[str]:
+    """Every class, function, method and field of the package; methods as Class.method too."""
     names: set[str] = set()
     for path in (ROOT / "lsmkv").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 names.add(node.name)
                 names |= {
@@ -30,28 +32,44 @@ def defined_names() -> set[str]:
                 names.add(node.name)
             elif isinstance(node, ast.Assign):
                 names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return names
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+    return frozenset(names)
 
 
-def quoted() -> list[str]:
-    """What the tour sets in code style."""
-    return sorted(set(re.findall(r"`([^`\n]+)`", TOUR.read_text())))
+@cache
+def modules() -> frozenset[str]:
+    return frozenset(path.name for path in (ROOT / "lsmkv").rglob("*.py"))
 
 
-@pytest.mark.parametrize("name", [name for name in quoted() if re.fullmatch(r"[\w.]+", name)])
-def test_symbol_or_module_exists(name: str) -> None:
-    if name in NOT_SYMBOLS:
-        return
-    if name.endswith(".py"):
-        assert list((ROOT / "lsmkv").rglob(name)), f"no module {name}"
-    else:
-        assert name in defined_names(), f"the tour names {name}, which is gone"
+def quoted(page: Path) -> list[str]:
+    """What a page sets in code style."""
+    return sorted(set(re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize("name", [name for name in quoted() if "/" in name])
-def test_path_exists(name: str) -> None:
-    assert (ROOT / name).exists() or (ROOT / "lsmkv" / name).exists(), f"no such path: {name}"
+def is_there(name: str) -> bool:
+    if "/" in name:
+        return (ROOT / name).exists() or (ROOT / "lsmkv" / name).exists()
+    return name in (modules() if name.endswith(".py") else defined_names() | NOT_SYMBOLS)
 
 
-def test_the_tour_names_things() -> None:
-    assert len(quoted()) > 40
+CASES = [(page, name) for page, path in PAGES.items() for name in quoted(path)]
+
+
+@pytest.mark.parametrize(
+    ("page", "name"), [(page, name) for page, name in CASES if re.fullmatch(r"[\w./]+", name)]
+)
+def test_symbol_module_or_path_exists(page: str, name: str) -> None:
+    assert is_there(name), f"docs/{page}.md names {name}, which is gone"
+
+
+def test_what_is_gone_is_noticed() -> None:
+    assert is_there("Table.get")
+    assert is_there("lsmkv/table")
+    for name in ("Table.fetch", "Tabel", "lsmkv/tables", "sstable.py"):
+        assert not is_there(name)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_names_things(page: str) -> None:
+    assert len(quoted(PAGES[page])) > 40

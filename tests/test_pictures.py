@@ -1,0 +1,122 @@
+"""README.md's pictures say what was measured, and its table of speed is docs/performance.md's."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PICTURES = DOCS / "pictures"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/pictures, which imports its neighbour as a program started there does."""
+    spec = importlib.util.spec_from_file_location(name, PICTURES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PICTURES))
+
+
+def readme(block: str) -> str:
+    page = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"(?s)<!-- {block} -->\n(.*?)<!-- end {block} -->", page)
+    assert found is not None
+    return found[1]
+
+
+def words(svg: str) -> list[str]:
+    return [node.text or "" for node in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+def bars(svg: str, colour: str) -> list[float]:
+    return [
+        float(node.attrib["width"])
+        for node in ElementTree.fromstring(svg).iter(f"{SVG}rect")
+        if node.attrib["class"] == colour and node.attrib["width"] != node.attrib["height"]
+    ]
+
+
+def demo(off: float, block: float, table: float) -> dict[str, Any]:
+    """What ``lsmkv demo --json`` prints, as far as it is drawn; keys that exist take one more."""
+
+    def one(layout: str, blocks: float) -> dict[str, Any]:
+        return {
+            "layout": layout,
+            "tables_per_level": {"0": 2, "1": 1},
+            "absent": {"gets": 5000, "blocks_per_get": blocks},
+            "present": {"gets": 5000, "blocks_per_get": blocks + 1},
+        }
+
+    measured = [one("off", off), one("block", block), one("table", table)]
+    return {"keys": 138552, "bits_per_key": 10, "as_loaded": measured}
+
+
+@pytest.mark.usefixtures("pictures")
+def test_bars_of_the_filters_are_as_long_as_the_figures() -> None:
+    svg = script("filters").draw(demo(3.0, 0.25, 1.0))
+    assert "138,552 Unicode names in 3 overlapping tables, 5,000 Gets of either kind" in words(svg)
+    assert {"3.00", "0.25", "1.00", "4.00", "1.25", "2.00"} <= set(words(svg))
+    lengths = bars(svg, "weak") + bars(svg, "strong")
+    longest = max(lengths)
+    shares = [length / longest for length in lengths]
+    assert shares == pytest.approx([3 / 4, 1, 0.25 / 4, 1 / 4, 1.25 / 4, 2 / 4], abs=0.01)
+
+
+@pytest.mark.usefixtures("pictures")
+def test_the_picture_of_filters_says_what_its_alternative_text_says() -> None:
+    svg = (PICTURES / "filters.svg").read_text(encoding="utf-8")
+    figures = re.findall(r"\d\.\d+", readme("filters"))
+    assert len(figures) == 6
+    assert [word for word in words(svg) if re.fullmatch(r"\d\.\d+", word)] == figures
+
+
+@pytest.mark.usefixtures("pictures")
+def test_the_demo_prints_what_the_picture_of_filters_needs(tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"name {number}\n" for number in range(2000)), encoding="utf-8")
+    command = [sys.executable, "-m", "lsmkv", "demo", "--json", "--lookups", "100"]
+    done = subprocess.run([*command, "--keys", str(names)], capture_output=True, check=True)
+    svg = script("filters").draw(json.loads(done.stdout))
+    assert len(bars(svg, "weak")) == 2
+    assert len(bars(svg, "strong")) == 4
+
+
+@pytest.mark.usefixtures("pictures")
+def test_readme_states_the_speed_that_the_page_of_figures_does() -> None:
+    speed = script("speed")
+    found = speed.speeds((DOCS / "performance.md").read_text(encoding="utf-8"))
+    assert len(found) == len(speed.ROWS)
+    assert readme("speed") == speed.markdown(found), "run make pictures"
+    assert (PICTURES / "speed.svg").read_text(encoding="utf-8") == speed.draw(found)
+
+
+@pytest.mark.usefixtures("pictures")
+def test_a_page_without_the_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="no table"):
+        script("speed").speeds("# Performance\n")
+
+
+@pytest.mark.usefixtures("pictures")
+def test_a_block_that_the_page_lacks_is_refused() -> None:
+    drawing = script("drawing")
+    page = "a\n<!-- speed -->\nold\n<!-- end speed -->\nb\n"
+    assert drawing.replace_block(page, "speed", "new\n") == page.replace("old", "new")
+    with pytest.raises(ValueError, match="0 blocks"):
+        drawing.replace_block(page, "filters", "new\n")
