@@ -33,20 +33,20 @@ test-compiled: compiled  ## the suite against that wheel
 	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto tests
 
 test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that fails half way, ...
-	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q packaging
+	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q tests/packaging
 
 # Pure, since the compiled wheel is tried with one of them already.
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
 
 test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
-	$(BIN)/python -m pytest -q --log-cli-level=INFO browser
+	$(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
-	$(COMPILED)/bin/python stress/run_studies.py $(STRESS_ARGS)
+	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
 
 fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
-	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run_fuzz.py $(FUZZ_ARGS)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
 
 coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compaction that their tests take: 95%
 	mkdir -p build
