@@ -56,13 +56,13 @@ coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compac
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 45 minutes, and writes docs/performance.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
-	$(BENCH)/bin/python -P -m lsmkv.tools.bench.suite build/bench $(BENCH_ARGS)
-	$(BENCH)-pure/bin/python -P -m lsmkv.tools.bench.suite build/bench $(BENCH_ARGS)
-	$(BENCH)/bin/python -P -m lsmkv.tools.bench.page build/bench docs/performance.md
+	$(BENCH)/bin/python docs/performance/make/suite.py build/bench $(BENCH_ARGS)
+	$(BENCH)-pure/bin/python docs/performance/make/suite.py build/bench $(BENCH_ARGS)
+	$(BENCH)/bin/python docs/performance/make/page.py build/bench docs/performance.md
 
 lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
-	$(BIN)/mypy lsmkv tests/typing/uses_everything.py
+	$(BIN)/mypy lsmkv docs/performance/make tests/typing/uses_everything.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python
 
 %/.made:
