@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from stores import ENTRIES, files, fill
 
 import lsmkv
 from lsmkv import DB, WriteBatch
+from lsmkv.format.filenames import FileType
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 
@@ -351,3 +354,47 @@ def test_a_policy_around_the_bloom_policy_is_asked_itself() -> None:
         db.flush()
         assert [db.get(key) for key in keys] == keys
         assert db.get(b"no") is None
+
+
+@pytest.mark.parametrize("compression", ["snappy", None])
+def test_damage_in_a_table(path: str, compression: Any) -> None:
+    with DB(path, create_if_missing=True, block_size=512, compression=compression) as db:
+        fill(db)
+        db.compact_range()
+    (name,) = files(path, FileType.TABLE)
+    table = pathlib.Path(path, name)
+    sound = table.read_bytes()
+    damaged = bytearray(sound)
+    damaged[10] ^= 0x20  # in the first data block
+    table.write_bytes(damaged)
+    with DB(path) as db:
+        for read in (
+            lambda: db.get(b"key0000"),
+            lambda: db.get(b"key0000"),  # damage is not cached
+            lambda: next(iter(db)),
+            lambda: list(db.iterator(reverse=True)),
+            db.check,
+            lambda: db.snapshot().get(b"key0000", verify_checksums=False),
+        ):
+            with pytest.raises(lsmkv.CorruptionError) as caught:
+                read()
+            assert caught.value.path == str(table)
+            assert caught.value.offset == 0
+            assert name in str(caught.value)
+        assert db.get(b"key0299") == ENTRIES[b"key0299"]  # another block
+    table.write_bytes(sound)
+    with DB(path) as db:
+        db.compact_range()
+        assert dict(db) == ENTRIES
+
+
+def test_a_memtable_answers_without_a_table(db: DB) -> None:
+    fill(db)
+    db.flush()
+    db.put(b"key0001", b"new")
+    db.delete(b"key0002")
+    assert db.get(b"key0001") == b"new"
+    assert db.get(b"key0002") is None
+    stats = db.stats()
+    assert stats.gets_from_memory == 2
+    assert stats.filters_asked == stats.blocks_read == 0

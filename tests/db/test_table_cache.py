@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 
 import pytest
+from stores import ENTRIES, files, fill
 
+import lsmkv
+from lsmkv import DB
 from lsmkv.db.merge import KeyOrder, Position
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput
@@ -14,7 +18,7 @@ from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
-from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.format.filenames import FileType, old_table_name, table_name
 from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
@@ -416,3 +420,18 @@ def test_the_largest_sequence() -> None:
     file = bench.table(7, entries)
     assert bench.scan(file, Position(b"k", after=False)) == entries
     assert bench.scan(file, Position(b"k", after=True)) == []
+
+
+def test_get_names_the_missing_table(path: str) -> None:
+    with DB(path, create_if_missing=True) as db:
+        fill(db)
+        db.flush()
+    (name,) = files(path, FileType.TABLE)
+    os.rename(os.path.join(path, name), os.path.join(path, "aside"))
+    with DB(path) as db:
+        with pytest.raises(lsmkv.CorruptionError, match="missing") as caught:
+            db.get(b"key0001")
+        assert str(caught.value.path).endswith(name)
+    os.rename(os.path.join(path, "aside"), os.path.join(path, name))
+    with DB(path) as db:
+        assert dict(db) == ENTRIES
