@@ -8,8 +8,9 @@ DIST := dist
 BENCH := .venv-bench
 BENCH_ARGS ?=
 STRESS_ARGS ?=
-COVERING := tests/table $(patsubst %,tests/db/test_%.py,log wal manifest version version_edit \
-	version_set recovery compaction compact_range read_only)
+COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
+	$(patsubst %,tests/db/test_%.py,wal manifest version version_set recovery compaction) \
+	tests/db/admin/test_compact_range.py tests/db/opening/test_read_only.py
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
