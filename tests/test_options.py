@@ -52,7 +52,7 @@ def fold(a: bytes, b: bytes) -> int:
 
 
 @pytest.mark.parametrize("step", ["none", "flush", "compact", "reopen"])
-def test_a_comparator_of_the_users(path: str, step: str) -> None:
+def test_a_custom_comparator(path: str, step: str) -> None:
     options: dict[str, Any] = {"comparator": reverse, "comparator_name": "test.reverse"}
     db = DB(path, create_if_missing=True, **TINY, **options)
     fill(db)
@@ -127,7 +127,7 @@ class SuffixPolicy:
         return key[-1] in filter_data
 
 
-def test_a_filter_policy_of_the_users(path: str) -> None:
+def test_a_custom_filter_policy(path: str) -> None:
     with DB(path, create_if_missing=True, filter_policy=SuffixPolicy(), lru_cache_size=0) as db:
         fill(db)
         db.flush()
@@ -211,7 +211,9 @@ def test_wrong_options(
         (lambda path, **options: asyncio.run(lsmkv.aio.DB(path, **options).open()), "DB"),
     ],
 )
-def test_a_misspelt_option(path: str, opens: Callable[..., object], taker: str) -> None:
+def test_a_misspelt_option_is_refused_with_a_hint(
+    path: str, opens: Callable[..., object], taker: str
+) -> None:
     """Wherever options are taken, and what is no option there is not one of another's."""
     with pytest.raises(TypeError, match=rf"lsmkv\.{taker} .*'blok_size'.* mean 'block_size'\?$"):
         opens(path, block_restart_interval=4, blok_size=4096)

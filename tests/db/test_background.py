@@ -120,7 +120,7 @@ def test_a_disk_that_is_full_until_the_flush_is_done_fails_no_write(half: bool) 
         assert len(dict(db)) == 21
 
 
-def test_the_thread_leaves_nothing_to_be_removed() -> None:
+def test_the_background_thread_removes_obsolete_files_before_it_ends() -> None:
     """Though it has found, at the end, nothing else to do: the flush that it saved it for, say."""
     env = MemoryEnv()
     with DB("/db", create_if_missing=True, env=env) as db:
@@ -192,7 +192,7 @@ def test_a_failed_flush_ends_a_stall_with_its_error() -> None:
         db.put(b"more", b"1")
 
 
-def test_many_small_tables_slow_writes_down_and_no_more(path: str) -> None:
+def test_many_small_tables_slow_writes_and_lose_none(path: str) -> None:
     with DB(path, create_if_missing=True, write_buffer_size=1024) as db:
         expected = {}
         rng = random.Random(9)

@@ -28,7 +28,7 @@ from lsmkv.env.faulty import FaultyEnv
 from lsmkv.format.filenames import FileType
 
 
-def test_closed(path: str) -> None:
+def test_every_call_on_a_closed_store_is_refused(path: str) -> None:
     db = DB(path, create_if_missing=True)
     db.put(b"k", b"v")
     iterator = iter(db)
@@ -274,7 +274,7 @@ def failed_after_the_last_write(env: FaultyEnv, call: str, n: int) -> tuple[DB, 
 
 # The log comes first, created and synced by the writer; then the table; then the MANIFEST.
 @pytest.mark.parametrize(("call", "n"), [("create", 2), ("sync", 2), ("sync", 3)])
-def test_closing_does_not_raise_what_a_flush_failed_with(
+def test_closing_does_not_raise_the_error_of_a_flush(
     call: str, n: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It was logged, and all is there: after a power cut, too."""
@@ -297,7 +297,7 @@ def test_a_block_that_raises_is_not_hidden_by_a_failed_flush() -> None:
     assert db.closed
 
 
-def test_closing_raises_what_syncing_the_log_failed_with() -> None:
+def test_closing_raises_the_error_of_syncing_the_log() -> None:
     env = FaultyEnv()
     db = DB("/db", create_if_missing=True, env=env)
     db.put(b"k", b"v")

@@ -62,7 +62,7 @@ def test_a_large_value(db: DB) -> None:
 @pytest.mark.parametrize(
     "step", ["nothing", "flush", "compact", "reopen", "flush and reopen", "compact and reopen"]
 )
-def test_what_was_written_is_there(path: str, step: str) -> None:
+def test_writes_survive_flushes_compactions_and_reopening(path: str, step: str) -> None:
     db = DB(path, create_if_missing=True)
     fill(db)
     for key in list(ENTRIES)[::3]:
@@ -84,7 +84,7 @@ def test_what_was_written_is_there(path: str, step: str) -> None:
         db.check()
 
 
-def test_newest_wins_across_all_places(db: DB) -> None:
+def test_the_newest_version_wins_across_levels_and_memtables(db: DB) -> None:
     """A key's versions in two tables of level 0, a deeper level and the memtable."""
     db.put(b"k", b"1")
     db.compact_range()

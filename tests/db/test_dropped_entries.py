@@ -19,7 +19,7 @@ def table_entries(db: DB) -> int:
     )
 
 
-def test_versions_that_nobody_sees_go(db: DB) -> None:
+def test_versions_that_no_snapshot_sees_are_dropped(db: DB) -> None:
     with db.snapshot():
         for n in range(5):
             db.put(b"k", b"%d" % n)

@@ -14,7 +14,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_nothing_to_write(bench: Bench) -> None:
+def test_an_empty_memtable_makes_no_table(bench: Bench) -> None:
     assert bench.flush() is None
     assert bench.directory.names() == []
 
@@ -39,7 +39,7 @@ def test_deletions_alone_make_a_table(bench: Bench) -> None:
     ("oldest_seen", "kept"),
     [(9, [8]), (8, [8]), (7, [8, 6]), (6, [8, 6]), (5, [8, 6, 4]), (0, [8, 6, 4])],
 )
-def test_versions_that_nobody_sees_are_left_out(
+def test_versions_that_no_snapshot_sees_are_left_out(
     bench: Bench, oldest_seen: int, kept: list[int]
 ) -> None:
     for sequence in (4, 6, 8):
@@ -48,7 +48,7 @@ def test_versions_that_nobody_sees_are_left_out(
     assert bench.entries(bench.flush(oldest_seen)) == expected
 
 
-def test_a_deletion_that_everyone_sees_hides_what_is_older(bench: Bench) -> None:
+def test_a_deletion_that_every_snapshot_sees_hides_older_versions(bench: Bench) -> None:
     bench.memtable.add(1, [(b"k", b"old")], -1)
     bench.memtable.add(2, [(b"k", None)], 1)
     bench.memtable.add(3, [(b"k", b"new")], 2)

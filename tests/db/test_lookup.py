@@ -114,7 +114,7 @@ def three_levels(path: str, **options: Any) -> DB:
     return db
 
 
-def test_absent_keys_start_no_compaction(path: str) -> None:
+def test_gets_of_absent_keys_that_filters_rule_out_start_no_compaction(path: str) -> None:
     with three_levels(path) as db:
         before = data_files(path)
         for n in range(3000):
@@ -124,7 +124,7 @@ def test_absent_keys_start_no_compaction(path: str) -> None:
         assert db.stats().seek_compactions == 0
 
 
-def test_reads_in_vain_start_a_compaction_at_last(path: str) -> None:
+def test_reads_of_blocks_without_the_key_start_a_seek_compaction(path: str) -> None:
     """Without filters a miss reads a block of each table, and the first is read in vain."""
     with three_levels(path, bloom_filter_bits=0) as db:
         before = files_at(db)
@@ -144,7 +144,7 @@ def test_reads_in_vain_start_a_compaction_at_last(path: str) -> None:
         assert data_files(path) == after
 
 
-def test_reads_in_vain_at_a_snapshot_count_too(path: str) -> None:
+def test_reads_of_blocks_without_the_key_count_at_a_snapshot_too(path: str) -> None:
     """Also those for the newest version, which is looked for first, and was written later."""
     options: dict[str, Any] = {"bloom_filter_bits": 0, "block_size": 64, "lru_cache_size": 4096}
     with DB(path, create_if_missing=True, **options) as db:
@@ -162,7 +162,7 @@ def test_reads_in_vain_at_a_snapshot_count_too(path: str) -> None:
         assert files_at(db) != before
 
 
-def test_a_read_of_one_block_charges_nobody(path: str) -> None:
+def test_a_get_that_reads_one_block_charges_no_seek(path: str) -> None:
     """Hits in the first table: nothing was read in vain."""
     with three_levels(path, bloom_filter_bits=0) as db:
         before = data_files(path)

@@ -158,7 +158,7 @@ def test_counters_out_of_range(directory: Directory, field: str, largest: int) -
                 manifest.check(ORDER)
 
 
-def test_levels_that_are_not_what_they_must_be(directory: Directory) -> None:
+def test_overlapping_tables_on_one_level_are_refused(directory: Directory) -> None:
     edit = first_edit()
     edit.add_file(1, file(8, b"a", b"k"))
     edit.add_file(1, file(9, b"k", b"z"))

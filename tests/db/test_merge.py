@@ -343,7 +343,7 @@ def test_a_deletion_goes_only_with_leave() -> None:
 
 
 @pytest.mark.parametrize("sequence", [0, 1, 2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1])
-def test_the_boundary_of_what_everyone_sees(sequence: int) -> None:
+def test_the_boundary_of_what_every_snapshot_sees(sequence: int) -> None:
     for kind in (KIND_DELETION, KIND_VALUE):
         assert rank_of(sequence, kind) >= oldest_rank_seen(sequence)
         assert rank_of(sequence + 1, kind) < oldest_rank_seen(sequence)

@@ -455,7 +455,7 @@ TORN = record(4, 99)[:-3]
         ([record(1, 1) + record(2, 2, 3) + record(1, 1) + record(2, 4)], [1, 2, 3, 4], []),
     ],
 )  # fmt: skip
-def test_the_sequences_tell_what_is_missing(
+def test_a_gap_in_the_sequences_is_noticed(
     logs: list[bytes], kept: list[int], aside: list[int]
 ) -> None:
     env = fresh()
@@ -514,7 +514,7 @@ def test_a_missing_current() -> None:
         "MANIFEST-" + "4" * 5000 + "\n",
     ],
 )  # fmt: skip
-def test_what_current_may_not_say(text: str) -> None:
+def test_a_malformed_current_is_refused(text: str) -> None:
     env, _ = with_tables()
     replace(env, "CURRENT", text.encode())
     error = refused(env, "CURRENT")

@@ -259,7 +259,7 @@ def test_an_error_of_the_disk_is_no_damage() -> None:
     assert n > 5
 
 
-def test_damage_is_told_with_its_file() -> None:
+def test_damage_is_reported_with_its_file() -> None:
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(20)]))
     data = bench.directory.read_file(table_name(7), 1 << 20)
@@ -354,7 +354,7 @@ def test_rows_are_the_entries_undecoded(versions: int) -> None:
     assert (bench.reads.blocks_read, bench.reads.block_cache_hits) == (5 * blocks, 0)
 
 
-def test_scans_count_and_spare_the_cache_when_told() -> None:
+def test_scans_are_counted_and_leave_the_cache_alone_when_asked() -> None:
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(50)]))
     blocks = bench.cache.find(file).num_blocks

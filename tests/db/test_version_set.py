@@ -116,7 +116,7 @@ def test_each_further_edit_is_appended_and_synced(bench: Bench) -> None:
         assert set(read_state(env).levels[1]) == {10, 11, 12, 13}
 
 
-def test_what_is_written(bench: Bench) -> None:
+def test_the_fields_of_a_written_edit(bench: Bench) -> None:
     versions = bench.versions
     versions.last_sequence = 77
     edit = adding(10, 11)
@@ -158,7 +158,7 @@ def test_a_new_manifest_begins_with_all_that_holds(bench: Bench) -> None:
     assert manifest.next_file_number == 31
 
 
-def test_install_says_nothing_to_the_manifest(bench: Bench) -> None:
+def test_install_writes_nothing_to_the_manifest(bench: Bench) -> None:
     version = bench.versions.current.apply(adding(10))
     calls = bench.env.calls
     bench.versions.install(version)
@@ -356,14 +356,14 @@ def test_files_of_a_version_live_as_long_as_it_is_held(bench: Bench) -> None:
     assert versions.live_numbers() == {12}
 
 
-def test_the_current_version_always_lives(bench: Bench) -> None:
+def test_the_files_of_the_current_version_are_live(bench: Bench) -> None:
     bench.commit(adding(10))
     gc.collect()
     assert bench.versions.live_numbers() == {10}
     assert bench.versions.live_numbers() == {10}
 
 
-def test_a_version_that_was_never_installed_keeps_nothing(bench: Bench) -> None:
+def test_a_version_that_was_never_installed_keeps_no_file_live(bench: Bench) -> None:
     version = bench.versions.current.apply(adding(10))
     assert version.numbers == {10}
     assert bench.versions.live_numbers() == set()
@@ -388,7 +388,7 @@ def test_close(bench: Bench) -> None:
     assert set(bench.read().levels[1]) == {10}
 
 
-def test_a_manifest_does_not_grow_for_ever(path: str) -> None:
+def test_many_edits_begin_a_new_manifest(path: str) -> None:
     with DB(path, create_if_missing=True) as db:
         big = b"k" * 50_000  # twice in every edit: as smallest and as largest key
         for n in range(100):

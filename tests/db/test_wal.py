@@ -60,7 +60,7 @@ def test_each_append_is_one_write(bench: Bench) -> None:
     assert bench.env.history[before:] == ["append"]
 
 
-def test_sync_makes_records_durable_and_is_not_repeated_in_vain(bench: Bench) -> None:
+def test_sync_makes_records_durable_and_is_not_repeated_without_need(bench: Bench) -> None:
     assert not bench.log.sync()
     assert bench.env.history.count("sync") == 0
     bench.log.append(b"one")
@@ -239,7 +239,7 @@ def test_an_interrupted_append_is_taken_back(when: str, cut_back: bool) -> None:
 
 
 @pytest.mark.parametrize("call", ["truncate", "file_size"])
-def test_nothing_is_written_behind_what_cannot_be_taken_back(call: str) -> None:
+def test_no_record_follows_one_that_cannot_be_cut_off(call: str) -> None:
     bench = Bench()
     file = InterruptedFile(bench.directory.append_to("000003.log"))
     log = WriteAheadLog(file, 3, file.size())

@@ -29,17 +29,17 @@ def gathered(queue: WriteQueue, own: Pending) -> list[Pending]:
     return members
 
 
-def test_all_that_is_small_goes_together_in_order() -> None:
+def test_small_batches_form_one_group_in_order() -> None:
     batches = [put(b"%d" % n) for n in range(5)]
     assert gathered(queue_of(*batches), batches[0]) == batches
 
 
-def test_who_did_not_queue_goes_first() -> None:
+def test_a_writer_that_did_not_queue_leads_its_group() -> None:
     own, *others = [put(b"%d" % n) for n in range(3)]
     assert gathered(queue_of(*others), own) == [own, *others]
 
 
-def test_one_batch_stays_itself() -> None:
+def test_a_group_of_one_is_the_batch_itself() -> None:
     own = put(b"k", sync=True)
     assert queue_of(own).gather(own) is own
 
@@ -57,7 +57,7 @@ def test_one_batch_stays_itself() -> None:
         (put(b"a", 200 << 10), put(b"b", 900 << 10), False),  # a megabyte is enough
     ],
 )
-def test_what_goes_together(first: Pending, second: Pending, together: bool) -> None:
+def test_which_batches_form_one_group(first: Pending, second: Pending, together: bool) -> None:
     last = put(b"c", sync=True)
     expected = [first, second] if together else [first]
     if together and first.sync:
@@ -65,7 +65,7 @@ def test_what_goes_together(first: Pending, second: Pending, together: bool) -> 
     assert gathered(queue_of(first, second, last), first) == expected
 
 
-def test_what_is_done_is_left_out_and_leaves() -> None:
+def test_a_finished_batch_is_left_out_of_a_group_and_leaves_the_queue() -> None:
     done, own = put(b"done"), put(b"own")
     done.end()
     queue = queue_of(done, own)
@@ -73,7 +73,7 @@ def test_what_is_done_is_left_out_and_leaves() -> None:
     assert len(queue.waiting) == 1
 
 
-def test_the_end_of_a_group_is_that_of_each() -> None:
+def test_the_end_of_a_group_ends_each_of_its_batches() -> None:
     members = [put(b"%d" % n) for n in range(3)]
     queue = queue_of(*members)
     group = queue.gather(members[0])
@@ -84,7 +84,7 @@ def test_the_end_of_a_group_is_that_of_each() -> None:
     assert len(queue.waiting) == 0
 
 
-def test_a_writer_may_be_called_by_several() -> None:
+def test_a_waiting_writer_may_be_woken_more_than_once() -> None:
     pending = put(b"k")
     pending.call()  # it does not wait yet
     ticket = pending.ticket()
@@ -94,7 +94,7 @@ def test_a_writer_may_be_called_by_several() -> None:
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_who_waits_is_called(done: bool) -> None:
+def test_a_waiting_follower_is_woken(done: bool) -> None:
     leader, follower = put(b"leader"), put(b"follower")
     queue = queue_of(leader, follower)
     ticket = follower.ticket()
@@ -110,7 +110,7 @@ def test_who_waits_is_called(done: bool) -> None:
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_waiting_ends(done: bool) -> None:
+def test_a_follower_waits_until_its_batch_is_done_or_it_leads(done: bool) -> None:
     lock = Lock()
     lock.acquire()  # someone leads, all the time
     leader, follower = put(b"leader"), put(b"follower")
@@ -139,7 +139,7 @@ def after_a_sync_of(queue: WriteQueue, *batches: Pending) -> None:
     queue.release_followers(group)
 
 
-def test_the_writers_of_the_last_sync_are_waited_for() -> None:
+def test_a_commit_delay_waits_for_the_writers_of_the_last_sync() -> None:
     lock = Lock()
     lock.acquire()  # by who leads
     queue = WriteQueue(lock)
@@ -159,7 +159,7 @@ def test_the_writers_of_the_last_sync_are_waited_for() -> None:
         thread.join()
 
 
-def test_who_does_not_come_back_is_waited_for_once() -> None:
+def test_a_commit_delay_waits_once_for_a_writer_that_does_not_return() -> None:
     queue = WriteQueue(Lock())
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own = put(b"again", sync=True)
@@ -171,7 +171,7 @@ def test_who_does_not_come_back_is_waited_for_once() -> None:
 
 
 @pytest.mark.parametrize("queued", [False, True])
-def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
+def test_no_commit_delay_where_all_writers_are_queued(queued: bool) -> None:
     queue = WriteQueue(Lock())
     after_a_sync_of(queue, put(b"a", sync=True), put(b"b", sync=True))
     own, other = put(b"own", sync=True), put(b"other")
@@ -180,7 +180,7 @@ def test_nobody_is_waited_for_where_all_are_there(queued: bool) -> None:
     assert gathered(queue, own) == [own, other]
 
 
-def test_nobody_to_call() -> None:
+def test_waking_the_first_writer_of_an_empty_queue_does_nothing() -> None:
     queue = WriteQueue(Lock())
     queue.call_first()
     queue.withdraw(put(b"k"))

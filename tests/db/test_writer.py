@@ -18,7 +18,7 @@ from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalWritableFile
 
 
-def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
+def test_a_finished_batch_of_an_interrupted_writer_leaves_the_queue() -> None:
     """Its writer was interrupted while it led, and once more before it could withdraw."""
     with DB(":memory:") as db:
         writer = db._writer
@@ -30,7 +30,7 @@ def test_a_done_batch_that_was_left_behind_leaves_the_queue() -> None:
         assert len(writer._queue.waiting) == 0
 
 
-def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
+def test_a_batch_whose_writer_was_interrupted_gets_another_leader() -> None:
     """It is written or not, as one may be that was interrupted; whoever comes next is."""
     with DB(":memory:") as db:
         writer = db._writer
@@ -41,7 +41,7 @@ def test_a_batch_whose_writer_was_taken_away_is_led_by_another() -> None:
         assert len(writer._queue.waiting) == 0
 
 
-def test_the_disk_begins_with_a_log_before_that_is_waited_for(
+def test_writeback_of_a_log_begins_before_its_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[tuple[str, int]] = []
@@ -66,7 +66,7 @@ def test_the_disk_begins_with_a_log_before_that_is_waited_for(
     assert all(0.8 * size < place < 0.9 * size for place in at)
 
 
-def test_a_large_batch_is_not_worth_a_beginning(
+def test_a_large_batch_begins_no_writeback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
@@ -83,7 +83,7 @@ def test_a_large_batch_is_not_worth_a_beginning(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool) -> None:
+def test_group_commit_syncs_followers_after_interrupt(fails: bool) -> None:
     """A signal strikes the leader before the sync that it does for its followers, too."""
     env = FaultyEnv()
     inside, go_on = threading.Event(), threading.Event()
@@ -157,7 +157,7 @@ def test_who_is_led_by_an_interrupted_writer_is_synced_all_the_same(fails: bool)
         db.close()
 
 
-def test_who_only_writes_looks_for_nothing(tmp_path: Path) -> None:
+def test_writes_alone_sort_no_memtable(tmp_path: Path) -> None:
     """No key is entered into a memtable; nor are those of the flushes on the way."""
     with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=20_000) as db:
         for n in range(1000):
@@ -189,7 +189,7 @@ def test_counters_of_writes(db: DB) -> None:
     )
 
 
-def test_a_batch_whose_writer_was_interrupted_holds_nobody_up() -> None:
+def test_a_queued_batch_of_an_interrupted_writer_blocks_no_write() -> None:
     """A signal may strike when the batch is in the queue and nobody leads for it yet."""
     with DB(":memory:") as db:
         db.put(b"a", b"1")

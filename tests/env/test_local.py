@@ -72,7 +72,7 @@ def test_new_directories_are_synced_into_their_parent(
 
 
 @pytest.mark.parametrize("made", [True, False])
-def test_a_failed_sync_of_the_parent_is_told(
+def test_a_failed_sync_of_the_parent_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
     def fail(fd: int) -> None:
@@ -101,7 +101,7 @@ def test_a_parent_that_cannot_be_synced_is_no_obstacle(
     assert len(syncs) == made
 
 
-def test_an_unsupported_platform_is_told_so(tmp_path: Path) -> None:
+def test_an_unsupported_platform_is_refused(tmp_path: Path) -> None:
     class Elsewhere(LocalEnv):
         supported = False
 
@@ -284,7 +284,7 @@ def test_an_append_of_ones_own_is_not_passed_by(store: LocalDirectory) -> None:
     assert store.read_file("x", 10) == b"abc"
 
 
-def test_a_write_that_fails_half_way_says_how_far_it_came(store: LocalDirectory) -> None:
+def test_a_partial_write_reports_its_length(store: LocalDirectory) -> None:
     script = """if True:
         import errno, resource, sys
         from lsmkv.env.local import LocalEnv
@@ -353,7 +353,7 @@ def test_a_sync_is_begun_once_for_each_byte(
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="a system without posix_fadvise")
-def test_what_is_synced_now_and_then_is_not_begun(
+def test_no_writeback_begins_for_files_that_are_synced_often(
     store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux would drop from memory what it has written, just before it is read for a flush."""

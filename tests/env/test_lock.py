@@ -57,7 +57,7 @@ def test_another_process_holds_the_lock(store: LocalDirectory, theirs: str, ours
 
 
 @needs_ofd
-def test_what_is_no_pid_of_a_living_owner_is_not_reported(store: LocalDirectory) -> None:
+def test_only_the_pid_of_a_living_owner_is_reported(store: LocalDirectory) -> None:
     dead = int(python("import os; print(os.getpid())").stdout)
     path = os.path.join(store.path, "LOCK")
     other = os.open(path, os.O_RDWR | os.O_CREAT)  # an OFD lock whose owner wrote no pid
@@ -310,7 +310,7 @@ def test_a_name_that_is_never_the_same_file_is_given_up(
     store.lock("LOCK").close()
 
 
-def test_somebodys_data_is_not_overwritten_with_a_pid(
+def test_foreign_data_is_not_overwritten_with_a_pid(
     tmp_path: Path, store: LocalDirectory
 ) -> None:
     victim = tmp_path / "victim"

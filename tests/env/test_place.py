@@ -23,14 +23,14 @@ def _no_umask() -> Iterator[None]:
     ("mode", "made"),
     [(0o644, 0o755), (0o600, 0o700), (0o640, 0o750), (0o000, 0o700), (0o666, 0o777)],
 )
-def test_who_may_read_the_files_may_enter_the_directory(
+def test_readers_of_the_files_may_enter_the_directory(
     tmp_path: Path, mode: int, made: int
 ) -> None:
     assert make_directory(str(tmp_path / "new"), mode)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == made
 
 
-def test_a_directory_that_cannot_be_made_is_told_by_false(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_returns_false(tmp_path: Path) -> None:
     (tmp_path / "taken").write_bytes(b"mine")
     assert not make_directory(str(tmp_path / "taken"), 0o644)
     assert not make_directory(str(tmp_path / "no" / "new"), 0o644)

@@ -125,7 +125,7 @@ def test_cut_at_every_byte(operations: list[Operation]) -> None:
             decode_batch(record[:size])
 
 
-def test_a_kind_of_operation_that_there_is_not() -> None:
+def test_an_unknown_kind_is_refused() -> None:
     for kind in range(2, 256):
         record = batch_record(1, 2, encode_put(b"a", b"b") + bytes([kind]) + b"\x01k\x01v")
         with pytest.raises(CorruptionError) as caught:
@@ -336,7 +336,7 @@ def test_damaged_records_are_read_right_or_refused(
             assert decode_batch(damaged) == expected
 
 
-def test_a_kind_that_is_none_is_told_after_its_key() -> None:
+def test_an_unknown_kind_is_reported_after_its_key() -> None:
     for record, reason in (
         (b"\x02\x01k\x01v", "operation of kind 2"),
         (b"\x02\x09k", "past the end"),

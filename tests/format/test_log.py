@@ -238,7 +238,7 @@ def test_a_long_record_leaves_no_room_taken(tmp_path: pathlib.Path) -> None:
             tracemalloc.stop()
 
 
-def test_what_a_write_leaves_over_follows_and_errors_name_the_file(
+def test_the_rest_of_a_short_write_follows_and_errors_name_the_file(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = LocalWritableFile.raw_write.fget
@@ -456,7 +456,7 @@ def test_fragments_of_different_records_are_not_joined() -> None:
     assert result.damage[0].offset == 0
 
 
-def test_the_first_damage_is_the_one_that_is_told() -> None:
+def test_the_first_damage_is_reported() -> None:
     data = bytearray(log_of(b"one", b"two", b"three", b"four"))
     data[17] ^= 1
     data[27] ^= 1
@@ -514,7 +514,7 @@ def test_a_block_of_zeros_in_the_middle() -> None:
     assert len(result.payloads) > 10_000 - 2 * BLOCK_SIZE // 12
 
 
-def test_damage_in_the_zeros_that_fill_a_block_costs_nothing_but_is_told() -> None:
+def test_damage_in_the_padding_of_a_block_is_reported_and_loses_no_record() -> None:
     data = bytearray(log_of(big("foo", BLOCK_SIZE - HEADER_SIZE - 3), b"bar"))
     data[BLOCK_SIZE - 2] = 1
     result = Result(bytes(data))

@@ -56,7 +56,7 @@ def test_an_empty_edit() -> None:
     assert fields(VersionEdit.decode(b"")) == fields(VersionEdit())
 
 
-def test_what_leveldb_writes_into_a_new_store() -> None:
+def test_the_edit_of_a_new_store_of_leveldb() -> None:
     """The two records of a MANIFEST that C++ LevelDB made."""
     first = VersionEdit()
     first.comparator = "leveldb.BytewiseComparator"
@@ -207,7 +207,7 @@ def test_a_length_is_checked_before_it_is_used() -> None:
 # Files
 
 
-def test_files_are_equal_by_what_is_on_disk() -> None:
+def test_file_metadata_compares_by_its_fields_on_disk() -> None:
     small, large = pack(b"a", 1, 1), pack(b"z", 1, 1)
     file = FileMetaData(7, 100, small, large)
     same = FileMetaData(7, 100, small, large)

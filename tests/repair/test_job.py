@@ -173,7 +173,7 @@ def test_a_failed_repair_leaves_the_old_store_and_no_new_file() -> None:
             assert db.get(b"log") == b"1"
 
 
-def test_numbers_that_are_used_up_are_told() -> None:
+def test_used_up_file_numbers_are_refused() -> None:
     env = store()
     with (
         env.open_directory("db") as directory,

@@ -116,7 +116,7 @@ def test_written_keys_of_a_memtable_that_is_being_flushed() -> None:
             go.set()
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damage_is_raised(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
         db.flush()

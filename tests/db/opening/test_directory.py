@@ -27,7 +27,7 @@ def test_destroy_db(path: str) -> None:
         assert list(db) == []
 
 
-def test_destroy_db_spares_what_is_not_the_engines(path: str) -> None:
+def test_destroy_db_leaves_foreign_files(path: str) -> None:
     with DB(path, create_if_missing=True) as db:
         fill(db)
         db.flush()
@@ -41,7 +41,7 @@ def test_destroy_db_spares_what_is_not_the_engines(path: str) -> None:
     assert pathlib.Path(path, "sub", "000001.ldb").read_bytes() == b"mine"
 
 
-def test_destroy_db_in_an_env_of_ones_own() -> None:
+def test_destroy_db_in_another_env() -> None:
     env = MemoryEnv()
     with DB("/db", create_if_missing=True, env=env) as db:
         fill(db)
@@ -50,7 +50,7 @@ def test_destroy_db_in_an_env_of_ones_own() -> None:
         DB("/db", env=env)
 
 
-def test_destroy_db_empties_what_recovery_set_aside(path: str) -> None:
+def test_destroy_db_removes_the_files_in_lost(path: str) -> None:
     with DB(path, create_if_missing=True) as db:
         for n in range(10):
             db.put(b"%d" % n, b"v" * 50)

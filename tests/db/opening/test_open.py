@@ -228,7 +228,7 @@ def test_the_directory_may_be_reached_through_a_symbolic_link(path: str) -> None
         assert db.get(b"k") == b"v"
 
 
-def test_interface_of_directories_is_all_that_the_store_uses() -> None:
+def test_an_env_with_only_the_abstract_methods_is_enough() -> None:
     """A file system of the user's: whatever derives from Env will do."""
 
     class Strict(lsmkv.Env):

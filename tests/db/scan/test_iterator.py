@@ -203,7 +203,7 @@ def test_an_empty_store(db: DB) -> None:
             assert step(iterator, "next") == step(iterator, "prev") == STOPPED
 
 
-def test_what_is_included(letters: DB) -> None:
+def test_bounds_are_included_or_not(letters: DB) -> None:
     assert letters.iterator(start=b"d").next() == (b"d", b"vd")
     assert letters.iterator(start=b"d", include_value=False).next() == b"d"
     assert letters.iterator(start=b"d", include_key=False).next() == b"vd"
@@ -455,7 +455,9 @@ def test_against_the_model(
 @pytest.mark.parametrize(
     "unusual", ["nothing", "a deletion", "versions", "a newer table", "in the memtable"]
 )
-def test_one_sorted_run_with_something_in_it(reverse: bool, unusual: str, size: int) -> None:
+def test_scans_of_one_sorted_run_with_unusual_entries(
+    reverse: bool, unusual: str, size: int
+) -> None:
     """A run of plain values is scanned straight, up to where it holds more than that."""
     options: dict[str, Any] = {"block_size": 64, "compression": None, "seek_compaction": False}
     expected = {b"key%03d" % number: b"old".ljust(size) for number in range(200)}

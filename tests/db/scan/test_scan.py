@@ -111,7 +111,7 @@ def test_a_scan_fills_a_quarter_of_the_cache(levels: int, reverse: bool) -> None
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("levels", LEVELS)
-def test_a_scan_that_is_repeated_adds_to_what_it_finds_in_the_cache(
+def test_a_repeated_scan_adds_to_its_blocks_in_the_cache(
     levels: int, reverse: bool
 ) -> None:
     cache = lsmkv.LRUCache[Any, Any](1_000_000)
@@ -133,7 +133,7 @@ def test_a_scan_may_leave_the_cache_alone(levels: int) -> None:
         assert list(db) == [(b"k", b"v")]
 
 
-def test_a_cache_may_be_said_to_be_larger_than_any_machine() -> None:
+def test_a_cache_capacity_beyond_64_bits_is_accepted() -> None:
     with wide(1, lsmkv.LRUCache[Any, Any](1 << 80)) as db:
         assert went_over(db, False).blocks_read > 200
         assert went_over(db, False).blocks_read == 0
@@ -156,7 +156,7 @@ def test_a_scan_of_a_small_level_fills_as_much_of_the_cache() -> None:
         assert read[1] == 0
 
 
-def test_however_small_a_run_is_a_block_of_it_is_cached() -> None:
+def test_one_block_of_even_a_small_run_is_cached() -> None:
     cache = lsmkv.LRUCache[Any, Any](4000)
     with wide(1, cache) as db:
         db.put(b"000100 and more", b"v")
@@ -197,7 +197,7 @@ def test_a_table_whose_keys_are_out_of_order_comes_to_an_end(
         assert {b"a", b"j", b"y", b"z"} <= set(keys)
 
 
-def test_a_scan_lays_nothing_over_what_is_alone() -> None:
+def test_a_single_run_is_read_without_a_merging_iterator() -> None:
     options = {**TINY, "write_buffer_size": 1 << 20, "max_file_size": 1 << 20}
     with DB(":memory:", seek_compaction=False, **options) as db:
         for number in range(200):

@@ -85,7 +85,7 @@ def test_an_empty_log_has_no_entries() -> None:
         ([(MAX_SEQUENCE, [(b"a", b""), (b"b", b"")])], "a batch that begins with write"),
     ],
 )
-def test_sequences_that_a_memtable_would_not_have_are_told(
+def test_sequences_that_a_memtable_could_not_have_are_reported(
     batches: list[tuple[int, list[Operation]]], said: str
 ) -> None:
     _, wrong = read(batches, [])

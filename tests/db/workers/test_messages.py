@@ -46,7 +46,7 @@ TOKEN = "0123456789abcdef"
     ],
 )
 @pytest.mark.parametrize("patient", [False, True])
-def test_settings(options: Options, patient: bool) -> None:
+def test_settings_round_trip(options: Options, patient: bool) -> None:
     line = encode_settings(TOKEN, patient, options)
     assert b"\n" not in line
     token, told, heard = decode_settings(line)
@@ -67,7 +67,7 @@ def test_settings(options: Options, patient: bool) -> None:
     assert heard.block_cache is None
 
 
-def test_a_flush() -> None:
+def test_a_flush_request_round_trips() -> None:
     order = FlushRequest(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
     assert b"\n" not in order.encode()
     assert decode_request(order.encode()) == order
@@ -82,7 +82,7 @@ def numbers(files: list[FileMetaData]) -> list[int]:
 
 
 @pytest.mark.parametrize("level", range(NUM_LEVELS - 1))
-def test_a_merge(level: int) -> None:
+def test_a_compaction_request_round_trips(level: int) -> None:
     """The version that arrives answers what a merge asks as the whole one does."""
     comparator = InternalKeyComparator(BYTEWISE)
     levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
@@ -122,7 +122,7 @@ def test_a_merge(level: int) -> None:
     assert total < sum(len(files) for files in levels)
 
 
-def test_how_far_it_is() -> None:
+def test_a_progress_report_round_trips() -> None:
     report = Report(3, bytes_read=12345)
     heard = Report.decode(report.encode())
     assert heard == report
@@ -130,7 +130,7 @@ def test_how_far_it_is() -> None:
 
 
 @pytest.mark.parametrize("files", [[], [file(1, b"a", b"\xff\n\x00"), file(2, b"", b"", 1 << 40)]])
-def test_done(files: list[FileMetaData]) -> None:
+def test_a_report_of_success_round_trips(files: list[FileMetaData]) -> None:
     report = Report(3, files=files, opened=(4, 5, 6))
     assert b"\n" not in report.encode()
     heard = Report.decode(report.encode())
@@ -143,7 +143,7 @@ def test_done(files: list[FileMetaData]) -> None:
     assert (counters.metadata_reads, counters.metadata_bytes_read) == (10, 12)
 
 
-def test_doubt() -> None:
+def test_a_report_of_a_log_in_doubt_round_trips() -> None:
     heard = Report.decode(Report(3, doubt="torn\nlog").encode())
     assert heard.is_last
     assert (heard.job, heard.doubt, heard.error, heard.files) == (3, "torn\nlog", None, None)
@@ -162,7 +162,7 @@ def test_doubt() -> None:
         (ZeroDivisionError("oops"), Error),
     ],
 )
-def test_errors_arrive_as_what_they_are(error: Exception, kind: type[Exception]) -> None:
+def test_errors_keep_their_type_and_fields(error: Exception, kind: type[Exception]) -> None:
     heard = Report.decode(Report(3, error=error).encode())
     assert heard.is_last
     assert type(heard.error) is kind
@@ -177,6 +177,6 @@ def test_errors_arrive_as_what_they_are(error: Exception, kind: type[Exception])
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"{}", b'{"job": 1, "files": "07"}', b"\xff"])
-def test_what_is_no_report(line: bytes) -> None:
+def test_a_malformed_report_is_refused(line: bytes) -> None:
     with pytest.raises((ValueError, KeyError, TypeError, Error)):
         Report.decode(line)

@@ -129,7 +129,9 @@ def build(db: DB, seed: int) -> None:
     [{}, {"compression": None, "filter_layout": "both"}, {"bloom_filter_bits": 0}],
 )
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_store_is_the_same(tmp_path: Path, seed: int, options: dict[str, Any]) -> None:
+def test_a_worker_makes_the_same_tables_as_the_thread(
+    tmp_path: Path, seed: int, options: dict[str, Any]
+) -> None:
     """Names and bytes of its tables, and what was counted."""
     made: list[dict[str, bytes]] = []
     stats: list[dict[str, Any]] = []
@@ -151,7 +153,7 @@ def test_the_store_is_the_same(tmp_path: Path, seed: int, options: dict[str, Any
     assert stats[0] == stats[1]
 
 
-def test_writes_while_it_works(path: str) -> None:
+def test_writes_go_on_while_a_worker_works(path: str) -> None:
     with DB(path, **SMALL) as db:
         model = fill(db, 20_000, 1)
         idle(db)
@@ -165,7 +167,7 @@ def test_writes_while_it_works(path: str) -> None:
         assert dict(db) == model
 
 
-def test_a_merge_holds_no_flush_up(path: str) -> None:
+def test_a_compaction_delays_no_flush(path: str) -> None:
     with DB(path, **PROCESS, max_file_size=20_000) as db:
         merging = hire_both(db)
         fill(db, 5000, 3)
@@ -189,7 +191,7 @@ def test_a_merge_holds_no_flush_up(path: str) -> None:
 # Who gets one
 
 
-def test_small_stores_have_none(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_stores_start_no_worker(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
     with DB(path, create_if_missing=True, write_buffer_size=50_000) as db:
         fill(db, 10_000, 1)
@@ -199,7 +201,7 @@ def test_small_stores_have_none(path: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.skipif(workers.processors() < 2, reason="needs two processors")
-def test_stores_that_are_written_to_a_lot_get_one(path: str) -> None:
+def test_stores_with_many_writes_start_a_worker(path: str) -> None:
     with DB(path, create_if_missing=True, write_buffer_size=1_000_000) as db:
         model = fill(db, 10_000, 1, size=1000)
         until(lambda: work(db).pids)
@@ -221,7 +223,7 @@ def test_stores_that_are_written_to_a_lot_get_one(path: str) -> None:
         {"background": "thread"},
     ],
 )
-def test_who_never_gets_one(
+def test_settings_that_never_start_a_worker(
     path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", None)
@@ -232,14 +234,14 @@ def test_who_never_gets_one(
         assert work(db).pids == []
 
 
-def test_a_store_in_memory_takes_the_thread() -> None:
+def test_a_store_in_memory_uses_the_thread() -> None:
     with DB(":memory:", background="process") as db:
         fill(db, 100, 1)
         db.flush()
         assert work(db).pids == []
 
 
-def test_no_interpreter_to_start(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_program_uses_the_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     with DB(path, **PROCESS) as db:
         model = fill(db, 1000, 1)
@@ -248,7 +250,7 @@ def test_no_interpreter_to_start(path: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert dict(db) == model
 
 
-def test_jobs_count_that_come_soon_after_each_other(path: str) -> None:
+def test_only_jobs_in_quick_succession_start_a_worker(path: str) -> None:
     """A store that is written to slowly has no use for a worker."""
     with DB(path, create_if_missing=True) as db:
         mine = work(db)
@@ -357,12 +359,12 @@ with DB(sys.argv[1], create_if_missing=True) as db:
 """
 
 
-def test_a_write_does_not_fail_for_what_cannot_be_imported(path: str) -> None:
+def test_a_failed_import_for_a_worker_fails_no_write(path: str) -> None:
     """Another write may find room for a file; and where there is no worker, there is a thread."""
     subprocess.run([sys.executable, "-c", FAILING, path], check=True)
 
 
-def test_the_writer_itself_imports_what_a_start_takes(path: str) -> None:
+def test_the_writing_thread_imports_what_a_worker_start_needs(path: str) -> None:
     """Once one is foreseen: in a thread beside it that takes several times as long."""
     subprocess.run([sys.executable, "-c", LOADING, path], check=True)
 
@@ -408,7 +410,9 @@ def test_a_worker_that_has_ended_is_followed_by_another_one(path: str) -> None:
 
 
 @pytest.mark.parametrize(("less", "value"), [(1, 10_000), (0, 3 << 20)])
-def test_a_small_memtable_or_one_large_batch_starts_none(path: str, less: int, value: int) -> None:
+def test_a_small_memtable_or_one_large_batch_starts_no_worker(
+    path: str, less: int, value: int
+) -> None:
     size = workers._PAYS_FROM // 2 - less
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
         work(db)._possible = True
@@ -436,7 +440,7 @@ def test_a_worker_that_cannot_be_started_ahead_is_no_failure(
         assert db.stats().flushes == 1
 
 
-def test_a_flush_waits_for_its_worker_while_nobody_waits_for_the_flush(
+def test_a_flush_waits_for_its_worker_while_no_writer_waits_for_the_flush(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "_LONGEST_START", 1000.0)
@@ -453,7 +457,7 @@ def test_a_flush_waits_for_its_worker_while_nobody_waits_for_the_flush(
 
 
 @pytest.mark.parametrize("waiter", ["flush", "put"])
-def test_who_waits_for_a_flush_does_not_wait_for_a_worker_to_start(
+def test_a_caller_of_flush_does_not_wait_for_a_worker_to_start(
     path: str, monkeypatch: pytest.MonkeyPatch, waiter: str
 ) -> None:
     monkeypatch.setattr(workers, "_LONGEST_START", 1000.0)
@@ -511,7 +515,9 @@ def test_a_worker_that_takes_too_long_to_start_is_not_waited_for(
             monkeypatch.setattr(workers, "_LONGEST_START", 900.0)
 
 
-def test_names_are_durable_before_they_count(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_directory_is_synced_after_an_output_is_renamed(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[str] = []
     with DB(path, **PROCESS) as db:
         store = db._store
@@ -531,7 +537,7 @@ def test_names_are_durable_before_they_count(path: str, monkeypatch: pytest.Monk
 # What may go wrong
 
 
-def test_one_that_cannot_be_started(
+def test_a_worker_that_cannot_be_started_is_tried_three_times(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Asked for three times, and then no more."""
@@ -547,7 +553,7 @@ def test_one_that_cannot_be_started(
     assert "from now on" in warnings[-1]
 
 
-def test_one_that_is_gone_before_it_is_told_anything(
+def test_a_worker_that_ends_before_its_first_request(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:
@@ -561,7 +567,7 @@ def test_one_that_is_gone_before_it_is_told_anything(
     assert "could not be started: Broken pipe" in caplog.text
 
 
-def test_one_that_dies_at_once(
+def test_a_worker_that_dies_at_once(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("lsmkv.env.process._BOOT", "import os; os._exit(3)")
@@ -573,7 +579,7 @@ def test_one_that_dies_at_once(
     assert "is lost" in caplog.text
 
 
-def test_one_that_talks_nonsense(
+def test_a_worker_whose_reports_are_malformed(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(
@@ -587,7 +593,7 @@ def test_one_that_talks_nonsense(
     assert "an answer that is none" in caplog.text
 
 
-def test_one_that_does_not_answer(
+def test_a_worker_that_does_not_answer(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(workers, "_LONGEST_SILENCE", 0.3)
@@ -603,7 +609,7 @@ def test_one_that_does_not_answer(
     assert "nothing was heard of it" in caplog.text
 
 
-def test_what_a_flush_has_freed_goes_while_the_next_one_is_under_way(
+def test_the_log_of_a_flush_is_removed_during_the_next_flush(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pause = f"""
@@ -636,7 +642,7 @@ Port.send = pausing
         assert len(dict(db)) == 40
 
 
-def test_one_that_ends_by_itself_while_an_order_is_on_its_way(
+def test_a_worker_that_ends_while_a_request_is_on_its_way(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("lsmkv.env.process._BOOT", "import os; os.read(0, 100000)")
@@ -647,7 +653,7 @@ def test_one_that_ends_by_itself_while_an_order_is_on_its_way(
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
-def test_one_that_ended_because_nobody_needed_it(
+def test_a_worker_that_ended_by_itself_is_replaced(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No failure: the next job gets another one."""
@@ -667,7 +673,7 @@ def test_one_that_ended_because_nobody_needed_it(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_workers_killed_at_random(path: str, seed: int) -> None:
+def test_workers_killed_at_random_lose_no_write(path: str, seed: int) -> None:
     rng = random.Random(seed)
     model: dict[bytes, bytes] = {}
     ended = threading.Event()
@@ -708,7 +714,7 @@ def test_workers_killed_at_random(path: str, seed: int) -> None:
         db.check()
 
 
-def test_a_damaged_log_is_made_up_for_from_memory(
+def test_a_flush_whose_log_is_damaged_is_done_from_the_memtable(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with DB(path, **PROCESS) as db:
@@ -724,7 +730,7 @@ def test_a_damaged_log_is_made_up_for_from_memory(
         assert dict(db) == model
 
 
-def test_damage_in_a_table_is_told_with_its_place(path: str) -> None:
+def test_damage_in_a_table_is_reported_with_file_and_offset(path: str) -> None:
     with DB(path, **PROCESS, compression=None) as db:
         fill(db, 2000, 1)
         db.flush()
@@ -822,7 +828,7 @@ def swallow(call: Callable[[], None]) -> None:
         pass
 
 
-def test_close_while_a_flush_does_not_come_back(path: str) -> None:
+def test_closing_while_a_worker_does_not_answer_a_flush(path: str) -> None:
     with DB(path, **PROCESS) as db:
         db.put(b"k", b"v")
         db.flush()
@@ -841,7 +847,7 @@ def test_close_while_a_flush_does_not_come_back(path: str) -> None:
         assert dict(db) == {b"k": b"w"}
 
 
-def test_a_merge_tells_how_far_it_is(path: str) -> None:
+def test_a_compaction_reports_its_progress(path: str) -> None:
     told: list[int] = []
     with DB(path, **PROCESS, seek_compaction=False) as db:
         big(db)
@@ -852,7 +858,7 @@ def test_a_merge_tells_how_far_it_is(path: str) -> None:
 
 
 @pytest.mark.usefixtures("signals_are_heard")
-def test_a_merge_that_nobody_waits_for_any_more_is_given_up(path: str) -> None:
+def test_a_cancelled_manual_compaction_is_given_up(path: str) -> None:
     """By Ctrl-C, though the worker does not answer."""
 
     def interrupt(*_: object) -> None:
@@ -879,7 +885,7 @@ def test_a_merge_that_nobody_waits_for_any_more_is_given_up(path: str) -> None:
         assert all(db.get(key) == model[key] for key in model)
 
 
-def test_a_handle_that_is_forgotten(path: str) -> None:
+def test_collecting_an_unclosed_handle_ends_its_worker(path: str) -> None:
     db = DB(path, **PROCESS)
     db.put(b"k", b"v")
     db.flush()
@@ -948,7 +954,7 @@ def test_a_forked_child_leaves_the_worker_alone(path: str) -> None:
         assert work(db).pids == pids
 
 
-def test_a_shared_cache_goes_with_it(path: str) -> None:
+def test_a_shared_block_cache_works_with_a_worker(path: str) -> None:
     with DB(path, **PROCESS, block_cache=LRUCache(1 << 20)) as db:
         model = fill(db, 1000, 1)
         db.compact_range()
@@ -998,7 +1004,9 @@ def written(report: Path) -> tuple[int, list[int]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
+def test_killing_the_owner_loses_nothing_and_ends_its_worker(
+    path: str, tmp_path: Path, seed: int
+) -> None:
     """The next one may open the store at once, loses nothing, and clears up."""
     report = tmp_path / "report"
     process = owner(path, report, 10**9)
@@ -1032,7 +1040,9 @@ def test_the_owner_is_killed(path: str, tmp_path: Path, seed: int) -> None:
         ("", "threading.Thread(target=db.compact_range, daemon=True).start()"),
     ],
 )
-def test_the_owner_ends(path: str, tmp_path: Path, before: str, after: str) -> None:
+def test_a_worker_ends_quietly_with_its_owner(
+    path: str, tmp_path: Path, before: str, after: str
+) -> None:
     """In whatever way, it does so quietly, and its workers end too."""
     report = tmp_path / "report"
     process = owner(path, report, 20_000, before, after)

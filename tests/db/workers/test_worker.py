@@ -159,7 +159,7 @@ def test_a_flush_of_keys_that_rise(count: int, last: bytes, order: dict[str, Any
         assert content(directory_of(db), name) == flushed_here(db, told)
 
 
-def test_a_flush_leaves_out_what_readers_that_are_gone_saw() -> None:
+def test_a_flush_leaves_out_versions_that_only_released_snapshots_saw() -> None:
     """The memtable still has it: the files differ by what nobody sees."""
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"other", b"")
@@ -263,7 +263,7 @@ def test_a_log_whose_sequences_no_tag_has_room_for(sequence: int) -> None:
             assert str(sequence) in str(report.doubt)
 
 
-def test_what_a_flush_read_goes_once_its_owner_knows() -> None:
+def test_a_flush_frees_its_entries_once_its_owner_has_the_report() -> None:
     """Who waits for the table does not wait for that; nor is it kept until the next flush."""
     held: list[bool] = []
 
@@ -312,7 +312,7 @@ def levels(rng: random.Random, db: DB, kept: list[Any]) -> None:
 
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("seed", range(8))
-def test_a_merge_makes_the_same_files(seed: int, options: dict[str, Any]) -> None:
+def test_a_compaction_makes_the_same_files(seed: int, options: dict[str, Any]) -> None:
     rng = random.Random(seed)
     merged = 0
     env = MemoryEnv()
@@ -364,7 +364,7 @@ def test_a_merge_makes_the_same_files(seed: int, options: dict[str, Any]) -> Non
     assert merged > 0
 
 
-def test_a_merge_of_a_damaged_table_is_an_error_and_leaves_nothing() -> None:
+def test_a_compaction_of_a_damaged_table_is_an_error_and_leaves_no_file() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv(), max_file_size=2000) as db:
         for n in range(300):
             db.put(b"%05d" % n, random.Random(n).randbytes(50))
@@ -387,7 +387,7 @@ def test_a_merge_of_a_damaged_table_is_an_error_and_leaves_nothing() -> None:
         assert isinstance(do(db, order).error, CorruptionError)
 
 
-def test_a_merge_tells_how_far_it_is() -> None:
+def test_a_compaction_reports_its_progress() -> None:
     class Slow(Lines):
         def listen(self) -> None:
             time.sleep(0.06)
@@ -408,7 +408,7 @@ def test_a_merge_tells_how_far_it_is() -> None:
         assert told[-1] <= picked[0].input_size
 
 
-def test_an_owner_that_goes_away_in_the_middle() -> None:
+def test_an_owner_that_ends_during_a_compaction() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         for n in range(3000):
             db.put(b"%05d" % n, random.Random(n).randbytes(50))
@@ -423,7 +423,7 @@ def test_an_owner_that_goes_away_in_the_middle() -> None:
         assert worker_names(directory_of(db)) == []
 
 
-def test_errors_of_the_file_system_are_told(tmp_path: Path) -> None:
+def test_errors_of_the_file_system_are_reported(tmp_path: Path) -> None:
     with DB(tmp_path, create_if_missing=True) as db:
         db.put(b"key", b"value")
         order = flush_order(db)
@@ -434,7 +434,7 @@ def test_errors_of_the_file_system_are_told(tmp_path: Path) -> None:
         assert str(report.error.filename).endswith(taken)
 
 
-def test_orders_follow_each_other_with_numbers_of_their_own() -> None:
+def test_each_request_has_file_numbers_of_its_own() -> None:
     with DB("store", create_if_missing=True, env=MemoryEnv()) as db:
         db.put(b"key", b"value")
         order = flush_order(db)
@@ -447,7 +447,7 @@ def test_orders_follow_each_other_with_numbers_of_their_own() -> None:
         assert first[0].number != second[0].number
 
 
-def test_what_a_worker_has_no_use_for_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_imports_only_the_modules_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for: each of these would cost 1 to 10 ms of some 35."""
     boot, work, _ = process._BOOT.partition(".main(")
     assert work
