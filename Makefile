@@ -8,8 +8,9 @@ DIST := dist
 BENCH := .venv-bench
 BENCH_ARGS ?=
 STRESS_ARGS ?=
-COVERING := tests/table $(patsubst %,tests/db/test_%.py,log wal manifest version version_edit \
-	version_set recovery compaction compact_range read_only)
+COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
+	$(patsubst %,tests/db/test_%.py,wal manifest version version_set recovery compaction) \
+	tests/db/admin/test_compact_range.py tests/db/opening/test_read_only.py
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
@@ -40,20 +41,20 @@ test-compiled: compiled  ## the suite against that wheel
 	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto tests
 
 test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that fails half way, ...
-	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q packaging
+	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q tests/packaging
 
 # Pure, since the compiled wheel is tried with one of them already.
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
 
 test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
-	$(BIN)/python -m pytest -q --log-cli-level=INFO browser
+	$(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
-	$(COMPILED)/bin/python stress/run_studies.py $(STRESS_ARGS)
+	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
 
 fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
-	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python fuzz/run_fuzz.py $(FUZZ_ARGS)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
 
 coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compaction that their tests take: 95%
 	mkdir -p build
@@ -63,13 +64,13 @@ coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compac
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 45 minutes, and writes docs/performance.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
-	$(BENCH)/bin/python -P -m lsmkv.tools.bench.suite build/bench $(BENCH_ARGS)
-	$(BENCH)-pure/bin/python -P -m lsmkv.tools.bench.suite build/bench $(BENCH_ARGS)
-	$(BENCH)/bin/python -P -m lsmkv.tools.bench.page build/bench docs/performance.md
+	$(BENCH)/bin/python docs/performance/make/suite.py build/bench $(BENCH_ARGS)
+	$(BENCH)-pure/bin/python docs/performance/make/suite.py build/bench $(BENCH_ARGS)
+	$(BENCH)/bin/python docs/performance/make/page.py build/bench docs/performance.md
 
 lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
-	$(BIN)/mypy lsmkv tests/typing/uses_everything.py
+	$(BIN)/mypy lsmkv docs/performance/make tests/typing/uses_everything.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python
 
 %/.made:

@@ -13,9 +13,14 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 COMPILED_WINGS = ("util", "filter", "format", "table", "db", "repair")
 MODE = os.environ.get("LSMKV_MYPYC", "")
+
+# What the source distribution holds beside what an installation needs: all that `make test` does.
+ALSO_IN_SDIST = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile")
+TREES_IN_SDIST = ("docs", "examples", "tests")
 
 
 def extensions() -> list[Extension]:
@@ -68,4 +73,18 @@ class BuildAllOrNothing(build_ext):
             print(f"lsmkv is installed without compiling: {error!r}", file=sys.stderr)
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNothing})
+class WholeSources(sdist):
+    """Packs the tests, the documentation and the examples, too, as a ``MANIFEST.in`` would."""
+
+    def make_distribution(self) -> None:
+        """Add them to the files that setuptools has found, and pack."""
+        self.filelist.extend(ALSO_IN_SDIST)
+        for tree in TREES_IN_SDIST:
+            self.filelist.graft(tree)
+        self.filelist.global_exclude("*.py[co]")
+        super().make_distribution()
+
+
+setup(
+    ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNothing, "sdist": WholeSources}
+)

@@ -1,5 +1,9 @@
 """What all tests share: no example of a property test is held against a clock, and a watchdog ends
-a run that hangs, since a lost wakeup would hang it for good."""
+a run that hangs, since a lost wakeup would hang it for good.
+
+The folders in ``collect_ignore`` have make targets of their own.  Pytest collects them only where
+they are named: ``pytest tests/browser``.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+
+collect_ignore = ["browser", "fuzz", "packaging", "stress"]
 
 _LONGEST_TEST = 300.0  # seconds; only a hang takes that long
 

@@ -345,7 +345,7 @@ STEPS = st.lists(
     st.sampled_from([{}, {"start": b"07"}, {"stop": b"31"}, {"prefix": b"1"}]),
     st.sampled_from([{}, {"include_value": False}, {"include_key": False, "include_value": False}]),
 )
-def test_an_iterator_walks_as_its_model(
+def test_an_iterator_moves_as_its_model(
     steps: list[Any], chunk: int, reverse: bool, bounds: Any, shape: Any
 ) -> None:
     arguments = {**bounds, **shape, "reverse": reverse}
@@ -478,7 +478,7 @@ def test_entries_before_a_damaged_place_arrive() -> None:
     assert seen == expected
 
 
-def test_who_asks_during_a_trip_waits_for_it() -> None:
+def test_a_next_during_a_fetch_waits_for_it() -> None:
     async def main() -> None:
         env = GatedEnv()
         async with gated(env, **TINY) as db:

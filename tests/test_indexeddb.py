@@ -341,7 +341,7 @@ def test_a_malformed_key_follows_all_that_are_well_formed(malformed: bytes) -> N
     assert ORDER.compare(malformed, prefix(1, 1, 2)) < 0
 
 
-def test_what_is_well_formed_counts_in_a_malformed_key() -> None:
+def test_the_well_formed_part_of_a_malformed_key_decides() -> None:
     start = prefix(1, 1, 1) + b"\x04\x02"
     assert_in_order(
         [

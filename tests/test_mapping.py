@@ -39,7 +39,7 @@ def contents(path: pathlib.Path) -> dict[str, bytes]:
 # Flags
 
 
-def test_the_default_flag_reads_what_is_there(tmp_path: pathlib.Path) -> None:
+def test_the_default_flag_opens_an_existing_store(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
         lsmkv.open(tmp_path / "none")
     assert not (tmp_path / "none").exists()
@@ -94,7 +94,7 @@ def test_readers_leave_the_directory_alone_and_need_no_lock(tmp_path: pathlib.Pa
         assert contents(tmp_path / "db") == before
 
 
-def test_w_and_c_keep_what_is_there(tmp_path: pathlib.Path) -> None:
+def test_flags_w_and_c_keep_the_entries(tmp_path: pathlib.Path) -> None:
     with lsmkv.open(tmp_path / "db", "c") as m:
         m["a"] = "1"
     with lsmkv.open(tmp_path / "db", "w") as m:
@@ -138,7 +138,7 @@ def test_n_empties_a_store(tmp_path: pathlib.Path) -> None:
         assert list(iter(m)) == [b"new"]
 
 
-def test_n_makes_a_store_where_there_is_none(tmp_path: pathlib.Path) -> None:
+def test_flag_n_makes_a_new_store(tmp_path: pathlib.Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("empty", "none"):
         with lsmkv.open(tmp_path / name, "n") as m:
@@ -202,7 +202,7 @@ def test_n_follows_a_link_to_the_store(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "db" / "CURRENT").exists()
 
 
-def test_n_of_what_is_no_directory(tmp_path: pathlib.Path) -> None:
+def test_flag_n_refuses_a_path_that_is_no_directory(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     with pytest.raises(lsmkv.IOError):
         lsmkv.open(tmp_path / "file", "n")

@@ -1,4 +1,4 @@
-"""The studies of ``stress/``, each at the size that the suite has time for."""
+"""The studies of ``tests/stress/``, each at the size that the suite has time for."""
 
 from __future__ import annotations
 

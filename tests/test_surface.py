@@ -152,7 +152,7 @@ def public_names() -> Iterator[tuple[str, str]]:
                     yield module, name
 
 
-def test_what_is_imported_late() -> None:
+def test_rarely_used_modules_are_imported_late() -> None:
     """Every public name is there, and what most programs never ask for costs them nothing."""
     code = (
         "import sys, lsmkv\n"
@@ -262,7 +262,7 @@ def silent_about(says: re.Pattern[str]) -> list[str]:
     return silent
 
 
-def test_the_walk_finds_the_surface() -> None:
+def test_every_public_name_is_found() -> None:
     assert len(surface()) > 50
     shown = {f"{owner.where}.{name}" for owner, name, _ in public_members()}
     assert len(shown) > 200

@@ -59,7 +59,7 @@ def test_others_survive_a_kill_alone() -> None:
     assert explore(careless, nothing_is_lost, models=[]).violations == []
 
 
-def test_what_is_tried_can_be_chosen() -> None:
+def test_the_models_to_try_can_be_chosen() -> None:
     seen: list[CrashState] = []
     report = explore(
         careful, seen.append, points=7, models=[NameModel.ORDERED], kills=False, seed=9
@@ -86,7 +86,7 @@ def test_a_run_that_begins_with_something() -> None:
     assert report.states > 50
 
 
-def test_what_the_workload_raises_is_raised() -> None:
+def test_an_error_of_the_workload_is_raised() -> None:
     with pytest.raises(lsmkv.NotFoundError):
         explore(lambda env: DB("/db", env=env), lambda state: None)
 

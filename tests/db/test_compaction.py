@@ -95,7 +95,7 @@ def sought(of: Version, number: int) -> Compaction:
 # Picking: what is due
 
 
-def test_nothing_is_due() -> None:
+def test_a_small_level_is_not_due() -> None:
     assert pick_compaction(version({}), NO_POINTERS, OPTIONS) is None
     of = version({0: [file(number, b"a", b"b") for number in range(1, 4)]})
     assert pick_compaction(of, NO_POINTERS, OPTIONS) is None
@@ -153,7 +153,7 @@ def turn_taking() -> Version:
     return version({1: [file(at, b"%d0" % at, b"%d5" % at, size=4 * MIB) for at in range(1, 6)]})
 
 
-def test_the_files_of_a_level_take_turns() -> None:
+def test_the_compact_pointer_rotates_through_a_level() -> None:
     pointers = list(NO_POINTERS)
     turns = []
     for _ in range(12):
@@ -230,7 +230,7 @@ def test_inputs_are_not_widened_where_the_next_level_would_add_files() -> None:
     assert numbers(compaction.next_inputs) == [10]
 
 
-def test_inputs_are_widened_up_to_25_files_worth() -> None:
+def test_inputs_are_widened_up_to_the_size_of_25_files() -> None:
     limit = 25 * OPTIONS.max_file_size
     compaction = sought(wide(next_size=limit - 3 * MIB - 1), 2)
     assert numbers(compaction.inputs) == [1, 2, 3]
@@ -321,7 +321,7 @@ def test_split_keys_in_another_order() -> None:
 # Picking: by seeks
 
 
-def test_a_file_read_in_vain_is_picked_only_when_no_level_is_due() -> None:
+def test_a_seek_compaction_is_picked_only_when_no_level_is_due() -> None:
     of = version({1: [file(1, b"a", b"b"), file(2, b"c", b"d")]})
     compaction = sought(of, 2)
     assert (compaction.level, numbers(compaction.inputs)) == (1, [2])
@@ -592,7 +592,7 @@ def test_the_last_level_has_nothing_below() -> None:
     ("oldest_seen", "kept"),
     [(8, [8]), (7, [8, 6]), (6, [8, 6]), (5, [8, 6, 4]), (4, [8, 6, 4]), (3, [8, 6, 4, 2])],
 )
-def test_versions_that_someone_sees_are_kept(oldest_seen: int, kept: list[int]) -> None:
+def test_versions_that_a_snapshot_sees_are_kept(oldest_seen: int, kept: list[int]) -> None:
     """A version at the very sequence of the oldest reader is the one that it sees."""
     bench = Bench()
     bench.add(0, value(b"k", 8), value(b"k", 6))
@@ -725,7 +725,7 @@ def test_reads_are_counted_and_go_past_the_block_cache() -> None:
     assert job.reads.block_cache_hits == 0
 
 
-def test_between_is_called_often_and_may_end_the_job() -> None:
+def test_the_callback_between_steps_is_called_often_and_may_end_the_job() -> None:
     bench = Bench(max_file_size=60_000)
     rows = [value(b"%04d" % number, 5, bytes(150)) for number in range(3000)]
     bench.add(0, *rows[::2])
@@ -838,9 +838,7 @@ def spread(data: st.DataObject, bench: Bench, history: Sequence[Entry]) -> None:
 
 @pytest.mark.parametrize("comparator", [BYTEWISE, REVERSE_BYTEWISE, FOLDING], ids=lambda c: c.name)
 @given(data=st.data())
-def test_compacting_changes_nothing_that_anyone_sees(
-    comparator: Comparator, data: st.DataObject
-) -> None:
+def test_compacting_changes_no_answer(comparator: Comparator, data: st.DataObject) -> None:
     keys = st.text(alphabet="aAbBc", min_size=1, max_size=2).map(str.encode)
     written = data.draw(st.lists(st.tuples(keys, st.booleans()), min_size=1, max_size=25))
     history = [

@@ -197,7 +197,7 @@ def test_applying_again_changes_nothing(operations: list[Operation], more: list[
 # Versions
 
 
-def test_an_older_version_is_kept_only_while_someone_sees_it() -> None:
+def test_an_older_version_is_kept_only_while_a_snapshot_sees_it() -> None:
     table = filled(b"k")
     table.add(2, [(b"k", b"two")], -1)  # nobody looks
     assert entries(table) == [(b"k", rank_of(2, KIND_VALUE), b"two")]
@@ -511,7 +511,9 @@ def test_an_interrupted_write_can_be_done_again() -> None:
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
 @pytest.mark.parametrize("look", [False, True])
-def test_an_interrupted_note_can_be_made_again(look: bool, interrupted_at: Interrupted) -> None:
+def test_an_interrupted_buffered_write_can_be_repeated(
+    look: bool, interrupted_at: Interrupted
+) -> None:
     """Whether or not somebody looks before it is."""
     batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None), (b"new", b"5")]
     line = 0
@@ -537,7 +539,7 @@ def test_an_interrupted_note_can_be_made_again(look: bool, interrupted_at: Inter
 
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
-def test_a_note_that_is_interrupted_twice(interrupted_at: Interrupted) -> None:
+def test_a_buffered_write_that_is_interrupted_twice(interrupted_at: Interrupted) -> None:
     """Whoever looks meanwhile finds what was written before it, and nobody an error."""
     batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None)]
     line = 0
@@ -568,7 +570,7 @@ def test_a_note_that_is_interrupted_twice(interrupted_at: Interrupted) -> None:
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
 @pytest.mark.parametrize("written_between", [False, True])
-def test_the_first_look_can_be_interrupted(
+def test_the_first_read_can_be_interrupted(
     written_between: bool, interrupted_at: Interrupted
 ) -> None:
     line = 0
@@ -602,7 +604,7 @@ LOOKS: dict[str, Callable[[MemTable], object]] = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_writes_land_where_they_are_found_once_somebody_looks(look: str) -> None:
+def test_writes_enter_the_sorted_keys_once_the_memtable_was_read(look: str) -> None:
     table = filled(b"b", b"a", b"b")
     table.add(4, [(b"c", None)], -1)
     assert not table.empty
@@ -615,7 +617,7 @@ def test_writes_land_where_they_are_found_once_somebody_looks(look: str) -> None
     assert numbers == [(b"a", 5), (b"b", 3), (b"c", 4), (b"d", 6)]
 
 
-def test_a_look_while_the_lock_is_held() -> None:
+def test_a_read_while_the_same_thread_holds_the_lock() -> None:
     """By the thread that looks: in a signal's handler, or in a finalizer."""
     lock = Lock()
     table = MemTable(BYTEWISE, lock)
@@ -659,7 +661,7 @@ RISING = [b"%04d" % number for number in range(1100)]
     ],
     ids=["mixed", "rising", "last twice", "back by one", "first twice", "falling", "empty"],
 )
-def test_a_flush_is_no_look(names: list[bytes], comparator: Comparator) -> None:
+def test_a_flush_is_no_read(names: list[bytes], comparator: Comparator) -> None:
     """Its columns are the same, whether or not somebody has looked before, or does meanwhile."""
     operations = [(name, None if at % 5 == 3 else b"%d" % at) for at, name in enumerate(names)]
     noted, read, meanwhile = empty(comparator), empty(comparator), empty(comparator)
@@ -679,7 +681,7 @@ def test_a_flush_is_no_look(names: list[bytes], comparator: Comparator) -> None:
     assert rows == flushed(read)
 
 
-def test_what_a_reader_sees_is_not_noted() -> None:
+def test_writes_over_a_version_that_a_snapshot_sees_are_not_buffered() -> None:
     table = filled(b"k")
     table.add(2, [(b"k", b"two")], 1)
     assert table._noted_keys == []
@@ -698,7 +700,7 @@ def test_sequences_with_a_gap_between() -> None:
     ]
 
 
-def test_only_so_many_are_noted() -> None:
+def test_the_write_buffer_is_bounded() -> None:
     """As many as fit the usual write buffer, and the write that goes beyond it."""
     table = empty()
     sequence = 0
@@ -726,7 +728,7 @@ def test_sequences_that_overlap() -> None:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_first_looks_from_many_threads() -> None:
+def test_first_reads_from_many_threads() -> None:
     """All find what was written before, while the first one takes it in and a writer goes on."""
     for _ in range(60):
         lock = Lock()

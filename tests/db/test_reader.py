@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pathlib
 import random
 import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from stores import ENTRIES, files, fill
 
 import lsmkv
 from lsmkv import DB, WriteBatch
+from lsmkv.format.filenames import FileType
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 
@@ -163,7 +166,7 @@ def hot(db: DB, key: bytes, times: int = 40) -> None:
         db.get(key)
 
 
-def test_a_key_that_is_asked_for_often_is_kept_at_hand() -> None:
+def test_a_key_that_is_read_often_enters_the_row_cache() -> None:
     with DB(":memory:") as db:
         db.put(b"k", b"v")
         db.flush()
@@ -181,7 +184,7 @@ def test_a_key_that_is_asked_for_often_is_kept_at_hand() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 4, 8, 20, 32, 100])
-def test_keys_that_are_asked_for_in_turn_are_kept_at_hand(number: int) -> None:
+def test_keys_that_are_read_in_turn_enter_the_row_cache(number: int) -> None:
     """However many there are: their rhythm must not keep some of them out."""
     keys = [b"%03d" % n for n in range(number)]
     with DB(":memory:") as db:
@@ -195,7 +198,7 @@ def test_keys_that_are_asked_for_in_turn_are_kept_at_hand(number: int) -> None:
 
 
 @pytest.mark.parametrize("change", ["overwrite", "delete", "flushed", "compacted"])
-def test_what_is_at_hand_is_never_stale(change: str) -> None:
+def test_the_row_cache_is_never_stale(change: str) -> None:
     with DB(":memory:") as db:
         db.put(b"k", b"old")
         db.flush()
@@ -217,7 +220,7 @@ def test_what_is_at_hand_is_never_stale(change: str) -> None:
         old.close()
 
 
-def test_a_snapshot_is_not_answered_from_what_is_at_hand() -> None:
+def test_a_snapshot_is_not_answered_from_the_row_cache() -> None:
     """What is at hand is the newest value in the tables, which a snapshot may not see."""
     with DB(":memory:") as db:
         db.put(b"k", b"old")
@@ -239,7 +242,7 @@ def test_without_a_cache_nothing_is_kept() -> None:
         assert db.stats().gets_from_rows == 0
 
 
-def test_while_there_is_room_what_was_asked_for_twice_is_kept_at_hand() -> None:
+def test_while_there_is_room_a_second_read_enters_the_row_cache() -> None:
     """Once its block is in the cache, that is; the first look brings it there."""
     keys = [b"%03d" % number for number in range(100)]
     with DB(":memory:") as db:
@@ -256,7 +259,7 @@ def test_while_there_is_room_what_was_asked_for_twice_is_kept_at_hand() -> None:
         assert (did.gets_from_rows, did.block_cache_hits) == (100, 0)
 
 
-def test_what_was_at_hand_longest_makes_way() -> None:
+def test_the_oldest_value_of_the_row_cache_is_evicted() -> None:
     keys = [b"key%04d" % number for number in range(3000)]
     with DB(":memory:", lru_cache_size=1 << 20) as db:
         for key in keys:
@@ -269,7 +272,7 @@ def test_what_was_at_hand_longest_makes_way() -> None:
         assert 2000 < len(at_hand) < 2100  # of 257 bytes each in 512 KiB
 
 
-def test_what_is_at_hand_is_bounded() -> None:
+def test_the_row_cache_is_bounded() -> None:
     with DB(":memory:", lru_cache_size=1 << 20) as db:
         for number in range(3000):
             db.put(b"key%04d" % number, b"v" * 100)
@@ -285,7 +288,7 @@ def test_what_is_at_hand_is_bounded() -> None:
         rows.check()
 
 
-def test_once_there_is_less_room_every_fourth_look_keeps_a_value() -> None:
+def test_a_row_cache_that_is_nearly_full_takes_every_fourth_value() -> None:
     keys = [b"key%04d" % number for number in range(1600)]  # 2,040 would be all
     with DB(":memory:", lru_cache_size=1 << 20) as db:
         for key in keys:
@@ -299,7 +302,7 @@ def test_once_there_is_less_room_every_fourth_look_keeps_a_value() -> None:
         assert 100 < sum(at_hand[1200:]) < 250  # of 400: two looks, each with one chance in four
 
 
-def test_who_spares_the_cache_keeps_nothing_at_hand() -> None:
+def test_fill_cache_false_leaves_the_row_cache_alone() -> None:
     with DB(":memory:") as db:
         db.put(b"k", b"v")
         db.flush()
@@ -309,7 +312,7 @@ def test_who_spares_the_cache_keeps_nothing_at_hand() -> None:
         assert not db.explain(b"k").at_hand
 
 
-def test_an_old_version_keeps_nothing_at_hand() -> None:
+def test_a_new_version_empties_the_row_cache_of_the_one_before() -> None:
     with DB(":memory:") as db:
         db.put(b"k", b"v")
         db.flush()
@@ -351,3 +354,47 @@ def test_a_policy_around_the_bloom_policy_is_asked_itself() -> None:
         db.flush()
         assert [db.get(key) for key in keys] == keys
         assert db.get(b"no") is None
+
+
+@pytest.mark.parametrize("compression", ["snappy", None])
+def test_damage_in_a_table(path: str, compression: Any) -> None:
+    with DB(path, create_if_missing=True, block_size=512, compression=compression) as db:
+        fill(db)
+        db.compact_range()
+    (name,) = files(path, FileType.TABLE)
+    table = pathlib.Path(path, name)
+    sound = table.read_bytes()
+    damaged = bytearray(sound)
+    damaged[10] ^= 0x20  # in the first data block
+    table.write_bytes(damaged)
+    with DB(path) as db:
+        for read in (
+            lambda: db.get(b"key0000"),
+            lambda: db.get(b"key0000"),  # damage is not cached
+            lambda: next(iter(db)),
+            lambda: list(db.iterator(reverse=True)),
+            db.check,
+            lambda: db.snapshot().get(b"key0000", verify_checksums=False),
+        ):
+            with pytest.raises(lsmkv.CorruptionError) as caught:
+                read()
+            assert caught.value.path == str(table)
+            assert caught.value.offset == 0
+            assert name in str(caught.value)
+        assert db.get(b"key0299") == ENTRIES[b"key0299"]  # another block
+    table.write_bytes(sound)
+    with DB(path) as db:
+        db.compact_range()
+        assert dict(db) == ENTRIES
+
+
+def test_a_memtable_answers_without_a_table(db: DB) -> None:
+    fill(db)
+    db.flush()
+    db.put(b"key0001", b"new")
+    db.delete(b"key0002")
+    assert db.get(b"key0001") == b"new"
+    assert db.get(b"key0002") is None
+    stats = db.stats()
+    assert stats.gets_from_memory == 2
+    assert stats.filters_asked == stats.blocks_read == 0

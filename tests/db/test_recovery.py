@@ -33,7 +33,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-# Kills and power cuts: see stress/crash_study.py, too
+# Kills and power cuts: see tests/stress/crash_study.py, too
 
 
 def dead_process(env: FaultyEnv) -> None:
@@ -77,7 +77,7 @@ def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
     assert n > 60
 
 
-# Failing calls: see stress/fault_study.py, too
+# Failing calls: see tests/stress/fault_study.py, too
 
 
 @pytest.mark.parametrize("call", ["sync", "dir_sync"])

@@ -13,7 +13,7 @@ from lsmkv.db.row_cache import RowCache
 OVERHEAD = 150
 
 
-def test_those_kept_longest_make_way() -> None:
+def test_the_values_cached_longest_are_evicted() -> None:
     rows = RowCache()
     for number in range(10):
         rows.keep(b"%d" % number, b"v", 3 * (OVERHEAD + 2))
@@ -33,7 +33,7 @@ def test_those_kept_longest_make_way() -> None:
 
 @pytest.mark.parametrize("threads", [2, 8])
 @pytest.mark.usefixtures("quick_switches")
-def test_threads_keep_the_bound(threads: int) -> None:
+def test_threads_keep_the_row_cache_within_its_bound(threads: int) -> None:
     rows = RowCache()
     limit = 50 * (OVERHEAD + 100)
 
@@ -51,7 +51,7 @@ def test_threads_keep_the_bound(threads: int) -> None:
     assert limit - OVERHEAD - 200 < rows.usage <= limit
 
 
-def test_nobody_waits() -> None:
+def test_the_row_cache_never_waits_for_its_lock() -> None:
     rows = RowCache()
     rows.keep(b"k", b"v", 1000)
     with rows._lock:
@@ -64,7 +64,9 @@ def test_nobody_waits() -> None:
 
 
 @pytest.mark.parametrize("call", range(1, 6))
-def test_an_interrupt_leaves_nothing_half_done(call: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_leaves_the_row_cache_consistent(
+    call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not module.__file__.endswith(".py"):
         pytest.skip("compiled code calls what it was compiled with")
     rows = RowCache()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 
 import pytest
+from stores import ENTRIES, files, fill
 
-from lsmkv.db.merge import KeyOrder, Position
+import lsmkv
+from lsmkv import DB
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
-from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.format.filenames import FileType, old_table_name, table_name
+from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
@@ -255,7 +259,7 @@ def test_an_error_of_the_disk_is_no_damage() -> None:
     assert n > 5
 
 
-def test_damage_is_told_with_its_file() -> None:
+def test_damage_is_reported_with_its_file() -> None:
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(20)]))
     data = bench.directory.read_file(table_name(7), 1 << 20)
@@ -350,7 +354,7 @@ def test_rows_are_the_entries_undecoded(versions: int) -> None:
     assert (bench.reads.blocks_read, bench.reads.block_cache_hits) == (5 * blocks, 0)
 
 
-def test_scans_count_and_spare_the_cache_when_told() -> None:
+def test_scans_are_counted_and_leave_the_cache_alone_when_asked() -> None:
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(50)]))
     blocks = bench.cache.find(file).num_blocks
@@ -416,3 +420,18 @@ def test_the_largest_sequence() -> None:
     file = bench.table(7, entries)
     assert bench.scan(file, Position(b"k", after=False)) == entries
     assert bench.scan(file, Position(b"k", after=True)) == []
+
+
+def test_get_names_the_missing_table(path: str) -> None:
+    with DB(path, create_if_missing=True) as db:
+        fill(db)
+        db.flush()
+    (name,) = files(path, FileType.TABLE)
+    os.rename(os.path.join(path, name), os.path.join(path, "aside"))
+    with DB(path) as db:
+        with pytest.raises(lsmkv.CorruptionError, match="missing") as caught:
+            db.get(b"key0001")
+        assert str(caught.value.path).endswith(name)
+    os.rename(os.path.join(path, "aside"), os.path.join(path, name))
+    with DB(path) as db:
+        assert dict(db) == ENTRIES

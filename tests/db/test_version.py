@@ -433,7 +433,7 @@ def test_total_size() -> None:
 # Seeks
 
 
-def test_a_file_read_in_vain_too_often_is_due() -> None:
+def test_a_file_with_too_many_seeks_is_due() -> None:
     wanted, other = file(1, b"a", b"b"), file(2, b"c", b"d")
     of = version({1: [wanted, other]})
 

@@ -8,7 +8,9 @@ import random
 import threading
 
 import pytest
+from stores import contents, files, settle
 
+from lsmkv import DB
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.version_set import VersionSet
 from lsmkv.env.base import Directory
@@ -16,7 +18,7 @@ from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
 from lsmkv.errors import IOError as LsmkvIOError
-from lsmkv.format.filenames import manifest_name, read_current
+from lsmkv.format.filenames import FileType, manifest_name, read_current
 from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
@@ -384,3 +386,17 @@ def test_close(bench: Bench) -> None:
     bench.versions.close()
     bench.versions.close()
     assert set(bench.read().levels[1]) == {10}
+
+
+def test_many_edits_begin_a_new_manifest(path: str) -> None:
+    with DB(path, create_if_missing=True) as db:
+        big = b"k" * 50_000  # twice in every edit: as smallest and as largest key
+        for n in range(100):
+            db.put(big, b"%d" % n)
+            db.flush()
+        db.compact_range()
+        settle(db)
+        (name,) = files(path, FileType.MANIFEST)
+        assert len(contents(path)[name]) < 4_000_000
+    with DB(path) as db:
+        assert dict(db) == {big: b"99"}

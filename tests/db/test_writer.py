@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import contents
 
 import lsmkv
 from lsmkv import DB
@@ -171,3 +172,32 @@ def test_writes_alone_enter_no_key_into_the_memtable(tmp_path: Path) -> None:
         assert len(dict(db)) == 1001
         db.put(b"k", b"v")  # this memtable has been read
         assert memtable._noted_keys == []
+
+
+def test_counters_of_writes(db: DB) -> None:
+    with db.write_batch() as batch:
+        batch.put(b"abc", b"12345")
+        batch.delete(b"de")
+    db.put(b"f", b"", sync=True)
+    stats = db.stats()
+    assert (stats.writes, stats.operations, stats.user_bytes) == (2, 3, 11)
+    assert (stats.log_writes, stats.log_syncs) == (2, 1)
+    # A record's header is 7 bytes, a batch's 12; an operation has a kind and its lengths.
+    assert stats.log_bytes == 2 * (7 + 12) + (1 + 1 + 3 + 1 + 5) + (1 + 1 + 2) + (1 + 1 + 1 + 1)
+    assert sum(len(d) for n, d in contents(db.path).items() if n.endswith(".log")) == (
+        stats.log_bytes
+    )
+
+
+def test_a_queued_batch_of_an_interrupted_writer_blocks_no_write() -> None:
+    """A signal may strike when the batch is in the queue and nobody leads for it yet."""
+    with DB(":memory:") as db:
+        db.put(b"a", b"1")
+        writer = db._writer
+        assert writer is not None
+        writer._queue.waiting.append(PendingWrite([(b"orphan", b"1")], False, None))
+        thread = threading.Thread(target=db.put, args=(b"b", b"1"), daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert dict(db) == {b"a": b"1", b"b": b"1", b"orphan": b"1"}

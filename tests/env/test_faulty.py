@@ -402,7 +402,7 @@ def test_a_failed_directory_sync_makes_nothing_durable(
     assert contents(env.power_cut()) == {}
 
 
-def test_mistakes_in_fail_at_are_told(env: FaultyEnv) -> None:
+def test_wrong_arguments_of_fail_at_are_refused(env: FaultyEnv) -> None:
     with pytest.raises(ValueError, match="fsync"):
         env.fail_at(1, calls={"fsync"})
     with pytest.raises(ValueError, match="from 1"):

@@ -128,7 +128,7 @@ def test_lines_longer_than_a_pipe_holds(start: Callable[[], Process]) -> None:
     assert answer(process, long) == long
 
 
-def test_nobody_waits_for_the_other_to_read(start: Callable[[], Process]) -> None:
+def test_neither_side_waits_for_the_other_to_read(start: Callable[[], Process]) -> None:
     process = start()
     process.send(b"flood")
     time.sleep(0.2)
@@ -138,7 +138,7 @@ def test_nobody_waits_for_the_other_to_read(start: Callable[[], Process]) -> Non
     assert await_line(process) == b"y" * 1_000_000
 
 
-def test_it_works_in_the_directory_whatever_it_is_called_by_now(
+def test_a_process_works_in_its_directory_after_a_rename(
     start: Callable[[], Process], place: LocalDirectory, tmp_path: Path
 ) -> None:
     place.create("file").close()
@@ -170,11 +170,11 @@ def test_no_other_descriptor_goes_along(
     assert len(listed) == 7
 
 
-def test_it_can_step_back(start: Callable[[], Process]) -> None:
+def test_a_process_can_lower_its_priority(start: Callable[[], Process]) -> None:
     assert int(answer(start(), b"nice")) >= os.nice(0) + 5
 
 
-def test_an_end_of_its_own_is_told(start: Callable[[], Process]) -> None:
+def test_the_end_of_a_process_is_reported(start: Callable[[], Process]) -> None:
     process = start()
     process.send(b"exit")
     with pytest.raises(ProcessEnded):
@@ -194,7 +194,7 @@ def test_sending_to_one_that_has_ended(start: Callable[[], Process]) -> None:
     assert process.status == -signal.SIGKILL
 
 
-def test_it_is_put_away_when_it_ends_though_nobody_asks(start: Callable[[], Process]) -> None:
+def test_an_ended_process_is_reaped(start: Callable[[], Process]) -> None:
     process = start()
     assert answer(process, b"hello") == b"hello"
     os.kill(process.pid, signal.SIGKILL)
@@ -219,7 +219,7 @@ def test_end_is_prompt(start: Callable[[], Process], state: str) -> None:
         os.kill(process.pid, 0)
 
 
-def test_ctrl_c_is_not_for_it(start: Callable[[], Process]) -> None:
+def test_ctrl_c_does_not_reach_a_process(start: Callable[[], Process]) -> None:
     process = start()
     assert answer(process, b"hello") == b"hello"
     for _ in range(10):
@@ -287,7 +287,7 @@ OWNER = """
 
 @pytest.mark.parametrize("order", [b"hello", b"work"])
 @pytest.mark.parametrize("fork", [False, True])
-def test_it_ends_when_its_owner_is_killed(
+def test_a_process_ends_when_its_owner_is_killed(
     start: object, tmp_path: Path, place: LocalDirectory, order: bytes, fork: bool
 ) -> None:
     """Also if a fork of the owner holds the pipes open."""
@@ -331,7 +331,7 @@ def test_abandoned_in_a_forked_child(start: Callable[[], Process]) -> None:
     assert answer(process, b"hello") == b"hello"
 
 
-def test_a_directory_that_was_inherited(place: LocalDirectory) -> None:
+def test_an_inherited_directory_is_used_and_not_passed_on(place: LocalDirectory) -> None:
     descriptor = os.dup(place.descriptor)
     os.set_inheritable(descriptor, True)
     with inherited_directory(descriptor, "told") as directory:

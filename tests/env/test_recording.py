@@ -81,7 +81,7 @@ def test_a_kill_at_every_moment_leaves_what_was_written(env: RecordingEnv) -> No
     assert len(within) >= 3, "never within a write"
 
 
-def test_the_moments_are_told(env: RecordingEnv) -> None:
+def test_each_moment_is_described(env: RecordingEnv) -> None:
     moments = [state.moment for state in env.crash_states(models=[], kills=True)]
     assert moments[0] == "before the link of /d"
     assert "before the rename of /d/x to y" in moments
@@ -139,7 +139,7 @@ def test_another_seed_draws_others(env: RecordingEnv) -> None:
         "3, killed, seed 0",
     ],
 )  # fmt: skip
-def test_what_is_no_label(env: RecordingEnv, label: str) -> None:
+def test_a_malformed_label_is_refused(env: RecordingEnv, label: str) -> None:
     with pytest.raises(ValueError, match=r"label|moment|valid"):
         env.state(label)
 

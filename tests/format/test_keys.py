@@ -116,7 +116,7 @@ def test_ranks_put_newer_versions_first() -> None:
 
 @pytest.mark.parametrize("sequence", SEQUENCES[:-1])
 @pytest.mark.parametrize("kind", [KIND_DELETION, KIND_VALUE])
-def test_what_is_hidden_from_a_sequence(sequence: int, kind: int) -> None:
+def test_which_versions_a_sequence_hides(sequence: int, kind: int) -> None:
     hidden = oldest_rank_hidden(sequence)
     assert rank_of(sequence, kind) > hidden
     assert rank_of(sequence + 1, kind) <= hidden

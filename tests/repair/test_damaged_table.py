@@ -210,7 +210,7 @@ def test_every_byte_flipped(codec: Compression, mask: int) -> None:
         judge(sample, found, biggest)
 
 
-def test_a_filter_spares_what_the_block_did_not_hold() -> None:
+def test_a_filter_tells_which_keys_a_lost_block_did_not_hold() -> None:
     sample = Sample(content_of(400), block_size=4096, bits=10)
     block = sample.blocks[1]
     found = pieces(flipped(sample.data, block.offset + 9), sample.options)
@@ -575,7 +575,7 @@ def test_other_failures_are_no_damage(code: int) -> None:
 
 
 @pytest.mark.parametrize("part", ["data", "index"])
-def test_a_codec_that_nobody_here_knows(part: str) -> None:
+def test_an_unknown_codec_is_an_error_and_no_damage(part: str) -> None:
     sample = Sample(content_of(30))
     handle = sample.footer.index
     if part == "data":
@@ -619,7 +619,7 @@ def seal(body: bytes, kind: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 4])
-def test_the_end_of_a_block_however_the_windows_fall(kind: int) -> None:
+def test_the_end_of_a_block_is_found_at_every_window_boundary(kind: int) -> None:
     rng = random.Random(kind)
     for _ in range(30):
         body = rng.randbytes(rng.randrange(1, 300)) + b"\1"
@@ -646,7 +646,7 @@ def test_the_end_of_a_block_however_the_windows_fall(kind: int) -> None:
         assert found == [(1000 + len(before), 1000 + len(before) + end)]
 
 
-def test_no_end_where_there_is_none() -> None:
+def test_no_end_of_a_block_is_found_where_no_checksum_fits() -> None:
     rng = random.Random(9)
     for kind in (3, 5, 255):
         data = seal(rng.randbytes(100), kind) + bytes(4)

@@ -143,7 +143,7 @@ def test_reused_logs(tmp_path: Path) -> None:
     assert survey_db(path).severity == REMARKABLE
 
 
-def test_what_is_left_over(store: Path) -> None:
+def test_leftover_files_are_remarks(store: Path) -> None:
     (table, *_) = sorted(store.glob("*.ldb"))
     (manifest,) = store.glob("MANIFEST-*")
     (store / "000900.ldb").write_bytes(table.read_bytes()[:100])

@@ -370,7 +370,7 @@ def tag_and_value(row: tuple[bytes, bytes] | None) -> tuple[int, bytes | None]:
     return int.from_bytes(row[0][-8:], "little", signed=True), row[1]
 
 
-def test_newest_beyond_what_the_walk_decides() -> None:
+def test_newest_where_an_entry_shares_part_of_the_tag_before_it() -> None:
     """An entry that shares a part of the tag of the one before, which ends where it goes on."""
     tag = bytes.fromhex("0105000000000000")
     rows = [(b"k" + tag, b"1"), (b"k" + tag + tag, b"2"), (b"l" + tag, b"3")]
@@ -618,7 +618,7 @@ def test_a_small_block_of_huge_keys_is_refused() -> None:
         block.rows(8)
 
 
-def test_what_is_written_under_a_bound_can_be_read_under_it() -> None:
+def test_a_block_written_within_the_size_limit_can_be_read_within_it() -> None:
     rows = [(b"k" * 1000 + b"%04d" % number, b"") for number in range(100)]
     builder = BlockBuilder(1000, 20_000)
     for key, value in rows:

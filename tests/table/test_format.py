@@ -306,7 +306,7 @@ def test_a_file_that_shrank_since_it_was_opened() -> None:
         assert caught.value.path == "dir/000007.ldb"
 
 
-def test_damage_is_told_with_its_place() -> None:
+def test_damage_is_reported_with_its_offset() -> None:
     damaged = bytearray(b"before" + seal_block(b"content", NO_COMPRESSION))
     damaged[8] ^= 1
     with pytest.raises(CorruptionError) as caught:

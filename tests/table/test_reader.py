@@ -460,7 +460,7 @@ def test_one_block_is_no_span(most: int) -> None:
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
+def test_cached_blocks_are_not_read_ahead(back: bool) -> None:
     options = SMALL._replace(block_cache=LRUCache(1 << 20))
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
@@ -491,7 +491,7 @@ def test_one_read_has_a_limit(back: bool) -> None:
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None:
+def test_blocks_read_ahead_are_decompressed_when_they_are_read(back: bool) -> None:
     """However much a few bytes may unpack to."""
     options = PLAIN._replace(compression=ZSTD)
     rows = [(b"%04d" % number, bytes(1 << 20)) for number in range(12)]
@@ -515,7 +515,7 @@ def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None
         (False, "cut short"),  # only the end of a file can be missing
     ],
 )
-def test_damage_of_a_neighbour_is_told_when_it_is_asked_for(back: bool, damage: str) -> None:
+def test_damage_of_a_block_read_ahead_is_raised_when_it_is_read(back: bool, damage: str) -> None:
     data = build(ROWS)
     whole, _ = opened(data)
     bad = 40 if back else 60
@@ -915,7 +915,7 @@ def test_a_file_that_shrank_since_it_was_opened(readahead: int) -> None:
         table.get(ROWS[-1][0], -1, ReadCounters())
 
 
-def test_damage_is_told_with_the_blocks_offset() -> None:
+def test_damage_is_reported_with_the_offset_of_the_block() -> None:
     data = build(ROWS)
     table, _ = opened(data)
     offset = table.approximate_offset(b"k1000")

@@ -154,7 +154,7 @@ def values(entries: list[CacheEntry]) -> str:
     return "".join(entry.value or "-" for entry in entries)
 
 
-def test_what_has_no_key_may_fill_the_cache() -> None:
+def test_entries_without_a_key_may_fill_the_cache() -> None:
     cache = LRUCache[str | None, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     assert values(entries) == "abcdefghijklmnopqrst"
@@ -165,7 +165,7 @@ def test_what_has_no_key_may_fill_the_cache() -> None:
     cache.check()
 
 
-def test_what_was_not_used_on_trial_pushes_nothing_else_out() -> None:
+def test_an_entry_not_used_in_probation_evicts_no_admitted_entry() -> None:
     cache = LRUCache[str, str](20)
     read = added(cache, *"abcdefghijklmnopqrst")
     for entry in read[:19]:
@@ -179,7 +179,7 @@ def test_what_was_not_used_on_trial_pushes_nothing_else_out() -> None:
 
 
 @pytest.mark.parametrize("used_again", [True, False])
-def test_what_is_used_on_trial_stays_and_must_be_used_again(used_again: bool) -> None:
+def test_an_entry_used_in_probation_is_admitted_and_must_be_used_again(used_again: bool) -> None:
     cache = LRUCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     entries[3].take()
@@ -198,7 +198,7 @@ def test_what_is_used_on_trial_stays_and_must_be_used_again(used_again: bool) ->
     cache.check()
 
 
-def test_what_comes_back_soon_is_not_tried_again() -> None:
+def test_an_entry_that_returns_soon_skips_probation() -> None:
     cache = LRUCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst", *"uvwxy")
     assert values(entries) == "-----fghijklmnopqrstuvwxy"
@@ -215,7 +215,7 @@ def test_what_comes_back_soon_is_not_tried_again() -> None:
     cache.check()
 
 
-def test_what_comes_back_is_known_as_long_as_a_cache_of_twice_the_size_would() -> None:
+def test_an_evicted_entry_is_remembered_as_long_as_twice_the_size_would_keep_it() -> None:
     for others, known in ((19, True), (20, False)):
         cache = LRUCache[str, str](20)
         entries = added(cache, *"a" * (21 + others))
@@ -229,7 +229,7 @@ def test_what_comes_back_is_known_as_long_as_a_cache_of_twice_the_size_would() -
 
 
 @pytest.mark.parametrize("percent", [102, 105, 110, 120, 130])
-def test_a_loop_that_does_not_fit_is_kept_in_part(percent: int) -> None:
+def test_part_of_a_loop_that_does_not_fit_stays_cached(percent: int) -> None:
     """What came back is tried again once it has gone once more: else all would push out all."""
     capacity = 300
     cache = LRUCache[int, int](capacity)
@@ -247,7 +247,7 @@ def test_a_loop_that_does_not_fit_is_kept_in_part(percent: int) -> None:
     cache.check()
 
 
-def test_what_is_forgotten_makes_room_at_once() -> None:
+def test_a_forgotten_entry_frees_its_room_at_once() -> None:
     cache = LRUCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     entries[0].take()
@@ -264,7 +264,7 @@ def test_what_is_forgotten_makes_room_at_once() -> None:
     cache.check()
 
 
-def test_what_is_on_trial_again_has_no_turn_among_the_others() -> None:
+def test_an_entry_back_in_probation_has_left_the_main_queue() -> None:
     cache = LRUCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     entries[0].take()
@@ -281,7 +281,7 @@ def test_what_is_on_trial_again_has_no_turn_among_the_others() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_to_forget_confuses_nothing(seed: int) -> None:
+def test_forgetting_entries_keeps_the_cache_consistent(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
         capacity = rng.choice([1, 5, 20, 29])
@@ -311,14 +311,14 @@ def test_to_forget_confuses_nothing(seed: int) -> None:
                 assert one.value in (None, last[number])
 
 
-def test_what_came_last_stays_however_small_a_tenth_is() -> None:
+def test_the_newest_entry_stays_even_where_a_tenth_of_the_cache_is_smaller() -> None:
     cache = filled(3, "abc")
     entries = added(cache, "0", "1")
     assert (kept(cache, "abc"), values(entries)) == ("bc", "-1")
     cache.check()
 
 
-def test_a_key_spares_the_trial() -> None:
+def test_an_entry_with_a_key_skips_probation() -> None:
     cache = LRUCache[str | None, str](20)
     cache.put(None, "None is a key", 1)
     filled_up = added(cache, *"a" * 60)
@@ -332,7 +332,7 @@ def test_a_key_spares_the_trial() -> None:
     cache.check()
 
 
-def test_what_has_no_key_goes_with_the_others() -> None:
+def test_clear_lets_go_of_entries_without_a_key() -> None:
     cache = LRUCache[str, Held](5)
     held = Held()
     gone = weakref.ref(held)
@@ -345,7 +345,7 @@ def test_what_has_no_key_goes_with_the_others() -> None:
     cache.check()
 
 
-def test_an_entry_that_is_filled_again_is_as_new() -> None:
+def test_an_evicted_entry_can_be_filled_again() -> None:
     cache = LRUCache[str, str](3)
     entry = cache.add("first", 1)
     assert entry is not None
@@ -401,7 +401,7 @@ def test_put_returns_the_entry() -> None:
     assert entry.value is None
 
 
-def test_an_entry_is_spared_by_who_uses_it() -> None:
+def test_a_used_entry_survives_the_next_eviction() -> None:
     cache = filled(2, "ab")
     entry = cache.entry("a")
     assert entry is not None
@@ -420,7 +420,7 @@ class Held:
 
 
 @pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
-def test_what_is_no_longer_cached_is_let_go(end: str) -> None:
+def test_an_evicted_value_is_released(end: str) -> None:
     """A table's file is closed with it, and a removed file takes room until it is closed."""
     cache: LRUCache[int, Held] = LRUCache(2)
     held = Held()
@@ -447,7 +447,7 @@ def test_check_sees_a_wrong_sum() -> None:
         cache.check()
 
 
-def test_a_trial_makes_skewed_reads_hit_more_often() -> None:
+def test_probation_raises_the_hit_rate_of_skewed_reads() -> None:
     """6,000 blocks asked for after Zipf's law, room for 600; and the same with keys, not tried."""
     rng = random.Random(1)
     weights = [1 / rank**0.7 for rank in range(1, 6001)]
@@ -515,7 +515,7 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_does_what_lists_do(seed: int) -> None:
+def test_against_a_model_of_lists(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
         compare_with_lists(rng, capacity=rng.choice([0, 1, 5, 9, 20, 29]))
@@ -570,7 +570,7 @@ def compare_with_lists(rng: random.Random, capacity: int) -> None:
         cache.check()
 
 
-def test_a_used_entry_is_spared_once_for_each_use() -> None:
+def test_a_used_entry_survives_one_eviction() -> None:
     cache = filled(2, "ab")
     for _ in range(5):
         cache.get("a")
@@ -581,7 +581,7 @@ def test_a_used_entry_is_spared_once_for_each_use() -> None:
     assert kept(cache, "abcde") == "de"
 
 
-def test_the_queue_does_not_grow_with_what_was_removed() -> None:
+def test_the_queue_does_not_grow_with_removed_entries() -> None:
     cache = filled(1000, "ab")
     for number in range(10_000):
         cache.put("a", str(number), 1)
@@ -661,7 +661,7 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_threads_hammer_it() -> None:
+def test_many_threads_keep_the_cache_consistent() -> None:
     cache = LRUCache[int, tuple[int, int]](50)
     shared: list[CacheEntry] = []
     failures: list[BaseException] = []

@@ -58,7 +58,7 @@ def test_keys_that_are_equal_in_places(size: int) -> None:
                 assert search.first_at_or_after(probe) == bisect_left(keys, probe)
 
 
-def test_what_is_no_bytes_compares_itself() -> None:
+def test_keys_that_are_not_bytes_compare_themselves() -> None:
     search = SortedKeys([(1, b"a"), (1, b"b"), (3, b"")])
     assert [search.first_at_or_after((n, b"b")) for n in range(5)] == [0, 1, 2, 3, 3]
     assert SortedKeys([]).first_at_or_after(b"k") == 0

@@ -2,6 +2,6 @@
 
 From the inside out: ``settings``, ``data`` (keys and values), ``engines/`` (one adapter a store),
 ``loops`` (what is timed), ``workloads`` and ``studies`` (what is run), ``worker`` (the process that
-runs them), ``runner`` (which starts it), ``results``, ``report`` and ``command``.  ``suite``,
-``page``, ``plots`` and ``bars`` make docs/performance.md.
+runs them), ``runner`` (which starts it), ``results``, ``report`` and ``command``.  The
+scripts in ``docs/performance/make`` make docs/performance.md of its figures.
 """

@@ -95,7 +95,7 @@ def contents(directory: pathlib.Path | str) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in pathlib.Path(directory).iterdir() if p.is_file()}
 
 
-def test_holds_what_the_store_holds(db: DB, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_holds_what_the_store_holds(db: DB, tmp_path: pathlib.Path) -> None:
     state = filled(db)
     target = tmp_path / "copy"
     db.checkpoint(target)
@@ -234,7 +234,7 @@ def test_copies_where_links_fail(code: int) -> None:
         assert copy.verify() == []
 
 
-def test_another_failure_of_a_link_is_told() -> None:
+def test_another_failure_of_a_link_is_raised() -> None:
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, **TINY) as db:
         filled(db)
@@ -304,7 +304,7 @@ def test_every_moment_of_a_kill_and_a_power_cut() -> None:
         assert dict(db) == state
 
 
-def test_what_a_dead_process_left_is_no_obstacle(db: DB, tmp_path: pathlib.Path) -> None:
+def test_the_leftover_of_a_dead_process_is_no_obstacle(db: DB, tmp_path: pathlib.Path) -> None:
     state = filled(db)
     for number in range(8):
         stale = tmp_path / f"copy.checkpoint-{os.getpid()}-{number}"

@@ -213,7 +213,7 @@ def copied(env: MemoryEnv) -> MemoryEnv:
     return copy
 
 
-def test_what_is_written_afterwards_wins() -> None:
+def test_later_writes_hide_an_ingest() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -239,7 +239,7 @@ def test_what_is_written_afterwards_wins() -> None:
     assert reopened(env) == expected
 
 
-def test_those_who_looked_before_see_nothing_of_it() -> None:
+def test_earlier_snapshots_do_not_see_an_ingest() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env, block_size=128) as db:
@@ -271,7 +271,7 @@ def test_those_who_looked_before_see_nothing_of_it() -> None:
             held.close()
 
 
-def test_those_who_look_while_it_is_committed_see_nothing_of_it() -> None:
+def test_snapshots_taken_during_the_commit_do_not_see_an_ingest() -> None:
     """Not before, and not later either: a snapshot does not change."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", NEW)
@@ -325,7 +325,7 @@ def test_a_transaction_notices() -> None:
 # Several files
 
 
-def test_of_several_files_the_later_wins() -> None:
+def test_later_files_of_one_ingest_win() -> None:
     env = MemoryEnv()
     parts = [
         some(0, 100, b"a"),
@@ -385,7 +385,7 @@ def levels(db: DB) -> list[int]:
     return [level.files for level in db.stats().levels]
 
 
-def test_in_an_empty_store_they_skip_the_first_levels() -> None:
+def test_ingested_tables_skip_the_first_levels_of_an_empty_store() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", large(0, 200), block_size=256)
     with opened(env, max_file_size=1024, block_size=256) as db:
@@ -395,7 +395,7 @@ def test_in_an_empty_store_they_skip_the_first_levels() -> None:
         assert 800 < on_level_2.bytes / on_level_2.files < 2000
 
 
-def test_where_level_0_overlaps_they_go_there_in_one_piece() -> None:
+def test_an_overlap_with_level_0_puts_all_ingested_tables_there() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", large(0, 200))
     with opened(env, max_file_size=1024, block_size=256) as db:
@@ -412,7 +412,7 @@ def test_where_level_0_overlaps_they_go_there_in_one_piece() -> None:
         db.check()
 
 
-def test_level_0_that_is_full_is_waited_for() -> None:
+def test_an_ingest_waits_while_level_0_is_full() -> None:
     env = HookedEnv()
     main = threading.get_ident()
     never = threading.Event()
@@ -436,7 +436,7 @@ def test_level_0_that_is_full_is_waited_for() -> None:
         assert dict(db) == parts[-1]
 
 
-def test_in_the_middle_of_a_compaction_they_stay_above_it() -> None:
+def test_tables_ingested_during_a_compaction_stay_above_its_outputs() -> None:
     """It is not waited for, and its outputs, which nobody knows of yet, stay below.
 
     They may cover a gap that none of the inputs does.
@@ -484,7 +484,7 @@ def test_in_the_middle_of_a_compaction_they_stay_above_it() -> None:
     assert reopened(env) == expected
 
 
-def test_tables_in_the_making_are_not_taken_for_leftovers() -> None:
+def test_pending_outputs_of_an_ingest_are_not_removed_as_obsolete() -> None:
     """A flush meanwhile removes what nothing needs."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 100))
@@ -874,7 +874,7 @@ def test_a_killed_process_loses_nothing(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("written", [0, 1])
 @pytest.mark.parametrize("held", [b"", b"memtable"])
-def test_a_manifest_that_lost_it_cannot_pass_for_whole(written: int, held: bytes) -> None:
+def test_a_manifest_that_lost_an_ingest_is_noticed(written: int, held: bytes) -> None:
     """Damage to the last record would take the ingest back without a word: a log is missed."""
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
@@ -1002,7 +1002,7 @@ def plain_table(env: MemoryEnv, name: str, entries: list[tuple[bytes, bytes]]) -
         builder.finish()
 
 
-def test_files_that_are_none() -> None:
+def test_files_that_are_no_tables_are_refused() -> None:
     env = MemoryEnv()
     with opened(env) as db:
         fill(db, OLD)
@@ -1375,7 +1375,7 @@ def test_a_compaction_elsewhere_is_no_reason_for_level_0() -> None:
         assert len(dict(db)) == 300
 
 
-def test_of_one_size_and_at_once_none_is_made_twice() -> None:
+def test_concurrent_ingests_of_one_size_make_no_table_twice() -> None:
     """The first to begin is the first to end, and takes its sequence from before the second's."""
     env = HookedEnv()
     paths = [write_table(env, f"/{n}", some(0, 40, b"%d" % n), compression=None) for n in range(2)]
@@ -1411,7 +1411,7 @@ def test_of_one_size_and_at_once_none_is_made_twice() -> None:
         assert len(created) == 2
 
 
-def test_what_a_second_ctrl_c_leaves_is_removed_soon() -> None:
+def test_files_left_by_a_second_ctrl_c_are_removed_soon() -> None:
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 100))
     with opened(env, max_file_size=2048) as db:

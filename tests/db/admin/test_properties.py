@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stores import files_at, fill
 
 import lsmkv
 from lsmkv import DB
@@ -115,7 +116,7 @@ def test_written_keys_of_a_memtable_that_is_being_flushed() -> None:
             go.set()
 
 
-def test_damage_is_told(tmp_path: Path) -> None:
+def test_damage_is_raised(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
         db.flush()
@@ -128,3 +129,42 @@ def test_damage_is_told(tmp_path: Path) -> None:
         pytest.raises(lsmkv.CorruptionError, match=table.name),
     ):
         db.written_keys(db.tables())
+
+
+def test_properties(db: DB) -> None:
+    fill(db)
+    assert int(str(db.get_property("leveldb.approximate-memory-usage"))) > 300 * (7 + 32)
+    db.compact_range()
+    assert files_at(db) in ([0, 1, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0, 0])
+    table = str(db.get_property(b"leveldb.sstables"))
+    assert "--- level 0 ---" in table
+    assert "['key0000' @ 1 : 1 .. 'key0299' @ 300 : 1]" in table
+    assert "Compactions" in str(db.get_property("leveldb.stats"))
+    for unknown in (
+        "leveldb.num-files-at-level7",
+        "leveldb.num-files-at-level",
+        "leveldb.num-files-at-level-1",
+        "leveldb.num-files-at-level\N{DEVANAGARI DIGIT ONE}",
+        "leveldb.nothing",
+        "stats",
+        "",
+        b"\xff",
+    ):
+        assert db.get_property(unknown) is None
+
+
+def test_approximate_sizes(path: str) -> None:
+    with DB(path, create_if_missing=True, compression=None) as db:
+        for n in range(1000):
+            db.put(b"%04d" % n, bytes(1000))
+        db.compact_range()
+        for n in range(2):
+            assert db.approximate_size(b"0000", b"1000") == pytest.approx(1_000_000, rel=0.05), n
+            assert db.approximate_size(b"0250", b"0500") == pytest.approx(250_000, rel=0.05)
+            half, none, back = db.approximate_sizes(
+                (b"", b"0500"), (b"5", b"6"), (b"0500", b"0100")
+            )
+            assert half == pytest.approx(500_000, rel=0.05)
+            assert (none, back) == (0, 0)
+        assert db.stats().blocks_read == 0
+        assert db.approximate_sizes() == []

@@ -132,7 +132,7 @@ def test_other_orders() -> None:
     assert len(read_table(env, "/l.ldb", backwards)) == 2
 
 
-def test_what_the_comparator_cannot_take_is_refused_at_once() -> None:
+def test_a_key_that_the_comparator_refuses_is_refused_at_once() -> None:
     def numbers(a: bytes, b: bytes) -> int:
         return int(a) - int(b)
 

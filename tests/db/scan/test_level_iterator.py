@@ -282,7 +282,7 @@ def test_a_scan_that_ends_early_has_read_half_as_much_again_at_most(back: bool) 
         assert met <= bench.reads.blocks_read <= max(met + 1, met * 3 // 2 + 1)
 
 
-def test_damage_is_told_with_file_and_offset() -> None:
+def test_damage_is_reported_with_file_and_offset() -> None:
     """A key of a kind that there is not, in the second block."""
     versions = {(b"%03d" % number, number): 1 for number in range(1, 20)}
     versions[b"010", 10] = 3
@@ -326,7 +326,7 @@ def test_a_file_beyond_the_bounds_is_not_opened(level: int) -> None:
                 assert bench.env.history[before:].count("open") == needed
 
 
-def test_a_run_alone_hands_out_no_removals_and_begins_with_a_few_pairs() -> None:
+def test_a_level_iterator_alone_hides_deletions_and_begins_with_a_few_pairs() -> None:
     """The form of those that lie over others is ``SEEN``."""
     versions = {(b"%03d" % number, number): number % 2 for number in range(100)}
     bench = Bench(versions, [50], block_size=1000)
@@ -420,7 +420,7 @@ def test_keys_are_listed_once_that_pays_and_until_one_is_merged() -> None:
     assert table._list is None
 
 
-def test_a_long_stretch_of_which_nothing_is_seen_is_not_gone_through_deaf() -> None:
+def test_signals_are_handled_in_a_long_stretch_of_invisible_entries() -> None:
     """Compiled, signals and other threads are heeded where interpreted code runs: in the
     ``SortedDict``, which is asked again and again though the keys are listed."""
     table = MemTable(BYTEWISE, Lock())

@@ -128,7 +128,7 @@ def test_level_0_goes_by_its_sequences(seed: int) -> None:
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_what_lies_before_damage_is_handed_out(back: bool) -> None:
+def test_entries_before_damage_are_returned(back: bool) -> None:
     """Though it is met while reading ahead."""
 
     def source(step: int, end: int) -> Iterator[list[Seen]]:
@@ -217,7 +217,7 @@ def test_of_equal_sequences_the_newer_table_counts(back: bool) -> None:
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_no_list_is_asked_for_too_early(back: bool) -> None:
+def test_no_source_is_read_too_early(back: bool) -> None:
     """A source is asked for no more than is handed out, and that at most doubles each time."""
     asked = {"dense": 0, "sparse": 0}
 
@@ -260,7 +260,7 @@ def test_long_lists_come_in_parts(back: bool, count: int) -> None:
     assert [key for pairs in lists for key, _ in pairs] == keys
 
 
-def test_a_stretch_of_removals_is_passed_over() -> None:
+def test_a_stretch_of_deletions_is_skipped() -> None:
     removals: list[Seen] = [(b"%05d" % at, None) for at in range(5000)]
     below: list[Seen] = [*((key, b"old") for key, _ in removals), (b"05000", b"v")]
     overlay = MergingIterator(

@@ -37,7 +37,7 @@ def assert_nowhere(it: RawIterator) -> None:
     assert it.valid() is False
 
 
-def test_a_fresh_one_stands_nowhere(db: lsmkv.DB) -> None:
+def test_a_new_raw_iterator_is_not_valid(db: lsmkv.DB) -> None:
     assert_nowhere(filled(db))
 
 
@@ -115,7 +115,7 @@ def test_a_prefix_is_a_range(db: lsmkv.DB) -> None:
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_any_walk(db: lsmkv.DB, flushed: bool) -> None:
+def test_any_sequence_of_moves_against_a_model(db: lsmkv.DB, flushed: bool) -> None:
     """Against a list and a place in it, over many blocks, deletions and versions included."""
     rng = random.Random(7)
     model: dict[bytes, bytes] = {}
@@ -263,7 +263,7 @@ def test_it_keeps_its_store_open() -> None:
         it.close()
 
 
-def test_it_is_no_python_iterator(db: lsmkv.DB) -> None:
+def test_a_raw_iterator_is_no_python_iterator(db: lsmkv.DB) -> None:
     with pytest.raises(TypeError):
         iter(db.raw_iterator())  # type: ignore[call-overload]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import lsmkv
 from lsmkv import DB
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import ClosedError, CorruptionError
@@ -141,3 +142,48 @@ def test_a_version_that_was_not_seen_may_be_damaged() -> None:
         with pytest.raises(CorruptionError):
             db.get(b"k")
         assert snapshot.get(b"k") == b"old" * 100
+
+
+def test_a_snapshot_stays_as_it_was(db: DB) -> None:
+    db.put(b"a", b"1")
+    db.put(b"b", b"1")
+    with db.snapshot() as snapshot:
+        db.put(b"a", b"2")
+        db.delete(b"b")
+        db.put(b"c", b"2")
+        for step in (lambda: None, db.flush, db.compact_range, db.compact_range):
+            step()
+            assert [snapshot.get(k) for k in (b"a", b"b", b"c")] == [b"1", b"1", None]
+            assert snapshot.get(b"c", b"default") == b"default"
+            assert list(snapshot) == [(b"a", b"1"), (b"b", b"1")]
+            assert list(snapshot.iterator(reverse=True, include_value=False)) == [b"b", b"a"]
+            assert dict(db) == {b"a": b"2", b"c": b"2"}
+    assert snapshot.closed
+    with pytest.raises(lsmkv.ClosedError, match="snapshot"):
+        snapshot.get(b"a")
+    with pytest.raises(lsmkv.ClosedError, match="snapshot"):
+        snapshot.iterator()
+    snapshot.close()
+
+
+def test_several_snapshots_of_one_key(db: DB) -> None:
+    snapshots = []
+    for n in range(6):
+        if n == 3:
+            db.delete(b"k")
+        else:
+            db.put(b"k", b"%d" % n)
+        snapshots.append(db.snapshot())
+        if n in (1, 4):
+            db.flush()
+    expected = [b"0", b"1", b"2", None, b"4", b"5"]
+    assert [snapshot.get(b"k") for snapshot in snapshots] == expected
+    db.compact_range()
+    assert [snapshot.get(b"k") for snapshot in snapshots] == expected
+    snapshots[2].close()
+    del snapshots[4]  # forgetting one closes it
+    db.compact_range()
+    assert snapshots[0].get(b"k") == b"0"
+    assert snapshots[3].get(b"k") is None
+    assert snapshots[4].get(b"k") == b"5"
+    db.check()

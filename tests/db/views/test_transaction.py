@@ -224,7 +224,7 @@ def test_a_batch_is_whole_and_synced() -> None:
     db.close()
 
 
-def test_a_failing_look_for_conflicts_is_told() -> None:
+def test_an_error_while_checking_for_conflicts_is_raised_and_nothing_is_written() -> None:
     """Nothing is written then, and the store goes on."""
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, lru_cache_size=0) as db:

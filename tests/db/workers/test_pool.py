@@ -675,7 +675,7 @@ def test_an_idle_worker_that_has_ended_is_replaced(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_workers_killed_at_random(path: str, seed: int) -> None:
+def test_workers_killed_at_random_lose_no_write(path: str, seed: int) -> None:
     rng = random.Random(seed)
     model: dict[bytes, bytes] = {}
     ended = threading.Event()

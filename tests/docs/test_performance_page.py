@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import bars
+import page
+import plots
 import pytest
+import suite
 from typer.testing import CliRunner
 
 import lsmkv
 from lsmkv.tools.app import app
-from lsmkv.tools.bench import bars, page, plots, suite
 from lsmkv.tools.bench.measuring import Histogram
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.workloads import WORKLOADS

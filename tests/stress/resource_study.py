@@ -163,7 +163,7 @@ def many_tables(outcome: Outcome, tables: int) -> None:
 
 def with_many_tables(tables: int) -> None:
     """The process: prints how many tables were open at most, and how many there were."""
-    import resource  # noqa: PLC0415  # not on every platform
+    import resource  # not on every platform
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     most = 0

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 USE = """
 import pathlib, lsmkv
@@ -127,7 +127,7 @@ def test_compiling_can_be_turned_off(tmp_path: Path, sdist: Path) -> None:
     assert use(python) == (False, 0, SOURCES)
 
 
-def test_who_insists_on_compiling_hears_that_it_failed(tmp_path: Path, sdist: Path) -> None:
+def test_a_failed_compilation_is_an_error_where_it_is_required(tmp_path: Path, sdist: Path) -> None:
     said, _ = install(tmp_path, sdist, CC="/bin/false", LSMKV_MYPYC="1")
     assert said.returncode != 0
     assert "/bin/false" in said.stdout + said.stderr

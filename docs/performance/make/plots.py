@@ -6,7 +6,8 @@ import importlib
 import io
 from typing import Any
 
-from lsmkv.tools.bench.bars import PEER
+from bars import PEER
+
 from lsmkv.tools.bench.engines.registry import OWN
 
 _SETTINGS = {"svg.hashsalt": "lsmkv", "svg.fonttype": "none", "font.size": 9}

@@ -1,4 +1,4 @@
-"""Every run that docs/performance.md tells of: ``python -m lsmkv.tools.bench.suite DIRECTORY``.
+"""Every run that docs/performance.md tells of: ``python suite.py DIRECTORY``.
 
 Each is what one ``lsmkv bench`` command does; its JSON goes into ``compiled/`` or ``pure/`` below
 the directory, whichever this lsmkv is.  The page module makes the page of them.

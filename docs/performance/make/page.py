@@ -1,4 +1,4 @@
-"""docs/performance.md: ``python -m lsmkv.tools.bench.page DIRECTORY PAGE``.
+"""docs/performance.md: ``python page.py DIRECTORY PAGE``.
 
 The figures are what the suite left in the directory; what was not run is left out.  Plots go into
 a folder beside the page, under the page's name.
@@ -12,14 +12,16 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
+import bars
+import plots
+import prose
 import typer
+from suite import COMPILED_RUNS
 
 import lsmkv
-from lsmkv.tools.bench import bars, plots, prose
 from lsmkv.tools.bench.engines.registry import OWN
 from lsmkv.tools.bench.measuring import Histogram
 from lsmkv.tools.bench.report import micros, ratio
-from lsmkv.tools.bench.suite import COMPILED_RUNS
 from lsmkv.tools.bench.workloads import WORKLOADS
 from lsmkv.tools.console import guarded
 from lsmkv.tools.output import open_output

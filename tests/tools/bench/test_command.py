@@ -18,9 +18,7 @@ import lsmkv
 from lsmkv.tools.app import app
 from lsmkv.tools.bench import command, report, runner
 from lsmkv.tools.bench.engines.registry import OWN, PEERS, is_installed
-from lsmkv.tools.bench.machine import machine
-from lsmkv.tools.bench.results import Results
-from lsmkv.tools.bench.runner import NAMES, Plan, WorkerError, run
+from lsmkv.tools.bench.runner import NAMES
 from lsmkv.tools.bench.settings import Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
 
@@ -172,80 +170,6 @@ def test_bad_arguments(arguments: list[str], words: str) -> None:
     assert done.exit_code == 2
     assert done.stdout == ""
     assert words in done.stderr
-
-
-def plan(directory: Path, **changes: Any) -> Plan:
-    given: dict[str, Any] = {
-        "settings": Settings(num=100),
-        "workloads": ("fillseq",),
-        "studies": (),
-        "engines": (OWN,),
-        "missing": (),
-        "rounds": 1,
-        "directory": str(directory),
-    }
-    return Plan(**given | changes)
-
-
-def test_a_worker_that_fails_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(WorkerError, match=r"^nothing: KeyError: 'nothing'$"):
-        run(plan(tmp_path, engines=(OWN, "nothing")), lambda *_: None)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_worker_that_dies_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    broken = tmp_path / "broken"
-    (broken / "lsmkv").mkdir(parents=True)
-    (broken / "lsmkv" / "__init__.py").write_text("raise SystemExit(7)\n")
-    (tmp_path / "stores").mkdir()
-    with monkeypatch.context() as patch:
-        patch.setattr(lsmkv, "__file__", str(broken / "lsmkv" / "__init__.py"))
-        with pytest.raises(WorkerError, match="lsmkv: its process ended with status 7"):
-            run(plan(tmp_path / "stores"), lambda *_: None)
-        with pytest.raises(WorkerError, match="lsmkv: its process ended with status 7"):
-            run(plan(tmp_path / "stores", workloads=(), studies=("import",)), lambda *_: None)
-    assert list((tmp_path / "stores").iterdir()) == []
-
-
-def test_progress_counts_every_run(tmp_path: Path) -> None:
-    told: list[tuple[int, int, str]] = []
-    peers = (OWN, "dbm")
-    run(
-        plan(tmp_path, engines=peers, rounds=2, studies=("sustained", "import")),
-        lambda *step: told.append(step),
-    )
-    assert [step[0] for step in told] == list(range(8))
-    assert {step[1] for step in told} == {8}
-    assert [step[2] for step in told] == [
-        "round 1 of 2: lsmkv, fillseq",
-        "round 1 of 2: dbm, fillseq",
-        "round 2 of 2: dbm, fillseq",
-        "round 2 of 2: lsmkv, fillseq",
-        "study: lsmkv, sustained",
-        "study: dbm, sustained",
-        "study: lsmkv, import",
-        "study: dbm, import",
-    ]
-
-
-def test_the_middle_round_tells_its_histogram() -> None:
-    results = Results(Settings(), 3, (OWN,))
-    for seconds in (3.0, 1.0, 2.0):
-        outcome = {"ops": 2, "seconds": seconds, "seen": {}, "histogram": seconds}
-        results.add_round("fillseq", OWN, outcome)
-    summary = results.to_dict()["workloads"]["fillseq"]["engines"][OWN]
-    assert summary["histogram"] == 2.0
-    assert summary["micros"] == {"median": 1e6, "low": 0.5e6, "high": 1.5e6}
-
-
-def test_the_machine_is_known(tmp_path: Path) -> None:
-    about = machine(str(tmp_path))
-    assert about["python"].endswith(".".join(map(str, sys.version_info[:3])))
-    if sys.platform == "linux":
-        assert about["memory_bytes"] > 1 << 20
-        assert about["file_system"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the child in /proc")

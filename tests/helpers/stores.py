@@ -1,0 +1,154 @@
+"""What tests of whole stores share: content, views of the files, threads, and an env that waits."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from lsmkv import DB, MemoryEnv
+from lsmkv.format.filenames import FileType, parse_filename
+
+ENTRIES = {b"key%04d" % n: b"value %d" % n * 4 for n in range(300)}
+
+
+TINY: dict[str, Any] = {
+    "write_buffer_size": 1024,
+    "max_file_size": 1024,
+    "block_size": 256,
+    "block_restart_interval": 4,
+}
+
+
+def fill(db: DB, entries: dict[bytes, bytes] | None = None) -> None:
+    for key, value in (ENTRIES if entries is None else entries).items():
+        db.put(key, value)
+
+
+def files(path: str, kind: FileType) -> set[str]:
+    """The names of the engine's files of one type."""
+    found = set()
+    for name in os.listdir(path):
+        parsed = parse_filename(name)
+        if parsed is not None and parsed[1] is kind:
+            found.add(name)
+    return found
+
+
+def contents(path: str) -> dict[str, bytes]:
+    """Every file of a directory, byte for byte."""
+    return {p.name: p.read_bytes() for p in pathlib.Path(path).iterdir() if p.is_file()}
+
+
+def data_files(path: str) -> dict[str, bytes]:
+    """The files that hold data or lead to it."""
+    return {
+        name: data for name, data in contents(path).items() if not name.startswith(("LOG", "LOCK"))
+    }
+
+
+def settle(db: DB) -> None:
+    """Wait until background work, should there be any, has ended."""
+    assert db._background is not None
+    db._background.wait_until_idle()
+
+
+def files_at(db: DB) -> list[int]:
+    return [int(str(db.get_property(f"leveldb.num-files-at-level{n}"))) for n in range(7)]
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in another process, with the same search path."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
+
+
+def run_threads(*targets: Callable[[], None]) -> list[BaseException]:
+    """Run them all at once, to their end; what they raised."""
+    errors: list[BaseException] = []
+
+    def guarded(target: Callable[[], None]) -> None:
+        try:
+            target()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(target,)) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+class GatedEnv(MemoryEnv):
+    """Holds up every creation of a table until it is let go, or fails then.
+
+    With ``no_logs`` there is no room for a log before one is removed, and with ``half`` its name
+    is there all the same.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = threading.Event()
+        self.open.set()
+        self.waiting = threading.Event()
+        self.full = False
+        self.no_logs = self.half = False
+        self.refused = 0
+        self.logs_made = 0
+
+    def open_directory(self, path: str, create: bool = False) -> Any:
+        directory: Any = super().open_directory(path, create)
+        inner = directory.create
+
+        def gated(name: str) -> Any:
+            if name.endswith(".ldb"):
+                self.waiting.set()
+                self.open.wait()
+                if self.full:
+                    raise OSError(errno.ENOSPC, "disk full")
+            if self.no_logs and name.endswith(".log"):
+                self.refused += 1
+                if self.half:
+                    inner(name).close()
+                raise OSError(errno.ENOSPC, "disk full")
+            self.logs_made += name.endswith(".log")
+            return inner(name)
+
+        def remove(name: str) -> None:
+            inner_remove(name)
+            if name.endswith(".log"):
+                self.no_logs = False
+
+        inner_remove = directory.remove
+        directory.create = gated
+        directory.remove = remove
+        return directory
+
+
+def background_of(target: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
+    errors: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            target()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=guarded, daemon=True)  # a hang must not hold up the exit
+    thread.start()
+    return thread, errors

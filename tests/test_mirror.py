@@ -1,0 +1,91 @@
+"""``tests/`` mirrors ``lsmkv/``: ``lsmkv/db/wal.py`` is tested by ``tests/db/test_wal.py``.
+
+Tests of several modules together have names of their own.  The modules that have no mirror are
+listed here, each with the file that tests it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+TESTS = Path(__file__).parent
+SOURCES = TESTS.parent / "lsmkv"
+
+BY_ANOTHER_FILE: dict[str, str] = {
+    # Records without behaviour, for the one conversation that they are part of.
+    "db/publication.py": "db/admin/test_ingest.py",
+    "db/requests.py": "db/admin/test_compact_range.py",
+    # The commands, tested as a user starts them.
+    "tools/app.py": "tools/test_cli.py",
+    "tools/commands.py": "tools/test_cli.py",
+    "tools/console.py": "tools/test_cli.py",
+    "tools/compare.py": "tools/test_diff.py",
+    "tools/output.py": "tools/test_exchange.py",
+    # One engine like the other: each test takes them in turn.
+    "tools/bench/engines/base.py": "tools/bench/test_workloads.py",
+    "tools/bench/engines/dbm.py": "tools/bench/test_workloads.py",
+    "tools/bench/engines/leveldb.py": "tools/bench/test_workloads.py",
+    "tools/bench/engines/lmdb.py": "tools/bench/test_workloads.py",
+    "tools/bench/engines/registry.py": "tools/bench/test_workloads.py",
+    "tools/bench/engines/rocksdb.py": "tools/bench/test_workloads.py",
+    "tools/bench/engines/sqlite.py": "tools/bench/test_workloads.py",
+    "tools/bench/memory.py": "tools/bench/test_command.py",
+    "tools/bench/report.py": "tools/bench/test_command.py",
+    "tools/bench/settings.py": "tools/bench/test_command.py",
+    # One pipeline, held as a whole: every byte of a file is told, once.
+    "tools/dump/annotated_logs.py": "tools/dump/test_command.py",
+    "tools/dump/annotated_tables.py": "tools/dump/test_command.py",
+    "tools/dump/blocks.py": "tools/dump/test_command.py",
+    "tools/dump/jsonlines.py": "tools/dump/test_command.py",
+    "tools/dump/logs.py": "tools/dump/test_command.py",
+    "tools/dump/records.py": "tools/dump/test_command.py",
+    "tools/dump/sources.py": "tools/dump/test_command.py",
+    "tools/dump/spans.py": "tools/dump/test_command.py",
+    "tools/dump/tables.py": "tools/dump/test_command.py",
+    "tools/dump/text.py": "tools/dump/test_command.py",
+}
+"""Modules, and test files, below ``lsmkv/`` and ``tests/``."""
+
+
+def mirror_of(module: str) -> str:
+    """The test file of a module, below ``tests/``."""
+    path = PurePosixPath(module)
+    return str(path.with_name(f"test_{path.name}"))
+
+
+def modules(sources: Path) -> list[str]:
+    """All modules but ``__init__`` and ``__main__``, below ``sources``."""
+    return sorted(
+        path.relative_to(sources).as_posix()
+        for path in sources.rglob("*.py")
+        if not path.name.startswith("__")
+    )
+
+
+def without_mirror(sources: Path, tests: Path) -> set[str]:
+    return {module for module in modules(sources) if not (tests / mirror_of(module)).is_file()}
+
+
+@pytest.mark.skipif(not SOURCES.is_dir(), reason="the tests are not beside the source")
+def test_every_module_has_a_mirror_or_is_listed() -> None:
+    assert len(modules(SOURCES)) > 100
+    assert without_mirror(SOURCES, TESTS) == set(BY_ANOTHER_FILE)
+
+
+def test_the_files_of_the_list_are_there() -> None:
+    for module, test in BY_ANOTHER_FILE.items():
+        assert (TESTS / test).is_file(), f"{module} is said to be tested by {test}, which is gone"
+
+
+def test_a_module_without_a_mirror_is_noticed(tmp_path: Path) -> None:
+    sources, tests = tmp_path / "package", tmp_path / "tests"
+    (sources / "db" / "scan").mkdir(parents=True)
+    (tests / "db" / "scan").mkdir(parents=True)
+    for name in ("__init__.py", "errors.py", "db/__init__.py", "db/wal.py", "db/scan/scan.py"):
+        (sources / name).touch()
+    for name in ("test_errors.py", "db/test_scan.py", "db/scan/test_scan.py"):
+        (tests / name).touch()
+    assert mirror_of("db/scan/scan.py") == "db/scan/test_scan.py"
+    assert without_mirror(sources, tests) == {"db/wal.py"}
