@@ -14,7 +14,7 @@ from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.policy import FilterPolicy
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import (
     BYTEWISE,
     BytewiseComparator,
@@ -96,7 +96,7 @@ class Options(NamedTuple):
     paranoid_checks: bool = False
     write_buffer_size: int = 4 * MIB
     max_open_files: int = 1000
-    block_cache: LRUCache[Any, Any] | None = None
+    block_cache: BlockCache[Any, Any] | None = None
     block_size: int = 4 * KIB
     block_restart_interval: int = 16
     max_file_size: int = 2 * MIB
@@ -150,7 +150,7 @@ class OptionArguments(TableArguments, total=False):
     write_buffer_size: int | None
     max_open_files: int | None
     lru_cache_size: int | None
-    block_cache: LRUCache[Any, Any] | None
+    block_cache: BlockCache[Any, Any] | None
     max_file_size: int | None
     reuse_logs: bool
     seek_compaction: bool
@@ -167,7 +167,7 @@ def make_options(
     write_buffer_size: int | None = None,
     max_open_files: int | None = None,
     lru_cache_size: int | None = None,
-    block_cache: LRUCache[Any, Any] | None = None,
+    block_cache: BlockCache[Any, Any] | None = None,
     block_size: int | None = None,
     block_restart_interval: int | None = None,
     max_file_size: int | None = None,
@@ -205,7 +205,7 @@ def make_options(
     _check_background(background, order, policy, env)
     cache_size = _size("lru_cache_size", lru_cache_size, 8 * MIB)
     if block_cache is None and cache_size > 0:
-        block_cache = LRUCache(cache_size)
+        block_cache = BlockCache(cache_size)
     return Options(
         comparator=order,
         create_if_missing=bool(create_if_missing),

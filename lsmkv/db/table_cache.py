@@ -22,7 +22,7 @@ from lsmkv.options import Options
 from lsmkv.stats import Counters, ReadCounters
 from lsmkv.table.block import Row
 from lsmkv.table.reader import Table
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.second_chance_cache import SecondChanceCache
 
 _OTHER_FILES = 10  # descriptors for logs, MANIFEST, LOCK, LOG: LevelDB's figure
 
@@ -39,7 +39,9 @@ class TableCache:
         self._directory = directory
         self._options = options
         self._counters = counters
-        self._tables: LRUCache[int, Table] = LRUCache(options.max_open_files - _OTHER_FILES)
+        self._tables: SecondChanceCache[int, Table] = SecondChanceCache(
+            options.max_open_files - _OTHER_FILES
+        )
 
     def find(self, file: FileMetaData) -> Table:
         """The table, opened if need be.
@@ -55,7 +57,7 @@ class TableCache:
         table = self._tables.get(file.number)
         if table is None:
             table = self._open(file)
-            self._tables.put(file.number, table, 1)
+            self._tables.put(file.number, table)
             self._counters.tables_opened += 1
             self._counters.metadata_reads += table.metadata_reads
             self._counters.metadata_bytes_read += table.metadata_bytes
@@ -73,7 +75,7 @@ class TableCache:
         for number in numbers:
             table = other._tables.get(number)
             if table is not None:
-                self._tables.put(number, table, 1)
+                self._tables.put(number, table)
 
     def evict(self, number: int) -> None:
         """Let go of a table whose file is about to be removed, and of its blocks."""

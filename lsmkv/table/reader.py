@@ -32,7 +32,7 @@ from lsmkv.table.format import (
     read_stored,
     unpack_block,
 )
-from lsmkv.util.cache import CacheEntry
+from lsmkv.util.cache_entry import CacheEntry
 from lsmkv.util.comparator import coarse_key
 from lsmkv.util.search import SortedKeys
 

@@ -618,7 +618,7 @@ def test_a_filter_policy_of_the_users(path: str) -> None:
 
 def test_a_block_cache_may_be_shared(tmp_path: pathlib.Path) -> None:
     """Two stores whose tables bear the same numbers."""
-    cache: lsmkv.LRUCache[tuple[int, int], Any] = lsmkv.LRUCache(1 << 20)
+    cache: lsmkv.BlockCache[tuple[int, int], Any] = lsmkv.BlockCache(1 << 20)
     stores = [DB(tmp_path / name, create_if_missing=True, block_cache=cache) for name in ("a", "b")]
     for n, db in enumerate(stores):
         db.put(b"k", b"%d" % n)

@@ -648,7 +648,7 @@ def test_an_immutable_memtable_over_one_level() -> None:
 LEVELS = [1, 3]
 
 
-def wide(levels: int, cache: lsmkv.LRUCache[Any, Any]) -> DB:
+def wide(levels: int, cache: lsmkv.BlockCache[Any, Any]) -> DB:
     """3,000 entries of 110 bytes on a level or several, in blocks of 1 KiB about."""
     db = DB(":memory:", block_cache=cache, block_size=1024, compression=None)
     for level in range(levels):
@@ -671,7 +671,7 @@ def went_over(db: DB, reverse: bool) -> lsmkv.Stats:
 @pytest.mark.parametrize("levels", LEVELS)
 def test_a_scan_fills_a_quarter_of_the_cache(levels: int, reverse: bool) -> None:
     """And leaves in it what was there before."""
-    cache = lsmkv.LRUCache[Any, Any](200_000)
+    cache = lsmkv.BlockCache[Any, Any](200_000)
     with wide(levels, cache) as db:
         for number in range(0, 3000, 100):
             db.get(b"%06d" % number)
@@ -691,7 +691,7 @@ def test_a_scan_fills_a_quarter_of_the_cache(levels: int, reverse: bool) -> None
 def test_a_scan_that_is_repeated_adds_to_what_it_finds_in_the_cache(
     levels: int, reverse: bool
 ) -> None:
-    cache = lsmkv.LRUCache[Any, Any](1_000_000)
+    cache = lsmkv.BlockCache[Any, Any](1_000_000)
     with wide(levels, cache) as db:
         read = [went_over(db, reverse).blocks_read for _ in range(3)]
         assert read[0] > read[1] > 0
@@ -700,7 +700,7 @@ def test_a_scan_that_is_repeated_adds_to_what_it_finds_in_the_cache(
 
 @pytest.mark.parametrize("levels", LEVELS)
 def test_a_scan_may_leave_the_cache_alone(levels: int) -> None:
-    cache = lsmkv.LRUCache[Any, Any](200_000)
+    cache = lsmkv.BlockCache[Any, Any](200_000)
     with wide(levels, cache) as db:
         assert len(list(db.iterator(fill_cache=False))) == 3000
         assert cache.usage == 0
@@ -711,14 +711,14 @@ def test_a_scan_may_leave_the_cache_alone(levels: int) -> None:
 
 
 def test_a_cache_may_be_said_to_be_larger_than_any_machine() -> None:
-    with wide(1, lsmkv.LRUCache[Any, Any](1 << 80)) as db:
+    with wide(1, lsmkv.BlockCache[Any, Any](1 << 80)) as db:
         assert went_over(db, False).blocks_read > 200
         assert went_over(db, False).blocks_read == 0
 
 
 def test_a_scan_of_a_small_level_fills_as_much_of_the_cache() -> None:
     """However much lies below."""
-    cache = lsmkv.LRUCache[Any, Any](200_000)
+    cache = lsmkv.BlockCache[Any, Any](200_000)
     with wide(1, cache) as db:
         expected = [(b"000100 and %d" % number, bytes(100)) for number in range(100, 400)]
         for key, value in expected:
@@ -734,7 +734,7 @@ def test_a_scan_of_a_small_level_fills_as_much_of_the_cache() -> None:
 
 
 def test_however_small_a_run_is_a_block_of_it_is_cached() -> None:
-    cache = lsmkv.LRUCache[Any, Any](4000)
+    cache = lsmkv.BlockCache[Any, Any](4000)
     with wide(1, cache) as db:
         db.put(b"000100 and more", b"v")
         db.flush()

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from lsmkv import DB, CorruptionError, IOError, LRUCache, MemoryEnv
+from lsmkv import DB, BlockCache, CorruptionError, IOError, MemoryEnv
 from lsmkv.db.workers import pool as workers
 from lsmkv.env import process
 from lsmkv.env.process import ProcessEnded, can_start
@@ -949,7 +949,7 @@ def test_a_forked_child_leaves_the_worker_alone(path: str) -> None:
 
 
 def test_a_shared_cache_goes_with_it(path: str) -> None:
-    with DB(path, **PROCESS, block_cache=LRUCache(1 << 20)) as db:
+    with DB(path, **PROCESS, block_cache=BlockCache(1 << 20)) as db:
         model = fill(db, 1000, 1)
         db.compact_range()
         assert dict(db) == model
