@@ -264,11 +264,6 @@ def bits_per_key_for_rate(rate: float) -> float:
     return -math.log(rate) / math.log(2) ** 2
 
 
-def bits_for_rate(keys: int, rate: float) -> float:
-    """The whole filter's size in bits for ``keys`` keys: ``m = -n ln p / (ln 2)^2``."""
-    return keys * bits_per_key_for_rate(rate)
-
-
 def fill_rate(filter_data: bytes) -> float:
     """The share of ones among a filter's bits, the probe count left out; 0 for an empty one."""
     bits = (len(filter_data) - 1) * 8
