@@ -391,7 +391,7 @@ def test_chunks_are_bounded_and_lose_nothing(chunk: int) -> None:
             seen = []
             async for pair in iterator:
                 seen.append(pair)
-                assert len(iterator._window) <= chunk
+                assert len(iterator._chunk_entries) <= chunk
             assert seen == list(content.items())
 
     asyncio.run(main())
@@ -401,12 +401,12 @@ def test_chunks_are_bounded_in_bytes_too() -> None:
     async def main() -> None:
         async with aio.open_db(":memory:") as db:
             for i in range(8):
-                await db.put(b"%d" % i, bytes(aio.CHUNK_BYTES // 2))
+                await db.put(b"%d" % i, bytes(aio.iterator.CHUNK_BYTES // 2))
             iterator = db.iterator()
             count = 0
             async for _ in iterator:
                 count += 1
-                assert len(iterator._window) <= 2
+                assert len(iterator._chunk_entries) <= 2
             assert count == 8
 
     asyncio.run(main())
@@ -567,7 +567,7 @@ def test_threads_are_few_and_named() -> None:
             await asyncio.gather(*(db.put(b"%d" % i, b"") for i in range(50)))
             await db.compact_range()
             names = [t.name for t in threading.enumerate() if t.name.startswith("lsmkv-aio")]
-            assert 1 <= len(names) <= aio.CALL_THREADS + 1
+            assert 1 <= len(names) <= aio.threads.CALL_THREADS + 1
 
     asyncio.run(main())
 
@@ -613,7 +613,9 @@ def test_long_work_does_not_hold_up_calls() -> None:
         async with gated(env, **TINY) as db:
             await filled(db)
             env.table.shut()
-            work = [asyncio.create_task(db.compact_range()) for _ in range(aio.CALL_THREADS + 2)]
+            work = [
+                asyncio.create_task(db.compact_range()) for _ in range(aio.threads.CALL_THREADS + 2)
+            ]
             await env.table.somebody()
             assert await db.get(b"0007") == b"v7"
             assert not any(task.done() for task in work)
@@ -630,7 +632,7 @@ def test_a_batch_is_written_as_it_was_when_it_was_handed_over() -> None:
             env.log.shut()
             busy = [
                 asyncio.create_task(db.put(b"busy", b"", sync=True))
-                for _ in range(aio.CALL_THREADS)
+                for _ in range(aio.threads.CALL_THREADS)
             ]
             await env.log.somebody()
             batch = db.write_batch()
@@ -704,7 +706,7 @@ def test_a_cancelled_call_that_no_thread_has_begun_never_happens() -> None:
             env.log.shut()
             busy = [
                 asyncio.create_task(db.put(b"%d" % i, b"", sync=True))
-                for i in range(aio.CALL_THREADS)
+                for i in range(aio.threads.CALL_THREADS)
             ]
             await env.log.somebody()
             await turns()
@@ -893,7 +895,7 @@ def test_closing_waits_for_calls_under_way() -> None:
         env.log.shut()
         puts = [
             asyncio.create_task(db.put(b"%d" % i, b"", sync=True))
-            for i in range(2 * aio.CALL_THREADS)  # some of them are not begun
+            for i in range(2 * aio.threads.CALL_THREADS)  # some of them are not begun
         ]
         await env.log.somebody()
         closing = [asyncio.create_task(db.close()) for _ in range(2)]
@@ -905,7 +907,7 @@ def test_closing_waits_for_calls_under_way() -> None:
         await asyncio.gather(*puts, *closing)
         with reopened(env) as sync_db:
             assert list(sync_db.iterator(include_value=False)) == [
-                b"%d" % i for i in range(2 * aio.CALL_THREADS)
+                b"%d" % i for i in range(2 * aio.threads.CALL_THREADS)
             ]
 
     asyncio.run(main())

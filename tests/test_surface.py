@@ -271,7 +271,7 @@ def test_the_walk_finds_the_surface() -> None:
         "lsmkv.db.scan.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
         "lsmkv.db.views.prefixed.PrefixedSnapshot.get",  # by lsmkv.plyvel.Snapshot
         "lsmkv.plyvel.DB.get",
-        "lsmkv.aio.DB.get",
+        "lsmkv.aio.db.DB.get",
         "lsmkv.stats.Stats.blocks_read",
     } <= shown
 
