@@ -58,7 +58,7 @@ class _Journal:
         self.nodes = 0
 
     def number(self) -> int:
-        """Of a new node."""
+        """The number of a new node."""
         self.nodes += 1
         return self.nodes - 1
 
