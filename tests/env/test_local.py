@@ -101,7 +101,7 @@ def test_new_directories_are_synced_into_their_parent(
 
 
 @pytest.mark.parametrize("made", [True, False])
-def test_a_failed_sync_of_the_parent_is_told(
+def test_a_failed_sync_of_the_parent_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
     def fail(fd: int) -> None:
@@ -115,7 +115,7 @@ def test_a_failed_sync_of_the_parent_is_told(
 
 
 @pytest.mark.parametrize("made", [True, False])
-def test_a_parent_that_cannot_be_synced_is_no_obstacle(
+def test_a_parent_that_cannot_be_synced_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
     def refuse(fd: int) -> None:
@@ -130,7 +130,7 @@ def test_a_parent_that_cannot_be_synced_is_no_obstacle(
     assert len(syncs) == made
 
 
-def test_an_unsupported_platform_is_told_so(tmp_path: Path) -> None:
+def test_an_unsupported_platform_is_refused(tmp_path: Path) -> None:
     class Elsewhere(LocalEnv):
         supported = False
 
@@ -271,7 +271,7 @@ def test_a_read_is_one_system_call(store: LocalDirectory, monkeypatch: pytest.Mo
     assert calls == ["pread", "fstat", "pread"]
 
 
-def test_short_reads_are_carried_on(store: LocalDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_reads_are_completed(store: LocalDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     with store.create("x") as file:
         file.append(b"0123456789")
     pread = os.pread
@@ -284,9 +284,7 @@ def test_short_reads_are_carried_on(store: LocalDirectory, monkeypatch: pytest.M
         assert reader.read(0, 10) == b"01234"  # shorter than when it was opened
 
 
-def test_short_writes_are_carried_on(
-    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_writes_are_completed(store: LocalDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with store.create("x") as file:
         monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
@@ -298,7 +296,7 @@ def test_short_writes_are_carried_on(
     assert store.read_file("x", 10) == b"0123456789"
 
 
-def test_an_append_of_ones_own_is_not_passed_by(store: LocalDirectory) -> None:
+def test_raw_write_calls_an_overridden_append(store: LocalDirectory) -> None:
     class Counted(LocalWritableFile):
         written = 0
 
@@ -382,7 +380,7 @@ def test_a_sync_is_begun_once_for_each_byte(
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="a system without posix_fadvise")
-def test_what_is_synced_now_and_then_is_not_begun(
+def test_begin_sync_does_nothing_after_a_sync(
     store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linux would drop from memory what it has written, just before it is read for a flush."""
@@ -442,7 +440,7 @@ def test_another_process_holds_the_lock(store: LocalDirectory, theirs: str, ours
 
 
 @needs_ofd
-def test_what_is_no_pid_of_a_living_owner_is_not_reported(store: LocalDirectory) -> None:
+def test_a_locked_error_reports_only_a_living_owners_pid(store: LocalDirectory) -> None:
     dead = int(python("import os; print(os.getpid())").stdout)
     path = os.path.join(store.path, "LOCK")
     other = os.open(path, os.O_RDWR | os.O_CREAT)  # an OFD lock whose owner wrote no pid
@@ -680,7 +678,7 @@ def test_a_lock_file_that_was_replaced_meanwhile_is_opened_again(
     os.close(directory)
 
 
-def test_a_name_that_is_never_the_same_file_is_given_up(
+def test_a_lock_file_unlinked_at_every_attempt_is_an_error(
     tmp_path: Path, store: LocalDirectory
 ) -> None:
     def open_file() -> int:
@@ -695,7 +693,7 @@ def test_a_name_that_is_never_the_same_file_is_given_up(
     store.lock("LOCK").close()
 
 
-def test_somebodys_data_is_not_overwritten_with_a_pid(
+def test_a_file_that_is_no_lock_file_is_not_overwritten_with_a_pid(
     tmp_path: Path, store: LocalDirectory
 ) -> None:
     victim = tmp_path / "victim"

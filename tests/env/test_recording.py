@@ -139,7 +139,7 @@ def test_another_seed_draws_others(env: RecordingEnv) -> None:
         "3, killed, seed 0",
     ],
 )  # fmt: skip
-def test_what_is_no_label(env: RecordingEnv, label: str) -> None:
+def test_a_malformed_label_is_refused(env: RecordingEnv, label: str) -> None:
     with pytest.raises(ValueError, match=r"label|moment|valid"):
         env.state(label)
 
@@ -166,7 +166,7 @@ def test_notes_come_with_what_was_done_before_them() -> None:
         assert state.notes == ["before", *range(len(written))]
 
 
-def test_it_begins_with_what_is_there() -> None:
+def test_a_recording_begins_with_the_files_of_start() -> None:
     first = RecordingEnv()
     run(first)
     second = RecordingEnv(first)

@@ -318,13 +318,13 @@ def test_for_any_false_positive_rate(rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.5, 2.0, math.nan, math.inf, 2.0**-33, 1e-300])
-def test_rates_that_cannot_be(rate: float) -> None:
+def test_impossible_rates_are_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="rate"):
         BloomFilterPolicy.for_false_positive_rate(rate)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.5, math.nan])
-def test_bits_for_rates_that_cannot_be(rate: float) -> None:
+def test_bits_per_key_for_an_impossible_rate_are_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="rate"):
         bits_per_key_for_rate(rate)
 
