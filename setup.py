@@ -85,6 +85,4 @@ class WholeSources(sdist):
         super().make_distribution()
 
 
-setup(
-    ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNothing, "sdist": WholeSources}
-)
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNothing, "sdist": WholeSources})

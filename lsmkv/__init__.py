@@ -47,7 +47,7 @@ from lsmkv.format.batch import WriteBatch
 from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import LevelStats, Stats
 from lsmkv.util import coding as _coding
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import (
     BytewiseComparator,
     Comparator,
@@ -61,10 +61,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+LRUCache = BlockCache
+"""The block cache, under the name that stands for it in older programs."""
+
 COMPILED: bool = not _coding.__file__.endswith(".py")
 """Whether the engine runs as compiled by mypyc; the same source either way."""
 
 __all__ = [
+    "BlockCache",
     "BloomFilterPolicy",
     "BytewiseComparator",
     "COMPILED",

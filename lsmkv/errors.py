@@ -44,7 +44,7 @@ class CorruptionError(Error):
     """Bytes on disk are not what their format allows.
 
     ``path`` is the damaged file and ``offset`` the byte position of the damage in it; either is
-    ``None`` where it cannot be known (bytes that never came from a file, say).
+    ``None`` where it is unknown (for bytes that never came from a file).
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -73,9 +73,9 @@ class CorruptionError(Error):
         return f"{where}{self.reason}{at}"
 
     def located(self, path: str, base: int = 0) -> CorruptionError:
-        """The same damage, told with its file; ``base`` is added to the offset known so far.
+        """The same damage with its file; ``base`` is added to the offset.
 
-        A path that is known already stays: the code nearest to the bytes knows best.
+        An error that has a path stays as it is: the code nearest to the bytes set it.
 
         >>> print(CorruptionError("a block of odd length", None, 7).located("000005.ldb", base=100))
         000005.ldb: a block of odd length (at offset 107)
@@ -99,7 +99,7 @@ class ComparatorMismatchError(Error):
     """The store was made with another comparator than the one given; both are named.
 
     ``path`` is the MANIFEST that says so, ``stored`` the name in it, ``given`` that of the
-    comparator the store was to be opened with.
+    comparator that was passed.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -126,7 +126,7 @@ class ComparatorMismatchError(Error):
 
 
 class ConflictError(Error):
-    """A transaction touched a key that someone else wrote since it began; nothing was written.
+    """A transaction touched a key that was written by another since it began; nothing was written.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:
@@ -141,7 +141,7 @@ class ConflictError(Error):
 
 
 class ForeignFormatError(Error):
-    """The directory belongs to another engine (RocksDB, say), and is not damaged.
+    """The directory belongs to another engine (such as RocksDB), and is not damaged.
 
     >>> issubclass(ForeignFormatError, CorruptionError)
     False
@@ -176,7 +176,7 @@ class NotFoundError(Error, FileNotFoundError):
 class LockedError(IOError, BlockingIOError):
     """Another process, or another ``DB`` of this one, holds the store open.
 
-    ``pid`` is the holder's process id, or ``None`` where it cannot be known.
+    ``pid`` is the holder's process id, or ``None`` where it is unknown.
 
     >>> import os
     >>> import lsmkv
@@ -219,7 +219,7 @@ class ForkedError(ClosedError):
 
 
 class ReadOnlyError(Error):
-    """A write was asked of a store that is open for reading only.
+    """A write to a store that is open for reading only.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -243,7 +243,7 @@ class IteratorInvalidError(Error):
 
 
 def io_error(error: OSError) -> Error:
-    """What an env raised, as :class:`IOError`; an error of lsmkv's own stays as it is."""
+    """An error that an env raised, as :class:`IOError`; lsmkv's own errors stay as they are."""
     if isinstance(error, Error):
         return error
     typed = IOError(error.errno, error.strerror or str(error), error.filename)

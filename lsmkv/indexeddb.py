@@ -1,7 +1,7 @@
 """Chromium's IndexedDB: the order of its keys, ``idb_cmp1``, and what the keys mean.
 
 Chromium keeps the IndexedDB databases of one origin in one LevelDB directory.  Its keys are tuples
-of fields that do not sort as bytes, so it brings an order of its own:
+of fields that do not sort as bytes, so it has an order of its own:
 
 >>> import lsmkv
 >>> from lsmkv.indexeddb import IndexedDBComparator, decode_key
@@ -123,7 +123,7 @@ _ABOUT = {
     ),
     "index": ("name", "unique", "key path", "multi-entry"),
 }
-"""What the last byte of these metadata keys says."""
+"""The meaning of the last byte of these metadata keys."""
 
 
 class _Reader:
@@ -169,7 +169,7 @@ class _Reader:
         return _signed(database), _signed(store), index
 
     def layout(self, database: int, store: int, index: int) -> tuple[int | None, _Layout]:
-        """The type byte, where these ids have one, and what comes after it."""
+        """The type byte, where these ids have one, and the fields after it."""
         if database == 0 or store == 0:
             kind = self.byte()
             layouts = _GLOBAL if database == 0 else _DATABASE
@@ -351,7 +351,7 @@ class Date:
 
 @dataclass(frozen=True)
 class DecodedKey:
-    """What :func:`decode_key` found.  ``str`` tells it in a line; raises nothing, O(its length).
+    """The result of :func:`decode_key`.  ``str`` is one line; raises nothing, O(its length).
 
     >>> str(DecodedKey(1, 2, 1, "record", ("a", 2.0)))
     "database 1, object store 2: record 'a' 2.0"
@@ -369,7 +369,7 @@ class DecodedKey:
     """The fields.  An IDB key is a float, :class:`Date`, str, bytes or list of such; for an entry
     of an index it is followed by the key of the record.  Names are str, ids int."""
     rest: bytes = b""
-    """What could not be read, or comes after the last field."""
+    """The bytes that could not be decoded, or follow the last field."""
 
     def __str__(self) -> str:
         """Place, kind and values in a line."""

@@ -40,26 +40,26 @@ from lsmkv.options import OptionArguments, make_options
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
 
 BATCH_OPERATIONS = 4096
-"""``update`` and ``clear`` write at least as often as this many keys ..."""
+"""Keys in a batch of ``update`` and ``clear``, at most."""
 BATCH_BYTES = 1 << 20
-"""... or this many bytes of keys and values, one value more at most."""
+"""A batch of them is written once its keys and values have this many bytes."""
 
 Flag = Literal["r", "w", "c", "n"]
 Text = BytesLike | str
-"""What this face takes for a key or a value: a ``str`` stands for its UTF-8 bytes."""
+"""The type of keys and values given to a mapping: a ``str`` stands for its UTF-8 bytes."""
 
 T = TypeVar("T")
 
 
 class _Missing:
-    """The default that was not given, where None may be one."""
+    """The type of a default that was not given, where None may be given."""
 
 
 _MISSING = _Missing()
 
 
 class SupportsKeys(Protocol):
-    """What ``update`` reads keys and values from, when it is no iterable of pairs."""
+    """A source of keys and values for ``update`` that is not an iterable of pairs."""
 
     def keys(self) -> Iterable[Text]:
         """The keys."""
@@ -220,15 +220,15 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         return self._db.iterator(include_value=False, reverse=True)
 
     def __len__(self) -> int:
-        """How many keys there are now.  O(n): an LSM tree keeps no count, so all are read.
+        """The number of keys.  O(n): an LSM tree keeps no count, so all are read.
 
-        ``bool(m)`` says whether there is any without counting them.
+        ``bool(m)`` says whether there is a key without counting them.
         """
         with self._db.iterator(include_value=False, fill_cache=False) as keys:
             return sum(1 for _ in keys)
 
     def __bool__(self) -> bool:
-        """Whether there is any key: reads as far as the first."""
+        """Whether there is a key: reads as far as the first."""
         with self._db.iterator(include_value=False) as keys:
             return any(True for _ in keys)
 
@@ -360,7 +360,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         self._write(pending)
 
     def clear(self) -> None:
-        """Remove all keys that are there now.  O(n), in batches as :meth:`update` writes them.
+        """Remove all present keys.  O(n), in batches as :meth:`update` writes them.
 
         The space comes back as compactions pass over it, or with :meth:`reorganize`.
 
@@ -383,8 +383,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     def sync(self) -> None:
         """Make every write that has returned durable: one wait for the disk.
 
-        There is nothing to do, and nothing is done, for a read-only mapping and for one that was
-        closed, which synced it.
+        It does nothing for a read-only mapping, and for a closed one, since closing syncs.
 
         >>> with open(":memory:", "n") as m:
         ...     m["k"] = "survives a killed process"
@@ -394,9 +393,9 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
             self._db.sync()
 
     def reorganize(self) -> None:
-        """Give back the space of what was overwritten and removed: ``DB.compact_range()``.
+        """Free the space of overwritten and removed values: ``DB.compact_range()``.
 
-        O(size of the store), in time and, for the while, in disk space.
+        O(size of the store), in time and, while it runs, in disk space.
 
         >>> with open(":memory:", "n") as m:
         ...     m["k"] = bytes(1_000_000)
@@ -414,7 +413,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         return self._db.closed
 
     def close(self) -> None:
-        """Sync, and close the store, as ``DB.close`` does.  Closing twice is harmless.
+        """Sync and close the store, as ``DB.close`` does.  A second close has no effect.
 
         >>> m = open(":memory:", "n")
         >>> m.close()
@@ -467,23 +466,23 @@ class Keys(KeysView[bytes]):
 
     def __init__(self, mapping: KeyValueMapping) -> None:
         super().__init__(mapping)
-        self._of = mapping
+        self._store = mapping
 
     def __iter__(self) -> Iterator[bytes]:
         """The keys in order."""
-        return iter(self._of)
+        return iter(self._store)
 
     def __reversed__(self) -> Iterator[bytes]:
         """The keys, from the last to the first."""
-        return reversed(self._of)
+        return reversed(self._store)
 
     def __contains__(self, key: object) -> bool:
         """Whether the mapping has ``key``.  Costs a lookup."""
-        return key in self._of
+        return key in self._store
 
     def __bool__(self) -> bool:
-        """Whether there is any; nothing is counted."""
-        return bool(self._of)
+        """Whether there is an entry; does not count them."""
+        return bool(self._store)
 
 
 class Values(ValuesView[bytes]):
@@ -499,25 +498,25 @@ class Values(ValuesView[bytes]):
 
     def __init__(self, mapping: KeyValueMapping) -> None:
         super().__init__(mapping)
-        self._of = mapping
+        self._store = mapping
 
     def __iter__(self) -> Iterator[bytes]:
         """The values, in the order of their keys."""
-        return self._of.db.iterator(include_key=False)
+        return self._store.db.iterator(include_key=False)
 
     def __reversed__(self) -> Iterator[bytes]:
         """The values, from the last key's to the first one's."""
-        return self._of.db.iterator(include_key=False, reverse=True)
+        return self._store.db.iterator(include_key=False, reverse=True)
 
     def __contains__(self, value: object) -> bool:
-        """Whether any key has ``value``: O(n), reads until it is found."""
+        """Whether a key has ``value``.  O(n): reads until it is found."""
         wanted = _comparable(value)
-        with self._of.db.iterator(include_key=False, fill_cache=False) as values:
+        with self._store.db.iterator(include_key=False, fill_cache=False) as values:
             return any(value == wanted for value in values)
 
     def __bool__(self) -> bool:
-        """Whether there is any; nothing is counted."""
-        return bool(self._of)
+        """Whether there is an entry; does not count them."""
+        return bool(self._store)
 
 
 class Items(ItemsView[bytes, bytes]):
@@ -534,26 +533,26 @@ class Items(ItemsView[bytes, bytes]):
 
     def __init__(self, mapping: KeyValueMapping) -> None:
         super().__init__(mapping)
-        self._of = mapping
+        self._store = mapping
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         """The pairs, in the order of their keys."""
-        return self._of.db.iterator()
+        return self._store.db.iterator()
 
     def __reversed__(self) -> Iterator[tuple[bytes, bytes]]:
         """The pairs, from the last key's to the first one's."""
-        return self._of.db.iterator(reverse=True)
+        return self._store.db.iterator(reverse=True)
 
     def __contains__(self, item: object) -> bool:
         """Whether ``item`` is a key and its value.  Costs a lookup."""
         if not isinstance(item, tuple) or len(item) != 2:
             return False
-        value = self._of.get(item[0])
+        value = self._store.get(item[0])
         return value is not None and value == _comparable(item[1])
 
     def __bool__(self) -> bool:
-        """Whether there is any; nothing is counted."""
-        return bool(self._of)
+        """Whether there is an entry; does not count them."""
+        return bool(self._store)
 
 
 def _encode(text: object, what: str) -> bytes:
@@ -561,12 +560,12 @@ def _encode(text: object, what: str) -> bytes:
 
 
 def _comparable(value: object) -> object:
-    """What a stored value is compared with; bytes and str never compare equal by themselves."""
+    """The form of ``value`` that equals a stored one: bytes and str never compare equal."""
     return value.encode("utf-8") if isinstance(value, str) else value
 
 
 def _pairs(source: SupportsKeys | Iterable[tuple[Text, Text]]) -> Iterable[tuple[Text, Text]]:
-    """Key and value pairs of whatever ``dict.update`` takes."""
+    """The pairs of key and value in a source that ``dict.update`` takes."""
     if isinstance(source, Mapping):
         return source.items()
     if hasattr(source, "keys"):
@@ -591,7 +590,7 @@ def _remove_store(env: Env, path: str) -> None:
         parsed = parse_filename(name)
         if parsed is None and name != LOST:
             raise Error(f"{path}: 'n' makes a store anew, but {name!r} is no file of a store")
-        # Files named like logs and tables alone may be anybody's.
+        # Files named like logs and tables alone may belong to another program.
         if parsed is not None and parsed[1] in (FileType.CURRENT, FileType.MANIFEST):
             is_store = True
     if is_store:

@@ -1,8 +1,11 @@
 """Every setting of a store, under LevelDB's name and with LevelDB's default.
 
-Two defaults differ: checksums are always verified, and filters are on (10 bits a key).  The table
-wing and the db wing share this one record; what a caller of ``lsmkv.DB`` gives as keywords is
-checked here and nowhere else.
+Two defaults differ: checksums are always verified, and filters are on (10 bits a key).  The
+keywords of ``lsmkv.DB`` are checked here and nowhere else.
+
+:class:`Options` is the one record of settings.  The engine has it twice: ``options``, whose
+comparator and filter policy are for user keys, and ``table_options``, made of it by
+:func:`lsmkv.format.keys.internal_options`, whose comparator and policy are for internal keys.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.policy import FilterPolicy
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import (
     BYTEWISE,
     BytewiseComparator,
@@ -42,7 +45,7 @@ MIB = 1024 * 1024
 
 
 class Options(NamedTuple):
-    """The settings that an open store goes by: ``db.options``.  Sizes are in bytes.
+    """The settings of an open store: ``db.options``.  Sizes are in bytes.
 
     They are made of the keywords of ``lsmkv.DB``.  What each does (more in ``docs/api.md``):
 
@@ -58,9 +61,10 @@ class Options(NamedTuple):
       or a function of two keys.  ``comparator_name``: the function's name, kept on disk.
     * ``write_buffer_size``: a memtable of this size, counted as LevelDB's arena is, becomes a
       table.
-    * ``lru_cache_size``: bytes of the block cache: 8 MiB by default; 0 turns it off.  Values that
-      are asked for again take up to half as much more.
-    * ``block_cache``: a cache to share between stores, in place of one of ``lru_cache_size``.  In
+    * ``lru_cache_size``: bytes of the block cache: 8 MiB by default; 0 turns it off.  The row cache
+      may take up to half as much more.
+    * ``block_cache``: a :class:`~lsmkv.BlockCache` to share between stores, in place of one of
+      ``lru_cache_size``.  In
       ``db.options`` it is the one in use; None caches nothing.
     * ``max_open_files``: descriptors: all but ten of them for tables that are kept open.
     * ``block_size``: of a data block, before it is compressed.
@@ -76,7 +80,8 @@ class Options(NamedTuple):
       ``db.options`` it is the one in use, or None.
     * ``filter_layout``: ``"block"``: a filter for every 2 KiB of a table, as LevelDB has them;
       ``"table"``: one for all of it; or ``"both"``.
-    * ``seek_compaction``: whether lookups that read blocks in vain may start a compaction.
+    * ``seek_compaction``: whether lookups that read blocks without finding the key may start a
+      compaction.
     * ``background``: where flushes and compactions are computed.  ``"thread"``: in a thread of this
       process, which slows the others down.  ``"process"``: in a process of its own, with an
       interpreter lock of its own; it takes neither a comparator, a filter policy nor an env of
@@ -96,7 +101,7 @@ class Options(NamedTuple):
     paranoid_checks: bool = False
     write_buffer_size: int = 4 * MIB
     max_open_files: int = 1000
-    block_cache: LRUCache[Any, Any] | None = None
+    block_cache: BlockCache[Any, Any] | None = None
     block_size: int = 4 * KIB
     block_restart_interval: int = 16
     max_file_size: int = 2 * MIB
@@ -150,7 +155,7 @@ class OptionArguments(TableArguments, total=False):
     write_buffer_size: int | None
     max_open_files: int | None
     lru_cache_size: int | None
-    block_cache: LRUCache[Any, Any] | None
+    block_cache: BlockCache[Any, Any] | None
     max_file_size: int | None
     reuse_logs: bool
     seek_compaction: bool
@@ -167,7 +172,7 @@ def make_options(
     write_buffer_size: int | None = None,
     max_open_files: int | None = None,
     lru_cache_size: int | None = None,
-    block_cache: LRUCache[Any, Any] | None = None,
+    block_cache: BlockCache[Any, Any] | None = None,
     block_size: int | None = None,
     block_restart_interval: int | None = None,
     max_file_size: int | None = None,
@@ -205,7 +210,7 @@ def make_options(
     _check_background(background, order, policy, env)
     cache_size = _size("lru_cache_size", lru_cache_size, 8 * MIB)
     if block_cache is None and cache_size > 0:
-        block_cache = LRUCache(cache_size)
+        block_cache = BlockCache(cache_size)
     return Options(
         comparator=order,
         create_if_missing=bool(create_if_missing),
@@ -244,7 +249,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], taker: str) -> No
     names = list(known)
     for name in given:
         if name not in names:
-            import difflib  # noqa: PLC0415 - who spells the options right has no use for it
+            import difflib  # noqa: PLC0415 - only a misspelt option needs it
 
             near = difflib.get_close_matches(name, names, n=1)
             hint = f": did you mean {near[0]!r}?" if near else ""

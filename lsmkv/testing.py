@@ -1,4 +1,4 @@
-"""For your own tests: what a crash leaves at every moment of a run, and calls that fail on demand.
+"""Tools for a program's own tests: every state that a crash can leave, and calls that fail.
 
 A program that keeps its data in lsmkv (or anything else that does its file work through an
 :class:`~lsmkv.Env`) can be shown every disk that a power cut or a kill could have left of one run:
@@ -19,8 +19,8 @@ A program that keeps its data in lsmkv (or anything else that does its file work
 >>> report.states > 100, len(report.violations) > 0
 (True, True)
 
-Each violation has a label that brings its state back, from the same recording.  Here it is what was
-left before the second half was written:
+Each violation has a label that brings its state back from the recording.  Here it is the state
+before the second half was written:
 
 >>> state = report.recording.state(report.violations[0].label)
 >>> with DB("/db", env=state.env) as db:
@@ -28,7 +28,7 @@ left before the second half was written:
 [(b'anna', b'0')]
 
 :class:`FaultyEnv` lets a chosen call fail, to see that a program reports it and loses nothing.
-``docs/testing.md`` tells how far each of the two goes.
+``docs/testing.md`` says what each of the two covers.
 """
 
 from __future__ import annotations
@@ -108,11 +108,11 @@ def explore(
     kills: bool = True,
     seed: int = 0,
 ) -> Report:
-    """Run ``workload`` once, and let ``check`` see what a crash at any moment of it had left.
+    """Run ``workload`` once, and call ``check`` with each state that a crash can leave of it.
 
-    ``check`` opens what it finds on ``state.env`` and raises what it likes if that will not do; it
-    is called for some five to eight states for every write, sync, and change of a name.  ``start``
-    is what the disk holds before; the rest is as in :meth:`RecordingEnv.crash_states`.
+    ``check`` opens the store on ``state.env`` and raises an error of its choice if the state is
+    wrong; it is called with about five to eight states for every write, sync, and change of a name.
+    ``start`` is the disk before the run; the rest is as in :meth:`RecordingEnv.crash_states`.
 
     Raises what ``workload`` raises; what ``check`` raises becomes a :class:`Violation` (but not
     ``KeyboardInterrupt`` and its like).  Costs one check a state, and O(bytes on the disk).

@@ -171,7 +171,7 @@ def public_names(kind: type) -> set[str]:
         (aio.WriteBatch, lsmkv.WriteBatch, set()),
     ],
 )
-def test_names_and_arguments_are_those_of_the_plain_face(
+def test_names_and_arguments_are_those_of_the_plain_classes(
     ours: type, model: type, extra: set[str]
 ) -> None:
     for name in public_names(ours) - extra:
@@ -198,7 +198,7 @@ def test_everything_public_has_a_docstring() -> None:
             assert inspect.getattr_static(thing, member).__doc__, (name, member)
 
 
-def test_every_method_does_what_its_model_does(tmp_path: pathlib.Path) -> None:
+def test_every_method_does_what_the_plain_one_does(tmp_path: pathlib.Path) -> None:
     async def main() -> None:
         path = tmp_path / "db"
         async with aio.open_db(path, create_if_missing=True, **TINY) as db:
@@ -345,7 +345,7 @@ STEPS = st.lists(
     st.sampled_from([{}, {"start": b"07"}, {"stop": b"31"}, {"prefix": b"1"}]),
     st.sampled_from([{}, {"include_value": False}, {"include_key": False, "include_value": False}]),
 )
-def test_an_iterator_moves_as_its_model(
+def test_an_iterator_moves_as_the_plain_iterator(
     steps: list[Any], chunk: int, reverse: bool, bounds: Any, shape: Any
 ) -> None:
     arguments = {**bounds, **shape, "reverse": reverse}
@@ -391,7 +391,7 @@ def test_chunks_are_bounded_and_lose_nothing(chunk: int) -> None:
             seen = []
             async for pair in iterator:
                 seen.append(pair)
-                assert len(iterator._window) <= chunk
+                assert len(iterator._chunk_entries) <= chunk
             assert seen == list(content.items())
 
     asyncio.run(main())
@@ -401,18 +401,18 @@ def test_chunks_are_bounded_in_bytes_too() -> None:
     async def main() -> None:
         async with aio.open_db(":memory:") as db:
             for i in range(8):
-                await db.put(b"%d" % i, bytes(aio.CHUNK_BYTES // 2))
+                await db.put(b"%d" % i, bytes(aio.iterator.CHUNK_BYTES // 2))
             iterator = db.iterator()
             count = 0
             async for _ in iterator:
                 count += 1
-                assert len(iterator._window) <= 2
+                assert len(iterator._chunk_entries) <= 2
             assert count == 8
 
     asyncio.run(main())
 
 
-def test_an_iterator_sees_one_moment() -> None:
+def test_an_iterator_sees_the_store_as_of_its_first_trip() -> None:
     async def main() -> None:
         async with aio.open_db(":memory:") as db:
             content = await filled(db)
@@ -446,7 +446,7 @@ def test_tasks_that_share_an_iterator_get_each_entry_once() -> None:
     asyncio.run(main())
 
 
-def test_entries_before_a_damaged_place_arrive() -> None:
+def test_entries_before_a_damaged_block_are_returned() -> None:
     env = FaultyEnv()
     with lsmkv.DB("db", env=env, create_if_missing=True, **TINY) as sync_db:
         for i in range(200):
@@ -478,7 +478,7 @@ def test_entries_before_a_damaged_place_arrive() -> None:
     assert seen == expected
 
 
-def test_a_next_during_a_fetch_waits_for_it() -> None:
+def test_next_during_another_tasks_trip_waits_for_it() -> None:
     async def main() -> None:
         env = GatedEnv()
         async with gated(env, **TINY) as db:
@@ -509,7 +509,7 @@ def test_wrong_chunks_are_refused() -> None:
     asyncio.run(main())
 
 
-def test_a_closed_iterator_says_so() -> None:
+def test_a_closed_iterator_raises_closed_error() -> None:
     async def main() -> None:
         async with aio.open_db(":memory:") as db:
             await filled(db)
@@ -536,7 +536,7 @@ def test_a_closed_iterator_says_so() -> None:
 # Opening and closing
 
 
-def test_opening_says_what_is_wrong(tmp_path: pathlib.Path) -> None:
+def test_errors_of_opening_are_those_of_the_plain_store(tmp_path: pathlib.Path) -> None:
     async def main() -> None:
         with pytest.raises(lsmkv.NotFoundError):
             await aio.open_db(tmp_path / "none")
@@ -567,7 +567,7 @@ def test_threads_are_few_and_named() -> None:
             await asyncio.gather(*(db.put(b"%d" % i, b"") for i in range(50)))
             await db.compact_range()
             names = [t.name for t in threading.enumerate() if t.name.startswith("lsmkv-aio")]
-            assert 1 <= len(names) <= aio.CALL_THREADS + 1
+            assert 1 <= len(names) <= aio.threads.CALL_THREADS + 1
 
     asyncio.run(main())
 
@@ -607,13 +607,15 @@ def test_a_slow_disk_does_not_block_the_loop() -> None:
     asyncio.run(main())
 
 
-def test_long_work_does_not_hold_up_calls() -> None:
+def test_long_calls_do_not_delay_other_calls() -> None:
     async def main() -> None:
         env = GatedEnv()
         async with gated(env, **TINY) as db:
             await filled(db)
             env.table.shut()
-            work = [asyncio.create_task(db.compact_range()) for _ in range(aio.CALL_THREADS + 2)]
+            work = [
+                asyncio.create_task(db.compact_range()) for _ in range(aio.threads.CALL_THREADS + 2)
+            ]
             await env.table.somebody()
             assert await db.get(b"0007") == b"v7"
             assert not any(task.done() for task in work)
@@ -623,14 +625,14 @@ def test_long_work_does_not_hold_up_calls() -> None:
     asyncio.run(main())
 
 
-def test_a_batch_is_written_as_it_was_when_it_was_handed_over() -> None:
+def test_write_takes_the_batch_as_of_the_call() -> None:
     async def main() -> None:
         env = GatedEnv()
         async with gated(env) as db:
             env.log.shut()
             busy = [
                 asyncio.create_task(db.put(b"busy", b"", sync=True))
-                for _ in range(aio.CALL_THREADS)
+                for _ in range(aio.threads.CALL_THREADS)
             ]
             await env.log.somebody()
             batch = db.write_batch()
@@ -704,7 +706,7 @@ def test_a_cancelled_call_that_no_thread_has_begun_never_happens() -> None:
             env.log.shut()
             busy = [
                 asyncio.create_task(db.put(b"%d" % i, b"", sync=True))
-                for i in range(aio.CALL_THREADS)
+                for i in range(aio.threads.CALL_THREADS)
             ]
             await env.log.somebody()
             await turns()
@@ -893,7 +895,7 @@ def test_closing_waits_for_calls_under_way() -> None:
         env.log.shut()
         puts = [
             asyncio.create_task(db.put(b"%d" % i, b"", sync=True))
-            for i in range(2 * aio.CALL_THREADS)  # some of them are not begun
+            for i in range(2 * aio.threads.CALL_THREADS)  # some of them are not begun
         ]
         await env.log.somebody()
         closing = [asyncio.create_task(db.close()) for _ in range(2)]
@@ -905,7 +907,7 @@ def test_closing_waits_for_calls_under_way() -> None:
         await asyncio.gather(*puts, *closing)
         with reopened(env) as sync_db:
             assert list(sync_db.iterator(include_value=False)) == [
-                b"%d" % i for i in range(2 * aio.CALL_THREADS)
+                b"%d" % i for i in range(2 * aio.threads.CALL_THREADS)
             ]
 
     asyncio.run(main())
@@ -938,7 +940,7 @@ def test_a_cancelled_compaction_is_left_to_its_thread_and_ended_by_close() -> No
     asyncio.run(main())
 
 
-def test_a_run_that_is_given_up_closes_nothing_half() -> None:
+def test_tasks_cancelled_by_asyncio_run_leave_a_closed_store() -> None:
     """What ``asyncio.run`` does to the tasks that are left when it ends."""
     env = GatedEnv()
 

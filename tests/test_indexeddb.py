@@ -288,7 +288,7 @@ def test_well_formed_keys_compare_as_in_chromium(a: bytes, b: bytes) -> None:
     assert sign(ORDER.compare(a, b)) == sign(by_chromiums_rules(a, b))
 
 
-def test_the_rules_agree_on_every_known_pair() -> None:
+def test_compare_agrees_with_chromiums_rules_on_every_pair() -> None:
     keys = PREFIXES[:-4] + [record(value) for value in VALUES] + [entry(v, v) for v in VALUES]
     for a, b in product(keys, repeat=2):
         assert sign(ORDER.compare(a, b)) == sign(by_chromiums_rules(a, b)), (a, b)
@@ -298,7 +298,7 @@ def test_the_rules_agree_on_every_known_pair() -> None:
 
 
 @given(st.lists(hostile, min_size=3, max_size=8))
-def test_any_keys_have_one_order(keys: list[bytes]) -> None:
+def test_any_keys_are_totally_ordered(keys: list[bytes]) -> None:
     for a, b in product(keys, repeat=2):
         compared = ORDER.compare(a, b)
         assert ORDER.compare(b, a) == -compared
@@ -341,7 +341,7 @@ def test_a_malformed_key_follows_all_that_are_well_formed(malformed: bytes) -> N
     assert ORDER.compare(malformed, prefix(1, 1, 2)) < 0
 
 
-def test_the_well_formed_part_of_a_malformed_key_decides() -> None:
+def test_the_well_formed_part_of_a_malformed_key_counts() -> None:
     start = prefix(1, 1, 1) + b"\x04\x02"
     assert_in_order(
         [

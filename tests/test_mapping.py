@@ -39,7 +39,7 @@ def contents(path: pathlib.Path) -> dict[str, bytes]:
 # Flags
 
 
-def test_the_default_flag_opens_an_existing_store(tmp_path: pathlib.Path) -> None:
+def test_the_default_flag_reads_an_existing_store(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
         lsmkv.open(tmp_path / "none")
     assert not (tmp_path / "none").exists()
@@ -94,7 +94,7 @@ def test_readers_leave_the_directory_alone_and_need_no_lock(tmp_path: pathlib.Pa
         assert contents(tmp_path / "db") == before
 
 
-def test_flags_w_and_c_keep_the_entries(tmp_path: pathlib.Path) -> None:
+def test_w_and_c_keep_an_existing_store(tmp_path: pathlib.Path) -> None:
     with lsmkv.open(tmp_path / "db", "c") as m:
         m["a"] = "1"
     with lsmkv.open(tmp_path / "db", "w") as m:
@@ -174,7 +174,9 @@ def test_n_leaves_logs_that_belong_to_no_store(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"blok_size": 1}, {"block_size": "large"}])
-def test_wrong_options_cost_no_store(tmp_path: pathlib.Path, wrong: dict[str, Any]) -> None:
+def test_n_with_wrong_options_keeps_the_old_store(
+    tmp_path: pathlib.Path, wrong: dict[str, Any]
+) -> None:
     """They are refused before the old store is removed."""
     with lsmkv.open(tmp_path / "db", "c") as mapping:
         mapping[b"k"] = b"v"
@@ -202,7 +204,7 @@ def test_n_follows_a_link_to_the_store(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "db" / "CURRENT").exists()
 
 
-def test_flag_n_refuses_a_path_that_is_no_directory(tmp_path: pathlib.Path) -> None:
+def test_n_refuses_a_path_that_is_no_directory(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     with pytest.raises(lsmkv.IOError):
         lsmkv.open(tmp_path / "file", "n")
@@ -211,7 +213,7 @@ def test_flag_n_refuses_a_path_that_is_no_directory(tmp_path: pathlib.Path) -> N
         lsmkv.open(tmp_path / "no" / "such", "n")
 
 
-def test_flags_in_a_file_system_of_ones_own() -> None:
+def test_flags_work_in_an_env_of_the_users() -> None:
     env = MemoryEnv()
     with pytest.raises(lsmkv.NotFoundError):
         lsmkv.open("db", "w", env=env)
@@ -361,7 +363,7 @@ def test_it_is_a_mutable_mapping_with_real_views(m: KeyValueMapping) -> None:
     assert repr(m) == "<lsmkv.KeyValueMapping ':memory:'>"
 
 
-def test_str_stands_for_utf_8_in_all_places(m: KeyValueMapping) -> None:
+def test_str_is_taken_as_utf_8_everywhere(m: KeyValueMapping) -> None:
     m["ä"] = "ö"
     assert m["ä".encode()] == m["ä"] == m.get("ä") == "ö".encode()
     assert "ä" in m
@@ -400,7 +402,7 @@ def test_other_types_are_refused(m: KeyValueMapping, wrong: Any) -> None:
     assert wrong not in m.values()
 
 
-def test_iterating_sees_one_moment(m: KeyValueMapping) -> None:
+def test_iteration_sees_the_store_as_of_its_begin(m: KeyValueMapping) -> None:
     m.update({b"%03d" % i: b"old" for i in range(500)})
     seen = []
     for key, value in m.items():

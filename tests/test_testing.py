@@ -99,7 +99,7 @@ def test_an_interrupt_is_no_violation() -> None:
         explore(lambda env: None, interrupted)
 
 
-def test_the_report_in_words() -> None:
+def test_the_report_prints_a_line_for_each_violation() -> None:
     def refuse(state: CrashState) -> None:
         raise lsmkv.CorruptionError("bad", "/db/CURRENT", 3)
 

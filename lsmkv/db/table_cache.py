@@ -12,7 +12,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.stats import Counters, ReadCounters
 from lsmkv.table.reader import Table
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.second_chance_cache import SecondChanceCache
 
 _OTHER_FILES = 10  # descriptors for logs, MANIFEST, LOCK, LOG: LevelDB's figure
 
@@ -28,7 +28,9 @@ class TableCache:
         self._directory = directory
         self._options = options
         self._counters = counters
-        self._tables: LRUCache[int, Table] = LRUCache(options.max_open_files - _OTHER_FILES)
+        self._tables: SecondChanceCache[int, Table] = SecondChanceCache(
+            options.max_open_files - _OTHER_FILES
+        )
 
     def find(self, file: FileMetaData) -> Table:
         """The table, opened if need be.
@@ -44,7 +46,7 @@ class TableCache:
         table = self._tables.get(file.number)
         if table is None:
             table = self._open(file)
-            self._tables.put(file.number, table, 1)
+            self._tables.put(file.number, table)
             self._counters.tables_opened += 1
             self._counters.metadata_reads += table.metadata_reads
             self._counters.metadata_bytes_read += table.metadata_bytes
@@ -62,7 +64,7 @@ class TableCache:
         for number in numbers:
             table = other._tables.get(number)
             if table is not None:
-                self._tables.put(number, table, 1)
+                self._tables.put(number, table)
 
     def evict(self, number: int) -> None:
         """Let go of a table whose file is about to be removed, and of its blocks."""

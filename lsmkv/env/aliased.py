@@ -1,4 +1,8 @@
-"""A directory in which new files get other names than the ones they are given."""
+"""A directory in which new files get other names than the engine gives them.
+
+A worker process writes its tables through one: the names carry its owner's token until the owner
+renames the files.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ from lsmkv.env.base import Directory, FileLock, RandomAccessFile, WritableFile
 
 
 class AliasedDirectory(Directory):
-    """Shows another directory.  What is made here gets the name that ``alias`` says.
+    """Another directory, in which files are created and removed under the names of ``alias``.
 
-    Files are made, and removed, by their aliases; read by their own names.  The names of what is
-    made are somebody else's to settle, and to make durable: ``sync`` does nothing.
+    They are read under their own names.  The owner renames the new files and makes their names
+    durable, so ``sync`` does nothing.
     """
 
     def __init__(self, directory: Directory, alias: Callable[[str], str]) -> None:

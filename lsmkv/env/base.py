@@ -2,14 +2,14 @@
 
 An :class:`Env` opens directories; a :class:`Directory` holds files under plain names and is all
 that the engine sees.  The directory's own path is resolved once, when it is opened; from then on
-every name is looked up in that one directory, whatever becomes of the path.
+every name is looked up in that one directory, even if the path changes its meaning.
 
 Contract, for every implementation:
 
 * A file is named by one path component; anything else raises ``ValueError``.
-* Failures of the outside world raise ``OSError`` (``FileNotFoundError``, ``FileExistsError``, ...)
+* Failures of the system raise ``OSError`` (``FileNotFoundError``, ``FileExistsError``, ...)
   with ``errno`` set.  The engine turns them into :class:`lsmkv.errors.IOError`.
-* Short reads and writes are carried on inside, but for ``raw_write``, and so is EINTR.
+* Short reads and writes are completed inside, save for ``raw_write``, and EINTR is retried.
 * What is durable after a power cut is what ``WritableFile.sync`` (content) and ``Directory.sync``
   (names: creations, renames, removals) have confirmed, and nothing more.
 * All methods may be called from any thread; one writable file is used by one thread at a time.
@@ -29,7 +29,7 @@ _Self = TypeVar("_Self", bound="_Closeable")
 class _Closeable(ABC):
     @abstractmethod
     def close(self) -> None:
-        """Give up the descriptor.  Closing twice is harmless."""
+        """Close the descriptor.  A second close has no effect."""
 
     def __enter__(self: _Self) -> _Self:
         return self
@@ -70,25 +70,25 @@ class WritableFile(_Closeable):
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
-        """A call that writes some of its bytes, all of them as a rule, and says how many.
+        """A call that writes some of its bytes, usually all, and returns how many.
 
-        For those who write little and often: it may be the system's own.  What it leaves over goes
-        to :meth:`append`, its errors need not name the file, and it fails once the file is closed,
-        by ``OSError`` or ``ValueError``.
+        It serves small and frequent writes, and may be the system's own call.  The caller passes
+        the bytes that it left to :meth:`append`.  Its errors need not name the file; once the file
+        is closed it raises ``OSError`` or ``ValueError``.
         """
         return self._append_all
 
     @abstractmethod
     def size(self) -> int:
-        """The file's true length now, asked of the outside world."""
+        """The file's present length, asked of the system."""
 
     @abstractmethod
     def truncate(self, length: int) -> None:
-        """Cut the file back to ``length`` bytes, and go on writing there."""
+        """Cut the file to ``length`` bytes; the next write goes there."""
 
     @abstractmethod
     def sync(self) -> None:
-        """Make the content durable.  A failure is final: never ask this file again."""
+        """Make the content durable.  A failure is final: the file is not synced again."""
 
     def begin_sync(self) -> None:
         """Let the system begin to write out what was appended, so that :meth:`sync` takes less long
@@ -100,7 +100,7 @@ class WritableFile(_Closeable):
 
 
 class FileLock(_Closeable):
-    """Exclusive ownership of a store, until closed or forgotten."""
+    """Exclusive ownership of a store, until it is closed or deleted."""
 
 
 class Directory(_Closeable):
@@ -114,7 +114,7 @@ class Directory(_Closeable):
 
     @abstractmethod
     def exists(self, name: str) -> bool:
-        """Whether the name is there, whatever it stands for."""
+        """Whether the name exists, for a file of any kind."""
 
     @abstractmethod
     def size(self, name: str) -> int:
@@ -134,7 +134,7 @@ class Directory(_Closeable):
 
     @abstractmethod
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, in place of whatever bore it: atomic."""
+        """Give a file another name, atomically replacing a file of that name."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
@@ -142,9 +142,9 @@ class Directory(_Closeable):
 
     @abstractmethod
     def link(self, name: str, target: Directory) -> None:
-        """Make a regular file appear in another directory too, under the same name.
+        """Make a hard link to a regular file in another directory, under the same name.
 
-        ``OSError`` where that cannot be done (another file system, say), and ``FileExistsError``.
+        ``OSError`` where that is impossible (on another file system), and ``FileExistsError``.
         """
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Directory(_Closeable):
 
 
 class Env(ABC):
-    """A file system.  Derive from this (or from one of its members) to bring your own.
+    """A file system.  A class derived from it, or from one of lsmkv's, replaces the local one.
 
     Errors are ``OSError`` with ``errno`` set: see the module's contract.  Cost: a few calls of the
     system each; the engine makes them when a store is opened, copied or destroyed.

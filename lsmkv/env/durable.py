@@ -2,8 +2,8 @@
 
 Pessimistic on purpose: content is durable by the file's own ``sync`` alone, a name by its
 directory's (and a directory made by ``create=True`` at once, as the interface promises).  What
-becomes of the rest is drawn at random from what real file systems do: :class:`NameModel` for
-names, :class:`Tails` for content.
+becomes of the rest is drawn at random from the behaviours of real file systems:
+:class:`NameModel` for names, :class:`Tails` for content.
 
 Left out: a write that changes bytes which a sync has confirmed (there is no such call, but for
 ``truncate``), bytes out of nowhere (a file system that shows a stranger's old blocks is broken),
@@ -32,7 +32,7 @@ class NameModel(enum.Enum):
     ORDERED = "ordered"
     """The first few of each directory, in their order: a journalling file system."""
     ANY_SUBSET = "any subset"
-    """Each of them or not, whatever became of the others."""
+    """Each of them or not, independently of the others."""
     SYNCED = "synced"
     """None."""
 
@@ -66,7 +66,7 @@ class PowerCut:
 
 
 class DurableFile(MemoryFile):
-    """A file that remembers what of it is durable."""
+    """A file that remembers which part of it is durable."""
 
     def __init__(self, data: bytes = b"") -> None:
         super().__init__(data)
@@ -87,7 +87,7 @@ class DurableFile(MemoryFile):
             self._cut_off = None
 
     def doom(self) -> None:
-        """A sync failed: what is not durable now never will be."""
+        """A sync failed: bytes that are not durable now never will be."""
         self._doomed = True
 
     def survivor(self, cut: PowerCut) -> DurableFile:

@@ -2,15 +2,15 @@
 
 :class:`FaultyEnv` is for tests, of lsmkv and of programs that use it.  It works in memory, and can
 
-* fail a chosen call: run once, read ``calls``, then run once more for every ``n`` up to it with
-  ``fail_at(n)``, and no system call of the run has gone untested;
-* say at any moment what the disk would hold if the power failed now (:meth:`FaultyEnv.power_cut`)
+* fail a chosen call: run once, read ``calls``, then run again with ``fail_at(n)`` for every ``n``
+  up to it, and every system call of the run is tested;
+* show at any moment what the disk would hold if the power failed now (:meth:`FaultyEnv.power_cut`)
   or if the process were killed now (:meth:`FaultyEnv.kill`), as a new file system.  With
   ``fail_at(n, sticky=True)`` the run stops at its n-th call, so that a sweep reaches every moment.
 
 What is durable is modelled in ``durable.py``.  After a failed ``sync`` nothing more of that file
-ever becomes durable, whatever a later ``sync`` returns: so does Linux forget the pages that it
-could not write.
+ever becomes durable, even if a later ``sync`` returns: Linux drops the pages that it could
+not write in the same way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CALLS = frozenset(
 
 
 class _Fault:
-    """Which calls are to fail, and how; see :meth:`FaultyEnv.fail_at`."""
+    """Which calls fail, and how; see :meth:`FaultyEnv.fail_at`."""
 
     def __init__(
         self, n: int, error: OSError, sticky: bool, short: bool, calls: frozenset[str]
@@ -65,14 +65,14 @@ class _Fault:
         self._calls = calls
 
     def strikes(self, call: str) -> bool:
-        """Whether this call is to fail.  Ask once for every call."""
+        """Whether this call fails.  It is asked once for every call."""
         if call not in self._calls:
             return False
         self._left -= 1
         return self._left == 0 or (self._sticky and self._left < 0)
 
     def error(self, path: str) -> OSError:
-        """A new exception each time, so that none carries another one's traceback."""
+        """The exception to raise; a new one each time, so that tracebacks do not mix."""
         code = errno.EIO if self._error.errno is None else self._error.errno
         return OSError(code, self._error.strerror or os.strerror(code), path)
 
@@ -226,7 +226,7 @@ class FaultyEnv(Env):
             raise fault.error(path)
 
     def _strike(self, call: str, path: str) -> _Fault | None:
-        """Count a call; the fault if it is to fail.  Asked with the mutex held."""
+        """Count a call, and return the fault if it fails.  The caller holds the mutex."""
         self.calls += 1
         self.history.append(call)
         if self._fault is None or not self._fault.strikes(call):

@@ -4,7 +4,7 @@ Files are opened so that a hostile directory can do no harm: never through a sym
 waiting (a FIFO), and only regular files are accepted.  A directory that is renamed or replaced
 while it is open stays the same directory.
 
-Handles close their descriptor when they are forgotten (a table cache drops them that way).  A
+Handles close their descriptor when they are deleted (a table cache drops them that way).  A
 handle that is used after ``close`` raises ``OSError`` with ``EBADF``.  Closing while another thread
 is *inside* a call on the same handle is the caller's fault: the descriptor's number may be given
 to another file at that moment.  Share a handle by reference, and let the last user drop it.
@@ -93,7 +93,7 @@ class LocalRandomAccessFile(_Descriptor, RandomAccessFile):
             raise
 
     def _read_on(self, data: bytes, offset: int, length: int) -> bytes:
-        """Carry on a short read, until nothing more comes."""
+        """Complete a short read, up to the end of the file."""
         parts = [data]
         done = len(data)
         while data and done < length:
@@ -110,7 +110,7 @@ class LocalWritableFile(_Descriptor, WritableFile):
     _sync_failed = False
     _synced = False
     _sync_begun = 0
-    """So many bytes were to be written out already."""
+    """The number of bytes whose write-out was begun already."""
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
@@ -118,7 +118,7 @@ class LocalWritableFile(_Descriptor, WritableFile):
         if type(self).append is not LocalWritableFile.append:
             return self._append_all
         if self._raw is None:
-            # It knows when it is closed, as a bare number of a descriptor would not.
+            # A file object knows when it is closed, which a descriptor's number does not.
             self._raw = io.FileIO(self._fd, "ab", closefd=False)
         return self._raw.write
 
@@ -137,7 +137,7 @@ class LocalWritableFile(_Descriptor, WritableFile):
             raise
 
     def _write_on(self, data: bytes, done: int) -> None:
-        """Carry on a short write."""
+        """Complete a short write."""
         view = memoryview(data)
         while done < len(data):
             written = os.write(self._fd, view[done:])
@@ -174,11 +174,12 @@ class LocalWritableFile(_Descriptor, WritableFile):
         self._synced = True
 
     def begin_sync(self) -> None:
-        """By ``posix_fadvise``: told that nobody needs these bytes soon, Linux begins to write out
-        what it may not drop yet (source: ``mm/fadvise.c``).  An error is left for ``sync`` to meet.
+        """Begin the write-out by ``posix_fadvise``; an error is left for ``sync`` to raise.
 
-        What is written out already would be dropped, and may be read soon: so it is done once for
-        each byte, and not for a file that is synced now and then.
+        Linux, told that these bytes are not needed soon, begins to write out the ones that it may
+        not drop yet (source: ``mm/fadvise.c``).  It would drop bytes that are written out already,
+        and they may be read soon: so this is done once for each byte, and not for a file that is
+        synced now and then.
         """
         begun = self._sync_begun
         if self._synced or not hasattr(os, "posix_fadvise"):
@@ -202,7 +203,7 @@ class LocalDirectory(_Descriptor, Directory):
 
     @property
     def descriptor(self) -> int:
-        """For a process that is to work in the directory too; -1 once closed."""
+        """The descriptor, for a worker process in the same directory; -1 once closed."""
         return self._fd
 
     def names(self) -> list[str]:
@@ -311,14 +312,14 @@ class LocalDirectory(_Descriptor, Directory):
         try:
             flags = os.O_RDONLY | _DIRECTORY | _NOFOLLOW | _CLOEXEC
             return os.open(name, flags, dir_fd=self._fd)
-        except NotADirectoryError as error:  # what Linux says of a symbolic link here
+        except NotADirectoryError as error:  # the error that Linux raises for a symbolic link here
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
                 raise OSError(errno.ELOOP, "refused: a symbolic link", error.filename) from error
             raise
 
     def _explain(self, error: OSError, name: str, path: str) -> None:
-        """A failed open, told by what the file is instead of by what the kernel calls it."""
+        """The error of a failed open, which names the kind of file that was found."""
         if error.errno in _ODD_FILE:
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
             _require_regular(status, path)
@@ -365,7 +366,7 @@ class LocalEnv(Env):
     """
 
     supported = _DIRECTORY != 0 and fcntl is not None and os.open in os.supports_dir_fd
-    """Whether this platform has the calls that are needed."""
+    """Whether this platform has the necessary calls."""
 
     def __init__(self, *, follow_symlinks: bool = False, ofd_locks: bool = HAS_OFD_LOCKS) -> None:
         self.follow_symlinks = follow_symlinks
@@ -402,8 +403,8 @@ class LocalEnv(Env):
     def rename_directory(self, old: str, new: str) -> None:
         """Rename, and fsync the directory that holds both names.
 
-        A ``new`` that someone makes between the look and the rename is replaced only if it is an
-        empty directory: the system refuses the rest.
+        If another process makes ``new`` between the check and the rename, it is replaced only if
+        it is an empty directory: the system refuses otherwise.
         """
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
@@ -425,7 +426,7 @@ def _naming(path: str, target: str | None = None) -> Iterator[None]:
 
 
 def _make_directory(path: str, parent: int | None = None) -> bool:
-    """Make a directory; whether it was this call that made it."""
+    """Make a directory; returns whether this call made it."""
     try:
         os.mkdir(path, _DIRECTORY_MODE, dir_fd=parent)
     except FileExistsError:
@@ -447,7 +448,7 @@ def _require_regular(status: os.stat_result, path: str) -> None:
 
 
 def _sync(fd: int, call: Callable[[int], None]) -> None:
-    """Have the system write what it holds back, by ``call`` or by something stronger."""
+    """Make data durable, by ``call`` or by the stronger call of this system."""
     if fd < 0:  # which Python's own fsync takes for a ValueError
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     if not _full_sync(fd):
@@ -455,7 +456,7 @@ def _sync(fd: int, call: Callable[[int], None]) -> None:
 
 
 def _full_sync(fd: int) -> bool:
-    """Ask the drive itself, where the system has a call for that; whether it was done."""
+    """Flush the drive's cache if the system has a call for that; returns whether it has."""
     if _FULL_SYNC is None:
         return False
     try:

@@ -6,19 +6,19 @@ hole: it belongs to the process, so a second open in the same process gets it ag
 POSIX ones, belong to one descriptor, and have no such hole: they are used wherever the kernel
 knows them.  Elsewhere the POSIX lock is taken, and the table below has to stand in.
 
-What no lock on a file can see is that the file was unlinked and made anew: the second file locks
-just as well.  Two guards make that hole small: the name is compared with the descriptor after
+No lock on a file notices that the file was unlinked and created again: the second file can be
+locked, too.  Two guards make that hole small: the name is compared with the descriptor after
 locking, and the table refuses a second owner of one *directory* inside this process.  Between
-processes, ``LOCK`` must not be unlinked while somebody may hold it.
+processes, ``LOCK`` must not be unlinked while a process may hold it.
 
 The owner writes its process id into ``LOCK`` (LevelDB never reads the file), because the kernel
-does not tell who holds an OFD lock.  It is for messages, and an error in writing it is ignored.  It
-is taken out again on release, so that the directory looks as LevelDB left it and a released lock
-names nobody.
+does not tell who holds an OFD lock.  The id is for messages, and an error in writing it
+is ignored.  It is removed on release, so that the directory looks as LevelDB leaves it and a
+released lock names no process.
 
 An OFD lock outlives a killed owner for a moment, if the owner was just starting another program:
-between fork and exec the child has the owner's descriptors.  So where the process that is written
-down is dead, whoever wants the lock has some patience.
+between fork and exec the child has the owner's descriptors.  So if the process that ``LOCK`` names
+is dead, the next owner tries again for a short time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HAS_OFD_LOCKS = _LINUX
 _HELD_ELSEWHERE = (errno.EAGAIN, errno.EACCES)
 _ATTEMPTS = 100
 _PATIENCE = 100
-"""Looks, with a pause after each, at a lock whose owner is dead."""
+"""Attempts, with a pause after each, at a lock whose owner is dead."""
 _PAUSE = 0.01  # seconds
 _PID_DIGITS = 20
 _PID_LIMIT = 2**31
@@ -218,7 +218,7 @@ def _unpack_flock(answer: bytes) -> tuple[int, int]:
 
 
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
-    """The error for a lock that was refused just now: who holds it, as far as that can be known."""
+    """The error for a lock that was refused, with its holder as far as that can be known."""
     try:
         answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
     except OSError:
@@ -264,7 +264,7 @@ def _alive(pid: int) -> bool:
 def _write_pid(fd: int, content: bytes) -> None:
     """Replace what is in the lock file, if that is plainly a lock file's content.
 
-    A file with more names than one, or with more in it than a pid, may be somebody's data that a
+    A file with more names than one, or with more in it than a pid, may be data of a user that a
     hostile directory calls ``LOCK``: it is locked, but never written.
     """
     try:
@@ -274,4 +274,4 @@ def _write_pid(fd: int, content: bytes) -> None:
             if content:
                 os.pwrite(fd, content, 0)
     except OSError:
-        return  # a full disk must not keep a store from opening: the pid is for messages
+        return  # the pid is for messages: a store opens on a full disk, too

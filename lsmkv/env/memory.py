@@ -17,7 +17,7 @@ from lsmkv.errors import LockedError
 
 
 class MemoryFile:
-    """A file's content, whatever names and handles it has."""
+    """A file's content, which several names and handles may share."""
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
@@ -31,7 +31,7 @@ class MemoryFile:
         del self.data[length:]
 
     def sync(self) -> None:
-        """Nothing is more durable than memory can be."""
+        """Nothing to do: memory has no durable part."""
 
 
 class MemoryFolder:
@@ -58,11 +58,11 @@ class MemoryFolder:
         self.entries[name] = node
 
     def unlink(self, name: str) -> None:
-        """Take away a name that is there."""
+        """Remove an existing name."""
         del self.entries[name]
 
     def move(self, old: str, new: str) -> None:
-        """Replace a name that is there by another one."""
+        """Replace an existing name by another one."""
         self.entries[new] = self.entries.pop(old)
 
     def sync(self) -> None:
@@ -76,7 +76,7 @@ MemoryNode = MemoryFile | MemoryFolder
 
 
 class _Handle:
-    """What all handles share: a path for messages, the file system's mutex, and being closed."""
+    """The base of all handles: a path for messages, the file system's mutex, a closed flag."""
 
     path = ""
 
@@ -141,7 +141,7 @@ class MemoryWritableFile(_Handle, WritableFile):
 
 
 class MemoryFileLock(_Handle, FileLock):
-    """A held lock of a :class:`MemoryEnv`; given up when it is forgotten, too."""
+    """A held lock of a :class:`MemoryEnv`; its deletion releases it, too."""
 
     def __init__(self, path: str, mutex: threading.RLock, folder: MemoryFolder, name: str) -> None:
         super().__init__(path, mutex)
@@ -291,7 +291,7 @@ class MemoryEnv(Env):
 
     def __init__(self, root: MemoryFolder | None = None) -> None:
         self.root = MemoryFolder() if root is None else root
-        """The nodes themselves, for who knows what is behind the handles."""
+        """The root of all nodes, for derived classes that know the nodes behind the handles."""
         self.mutex = threading.RLock()
         """Held in every call on this file system; hold it to do several at once."""
 

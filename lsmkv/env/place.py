@@ -1,4 +1,4 @@
-"""Where a new store goes on the local disk."""
+"""Two calls on local paths for the making of a store by ``lsmkv.open``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 
 
 def resolve(path: str) -> str:
-    """The path with symbolic links followed, so that what they lead to can be made anew."""
+    """The path with symbolic links followed, so that the directory behind them can be replaced."""
     return os.path.realpath(path)
 
 
 def make_directory(path: str, mode: int) -> bool:
-    """Make a directory for files of ``mode``; False if it was not made, for whatever reason.
+    """Make a directory for files of ``mode``; returns whether it was made.
 
-    A directory is entered by its ``x`` bits: each is set where ``r`` is.  The owner gets all
-    three, or could make no file in it.  The umask is taken off.  A failure is not told: whoever
-    opens the directory next is.
+    A directory is entered by its ``x`` bits, so each is set where ``r`` is.  The owner gets all
+    three bits, which making files in it needs.  The umask is subtracted.  A failure raises nothing:
+    the call that opens the directory next raises.
     """
     try:
         os.mkdir(path, mode | (mode & 0o444) >> 2 | 0o700)

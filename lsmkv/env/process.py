@@ -1,10 +1,10 @@
 """Another Python process that runs a module of this package, and the lines that the two exchange.
 
-The one who starts it is its *owner*, and has a :class:`Process`; the process itself has a
-:class:`Port`.  It is cut off from everything but its owner: an interpreter of the same kind that
-reads neither the environment's ``PYTHON*`` nor ``site``, a process group of its own (Ctrl-C in a
-terminal is the owner's to judge), no descriptor but one directory's.  It ends when its owner does,
-however that comes about.
+The process that starts it is its *owner*, and has a :class:`Process`; the started process has a
+:class:`Port`.  It is isolated from everything but its owner: an interpreter of the same kind that
+reads neither the environment's ``PYTHON*`` nor ``site``, a process group of its own (a Ctrl-C in
+the terminal goes to the owner alone), no descriptor but one directory's.  It ends when its owner
+ends, even if that is killed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ except ImportError:  # Windows, where nothing is started
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _INTERPRETER = re.compile(r"(python|pypy)[0-9.]*[a-z]*", re.ASCII | re.IGNORECASE)
 _CHUNK = 65536
-_LOOK_FOR_OWNER_EVERY = 0.5  # seconds
-_LONGEST_DYING = 2.0  # seconds
-_STEP_BACK = 5  # as ``nice`` counts: a third of what others get of a processor
+_CHECK_OWNER_EVERY = 0.5  # seconds
+_MAX_KILL_WAIT = 2.0  # seconds
+_NICENESS = 5  # as ``nice`` counts: a third of what others get of a processor
 
 # The package is named by its directory, so that no other lsmkv on the path can take its place, and
 # so that what the module does not need is not imported: 50 ms from start to answer instead of 65.
@@ -46,11 +46,11 @@ __import__(module, fromlist=["main"]).main(int(owner), int(directory), place)
 
 
 class ProcessEnded(Exception):
-    """The process at the other end is gone, or does not listen any more."""
+    """The process at the other end has ended, or has closed its pipe."""
 
 
 def can_start() -> bool:
-    """Whether there is an interpreter that could be started once more.
+    """Whether there is an interpreter that can be started again.
 
     Not in a frozen program, nor where Python is a part of another one.
     """
@@ -77,7 +77,7 @@ def processors() -> int:
 
 
 def random_token() -> str:
-    """16 hexadecimal digits that nobody else comes by."""
+    """16 random hexadecimal digits, which no other process draws."""
     return os.urandom(8).hex()
 
 
@@ -113,7 +113,7 @@ class Process:
         self._ended = threading.Lock()
         self._ended.acquire()
         try:
-            # A process that has ended is put away at once, whatever its owner is about.
+            # A process that has ended is reaped at once, whatever its owner does meanwhile.
             _thread.start_new_thread(_reap, (self._process, self._ended))
         except BaseException:
             self._process.kill()
@@ -139,7 +139,7 @@ class Process:
 
     @property
     def status(self) -> int | None:
-        """What it ended with: minus a signal's number, or its exit status; None until then."""
+        """Its exit status, or minus the number of the signal that killed it; None until it ends."""
         return self._process.returncode
 
     def send(self, line: bytes) -> None:
@@ -173,13 +173,13 @@ class Process:
         """
         if not self.ended:
             self._process.kill()
-            if self._ended.acquire(timeout=_LONGEST_DYING):
+            if self._ended.acquire(timeout=_MAX_KILL_WAIT):
                 self._ended.release()
         self._close_pipes()
 
     def abandon(self) -> None:
         """In a forked child: the process is the parent's, and must not be kept alive from here."""
-        self._process.returncode = 0  # that of a process which is not this one's to wait for
+        self._process.returncode = 0  # it is not this process that waits for it
         self._close_pipes()
 
     def _send_on(self) -> None:
@@ -219,8 +219,8 @@ class Port:
         self._poll.register(self._input, select.POLLIN)
 
     def step_back(self) -> None:
-        """Let other processes go first, where there are not processors enough for all."""
-        os.nice(_STEP_BACK)
+        """Lower the priority, for machines with too few processors for all processes."""
+        os.nice(_NICENESS)
 
     def receive(self, seconds: float) -> bytes | None:
         """The next line; None if there is none after so many seconds.
@@ -232,7 +232,7 @@ class Port:
             # A fork of the owner may hold the pipe open: the parent tells for certain.
             if os.getppid() != self._owner:
                 raise ProcessEnded("the owner has ended")
-            wait = min(seconds, _LOOK_FOR_OWNER_EVERY)
+            wait = min(seconds, _CHECK_OWNER_EVERY)
             if self._poll.poll(wait * 1000):
                 self._lines.put(_read(self._input))
             line = self._lines.take()
@@ -267,12 +267,12 @@ def _command(module: str, directory: int, place: str) -> list[str]:
     """The command line.  Modules are looked for where this process looks for them."""
     path = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
     arguments = [_HOME, module, str(os.getpid()), str(directory), place, *path]
-    # The compiled modules have a part that lies beside the package.
+    # The compiled modules share an extension that lies beside the package.
     return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments, os.path.dirname(_HOME)]
 
 
 class _Lines:
-    """Bytes as they come, cut into lines."""
+    """Cuts received bytes into lines."""
 
     def __init__(self) -> None:
         self._whole: deque[bytes] = deque()
@@ -295,7 +295,7 @@ class _Lines:
 
 
 def _read(fd: int) -> bytes:
-    """What there is to read; :class:`ProcessEnded` at the end."""
+    """The bytes that can be read now; :class:`ProcessEnded` at the end."""
     try:
         data = os.read(fd, _CHUNK)
     except BlockingIOError:
@@ -308,7 +308,7 @@ def _read(fd: int) -> bytes:
 
 
 def _reap(process: Any, ended: threading.Lock) -> None:
-    """In a thread of its own: wait for the end."""
+    """Wait for the end of the process, in a thread of its own."""
     try:
         process.wait()
     finally:

@@ -1,8 +1,8 @@
-"""A file system that remembers every change of one run, and what a crash could leave at each.
+"""A file system that records every change of one run, and the states that a crash could leave.
 
-A run on a :class:`RecordingEnv` is made once.  Afterwards :meth:`RecordingEnv.crash_states` goes
-through it from the beginning: before every change, and within every write, it draws what a power
-cut would have left (``durable.py`` says what can be) and what a killed process would have.
+A program runs once on a :class:`RecordingEnv`.  :meth:`RecordingEnv.crash_states` then goes through
+the recording from the beginning: before every change, and within every write, it draws a state that
+a power cut could leave (``durable.py`` has the models) and the one that a kill leaves.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class _Change:
 
 
 class _Journal:
-    """What all nodes of one recording write their changes to."""
+    """The list to which all nodes of one recording write their changes."""
 
     def __init__(self) -> None:
         self.changes: list[_Change] = []
         self.nodes = 0
 
     def number(self) -> int:
-        """Of a new node."""
+        """The number of a new node."""
         self.nodes += 1
         return self.nodes - 1
 
@@ -139,7 +139,7 @@ class _RecordedFolder(MemoryFolder):
 
 
 class _Rerun:
-    """The recorded run, carried out again up to some moment, in another directory."""
+    """The recorded run, replayed up to a moment in another directory."""
 
     def __init__(self, changes: list[_Change], root: MemoryFolder) -> None:
         self._changes = changes
@@ -148,7 +148,7 @@ class _Rerun:
         self._nodes: dict[int, MemoryNode] = {_ROOT: root}
 
     def advance(self, at: int, part: int) -> None:
-        """Go on until ``at`` changes are done, and ``part`` bytes of the next one, a write."""
+        """Replay until ``at`` changes are done, and ``part`` bytes of the next one, a write."""
         while self._at < at:
             self._apply(self._changes[self._at], self._part)
             self._at += 1
@@ -190,7 +190,7 @@ class _Rerun:
 
 
 class CrashState:
-    """What one crash could have left.  See :class:`RecordingEnv` for an example, errors and cost.
+    """A state that a crash could leave.  See :class:`RecordingEnv` for an example, errors and cost.
 
     >>> env = RecordingEnv()
     >>> with env.open_directory("/d", create=True) as directory, directory.create("f") as file:
@@ -225,7 +225,7 @@ class CrashState:
         self.tails = tails
         """What was left of unsynced content; None as for ``names``."""
         self.notes = notes
-        """What the run had noted by then, oldest first."""
+        """The notes of the run up to the crash, oldest first."""
 
     def write_to(self, path: str | os.PathLike[str], env: Env | None = None) -> None:
         """Copy the state into a directory, by default of the local file system: to look at it.
@@ -255,7 +255,7 @@ def _copy(folder: MemoryFolder, target: Directory) -> None:
 
 
 class RecordingEnv(MemoryEnv):
-    """A file system in memory that can say what a crash at any moment of its past had left.
+    """A file system in memory that can show the states a crash at any moment could leave.
 
     It begins empty, or with what ``start`` holds, all of it durable.  Run something on it, note
     what was promised to whom (:meth:`note`), and look at the :meth:`crash_states`:
@@ -319,7 +319,7 @@ class RecordingEnv(MemoryEnv):
         kills: bool = True,
         seed: int = 0,
     ) -> Iterator[CrashState]:
-        """What crashes of this run could have left: oldest first, each drawn anew from ``seed``.
+        """The states that crashes of this run could leave, oldest first, drawn from ``seed``.
 
         There is a point before each change, after the last one, and somewhere within each write;
         ``points`` takes so many of them only, spread at random.  Each point gives one state for
@@ -366,7 +366,7 @@ class RecordingEnv(MemoryEnv):
                 yield self._cut(disk, at, part, names, tails, seed)
 
     def state(self, label: str) -> CrashState:
-        """The state of this label once more.
+        """The state that a label names.
 
         A label belongs to this recording: another run gives the same ones only if it makes the same
         changes in the same order.  O(changes before it).  Raises ``ValueError`` for what is none.

@@ -1,6 +1,6 @@
 """The Bloom filter of LevelDB, bit for bit (source: LevelDB, ``util/bloom.cc``, ``util/hash.cc``).
 
-A filter of m bits for n keys with k probes answers *no* for certain and *maybe* with an error.
+A filter of m bits for n keys with k probes answers *no* with certainty and *maybe* with an error.
 The maths is derived in ``docs/filters.md``; in short (Bloom, CACM 13(7), 1970):
 
 * best number of probes: ``k = m/n ln 2``
@@ -71,7 +71,7 @@ def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
 
 
 class BloomFilterPolicy:
-    """``leveldb.BuiltinBloomFilter2``: bits packed low first, then one byte that says k.
+    """``leveldb.BuiltinBloomFilter2``: bits packed low first, then one byte that holds k.
 
     ``bits_per_key`` is the budget; k = int(bits_per_key * 0.69), held to 1..30, the whole rounded
     up to bytes and to at least 64 bits (a tiny filter would have a high error).  At 10 bits a key
@@ -153,7 +153,7 @@ class BloomFilterPolicy:
         return self.hash_may_match(leveldb_hash(key), filter_data)
 
     def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
-        """As :meth:`key_may_match`, with the key's hash.  At most k bits are looked at.
+        """As :meth:`key_may_match`, with the key's hash.  It reads at most k bits.
 
         A filter of fewer than two bytes matches nothing, and a k above 30 matches everything: it
         is reserved for encodings yet to come.
@@ -220,7 +220,7 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
 
 
 def is_bloom(policy: FilterPolicy) -> bool:
-    """Whether it is the Bloom policy itself, whose answers ``bloom_may_match`` gives."""
+    """Whether the policy is the Bloom policy itself, which ``bloom_may_match`` answers for."""
     return type(policy) is BloomFilterPolicy
 
 
@@ -264,11 +264,6 @@ def bits_per_key_for_rate(rate: float) -> float:
     return -math.log(rate) / math.log(2) ** 2
 
 
-def bits_for_rate(keys: int, rate: float) -> float:
-    """The whole filter's size in bits for ``keys`` keys: ``m = -n ln p / (ln 2)^2``."""
-    return keys * bits_per_key_for_rate(rate)
-
-
 def fill_rate(filter_data: bytes) -> float:
     """The share of ones among a filter's bits, the probe count left out; 0 for an empty one."""
     bits = (len(filter_data) - 1) * 8
@@ -278,7 +273,7 @@ def fill_rate(filter_data: bytes) -> float:
 
 
 def rate_from_fill(filter_data: bytes) -> float:
-    """The false-positive rate that a filter really has: ``(ones/m)^k``, from its own bits."""
+    """The actual false-positive rate of a filter: ``(ones/m)^k``, from its own bits."""
     if len(filter_data) < 2:
         return 0.0
     probes = filter_data[-1]

@@ -1,4 +1,4 @@
-"""What a filter must be able to do (source: LevelDB, ``include/leveldb/filter_policy.h``)."""
+"""The interface of a filter policy (source: LevelDB, ``include/leveldb/filter_policy.h``)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class FilterPolicy(Protocol):
     the tables that it asks.
 
     Cost: ``create_filter`` is called once per 2 KiB of a table (or once a table) when it is
-    written, ``key_may_match`` once for each filter that a Get asks; a *no* saves a block.  What
-    it raises comes out of the read or, from a flush or compaction, out of all later writes, as an
+    written, ``key_may_match`` once for each filter that a Get asks; a *no* saves a block.  If
+    it raises, so does the read or, from a flush or compaction, every later write, as an
     :class:`~lsmkv.Error`.
 
     >>> class FirstByte:
@@ -69,18 +69,8 @@ class HashedFilterPolicy(FilterPolicy, Protocol):
         ...
 
 
-def coarse_policy(policy: FilterPolicy) -> FilterPolicy | None:
-    """What to ask about *coarse* keys in place of ``policy``; None if whole keys count.
-
-    A policy that does not look at the tails of keys may bring one as ``coarse_policy``: it is
-    given the keys without them (see :func:`lsmkv.util.comparator.coarse_tail`).
-    """
-    own: FilterPolicy | None = getattr(policy, "coarse_policy", None)
-    return own
-
-
 def key_hasher(policy: FilterPolicy) -> HashedFilterPolicy | None:
-    """The policy itself if it can be asked by hash, else None."""
+    """The policy itself if it answers by hash, else None."""
     if hasattr(policy, "key_hash") and hasattr(policy, "hash_may_match"):
         return policy  # type: ignore[return-value]
     return None

@@ -25,7 +25,7 @@ from __future__ import annotations
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import unpack
 from lsmkv.stats import NUM_LEVELS
-from lsmkv.util.cache import CacheEntry
+from lsmkv.util.cache_entry import CacheEntry
 from lsmkv.util.coding import (
     decode_string,
     decode_varint32,

@@ -36,7 +36,7 @@ from lsmkv.table.format import (
     unpack_block,
 )
 from lsmkv.table.index import TableIndex
-from lsmkv.util.cache import CacheEntry
+from lsmkv.util.cache_entry import CacheEntry
 
 RULED_OUT: Final = 0
 """A lookup's outcome: no data block was needed, the index or a filter knew."""

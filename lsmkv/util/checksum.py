@@ -3,7 +3,10 @@
 LevelDB stores a checksum *masked*, so that the CRC of bytes that contain CRCs of their own stays a
 good one (source: LevelDB, ``util/crc32c.h``; the polynomial is Castagnoli's, RFC 3720, B.4).
 
-The work is done by ``google-crc32c`` where its C implementation is there, else by ``crcmod``.
+``google-crc32c`` computes it where its C implementation is installed, else ``crcmod``.
+
+Besides, repair finds the blocks of a damaged table by their checksums: :func:`find_sealed_end` and
+:class:`SealFinder`.
 """
 
 from __future__ import annotations
@@ -15,12 +18,10 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _MASK_DELTA: Final = 0xA282EAD8
-_POLYNOMIAL = 0x82F63B78  # with its bits turned round, as CRCs of this kind run
-_SHORT: Final = 1024
-_TYPES: Final = 5
+_POLYNOMIAL = 0x82F63B78  # its bits in reverse order, as CRCs of this kind run
 
 _Calls = tuple[Callable[[bytes], int], Callable[[int, bytes], int]]
-"""For the CRC of some bytes, and of some behind others."""
+"""The CRC of some bytes, and that of more bytes after those with a given CRC."""
 
 
 def _choose() -> _Calls:
@@ -60,47 +61,29 @@ def unmask(masked: int) -> int:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """``mask(crc32c(data))``: what stands in a log record's header or a block's trailer."""
+    """``mask(crc32c(data))``: as a log record's header or a block's trailer holds it."""
     return mask(_value(data))
 
 
+_TYPE_CRCS: Final = [_value(bytes([kind])) for kind in range(5)]
+"""By the type byte of a log record: its CRC."""
+
+
 def typed_crc32c(kind: i64, data: bytes) -> int:
-    """What :func:`masked_crc32c` gives for a byte below 5 and ``data``: they need not be joined.
-
-    A CRC is linear: a byte in front changes it by what depends on that byte and on how many follow,
-    and is looked up.  To hand the CRC of the one to the other would take a third more.
-    """
-    length: i64 = len(data)
-    if length >= _SHORT:
-        return mask(_extend(_value(bytes([kind])), data))
-    change: i64 = _IN_FRONT[kind * _SHORT + length]
-    if change < 0:
-        change = _change(kind, length)
-    plain: i64 = change ^ _value(data)
-    return ((plain >> 15 | plain << 17) + _MASK_DELTA) & 0xFFFFFFFF  # as mask(), without a call
-
-
-def _change(kind: i64, length: i64) -> i64:
-    """By what a byte in front of so many changes their CRC; to be looked up from now on."""
-    zeros = bytes(length)
-    change: i64 = _value(bytes([kind]) + zeros) ^ _value(zeros)
-    _IN_FRONT[kind * _SHORT + length] = change
-    return change
-
-
-_IN_FRONT: Final = [-1] * (_TYPES * _SHORT)
-"""What :func:`_change` has found, by byte and length."""
+    """What :func:`masked_crc32c` gives for the byte ``kind`` < 5 and then ``data``, unjoined."""
+    crc: i64 = _extend(_TYPE_CRCS[kind], data)
+    return mask(crc)
 
 
 def sealing_crc32c(data: bytes, kind: i64) -> int:
-    """What :func:`masked_crc32c` gives for ``data`` and one byte more: they need not be joined."""
+    """What :func:`masked_crc32c` gives for ``data`` and then the byte ``kind``, unjoined."""
     crc: i64 = _value(data)
     running: i64 = crc ^ 0xFFFFFFFF
     return mask(_TABLE[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)
 
 
 def _byte_table() -> list[int]:
-    """By byte: what a running CRC is changed by as that byte is pushed out of it."""
+    """By byte: the XOR that shifting this byte out applies to a running CRC."""
     table: list[int] = []
     for byte in range(256):
         crc = byte
@@ -111,7 +94,7 @@ def _byte_table() -> list[int]:
 
 
 def _inverse_table(table: list[int]) -> list[int]:
-    """The same for a step back; the bytes at the top of ``table`` are all different."""
+    """The table for a step back; the top bytes of ``table`` are all different."""
     inverse = [0] * 256
     for byte, changed in enumerate(table):
         inverse[changed >> 24] = (changed << 8 & 0xFFFFFFFF) ^ byte
@@ -120,18 +103,18 @@ def _inverse_table(table: list[int]) -> list[int]:
 
 _TABLE: Final = _byte_table()
 _INVERSE = _inverse_table(_TABLE)
-_ONE = 0x80000000  # the polynomial 1, turned round
+_ONE = 0x80000000  # the polynomial 1, its bits in reverse order
 _MOST_STARTS = 1 << 20
 _CODECS = (0, 1, 2, 4)
 
 
 def find_sealed_end(data: bytes, length: int, crc: int = -1) -> tuple[int, int]:
-    """Where in ``data[:length]`` a stored block may end: a type byte, then the masked CRC-32C of
-    everything up to and with it, begun at the first byte.
+    """Find where a stored block that begins at ``data[0]`` may end, within ``data[:length]``.
 
-    Returns ``(offset after the type byte, crc)``; the offset is -1 if there is none, and ``crc``
-    goes on with the next bytes then.  ``data`` holds four bytes more than ``length``.
-    O(length): 0.15 us a byte in pure Python, for the running value is wanted at every byte.
+    It ends in a type byte, which the masked CRC-32C of all bytes up to and with it follows.
+    Returns ``(offset after the type byte, crc)``.  The offset is -1 if there is none; the search
+    then goes on in the next bytes with this ``crc``.  ``data`` holds four bytes more than
+    ``length``.  O(length): 0.15 us a byte in pure Python, since each byte needs the running value.
     """
     running = 0xFFFFFFFF if crc < 0 else crc
     table = _TABLE
@@ -144,35 +127,35 @@ def find_sealed_end(data: bytes, length: int, crc: int = -1) -> tuple[int, int]:
 
 
 class SealFinder:
-    """Finds stored blocks whose beginnings can only be guessed at: ``feed*``, in one pass.
+    """Finds stored blocks, of which only possible starts are known, in one pass: ``feed*``.
 
     A CRC is linear.  With A for the step over a zero byte and R(n) for the value that runs from 0
     at the stream's beginning, the CRC of the bytes from ``s`` to ``e`` has the value T exactly if
 
         A^-s (R(s) ^ 0xFFFFFFFF)  ==  A^-e (R(e) ^ T ^ 0xFFFFFFFF)
 
-    The left side needs the start alone and the right side the end alone, so that all starts are
-    tried at once: each end looks its own up.  A pair turns up by chance once in 2^32.
+    The left side needs only the start and the right side only the end.  So all starts are tried at
+    once: each end looks up its start in a dict.  A wrong pair turns up once in 2^32.
 
-    No block ends in five zeros, of which the last would be its type: before that stand what makes
-    a compressed stream end, or how many restart points there are (one at least).
+    No block ends in five zeros, of which the last would be its type: the bytes before the type are
+    the end of a compressed stream, or the number of restart points, which is one or more.
 
     Cost: 0.25 us a byte in pure Python, and 3 us for each start and each byte that may be a type.
     """
 
     def __init__(self, position: int) -> None:
-        """The stream begins at ``position``, in which all positions are counted."""
+        """``position`` is that of the stream's first byte; all positions are counted from there."""
         self._position = position
         self._running = 0
         self._scale = _ONE  # A^-n, as the polynomial to multiply by
         self._starts: dict[int, int] = {}
-        self._zeros = 0  # how many bytes of zero were the last ones
+        self._zeros = 0  # the length of the run of zeros that ends here
 
     def feed(self, data: bytes, length: int, starts: list[int]) -> list[tuple[int, int]]:
-        """Go on through ``data[:length]``; a block may begin at each of ``starts`` in it, rising.
+        """Search ``data[:length]``, where a block may begin at each of ``starts``, in rising order.
 
-        Returns where blocks begin and end (after the type byte), by their ends.  ``data`` holds
-        four bytes more than ``length``.
+        Returns the start and the end (after the type byte) of each block found, by rising ends.
+        ``data`` holds four bytes more than ``length``.
         """
         found: list[tuple[int, int]] = []
         running = self._running
@@ -183,7 +166,7 @@ class SealFinder:
         zeros = self._zeros
         coming = 0
         if len(known) + len(starts) > _MOST_STARTS:
-            known.clear()  # only made-up files have so many; memory is worth more
+            known.clear()  # only a crafted file has so many; this bounds memory
         for at in range(length):
             if coming < len(starts) and starts[coming] == at:
                 coming += 1
@@ -205,12 +188,12 @@ class SealFinder:
 
 
 def _stored(data: bytes, at: int) -> int:
-    """The four bytes at ``at``, little-endian."""
+    """The fixed32 at ``at``."""
     return data[at] | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
 
 
 def _multiply(a: int, b: int) -> int:
-    """The product of two polynomials, as CRCs hold them, modulo the CRC's own."""
+    """The product of two polynomials, in a CRC's bit order, modulo the CRC's polynomial."""
     product = 0
     bit = _ONE
     while a:

@@ -6,7 +6,7 @@
 * a length-prefixed string: varint32 length, then that many bytes.
 
 Readers take a buffer and a position and return the value with the position after it.  They check
-every length against the bytes at hand, and raise :class:`~lsmkv.errors.CorruptionError` (offset =
+every length against the bytes given, and raise :class:`~lsmkv.errors.CorruptionError` (offset =
 position in the buffer) and nothing else on malformed input.  All are O(size of the value).
 """
 
@@ -30,11 +30,6 @@ def encode_fixed32(value: int) -> bytes:
     return value.to_bytes(4, "little")
 
 
-def encode_fixed64(value: int) -> bytes:
-    """Eight bytes, little-endian.  ``value`` lies in 0..2**64-1, or ``OverflowError``."""
-    return value.to_bytes(8, "little")
-
-
 def decode_fixed32(data: bytes, position: int) -> int:
     """The integer in the four bytes from ``position``."""
     if position < 0 or position + 4 > len(data):
@@ -54,11 +49,12 @@ def decode_fixed64(data: bytes, position: int) -> int:
 _ONE_BYTE: Final = [bytes([value]) for value in range(128)]
 
 BYTES: Final = bytes(range(256))
-"""By itself, for what a ``BytesWriter`` takes: compiled, a byte is not made of a larger integer."""
+"""Each byte at its own index: compiled code gets a ``u8`` for a ``BytesWriter`` from here, without
+narrowing a larger integer."""
 
 
 def encode_varint(value: int) -> bytes:
-    """``value`` >= 0 as a varint: one byte for each seven bits, at least one."""
+    """``value`` >= 0 as a varint of at least one byte.  ``ValueError`` for a negative value."""
     if 0 <= value < 128:
         return _ONE_BYTE[value]
     if value < 0:
@@ -157,7 +153,7 @@ def decode_string(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def string_place(data: bytes, position: int) -> tuple[int, int]:
-    """Where in ``data`` a length-prefixed string starts and ends; ``position`` is its prefix's."""
+    """Start and end in ``data`` of the length-prefixed string whose prefix is at ``position``."""
     length, start = decode_varint32(data, position)
     end = start + length
     if end > len(data):

@@ -1,4 +1,4 @@
-"""The order of keys (source: LevelDB, ``include/leveldb/comparator.h``).
+"""Comparators: the order of user keys (source: LevelDB, ``include/leveldb/comparator.h``).
 
 A comparator is any object with the four members of :class:`Comparator`.  Its *name* is stored in
 the MANIFEST: a store opened with another name is refused, since its files would be out of order.
@@ -14,9 +14,9 @@ from typing import Any, Protocol
 class Comparator(Protocol):
     """A total order on byte strings, with two ways to shorten the keys of an index.
 
-    Cost: ``compare`` is called about log2(n) times a lookup, and some times an entry when tables
-    are merged.  It must not raise; what it raises comes out of the read, or of later writes.  A
-    store made with another comparator raises :class:`~lsmkv.ComparatorMismatchError` when opened.
+    Cost: ``compare`` is called about log2(n) times a lookup, and a few times an entry when tables
+    are merged.  It must not raise: the read, or all later writes, would raise the same.  A store
+    made with another comparator raises :class:`~lsmkv.ComparatorMismatchError` when opened.
 
     >>> class ByLength:
     ...     name = "example.ByLength"
@@ -59,9 +59,9 @@ def sort_key(comparator: Comparator) -> SortKey | None:
     """The comparator's order as a ``key=`` for ``sort``, ``bisect`` and ``SortedDict``.
 
     ``None`` where bytes already compare in that order, so that the C speed of these tools is kept.
-    A comparator may bring a ``sort_key`` method of its own; any other costs a call of ``compare``
-    for each comparison.  Of what it returns, the smaller one is ``<`` the other, and two are equal
-    where ``compare`` says so.
+    A comparator may have a ``sort_key`` method; any other costs a call of ``compare`` for each
+    comparison.  The objects that it returns compare as ``compare`` does the keys: by ``<`` and
+    ``==``.
     """
     if isinstance(comparator, BytewiseComparator):
         return None
@@ -69,30 +69,11 @@ def sort_key(comparator: Comparator) -> SortKey | None:
     return own if own is not None else functools.cmp_to_key(comparator.compare)
 
 
-def coarse_key(comparator: Comparator) -> SortKey | None:
-    """A key that may call different keys equal, but never puts them in the wrong order.
-
-    It is what lists are searched by: a comparator whose exact key is costly may bring a cheap
-    ``coarse_key`` of its own, and ``compare`` settles what that leaves open.  Else it is the
-    :func:`sort_key`; ``None`` stands for the bytes themselves.
-    """
-    own: SortKey | None = getattr(comparator, "coarse_key", None)
-    return own if own is not None else sort_key(comparator)
-
-
-def coarse_tail(comparator: Comparator) -> int:
-    """How many bytes at their end the coarse keys leave out, if they are bytes; else -1."""
-    if isinstance(comparator, BytewiseComparator):
-        return 0
-    tail: int = getattr(comparator, "coarse_tail", -1)
-    return tail
-
-
 def equal_means_identical(comparator: Comparator) -> bool:
     """Whether keys that compare equal are the same bytes, as far as lsmkv can know.
 
-    A comparator of the user's may fold case, say; then a hash of the bytes finds the wrong key,
-    in a dict as in a Bloom filter.
+    A comparator of the user's may fold case, for example; then a hash of the bytes misses keys, in
+    a dict as in a Bloom filter.
     """
     return isinstance(comparator, (BytewiseComparator, ReverseBytewiseComparator))
 
@@ -126,7 +107,7 @@ class BytewiseComparator:
         while at < shorter and start[at] == limit[at]:
             at += 1
         if at >= shorter:
-            return start  # one is a prefix of the other
+            return start  # one key is a prefix of the other
         byte = start[at]
         if byte < 0xFF and byte + 1 < limit[at]:
             return start[:at] + bytes([byte + 1])
@@ -145,7 +126,7 @@ class BytewiseComparator:
 
 
 class ReverseBytewiseComparator:
-    """The bytewise order turned round.  Keys are not shortened in the index.
+    """The bytewise order in reverse.  Keys are not shortened in the index.
 
     O(length of the common prefix).  Raises nothing.
 

@@ -3,10 +3,10 @@
 =====  ==================  ==================================================================
 type   codec               written by
 =====  ==================  ==================================================================
-0      none                everyone
+0      none                LevelDB and its forks
 1      snappy              LevelDB's default
 2      zstd                LevelDB's main branch; no release of it reads this
-2      zlib                Minecraft (Mojang's fork); read only, told by its first byte ``78``
+2      zlib                Minecraft (Mojang's fork); read only, recognised by its first byte ``78``
 4      raw deflate         Minecraft (Mojang's fork); read only
 =====  ==================  ==================================================================
 
@@ -42,7 +42,7 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def compression_type(name: str | None) -> int:
-    """The type byte for a codec's name; ``ValueError`` names what is on offer."""
+    """The type byte for a codec's name; ``ValueError`` names the choices."""
     try:
         return TYPES[name]
     except (KeyError, TypeError):
@@ -66,7 +66,7 @@ def decompress(data: bytes, kind: int, max_bytes: int = DEFAULT_MAX_BLOCK_BYTES)
     """The plain bytes of a block stored under type ``kind``.
 
     Raises :class:`CorruptionError` when ``data`` is malformed or would grow beyond ``max_bytes``,
-    and :class:`UnsupportedCompressionError` for a type that nobody here knows.
+    and :class:`UnsupportedCompressionError` for an unknown type.
     """
     if kind == SNAPPY:
         return _snappy(data, max_bytes)
@@ -99,7 +99,7 @@ def _zstd(data: bytes, max_bytes: int) -> bytes:
         raise CorruptionError("a zstd frame that does not state its size")
     if size > max_bytes:
         raise CorruptionError(f"a zstd frame of {size} bytes; max_block_bytes is {max_bytes}")
-    # A buffer of the stated size: a frame that lies can fill it, but not outgrow it.
+    # A buffer of the stated size: a frame that states a wrong size cannot write beyond it.
     plain = bytearray(size)
     try:
         written = cramjam.zstd.decompress_into(data, plain)
@@ -111,7 +111,7 @@ def _zstd(data: bytes, max_bytes: int) -> bytes:
 
 
 def _zstd_content_size(frame: bytes) -> int | None:
-    """What a zstd frame's header says of its content (RFC 8878, 3.1.1.1), or None."""
+    """The content size that a zstd frame's header states (RFC 8878, 3.1.1.1), or None."""
     if len(frame) < 5:
         return None
     descriptor = frame[4]

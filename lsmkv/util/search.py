@@ -1,8 +1,9 @@
-"""Finding a place among keys that sort as bytes.
+"""Search among keys that sort as bytes: the index of a table, and the entries of a block.
 
-Comparing two ``bytes`` as Python objects costs compiled code some 180 instructions, and a lookup
-does it a dozen times in each index that it goes through.  Here it compares machine integers, eight
-bytes at a time.  Interpreted, a slice and ``bisect`` are five times faster, and do the work.
+Fast paths: comparing two ``bytes`` as Python objects costs compiled code some 180 instructions, and
+a lookup compares a dozen times in each index that it searches.  Compiled, the functions here
+compare machine integers, eight bytes at a time.  Interpreted, they use a slice and ``bisect``,
+which are five times faster there.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 IS_COMPILED: Final = not __file__.endswith(".py")
-"""What a walk over bytes costs as machine code, Python's own bisection costs where it is not."""
+"""Whether a loop over bytes runs as machine code; if not, Python's own bisection is faster."""
 
 _ZEROS: Final = bytes(8)
 _FAN_OUT: Final = 8
 
 
 class SortedKeys:
-    """Keys in rising order, neighbours may be equal: ``bytes``, or what else compares itself.
+    """Keys in rising order, some may be equal: ``bytes``, or objects that compare themselves.
 
     The keys of an index mostly share their beginning, and the eight bytes behind that, taken as one
-    number, tell them apart.  The last key is no part of this: an index may end in a short one that
+    number, tell them apart.  The last key is left out of this: an index may end in a short one that
     shares nothing.
 
     These numbers are the leaves of a tree, each level of which has every eighth of the one below.
-    What of eight, as much as a cache line holds, lies below a number is counted without a branch;
-    a bisection would have one at each step that no processor foresees, which is an eighth of a Get
-    of an absent key.
+    A search counts, among eight numbers (a cache line), those below the wanted one without a
+    branch.  A bisection has a branch at each step that no processor predicts, which is an eighth of
+    a Get of an absent key.
 
     Takes O(n) to make, and nine bytes a key beside the list, which it keeps.
     """
@@ -42,19 +43,20 @@ class SortedKeys:
     def __init__(self, keys: list[Any]) -> None:
         self._keys = keys
         self._shared = b""
-        """What all keys but the last begin with."""
+        """The common beginning of all keys but the last."""
         self._tree = vec[i64]()
-        """Of all keys but the last, where these are bytes: what follows, as a number; and above,
-        level by level, root first.  All have 63 bits, so that a difference has 64."""
+        """The tree, level by level, the root first.  Its leaves are the next eight bytes of all
+        keys but the last, as numbers of 63 bits, so that a difference has 64.  It is empty if keys
+        are not bytes, and where this module is not compiled."""
         self._levels = vec[i64]()
-        """Where each level begins there, and where the last one ends."""
+        """The start of each level in the tree, and the end of the last one."""
         if IS_COMPILED and all(isinstance(key, bytes) for key in keys):
-            self._plant(keys[:-1])
+            self._build_tree(keys[:-1])
 
     def first_at_or_after(self, key: Any) -> i64:
-        """Place of the first key that is at or after ``key``; their number if none is.  O(log n).
+        """Index of the first key that is at or after ``key``; the number of keys if none is.
 
-        Among keys out of order it is some place all the same.
+        O(log n).  If the keys are out of order, it is any index in range.
         """
         keys = self._keys
         tree = self._tree
@@ -89,7 +91,7 @@ class SortedKeys:
             low += 1
         return low
 
-    def _plant(self, keys: Sequence[bytes]) -> None:
+    def _build_tree(self, keys: Sequence[bytes]) -> None:
         if not keys:
             return
         first = keys[0]
@@ -118,15 +120,15 @@ class SortedKeys:
 
 
 def _head(key: bytes, start: i64) -> i64:
-    """63 bits from ``start`` on as a number of their order; zeros stand for missing ones."""
+    """63 bits of ``key`` from byte ``start`` on, padded with zeros, as a number of that order."""
     size: i64 = len(key)
     sign: i64 = -1
-    sign <<= 63  # turns the order of signed numbers into that of unsigned ones
+    sign <<= 63  # maps the unsigned order of the bytes to the signed order
     head: i64 = 0
     if start + 8 <= size:
         head = read_i64_be(key, start)
     elif start < size:
-        if size >= 8:  # what stands before them is shifted out
+        if size >= 8:  # the bytes before ``start`` are shifted out
             head = read_i64_be(key, size - 8) << 8 * (start + 8 - size)
         else:
             head = read_i64_be(key[start:] + _ZEROS, 0)
@@ -144,7 +146,7 @@ def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
         here: i64 = read_i64_be(data, at + done)
         there: i64 = read_i64_be(key, done)
         if here != there:
-            # As unsigned numbers: of different signs, the negative one is the larger.
+            # As unsigned numbers: if the signs differ, the negative one is the larger.
             return here < there if here ^ there >= 0 else there < 0
         done += 8
     while done < shorter:
@@ -157,9 +159,9 @@ def is_below(data: bytes, at: i64, size: i64, key: bytes) -> bool:
 
 
 def common(data: bytes, begin: i64, key: bytes, known: i64, limit: i64) -> i64:
-    """How many of the first ``limit`` bytes of ``key`` are those of ``data`` from ``begin`` on.
+    """The length of the common prefix of ``key`` and ``data[begin:]``, at most ``limit``.
 
-    Of ``known`` bytes it is known; ``data`` has ``limit`` of them, as ``key`` does.
+    The caller knows that the first ``known`` bytes agree, and that both have ``limit`` bytes.
     """
     while known + 8 <= limit and read_i64_be(data, begin + known) == read_i64_be(key, known):
         known += 8

@@ -1,4 +1,4 @@
-"""lsmkv.db.background_thread: the end of a background thread can be waited for, and is told once."""
+"""lsmkv.db.background_thread: the end of a thread can be waited for, and is told once."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.builder import TableBuilder
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
 
@@ -48,7 +48,7 @@ class Bench:
             comparator=self.comparator,
             block_size=100,
             compression=NO_COMPRESSION,
-            block_cache=LRUCache(10_000),
+            block_cache=BlockCache(10_000),
             max_open_files=max_open_files,
         )
         self.env = FaultyEnv()

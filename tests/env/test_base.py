@@ -58,7 +58,7 @@ def get(directory: Directory, name: str) -> bytes:
 # Directories
 
 
-def test_a_missing_directory_is_not_made_unasked(env: Env, base: str) -> None:
+def test_a_missing_directory_is_made_only_with_create(env: Env, base: str) -> None:
     path = os.path.join(base, "absent")
     with pytest.raises(FileNotFoundError) as caught:
         env.open_directory(path)
@@ -81,7 +81,7 @@ def test_two_handles_see_one_directory(env: Env, base: str, directory: Directory
         assert again.path == directory.path
 
 
-def test_a_file_is_no_directory(env: Env, directory: Directory) -> None:
+def test_a_file_cannot_be_opened_as_a_directory(env: Env, directory: Directory) -> None:
     put(directory, "x", b"")
     with pytest.raises(NotADirectoryError):
         env.open_directory(os.path.join(directory.path, "x"), create=True)
@@ -89,7 +89,7 @@ def test_a_file_is_no_directory(env: Env, directory: Directory) -> None:
         directory.subdirectory("x", create=True)
 
 
-def test_remove_directory_wants_it_empty(env: Env, directory: Directory) -> None:
+def test_remove_directory_refuses_a_directory_with_files(env: Env, directory: Directory) -> None:
     put(directory, "x", b"")
     with pytest.raises(OSError, match=r"store") as caught:
         env.remove_directory(directory.path)
@@ -124,7 +124,7 @@ def test_subdirectory(env: Env, directory: Directory) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/a", "a/", "../a", "a\0b"])
-def test_only_plain_names(directory: Directory, name: str) -> None:
+def test_names_with_several_path_components_are_refused(directory: Directory, name: str) -> None:
     calls: list[Callable[[str], object]] = [
         directory.exists,
         directory.size,
@@ -312,7 +312,7 @@ def test_a_raw_write_goes_to_the_end_until_the_file_is_closed(directory: Directo
     assert get(directory, "x") == b"abcg"
 
 
-def test_to_begin_a_sync_changes_nothing(directory: Directory) -> None:
+def test_begin_sync_changes_nothing(directory: Directory) -> None:
     with directory.create("x") as file:
         file.begin_sync()
         file.append(bytes(10_000))
@@ -460,7 +460,7 @@ def test_an_unlinked_lock_file_gives_no_second_owner(directory: Directory) -> No
         pass
 
 
-def test_a_forgotten_lock_is_released(directory: Directory) -> None:
+def test_a_deleted_lock_is_released(directory: Directory) -> None:
     lock = directory.lock("LOCK")
     del lock
     gc.collect()

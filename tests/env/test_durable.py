@@ -22,7 +22,7 @@ def survivors(tails: Tails) -> list[bytes]:
 
 
 @pytest.mark.parametrize("tails", Tails)
-def test_synced_content_stays_and_nothing_comes_out_of_nowhere(tails: Tails) -> None:
+def test_synced_content_stays_and_no_bytes_are_invented(tails: Tails) -> None:
     seen = survivors(tails)
     for left in seen:
         assert left.startswith(SYNCED)
@@ -32,15 +32,15 @@ def test_synced_content_stays_and_nothing_comes_out_of_nowhere(tails: Tails) -> 
     assert len(set(seen)) > 50 or tails is Tails.LOST
 
 
-def test_lost_is_all_of_it() -> None:
+def test_tails_lost_keeps_no_unsynced_byte() -> None:
     assert set(survivors(Tails.LOST)) == {SYNCED}
 
 
-def test_torn_is_a_first_part() -> None:
+def test_tails_torn_keeps_a_prefix() -> None:
     assert all((SYNCED + DATA).startswith(left) for left in survivors(Tails.TORN))
 
 
-def test_zeroed_is_a_first_part_and_zeros() -> None:
+def test_tails_zeroed_keeps_a_prefix_and_then_zeros() -> None:
     seen = survivors(Tails.ZEROED)
     assert all((SYNCED + DATA).startswith(left.rstrip(b"\0")) for left in seen)
     assert sum(left.endswith(b"\0") for left in seen) > 50

@@ -45,7 +45,7 @@ def outcomes(cut: Callable[[random.Random], FaultyEnv]) -> set[tuple[tuple[str, 
 # Power cuts: names
 
 
-def test_a_name_needs_its_directorys_sync(env: FaultyEnv, directory: Directory) -> None:
+def test_a_name_is_durable_after_its_directorys_sync(env: FaultyEnv, directory: Directory) -> None:
     put(directory, "x", b"1", sync=True)
     assert contents(env.power_cut()) == {}
     directory.sync()
@@ -115,7 +115,7 @@ def test_a_file_never_survives_under_two_names(env: FaultyEnv, directory: Direct
     assert {tuple(name for name, _ in names) for names in seen} == {("a",), ("b",), ("c",), ()}
 
 
-def test_a_sync_leaves_nothing_to_choose(env: FaultyEnv, directory: Directory) -> None:
+def test_after_a_sync_a_power_cut_has_one_outcome(env: FaultyEnv, directory: Directory) -> None:
     put(directory, "x", b"", sync=True)
     directory.remove("x")
     put(directory, "y", b"", sync=True)
@@ -172,7 +172,7 @@ def test_removing_a_directory_is_not_durable(env: FaultyEnv, directory: Director
 # Power cuts: content
 
 
-def test_content_needs_its_files_sync(env: FaultyEnv, directory: Directory) -> None:
+def test_content_is_durable_after_its_files_sync(env: FaultyEnv, directory: Directory) -> None:
     with directory.create("x") as file:
         directory.sync()
         assert contents(env.power_cut()) == {"x": b""}
@@ -311,7 +311,7 @@ def test_a_failed_call_does_nothing(env: FaultyEnv, directory: Directory) -> Non
     assert env.failures == 5
 
 
-def test_one_failure_or_from_then_on(env: FaultyEnv, directory: Directory) -> None:
+def test_fail_at_fails_one_call_or_all_from_it_on(env: FaultyEnv, directory: Directory) -> None:
     def failing(count: int) -> list[bool]:
         results = []
         for _ in range(count):

@@ -53,7 +53,7 @@ def test_errors_are_those_of_the_system() -> None:
     assert str(caught.value) == "[Errno 2] No such file or directory: '/a/x'"
 
 
-def test_directories_that_were_removed_and_made_anew_are_two() -> None:
+def test_a_directory_made_again_is_another_directory() -> None:
     env = MemoryEnv()
     old = env.open_directory("/a", create=True)
     env.remove_directory("/a")

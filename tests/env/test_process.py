@@ -128,7 +128,7 @@ def test_lines_longer_than_a_pipe_holds(start: Callable[[], Process]) -> None:
     assert answer(process, long) == long
 
 
-def test_neither_side_waits_for_the_other_to_read(start: Callable[[], Process]) -> None:
+def test_both_ends_may_send_before_either_reads(start: Callable[[], Process]) -> None:
     process = start()
     process.send(b"flood")
     time.sleep(0.2)
@@ -138,7 +138,7 @@ def test_neither_side_waits_for_the_other_to_read(start: Callable[[], Process]) 
     assert await_line(process) == b"y" * 1_000_000
 
 
-def test_a_process_works_in_its_directory_after_a_rename(
+def test_a_process_keeps_its_directory_after_a_rename(
     start: Callable[[], Process], place: LocalDirectory, tmp_path: Path
 ) -> None:
     place.create("file").close()
@@ -147,7 +147,7 @@ def test_a_process_works_in_its_directory_after_a_rename(
     assert answer(start(), b"names") == b"file"
 
 
-def test_it_is_cut_off(start: Callable[[], Process], place: LocalDirectory) -> None:
+def test_a_process_is_isolated(start: Callable[[], Process], place: LocalDirectory) -> None:
     process = start()
     assert answer(process, b"where") == f"{place.path} True 1".encode()
     assert answer(process, b"modules") == b"False"
@@ -174,7 +174,7 @@ def test_a_process_can_lower_its_priority(start: Callable[[], Process]) -> None:
     assert int(answer(start(), b"nice")) >= os.nice(0) + 5
 
 
-def test_the_end_of_a_process_is_reported(start: Callable[[], Process]) -> None:
+def test_the_end_of_a_process_raises_process_ended(start: Callable[[], Process]) -> None:
     process = start()
     process.send(b"exit")
     with pytest.raises(ProcessEnded):
@@ -194,7 +194,7 @@ def test_sending_to_one_that_has_ended(start: Callable[[], Process]) -> None:
     assert process.status == -signal.SIGKILL
 
 
-def test_an_ended_process_is_reaped(start: Callable[[], Process]) -> None:
+def test_an_ended_process_is_reaped_at_once(start: Callable[[], Process]) -> None:
     process = start()
     assert answer(process, b"hello") == b"hello"
     os.kill(process.pid, signal.SIGKILL)
@@ -219,7 +219,7 @@ def test_end_is_prompt(start: Callable[[], Process], state: str) -> None:
         os.kill(process.pid, 0)
 
 
-def test_ctrl_c_does_not_reach_a_process(start: Callable[[], Process]) -> None:
+def test_ctrl_c_does_not_reach_the_process(start: Callable[[], Process]) -> None:
     process = start()
     assert answer(process, b"hello") == b"hello"
     for _ in range(10):
@@ -227,7 +227,7 @@ def test_ctrl_c_does_not_reach_a_process(start: Callable[[], Process]) -> None:
     assert answer(process, b"still here") == b"still here"
 
 
-def test_a_module_that_is_not_there(place: LocalDirectory) -> None:
+def test_a_missing_module_ends_the_process(place: LocalDirectory) -> None:
     process = Process("lsmkv.no_such_module", place)
     try:
         with pytest.raises(ProcessEnded):
@@ -237,7 +237,7 @@ def test_a_module_that_is_not_there(place: LocalDirectory) -> None:
     assert process.status == 1
 
 
-def test_an_interpreter_that_is_not_there(
+def test_a_missing_interpreter_raises(
     place: LocalDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")

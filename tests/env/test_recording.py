@@ -166,7 +166,7 @@ def test_notes_come_with_what_was_done_before_them() -> None:
         assert state.notes == ["before", *range(len(written))]
 
 
-def test_it_begins_with_what_is_there() -> None:
+def test_a_recording_begins_with_the_files_of_start() -> None:
     first = RecordingEnv()
     run(first)
     second = RecordingEnv(first)

@@ -43,6 +43,6 @@ class Untagged(Exact):
     coarse_policy = Exact()
 
 
-def test_a_policy_may_bring_one_for_coarse_keys() -> None:
+def test_a_policy_may_have_one_for_coarse_keys() -> None:
     assert coarse_policy(Untagged()) is Untagged.coarse_policy
     assert coarse_policy(Exact()) is None

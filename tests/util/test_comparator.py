@@ -170,11 +170,11 @@ class Shouting:
         return key.upper()
 
 
-def test_a_comparator_may_bring_its_own_sort_key() -> None:
+def test_a_comparator_may_have_its_own_sort_key() -> None:
     assert sorted([b"b", b"C", b"a"], key=sort_key(Shouting())) == [b"a", b"b", b"C"]
 
 
-def test_whose_equal_keys_are_the_same_bytes() -> None:
+def test_equal_means_identical_for_bytewise_orders_alone() -> None:
     assert equal_means_identical(BYTEWISE)
     assert equal_means_identical(REVERSE_BYTEWISE)
     assert not equal_means_identical(FOLDED)

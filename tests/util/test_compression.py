@@ -191,11 +191,11 @@ def test_the_limit_is_exact(kind: int, stored: bytes) -> None:
         (RAW_DEFLATE, raw_deflate(b"")),
     ],
 )
-def test_nothing_fits_into_a_limit_of_nothing(kind: int, stored: bytes) -> None:
+def test_a_limit_of_zero_admits_an_empty_block(kind: int, stored: bytes) -> None:
     assert decompress(stored, kind, 0) == b""
 
 
-def test_snappy_that_promises_too_much() -> None:
+def test_snappy_with_too_large_a_declared_size_is_refused() -> None:
     body = bytes([4 << 2]) + b"hello"
     assert decompress(b"\x05" + body, SNAPPY) == b"hello"
     with pytest.raises(CorruptionError):
@@ -251,7 +251,7 @@ def test_a_two_byte_content_size_counts_from_256(flags: int) -> None:
 
 
 @pytest.mark.parametrize("stated", [0, 1, 4, 6, 100, 255])
-def test_a_zstd_header_that_lies(stated: int) -> None:
+def test_a_zstd_header_with_a_wrong_size_is_refused(stated: int) -> None:
     with pytest.raises(CorruptionError):
         decompress(zstd_frame(bytes([stated]), 0x20, (RAW, 5, b"hello")), ZSTD)
 
@@ -316,7 +316,7 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_bombs_do_not_go_off_in_memory() -> None:
+def test_decompression_bombs_allocate_no_more_than_the_limit() -> None:
     """Each would grow to 256 MiB."""
     found = subprocess.run(
         [sys.executable, "-c", BOMBS, "|".join(sys.path)],

@@ -17,7 +17,7 @@ beginnings = st.sampled_from([b"", b"k", b"common/", b"01234567", b"\xff" * 9, b
 
 
 @given(data=st.data(), beginning=beginnings, last=st.none() | short)
-def test_the_place_is_that_of_bisect(
+def test_first_at_or_after_is_bisect_left(
     data: st.DataObject, beginning: bytes, last: bytes | None
 ) -> None:
     keys = sorted(beginning + key for key in data.draw(st.lists(short, max_size=12)))
@@ -65,7 +65,7 @@ def test_keys_that_are_not_bytes_compare_themselves() -> None:
 
 
 @given(st.lists(short, max_size=8), short)
-def test_keys_out_of_order_have_some_place(keys: list[bytes], probe: bytes) -> None:
+def test_keys_out_of_order_give_an_index_in_range(keys: list[bytes], probe: bytes) -> None:
     """As those of a damaged index."""
     assert 0 <= SortedKeys(keys).first_at_or_after(probe) <= len(keys)
 

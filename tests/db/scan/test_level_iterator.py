@@ -29,7 +29,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.block_iterator import NO_LIMIT, PAIRS, SEEN
-from lsmkv.util.cache import LRUCache
+from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import BYTEWISE
 from lsmkv.util.compression import NO_COMPRESSION
 
@@ -50,7 +50,7 @@ class Bench:
             block_size=block_size,
             block_restart_interval=3,
             compression=NO_COMPRESSION,
-            block_cache=LRUCache(10_000),
+            block_cache=BlockCache(10_000),
         )
         self.options = options
         self.env = FaultyEnv()  # which counts calls

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from lsmkv import DB, CorruptionError, IOError, LRUCache, MemoryEnv
+from lsmkv import DB, CorruptionError, IOError, MemoryEnv
 from lsmkv.db.workers import pool as workers
 from lsmkv.env import process
 from lsmkv.env.process import ProcessEnded, can_start
@@ -957,7 +957,7 @@ def test_a_forked_child_does_not_touch_the_worker(path: str) -> None:
 
 
 def test_a_shared_block_cache_works_with_workers(path: str) -> None:
-    with DB(path, **PROCESS, block_cache=LRUCache(1 << 20)) as db:
+    with DB(path, **PROCESS, block_cache=BlockCache(1 << 20)) as db:
         model = fill(db, 1000, 1)
         db.compact_range()
         assert dict(db) == model

@@ -1,4 +1,4 @@
-"""lsmkv.util.cache: what is kept, what goes first, and threads that fight over it."""
+"""lsmkv.util.block_cache: what is kept, what is evicted first, and many threads at once."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv.util import cache as cache_module
-from lsmkv.util.cache import CacheEntry, LRUCache
+from lsmkv.util import block_cache
+from lsmkv.util.block_cache import BlockCache
+from lsmkv.util.cache_entry import CacheEntry
 
 
-def filled(capacity: int, names: str) -> LRUCache[str, str]:
-    cache = LRUCache[str, str](capacity)
+def filled(capacity: int, names: str) -> BlockCache[str, str]:
+    cache = BlockCache[str, str](capacity)
     for name in names:
         cache.put(name, name.upper(), 1)
     return cache
 
 
-def kept(cache: LRUCache[Any, str], names: str) -> str:
-    """Which of ``names`` are in the cache.."""
+def kept(cache: BlockCache[Any, str], names: str) -> str:
+    """Those of ``names`` that are in the cache."""
     return "".join(name for name in names if cache.get(name) is not None)
 
 
@@ -39,20 +40,20 @@ def test_hit_and_miss() -> None:
     cache.check()
 
 
-def test_the_coldest_goes_first() -> None:
+def test_the_oldest_value_is_evicted_first() -> None:
     cache = filled(3, "abcd")
     assert kept(cache, "abcd") == "bcd"
     cache.check()
 
 
-def test_a_hit_keeps_an_entry_warm() -> None:
+def test_a_hit_spares_a_value_from_eviction() -> None:
     cache = filled(3, "abc")
     cache.get("a")
     cache.put("d", "D", 1)
     assert kept(cache, "abcd") == "acd"
 
 
-def test_replacing_makes_an_entry_warm() -> None:
+def test_a_replaced_value_counts_as_new() -> None:
     cache = filled(3, "abc")
     cache.put("a", "again", 1)
     cache.put("d", "D", 1)
@@ -67,8 +68,8 @@ def test_a_miss_changes_nothing() -> None:
     assert kept(cache, "abcd") == "bcd"
 
 
-def test_replacing_charges_anew() -> None:
-    cache = LRUCache[str, str](10)
+def test_replacing_a_value_replaces_its_charge() -> None:
+    cache = BlockCache[str, str](10)
     cache.put("a", "small", 2)
     cache.put("a", "large", 7)
     assert (cache.usage, len(cache)) == (7, 1)
@@ -77,7 +78,7 @@ def test_replacing_charges_anew() -> None:
     cache.check()
 
 
-def test_a_large_entry_pushes_out_many() -> None:
+def test_a_large_value_evicts_several() -> None:
     cache = filled(5, "abcde")
     cache.put("f", "F", 4)
     assert kept(cache, "abcdef") == "ef"
@@ -85,20 +86,20 @@ def test_a_large_entry_pushes_out_many() -> None:
     cache.check()
 
 
-def test_an_entry_as_large_as_the_cache_is_kept() -> None:
+def test_a_value_as_large_as_the_cache_is_kept() -> None:
     cache = filled(5, "abc")
     cache.put("f", "F", 5)
     assert kept(cache, "abcf") == "f"
 
 
-def test_an_oversize_entry_is_not_kept_and_pushes_nothing_out() -> None:
+def test_a_value_larger_than_the_cache_is_not_kept_and_evicts_nothing() -> None:
     cache = filled(5, "abc")
     cache.put("f", "F", 6)
     assert kept(cache, "abcf") == "abc"
     cache.check()
 
 
-def test_an_oversize_entry_still_ends_the_one_it_replaces() -> None:
+def test_a_value_larger_than_the_cache_still_removes_the_one_it_replaces() -> None:
     cache = filled(5, "abc")
     cache.put("b", "too large", 6)
     assert kept(cache, "abc") == "ac"
@@ -106,7 +107,7 @@ def test_an_oversize_entry_still_ends_the_one_it_replaces() -> None:
     cache.check()
 
 
-def test_a_capacity_of_nothing_turns_caching_off() -> None:
+def test_a_capacity_of_zero_turns_caching_off() -> None:
     cache = filled(0, "abc")
     assert kept(cache, "abc") == ""
     assert (cache.usage, len(cache)) == (0, 0)
@@ -115,7 +116,7 @@ def test_a_capacity_of_nothing_turns_caching_off() -> None:
 
 def test_a_negative_capacity_is_refused() -> None:
     with pytest.raises(ValueError, match="-1"):
-        LRUCache[str, str](-1)
+        BlockCache[str, str](-1)
 
 
 def test_discard_and_clear() -> None:
@@ -133,8 +134,8 @@ def test_discard_and_clear() -> None:
 
 
 def test_none_is_not_kept() -> None:
-    """It could not be told from what was removed."""
-    cache = LRUCache[str, str | None](5)
+    """None could not be told from a value that was removed."""
+    cache = BlockCache[str, str | None](5)
     cache.put("a", "A", 5)
     assert cache.put("a", None, 1) is None
     assert cache.add(None, 1) is None
@@ -142,7 +143,7 @@ def test_none_is_not_kept() -> None:
     cache.check()
 
 
-def added(cache: LRUCache[Any, str], *values: str) -> list[CacheEntry]:
+def added(cache: BlockCache[Any, str], *values: str) -> list[CacheEntry]:
     """Entries of charge 1 without keys."""
     entries = [cache.add(value, 1) for value in values]
     assert None not in entries
@@ -150,12 +151,12 @@ def added(cache: LRUCache[Any, str], *values: str) -> list[CacheEntry]:
 
 
 def values(entries: list[CacheEntry]) -> str:
-    """What is left of them."""
+    """Their values, with a dash for each that was removed."""
     return "".join(entry.value or "-" for entry in entries)
 
 
-def test_entries_without_a_key_may_fill_the_cache() -> None:
-    cache = LRUCache[str | None, str](20)
+def test_values_on_probation_may_fill_an_empty_cache() -> None:
+    cache = BlockCache[str | None, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     assert values(entries) == "abcdefghijklmnopqrst"
     entries += added(cache, "u", "v")
@@ -165,13 +166,13 @@ def test_entries_without_a_key_may_fill_the_cache() -> None:
     cache.check()
 
 
-def test_an_entry_not_used_in_probation_evicts_no_admitted_entry() -> None:
-    cache = LRUCache[str, str](20)
+def test_unused_values_on_probation_evict_only_each_other() -> None:
+    cache = BlockCache[str, str](20)
     read = added(cache, *"abcdefghijklmnopqrst")
     for entry in read[:19]:
         entry.take()
     once = added(cache, "0")
-    # Two have room on trial: t and 0.  Where the others stand now, a is the oldest.
+    # Two have room on probation: t and 0.  In the main queue, a is the oldest.
     assert (values(read), values(once)) == ("-bcdefghijklmnopqrst", "0")
     once += added(cache, *"23456789" * 100)
     assert (values(read), values(once[-4:])) == ("-bcdefghijklmnopqrs-", "--89")
@@ -179,8 +180,8 @@ def test_an_entry_not_used_in_probation_evicts_no_admitted_entry() -> None:
 
 
 @pytest.mark.parametrize("used_again", [True, False])
-def test_an_entry_used_in_probation_is_admitted_and_must_be_used_again(used_again: bool) -> None:
-    cache = LRUCache[str, str](20)
+def test_a_value_used_on_probation_is_admitted_and_must_be_used_again(used_again: bool) -> None:
+    cache = BlockCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     entries[3].take()
     more = added(cache, *"0123")
@@ -192,14 +193,14 @@ def test_an_entry_used_in_probation_is_admitted_and_must_be_used_again(used_agai
     for _ in range(20):
         more += added(cache, "x")
         more[-1].take()
-    # Of the twenty two are on trial; beside them eighteen have room, and d is the oldest.
+    # Two of the twenty are on probation; the main queue has room for eighteen, d is the oldest.
     assert entries[3].value == ("d" if used_again else None)
     assert values(more) == ("-" + "x" * 19 if used_again else "x" * 20)
     cache.check()
 
 
-def test_an_entry_that_returns_soon_skips_probation() -> None:
-    cache = LRUCache[str, str](20)
+def test_a_value_refilled_soon_after_eviction_skips_probation() -> None:
+    cache = BlockCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst", *"uvwxy")
     assert values(entries) == "-----fghijklmnopqrstuvwxy"
     for entry, name in zip(entries, "abcde", strict=False):
@@ -208,31 +209,31 @@ def test_an_entry_that_returns_soon_skips_probation() -> None:
     assert values(entries) == "abcde-----klmnopqrstuvwxy"
     later = added(cache, *"0" * 40)
     assert values(entries[:5]) == "abcde"
-    cache.refill(entries[5], "f", 1)  # 45 others were dropped since: it is on trial as a new one
+    cache.refill(entries[5], "f", 1)  # after 45 more evictions it is on probation, as a new one is
     assert entries[5].value == "f"
     later += added(cache, *"1" * 20)
     assert (values(entries[:6]), values(later[-15:])) == ("abcde-", "1" * 15)
     cache.check()
 
 
-def test_an_evicted_entry_is_remembered_as_long_as_twice_the_size_would_keep_it() -> None:
-    for others, known in ((19, True), (20, False)):
-        cache = LRUCache[str, str](20)
+def test_an_eviction_is_remembered_for_as_many_more_as_the_cache_holds() -> None:
+    for others, remembered in ((19, True), (20, False)):
+        cache = BlockCache[str, str](20)
         entries = added(cache, *"a" * (21 + others))
         assert (entries[0].value, cache.usage) == (None, 20)
-        assert entries[others].value is None, "the last of so many more that were dropped"
+        assert entries[others].value is None, "the last of the other evicted values"
         cache.refill(entries[0], "again", 1)
         assert entries[0].value == "again"
         added(cache, *"b" * 40)
-        assert entries[0].value == ("again" if known else None)
+        assert entries[0].value == ("again" if remembered else None)
         cache.check()
 
 
 @pytest.mark.parametrize("percent", [102, 105, 110, 120, 130])
 def test_part_of_a_loop_that_does_not_fit_stays_cached(percent: int) -> None:
-    """What came back is tried again once it has gone once more: else all would push out all."""
+    """A value that skipped probation once begins there the next time, or all would evict all."""
     capacity = 300
-    cache = LRUCache[int, int](capacity)
+    cache = BlockCache[int, int](capacity)
     loop: list[CacheEntry | None] = [None] * (capacity * percent // 100)
     hits = 0
     for turn in range(40):
@@ -247,8 +248,8 @@ def test_part_of_a_loop_that_does_not_fit_stays_cached(percent: int) -> None:
     cache.check()
 
 
-def test_a_forgotten_entry_frees_its_room_at_once() -> None:
-    cache = LRUCache[str, str](20)
+def test_forgotten_values_make_room_at_once() -> None:
+    cache = BlockCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     entries[0].take()
     entries += added(cache, "u")
@@ -264,8 +265,18 @@ def test_a_forgotten_entry_frees_its_room_at_once() -> None:
     cache.check()
 
 
-def test_an_entry_back_in_probation_has_left_the_main_queue() -> None:
-    cache = LRUCache[str, str](20)
+def test_forgetting_many_values_lets_go_of_their_entries() -> None:
+    cache = BlockCache[str, str](1000)
+    entries = added(cache, *"a" * 500)
+    before = sys.getrefcount(entries[0])
+    cache.forget(entries)
+    after = sys.getrefcount(entries[0])
+    assert after == before - 1
+    cache.check()
+
+
+def test_a_refilled_entry_on_probation_has_no_turn_in_the_main_queue() -> None:
+    cache = BlockCache[str, str](20)
     entries = added(cache, *"abcdefghijklmnopqrst")
     entries[0].take()
     for entry in entries[2:]:
@@ -275,17 +286,17 @@ def test_an_entry_back_in_probation_has_left_the_main_queue() -> None:
     cache.forget([entries[0]])
     cache.refill(entries[0], "A", 1)
     assert entries[0].on_probation
-    cache.put("k", "K", 1)  # all that was used leaves trial, where a tenth is left
+    cache.put("k", "K", 1)  # the used values are admitted, until a tenth is on probation
     assert values(entries) == "A-cdefghijklmnopqrst"
     cache.check()
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_forgetting_entries_keeps_the_cache_consistent(seed: int) -> None:
+def test_forget_keeps_the_invariants_in_random_runs(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
         capacity = rng.choice([1, 5, 20, 29])
-        cache = LRUCache[int, int](capacity)
+        cache = BlockCache[int, int](capacity)
         entries: dict[int, CacheEntry] = {}
         last: dict[int, int] = {}
         for value in range(1, 300):
@@ -311,29 +322,29 @@ def test_forgetting_entries_keeps_the_cache_consistent(seed: int) -> None:
                 assert one.value in (None, last[number])
 
 
-def test_the_newest_entry_stays_even_where_a_tenth_of_the_cache_is_smaller() -> None:
+def test_the_last_value_stays_however_small_the_probation_queue() -> None:
     cache = filled(3, "abc")
     entries = added(cache, "0", "1")
     assert (kept(cache, "abc"), values(entries)) == ("bc", "-1")
     cache.check()
 
 
-def test_an_entry_with_a_key_skips_probation() -> None:
-    cache = LRUCache[str | None, str](20)
+def test_a_value_with_a_key_is_not_on_probation() -> None:
+    cache = BlockCache[str | None, str](20)
     cache.put(None, "None is a key", 1)
     filled_up = added(cache, *"a" * 60)
     assert values(filled_up) == "-" * 41 + "a" * 19
     assert cache.get(None) == "None is a key"
     for name in "abcdefghijklmnopqrst":
         cache.put(name, name, 1)
-    # In a tenth of the room those on trial are not touched.
+    # A tenth of the room stays with the values on probation.
     assert values(filled_up) == "-" * 58 + "aa"
     assert cache.get(None) is not None
     cache.check()
 
 
-def test_clear_lets_go_of_entries_without_a_key() -> None:
-    cache = LRUCache[str, Held](5)
+def test_clear_lets_go_of_values_without_a_key() -> None:
+    cache = BlockCache[str, Held](5)
     held = Held()
     gone = weakref.ref(held)
     entry = cache.add(held, 1)
@@ -345,8 +356,8 @@ def test_clear_lets_go_of_entries_without_a_key() -> None:
     cache.check()
 
 
-def test_an_evicted_entry_can_be_filled_again() -> None:
-    cache = LRUCache[str, str](3)
+def test_a_refilled_entry_counts_as_new() -> None:
+    cache = BlockCache[str, str](3)
     entry = cache.add("first", 1)
     assert entry is not None
     assert entry.take() == "first"
@@ -359,20 +370,16 @@ def test_an_evicted_entry_can_be_filled_again() -> None:
     cache.check()
     cache.put("b", "B", 1)
     assert (entry.value, kept(cache, "ab")) == ("second", "b")
-    other = cache.add("third", 1)  # its turn, and nobody used it since
+    other = cache.add("third", 1)  # the turn of the refilled entry, which was not used since
     assert other is not None
     assert (entry.value, other.value, kept(cache, "b")) == (None, "third", "b")
     cache.refill(entry, "too large", 4)
     assert (entry.value, len(cache), cache.usage) == (None, 2, 2)
-    keyed = cache.entry("b")
-    assert keyed is not None
-    with pytest.raises(ValueError, match="has a key"):
-        cache.refill(keyed, "B", 1)
     cache.check()
 
 
 @pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
-def test_an_entry_has_its_value_as_long_as_it_is_cached(end: str) -> None:
+def test_an_entry_has_its_value_while_that_is_cached(end: str) -> None:
     cache = filled(2, "ab")
     assert cache.entry("x") is None
     entry = cache.entry("a")
@@ -391,21 +398,21 @@ def test_an_entry_has_its_value_as_long_as_it_is_cached(end: str) -> None:
 
 
 def test_put_returns_the_entry() -> None:
-    cache = LRUCache[str, str](5)
+    cache = BlockCache[str, str](5)
     entry = cache.put("a", "A", 5)
     assert entry is not None
-    assert (entry.key, entry.value) == ("a", "A")
+    assert entry.value == "A"
     assert cache.entry("a") is entry
     assert cache.put("b", "too large", 6) is None
     assert cache.put("b", "B", 1) is cache.entry("b") is not None
     assert entry.value is None
 
 
-def test_a_used_entry_survives_the_next_eviction() -> None:
+def test_an_entry_is_spared_if_used_but_not_if_looked_up() -> None:
     cache = filled(2, "ab")
     entry = cache.entry("a")
     assert entry is not None
-    cache.put("c", "C", 1)  # to have looked it up is no use
+    cache.put("c", "C", 1)  # a lookup alone is no use
     assert kept(cache, "abc") == "bc"
     cache = filled(2, "ab")
     entry = cache.entry("a")
@@ -416,13 +423,13 @@ def test_a_used_entry_survives_the_next_eviction() -> None:
 
 
 class Held:
-    """Something that can be watched going away."""
+    """An object whose end a weak reference tells."""
 
 
 @pytest.mark.parametrize("end", ["discarded", "replaced", "evicted", "cleared"])
-def test_an_evicted_value_is_released(end: str) -> None:
-    """A table's file is closed with it, and a removed file takes room until it is closed."""
-    cache: LRUCache[int, Held] = LRUCache(2)
+def test_a_removed_value_is_let_go(end: str) -> None:
+    """A cached object may hold a file open, which takes room on disk until it is closed."""
+    cache: BlockCache[int, Held] = BlockCache(2)
     held = Held()
     gone = weakref.ref(held)
     cache.put(1, held, 1)
@@ -447,67 +454,67 @@ def test_check_sees_a_wrong_sum() -> None:
         cache.check()
 
 
-def test_probation_raises_the_hit_rate_of_skewed_reads() -> None:
-    """6,000 blocks asked for after Zipf's law, room for 600; and the same with keys, not tried."""
+def test_probation_makes_skewed_reads_hit_more_often() -> None:
+    """6,000 blocks read by Zipf's law, room for 600; and the same with keys, without probation."""
     rng = random.Random(1)
     weights = [1 / rank**0.7 for rank in range(1, 6001)]
-    tried, keyed = LRUCache[int, int](600), LRUCache[int, int](600)
+    admitted, keyed = BlockCache[int, int](600), BlockCache[int, int](600)
     entries: dict[int, CacheEntry] = {}
     hits = [0, 0]
     for block in rng.choices(range(6000), weights, k=60_000):
         entry = entries.get(block)
         if entry is None:
-            new = tried.add(block, 1)
+            new = admitted.add(block, 1)
             assert new is not None
             entries[block] = new
         elif entry.take() is None:
-            tried.refill(entry, block, 1)
+            admitted.refill(entry, block, 1)
         else:
             hits[0] += 1
         if keyed.get(block) is None:
             keyed.put(block, block, 1)
         else:
             hits[1] += 1
-    assert hits[0] > 1.15 * hits[1]  # 0.40 of all, and 0.33
+    assert hits[0] > 1.15 * hits[1]  # 0.40 and 0.33 of all reads
 
 
 class Model:
-    """What a cache should hold: lists of [entry, key, value, charge, used], oldest first."""
+    """The cache as lists of [entry, key, value, charge, used], oldest first."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.main: list[list[Any]] = []
-        self.trial: list[list[Any]] = []
-        self.dropped: list[CacheEntry | None] = []
-        """From trial, in this order."""
+        self.probation: list[list[Any]] = []
+        self.evicted: list[CacheEntry | None] = []
+        """Those evicted from probation, in this order."""
 
     @property
-    def rows(self) -> list[list[Any]]:
-        return self.main + self.trial
+    def cached(self) -> list[list[Any]]:
+        return self.main + self.probation
 
     @staticmethod
-    def charge(rows: list[list[Any]]) -> int:
-        return sum(row[3] for row in rows)
+    def charge(cached: list[list[Any]]) -> int:
+        return sum(one[3] for one in cached)
 
     def remove(self, key: int) -> None:
-        self.main = [row for row in self.main if row[1] != key]
+        self.main = [one for one in self.main if one[1] != key]
 
     def insert(self, entry: CacheEntry | None, key: int | None, value: int, charge: int) -> None:
         if charge > self.capacity:
             return
-        since = self.dropped[::-1].index(entry) if entry in self.dropped else None
-        known = since is not None and since < len(self.rows)
-        if known:
-            self.dropped = [None if one is entry else one for one in self.dropped]
-        rows = self.main if key is not None or known else self.trial
-        rows.append([entry, key, value, charge, False])
-        while self.charge(self.rows) > self.capacity:
-            if len(self.trial) > 1 and self.charge(self.trial) > self.capacity // 10:
-                oldest = self.trial.pop(0)
+        since = self.evicted[::-1].index(entry) if entry in self.evicted else None
+        lately = since is not None and since < len(self.cached)
+        if lately:
+            self.evicted = [None if one is entry else one for one in self.evicted]
+        cached = self.main if key is not None or lately else self.probation
+        cached.append([entry, key, value, charge, False])
+        while self.charge(self.cached) > self.capacity:
+            if len(self.probation) > 1 and self.charge(self.probation) > self.capacity // 10:
+                oldest = self.probation.pop(0)
                 if oldest[4]:
                     self.main.append([*oldest[:4], False])
                 else:
-                    self.dropped.append(oldest[0])
+                    self.evicted.append(oldest[0])
             else:
                 oldest = self.main.pop(0)
                 if oldest[4]:
@@ -515,14 +522,14 @@ class Model:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_against_a_model_of_lists(seed: int) -> None:
+def test_random_operations_match_a_model_of_lists(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
         compare_with_lists(rng, capacity=rng.choice([0, 1, 5, 9, 20, 29]))
 
 
 def compare_with_lists(rng: random.Random, capacity: int) -> None:
-    cache = LRUCache[int, int](capacity)
+    cache = BlockCache[int, int](capacity)
     model = Model(capacity)
     keyless: list[CacheEntry] = []
     for value in range(1, 200):
@@ -531,10 +538,10 @@ def compare_with_lists(rng: random.Random, capacity: int) -> None:
             operation = "clear"
         key, charge = rng.randrange(6), rng.randrange(4)
         if operation == "get":
-            rows = [row for row in model.rows if row[1] == key]
-            assert cache.get(key) == (rows[0][2] if rows else None)
-            for row in rows:
-                row[4] = True
+            cached = [one for one in model.cached if one[1] == key]
+            assert cache.get(key) == (cached[0][2] if cached else None)
+            for one in cached:
+                one[4] = True
         elif operation == "put":
             entry = cache.put(key, value, charge)
             assert (entry is None) == (charge > capacity)
@@ -551,37 +558,37 @@ def compare_with_lists(rng: random.Random, capacity: int) -> None:
             model.remove(key)
         elif operation == "clear":
             cache.clear()
-            model.main, model.trial = [], []
+            model.main, model.probation = [], []
         elif keyless:
             entry = rng.choice(keyless[-40:])
-            rows = [row for row in model.rows if row[0] is entry]
+            cached = [one for one in model.cached if one[0] is entry]
             if operation == "refill":
                 cache.refill(entry, value, charge)
-                if not rows:
+                if not cached:
                     model.insert(entry, None, value, charge)
             else:
-                assert entry.take() == (rows[0][2] if rows else None)
-                for row in rows:
-                    row[4] = True
-        assert cache.usage == model.charge(model.rows)
-        assert len(cache) == len(model.rows)
-        held = {id(row[0]): row[2] for row in model.rows}
+                assert entry.take() == (cached[0][2] if cached else None)
+                for one in cached:
+                    one[4] = True
+        assert cache.usage == model.charge(model.cached)
+        assert len(cache) == len(model.cached)
+        held = {id(one[0]): one[2] for one in model.cached}
         assert all(entry.value == held.get(id(entry)) for entry in keyless)
         cache.check()
 
 
-def test_a_used_entry_survives_one_eviction() -> None:
+def test_a_used_value_is_spared_once() -> None:
     cache = filled(2, "ab")
     for _ in range(5):
         cache.get("a")
-    cache.put("c", "C", 1)  # a is passed over, b goes
+    cache.put("c", "C", 1)  # a is spared, b is evicted
     assert len(cache) == 2
     cache.put("d", "D", 1)  # c is older than a is now, and was not used
-    cache.put("e", "E", 1)  # a's turn: nobody has asked for it since
+    cache.put("e", "E", 1)  # a's turn: it was not used since
     assert kept(cache, "abcde") == "de"
 
 
-def test_the_queue_does_not_grow_with_removed_entries() -> None:
+def test_removed_values_do_not_make_the_queues_grow() -> None:
     cache = filled(1000, "ab")
     for number in range(10_000):
         cache.put("a", str(number), 1)
@@ -595,17 +602,17 @@ def test_the_queue_does_not_grow_with_removed_entries() -> None:
 
 
 @pytest.mark.untraced
-def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
-    """Where Ctrl-C may strike: nothing is kept beyond the capacity, and what is out holds nothing.
+def test_an_interrupt_anywhere_leaves_no_value_uncounted() -> None:
+    """After a Ctrl-C at any line, usage is within the capacity and evicted entries are empty.
 
-    Compiled, it strikes nowhere in here."""
+    Compiled code is not interrupted inside the cache."""
 
     def interrupted_at(number: int) -> bool:
         lines = 0
 
         def trace(frame: FrameType, event: str, argument: object) -> Any:
             nonlocal lines
-            if frame.f_code.co_filename != cache_module.__file__:
+            if frame.f_code.co_filename != block_cache.__file__:
                 return None
             # CPython looks for signals after calls: none comes just behind a with, or at its end.
             here = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
@@ -615,7 +622,7 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
                     raise KeyboardInterrupt
             return trace
 
-        cache = LRUCache[int, str](3)
+        cache = BlockCache[int, str](3)
         entries: dict[int, CacheEntry] = {}
         keyless: list[CacheEntry] = []
         before = sys.gettrace()
@@ -643,7 +650,7 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
             pass
         finally:
             sys.settrace(before)
-        last = [cache.add("new", 1), cache.add("new", 1)]  # of those on trial one stays
+        last = [cache.add("new", 1), cache.add("new", 1)]  # one of them stays on probation
         for key in range(10, 40):
             cache.put(key, str(key), 1)
             cache.check()
@@ -661,8 +668,8 @@ def test_an_interrupt_anywhere_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_many_threads_keep_the_cache_consistent() -> None:
-    cache = LRUCache[int, tuple[int, int]](50)
+def test_many_threads_at_once() -> None:
+    cache = BlockCache[int, tuple[int, int]](50)
     shared: list[CacheEntry] = []
     failures: list[BaseException] = []
     start = threading.Barrier(4)
@@ -706,8 +713,8 @@ def test_many_threads_keep_the_cache_consistent() -> None:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_check_beside_threads_that_read() -> None:
-    cache = LRUCache[int, int](1000)
+def test_check_while_threads_read() -> None:
+    cache = BlockCache[int, int](1000)
     for key in range(900):
         cache.put(key, key, 1)
     stop = threading.Event()

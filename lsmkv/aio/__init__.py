@@ -1,0 +1,32 @@
+"""The same store for ``asyncio``: no call blocks the event loop.
+
+>>> import asyncio
+>>> import lsmkv.aio
+>>> async def main():
+...     async with lsmkv.aio.open_db(":memory:") as db:
+...         await db.put(b"k", b"v")
+...         return [pair async for pair in db.iterator(prefix=b"k")]
+>>> asyncio.run(main())
+[(b'k', b'v')]
+
+Names and arguments are those of :class:`lsmkv.DB`, and so are costs and errors.  Calls run in a few
+threads of the store's own (:mod:`lsmkv.aio.threads`).  A call costs a trip to such a thread and
+back, tens of microseconds on top of its work, so for many keys prefer ``multi_get``, a batch, or an
+iterator, which fetches a chunk a trip.
+
+**Cancellation.**  A cancelled call that no thread has begun is dropped: it has no effect.  A call
+that a thread has begun ends first, and then the cancellation goes on: once ``await db.put(...)`` is
+over, the write has happened whole or never will, and an iterator may be used again or closed.  The
+exceptions are ``compact_range``, ``ingest``, ``verify`` and ``check``: they go on in their thread
+without their caller, until ``close`` ends a compaction or an ingest.
+"""
+
+from __future__ import annotations
+
+from lsmkv.aio.batch import WriteBatch
+from lsmkv.aio.db import DB, open_db
+from lsmkv.aio.iterator import Iterator
+from lsmkv.aio.snapshot import Snapshot
+from lsmkv.aio.transaction import Transaction
+
+__all__ = ["DB", "Iterator", "Snapshot", "Transaction", "WriteBatch", "open_db"]

@@ -1,0 +1,441 @@
+"""The store of :mod:`lsmkv.aio`, and :func:`open_db`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, overload
+
+from lsmkv.aio.batch import WriteBatch, plain_batch
+from lsmkv.aio.iterator import CHUNK, Iterator
+from lsmkv.aio.snapshot import Snapshot
+from lsmkv.aio.threads import CallThreads
+from lsmkv.aio.transaction import Transaction
+from lsmkv.db import db as _db
+from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.views.explain import Explanation
+from lsmkv.errors import ClosedError, CorruptionError
+from lsmkv.format import batch as _batch
+from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.options import OptionArguments, Options
+from lsmkv.stats import Stats
+
+Progress = Callable[[int, int, str], None]
+"""Called with how much is done, of how much, and the phase that follows."""
+
+T = TypeVar("T")
+
+
+def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> DB:
+    """A store that ``async with open_db(path) as db`` or ``db = await open_db(path)`` opens.
+
+    The keywords are those of :class:`lsmkv.DB`, and so are the errors and costs of opening it.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         return await db.get(b"k", b"nothing")
+    >>> asyncio.run(main())
+    b'nothing'
+    """
+    return DB(path, **options)
+
+
+class DB:
+    """:class:`lsmkv.DB` with ``async`` methods.
+
+    ``async with`` or ``await`` opens it; any number of tasks may use it, in the event loop that
+    opened it.  The caller closes it; ``async with`` does so.  Before it is open and after it is
+    closed, methods raise :class:`~lsmkv.ClosedError`.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     db = await DB(":memory:")
+    ...     await db.put(b"k", b"v")
+    ...     value = await db.get(b"k")
+    ...     await db.close()
+    ...     return value, db.closed, db.name
+    >>> asyncio.run(main())
+    (b'v', True, ':memory:')
+
+    Single writes, and several at once:
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         async with db.snapshot() as before, db.write_batch() as batch:
+    ...             batch.put(b"a", b"1")
+    ...             await db.write(batch)
+    ...             await db.delete(b"a")
+    ...             await db.sync()
+    ...             async with db.transaction() as transaction:
+    ...                 transaction.put(b"b", b"2")
+    ...             now = [pair async for pair in db.iterator()]
+    ...             return now, await before.get(b"b"), await db.contains(b"a")
+    >>> asyncio.run(main())
+    ([(b'b', b'2')], None, False)
+
+    Work on the files:
+
+    >>> async def main():
+    ...     async with open_db(":memory:", compression=None) as db:
+    ...         await db.put(b"ant", bytes(9_000))
+    ...         await db.put(b"cow", bytes(9_000))
+    ...         await db.flush()
+    ...         await db.compact_range()
+    ...         await db.check()
+    ...         told, stats = await db.explain(b"bee"), await db.stats()
+    ...         return (
+    ...             (await db.may_contain(b"bee"), told.blocks_searched, stats.flushes),
+    ...             await db.get_property("leveldb.num-files-at-level2"),
+    ...             await db.approximate_size(b"bee", b"d") // 1000,
+    ...             await db.approximate_sizes((b"x", b"y"), (b"y", b"z")),
+    ...             (await db.verify(), db.options.compression),
+    ...         )
+    >>> asyncio.run(main())
+    ((False, 0, 1), '1', 9, [0, 0], ([], 0))
+    """
+
+    _sync_db: _db.DB | None = None
+    _threads: CallThreads | None = None
+
+    def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
+        """Opens nothing yet.  The keywords are those of :class:`lsmkv.DB`."""
+        self.path: str = os.fsdecode(path)
+        """The directory, as the caller gave it."""
+        self._options = options
+
+    async def open(self) -> Self:
+        """Open the store, as ``async with`` and ``await`` do.  ``ValueError`` the second time.
+
+        If it is cancelled, it closes what it opened.  Raises and costs what :class:`lsmkv.DB` does.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     db = DB("no such directory")
+        ...     await db.open()
+        >>> asyncio.run(main())
+        Traceback (most recent call last):
+        lsmkv.errors.NotFoundError: [Errno 2] no database here, ...: 'no such directory'
+        """
+        if self._threads is not None:
+            raise ValueError("this DB was opened already: make another one")
+        threads = self._threads = CallThreads()
+        try:
+            await threads.run(self._open_in_thread)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    def _open_in_thread(self) -> None:
+        self._sync_db = _db.DB(self.path, **self._options)
+
+    def _close_in_thread(self) -> None:
+        if self._sync_db is not None:
+            self._sync_db.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.open().__await__()
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.aio.DB {self.path!r}{' (closed)' if self.closed else ''}>"
+
+    @property
+    def options(self) -> Options:
+        """The settings in force."""
+        return self._opened()[1].options
+
+    @property
+    def name(self) -> str:
+        """The path, under plyvel's name for it."""
+        return self.path
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store is closed, or not open yet."""
+        threads = self._threads
+        return self._sync_db is None or self._sync_db.closed or threads is None or threads.ended
+
+    async def close(self) -> None:
+        """Close the store and end its threads.  A second close has no effect.
+
+        New calls are refused at once.  Calls that were made before end first, save
+        ``compact_range``, which ends with :class:`~lsmkv.ClosedError`; then the log is synced.  If
+        it is cancelled, the store is closed before the cancellation goes on.
+        """
+        if self._threads is not None:
+            await self._threads.end(self._close_in_thread)
+
+    def _opened(self) -> tuple[CallThreads, _db.DB]:
+        if self._threads is None or self._sync_db is None:
+            raise ClosedError("the database is not open: use async with, or await")
+        return self._threads, self._sync_db
+
+    # Reading
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None: ...
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T: ...
+
+    async def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T | None:
+        """The value of ``key``, or ``default``: :meth:`lsmkv.DB.get`."""
+        threads, db = self._opened()
+        read = partial(db.get, as_bytes(key, "key"), fill_cache=fill_cache)
+        value = await threads.run(read)
+        return default if value is None else value
+
+    async def multi_get(
+        self, keys: Iterable[BytesLike], *, fill_cache: bool = True
+    ) -> list[bytes | None]:
+        """The values of many keys at one moment, in one trip: :meth:`lsmkv.DB.multi_get`.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         await db.put(b"a", b"1")
+        ...         return await db.multi_get([b"b", b"a"])
+        >>> asyncio.run(main())
+        [None, b'1']
+        """
+        threads, db = self._opened()
+        names = [as_bytes(key, "key") for key in keys]
+        return await threads.run(db.multi_get, names, fill_cache=fill_cache)
+
+    async def contains(self, key: BytesLike) -> bool:
+        """Whether the store has ``key``: ``key in db``, which cannot be awaited."""
+        threads, db = self._opened()
+        return await threads.run(db.__contains__, as_bytes(key, "key"))
+
+    async def may_contain(self, key: BytesLike) -> bool:
+        """False only if the store does not have ``key``: :meth:`lsmkv.DB.may_contain`."""
+        threads, db = self._opened()
+        return await threads.run(db.may_contain, as_bytes(key, "key"))
+
+    async def explain(self, key: BytesLike) -> Explanation:
+        """The steps of a Get of ``key``: :meth:`lsmkv.DB.explain`."""
+        threads, db = self._opened()
+        return await threads.run(db.explain, as_bytes(key, "key"))
+
+    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
+        """An iterator over the store or a range of it, for ``async for``.
+
+        The keywords are those of :meth:`lsmkv.DB.iterator`; one trip fetches at most ``chunk``
+        entries, and about a megabyte.  The iterator sees the store as it is at its first trip.
+        Wrong arguments raise then; a ``chunk`` below 1 is a ``ValueError`` at once.
+        """
+        threads, db = self._opened()
+        return Iterator(threads, db.iterator, chunk, arguments)
+
+    def __aiter__(self) -> Iterator:
+        """:meth:`iterator` over everything."""
+        return self.iterator()
+
+    def snapshot(self) -> Snapshot:
+        """A snapshot, taken when it is entered: ``async with db.snapshot() as snapshot``.
+
+        ``snapshot = await db.snapshot()`` works too, with ``await snapshot.close()`` later.
+        """
+        threads, db = self._opened()
+        return Snapshot(threads, db.snapshot)
+
+    # Writing
+
+    async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
+        """Set ``key`` to ``value``: :meth:`lsmkv.DB.put`."""
+        threads, db = self._opened()
+        await threads.run(db.put, as_bytes(key, "key"), as_bytes(value, "value"), sync=sync)
+
+    async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
+        """Remove ``key``; an absent key is no error: :meth:`lsmkv.DB.delete`."""
+        threads, db = self._opened()
+        await threads.run(db.delete, as_bytes(key, "key"), sync=sync)
+
+    async def write(self, batch: _batch.WriteBatch | WriteBatch, /, *, sync: bool = False) -> None:
+        """Apply all operations of a batch or none: :meth:`lsmkv.DB.write`.
+
+        The batch is an :class:`lsmkv.WriteBatch` or one of this module.  Its content at the call is
+        written, even if the batch is changed meanwhile.
+        """
+        threads, db = self._opened()
+        copy = _batch.WriteBatch()
+        copy.append(plain_batch(batch))
+        await threads.run(db.write, copy, sync=sync)
+
+    def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
+        """A batch that writes to this store: ``async with db.write_batch() as batch``.
+
+        With ``transaction`` (the default) a block that raises, or is cancelled, writes nothing.
+        """
+        self._opened()
+        return WriteBatch(partial(self.write, sync=sync), transaction=transaction)
+
+    def transaction(self, *, sync: bool = False) -> Transaction:
+        """An optimistic transaction: ``async with db.transaction() as transaction``."""
+        threads, db = self._opened()
+        return Transaction(threads, partial(db.transaction, sync=sync))
+
+    async def sync(self) -> None:
+        """Make every write that has returned durable: :meth:`lsmkv.DB.sync`."""
+        threads, db = self._opened()
+        await threads.run(db.sync)
+
+    async def flush(self) -> None:
+        """Flush the memtable, and wait for that: :meth:`lsmkv.DB.flush`."""
+        threads, db = self._opened()
+        await threads.run(db.flush)
+
+    # The files
+
+    async def compact_range(
+        self,
+        start: BytesLike | None = None,
+        stop: BytesLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Compact the keys from ``start`` to ``stop``: :meth:`lsmkv.DB.compact_range`.
+
+        If it is cancelled, it goes on in its thread until it is done or the store is closed.  Long
+        calls run one at a time.  ``progress`` is called in that thread.
+        """
+        threads, db = self._opened()
+        await threads.run_long(db.compact_range, start, stop, progress=progress)
+
+    async def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
+        """Read every block of every table, and return the damage: :meth:`lsmkv.DB.verify`.
+
+        If it is cancelled, it goes on in its thread, and ``close`` waits for it.  ``progress`` is
+        called in that thread.
+        """
+        threads, db = self._opened()
+        return await threads.run_long(db.verify, progress=progress)
+
+    async def check(self) -> None:
+        """Read every table and raise at the first damage: :meth:`lsmkv.DB.check`.
+
+        If it is cancelled, it goes on in its thread, and ``close`` waits for it.
+        """
+        threads, db = self._opened()
+        await threads.run_long(db.check)
+
+    async def checkpoint(
+        self, path: str | os.PathLike[str], *, progress: Progress | None = None
+    ) -> None:
+        """Make a second store with the present content of this one: :meth:`lsmkv.DB.checkpoint`.
+
+        ``progress`` is called in a thread.
+
+        >>> import asyncio
+        >>> from lsmkv import MemoryEnv
+        >>> async def main(env):
+        ...     async with open_db("store", create_if_missing=True, env=env) as db:
+        ...         await db.put(b"k", b"v")
+        ...         await db.checkpoint("copy")
+        ...     async with open_db("copy", env=env) as copy:
+        ...         return await copy.get(b"k")
+        >>> asyncio.run(main(MemoryEnv()))
+        b'v'
+        """
+        threads, db = self._opened()
+        await threads.run(db.checkpoint, path, progress=progress)
+
+    async def ingest(
+        self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
+    ) -> None:
+        """Add tables that ``TableWriter`` wrote: :meth:`lsmkv.DB.ingest`.
+
+        If it is cancelled, it goes on in its thread until it is done or the store is closed, which
+        leaves all of it or nothing.  ``progress`` is called in that thread.
+
+        >>> import asyncio
+        >>> from lsmkv import MemoryEnv, TableWriter
+        >>> async def main(env):
+        ...     with TableWriter("bulk.ldb", env=env) as table:
+        ...         table.add(b"k", b"v")
+        ...     async with open_db("store", create_if_missing=True, env=env) as db:
+        ...         await db.ingest(["bulk.ldb"])
+        ...         return await db.get(b"k")
+        >>> asyncio.run(main(MemoryEnv()))
+        b'v'
+        """
+        threads, db = self._opened()
+        await threads.run_long(db.ingest, files, progress=progress)
+
+    async def refresh(self) -> None:
+        """Bring a read-only store up to date with its files: :meth:`lsmkv.DB.refresh`.
+
+        >>> import asyncio
+        >>> from lsmkv import MemoryEnv
+        >>> async def main(env):
+        ...     writer = open_db("store", create_if_missing=True, env=env)
+        ...     async with writer, open_db("store", read_only=True, env=env) as reader:
+        ...         await writer.put(b"k", b"v")
+        ...         await reader.refresh()
+        ...         return await reader.get(b"k")
+        >>> asyncio.run(main(MemoryEnv()))
+        b'v'
+        """
+        threads, db = self._opened()
+        await threads.run(db.refresh)
+
+    @overload
+    async def get_property(self, name: str) -> str | None: ...
+
+    @overload
+    async def get_property(self, name: bytes) -> bytes | None: ...
+
+    async def get_property(self, name: str | bytes) -> str | bytes | None:
+        """A property by LevelDB's name, or None: :meth:`lsmkv.DB.get_property`."""
+        threads, db = self._opened()
+        return await threads.run(lambda: db.get_property(name))
+
+    async def approximate_size(self, start: BytesLike, stop: BytesLike) -> int:
+        """About how many bytes a range uses: :meth:`lsmkv.DB.approximate_size`."""
+        threads, db = self._opened()
+        return await threads.run(db.approximate_size, start, stop)
+
+    async def approximate_sizes(self, *ranges: tuple[BytesLike, BytesLike]) -> list[int]:
+        """About how many bytes each range uses: :meth:`lsmkv.DB.approximate_sizes`."""
+        threads, db = self._opened()
+        return await threads.run(db.approximate_sizes, *ranges)
+
+    async def stats(self) -> Stats:
+        """Counters since the store was opened: :meth:`lsmkv.DB.stats`."""
+        threads, db = self._opened()
+        return await threads.run(db.stats)

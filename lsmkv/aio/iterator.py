@@ -1,0 +1,245 @@
+"""The iterator of :mod:`lsmkv.aio`, which fetches a chunk of entries in one trip to a thread.
+
+A lock of the event loop is held during a trip, so that the iterator which it wraps is used by one
+thread at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from lsmkv.aio.threads import CallThreads
+from lsmkv.db.scan import iterator as _iterator
+from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.errors import ClosedError
+from lsmkv.format.batch import BytesLike, as_bytes
+
+CHUNK = 256
+"""Entries that a trip fetches at most, unless the iterator is given another ``chunk``."""
+CHUNK_BYTES = 1 << 20
+"""A trip ends once its entries have this many bytes."""
+
+
+class Iterator:
+    """:class:`lsmkv.Iterator` for ``async for``: fetches entries a chunk at a time.
+
+    It stands between entries as :class:`lsmkv.Iterator` does, and goes both ways: :meth:`prev`
+    returns the entry that :meth:`next` stepped over.  ``close`` or ``async with`` lets go of the
+    versions of keys that it keeps alive; so does its deletion.  Tasks that share one take turns,
+    and each entry goes to one of them.  Errors are those of :class:`lsmkv.Iterator`; a chunk costs
+    one trip to a thread, the entries in it cost none.
+
+    >>> import asyncio
+    >>> from lsmkv.aio import open_db
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         for key in (b"a", b"b", b"c"):
+    ...             await db.put(key, b"")
+    ...         async with db.iterator(include_value=False, start=b"b") as keys:
+    ...             return await keys.next(), await keys.prev(), [key async for key in keys]
+    >>> asyncio.run(main())
+    (b'b', b'b', [b'b', b'c'])
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         for key in (b"a", b"b", b"c"):
+    ...             await db.put(key, b"")
+    ...         keys = db.iterator(include_value=False)
+    ...         await keys.seek_to_stop()
+    ...         last = await keys.prev()
+    ...         await keys.seek_to_start()
+    ...         first = await keys.next()
+    ...         await keys.seek(b"bb")
+    ...         third = await keys.next()
+    ...         await keys.close()
+    ...         return first, last, third, keys.closed
+    >>> asyncio.run(main())
+    (b'a', b'c', b'c', True)
+    """
+
+    def __init__(
+        self,
+        threads: CallThreads,
+        source: Callable[..., _iterator.Iterator],
+        chunk: int,
+        arguments: IteratorArguments,
+    ) -> None:
+        """Not called by users: they ask a store or a snapshot for an iterator."""
+        if chunk < 1:
+            raise ValueError(f"a chunk is at least one entry, not {chunk}")
+        self._threads = threads
+        self._source = source
+        self._arguments = arguments
+        self._chunk = chunk
+        self._lock = asyncio.Lock()  # held on every trip: one thread at a time is in the iterator
+        self._iterator: _iterator.Iterator | None = None
+        self._closed = False
+        # This object stands before self._chunk_entries[self._at]; the wrapped iterator stands after
+        # all of them.
+        self._chunk_entries: list[Any] = []
+        self._at = 0
+        self._arrived: tuple[list[Any], int] | None = None  # both of these, as set by a trip
+
+    def __aiter__(self) -> Self:
+        """The iterator itself, at its present position."""
+        return self
+
+    async def __anext__(self) -> Any:
+        """The next entry: ``(key, value)``, or the key or value alone if the caller chose that."""
+        if self._at < len(self._chunk_entries) and not self._lock.locked():
+            return self._take()
+        async with self._lock:
+            if self._at == len(self._chunk_entries):
+                await self._trip(self._fetch)
+            if self._at == len(self._chunk_entries):
+                raise StopAsyncIteration
+            return self._take()
+
+    async def next(self) -> Any:
+        """As ``anext(iterator)``: raises ``StopAsyncIteration`` at the end."""
+        return await self.__anext__()
+
+    async def prev(self) -> Any:
+        """The entry before, against the iterator's direction; ``StopAsyncIteration`` at its end.
+
+        It fetches a chunk of entries, too.
+        """
+        async with self._lock:
+            if self._at == 0:
+                await self._trip(self._fetch_back)
+            if self._at == 0:
+                raise StopAsyncIteration
+            self._refuse_if_closed()  # no trip may have been needed
+            self._at -= 1
+            return self._chunk_entries[self._at]
+
+    async def seek(self, target: BytesLike) -> None:
+        """Go to the position before ``target``, or where it would be, within the range."""
+        name = as_bytes(target, "target")
+        await self._move(lambda iterator: iterator.seek(name))
+
+    async def seek_to_start(self) -> None:
+        """Go to the lower end of the range, whatever the iterator's direction."""
+        await self._move(lambda iterator: iterator.seek_to_start())
+
+    async def seek_to_stop(self) -> None:
+        """Go to the upper end of the range, whatever the iterator's direction."""
+        await self._move(lambda iterator: iterator.seek_to_stop())
+
+    @property
+    def closed(self) -> bool:
+        """Whether the iterator, or its store, was closed."""
+        return self._closed or self._threads.ended
+
+    async def close(self) -> None:
+        """Close the iterator, after a trip that is under way.  A second close has no effect."""
+        self._closed = True
+        if self._lock.locked():
+            async with self._lock:  # if this is cancelled, the trip that is under way lets go
+                pass
+        self._let_go()
+
+    async def __aenter__(self) -> Self:
+        """Open the iterator: it sees the store as it is now."""
+        async with self._lock:
+            await self._trip(self._open_in_thread)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _take(self) -> Any:
+        self._refuse_if_closed()
+        entry = self._chunk_entries[self._at]
+        self._at += 1
+        return entry
+
+    async def _move(self, move: Callable[[_iterator.Iterator], None]) -> None:
+        async with self._lock:
+            await self._trip(partial(self._move_in_thread, move))
+
+    async def _trip(self, function: Callable[[], object]) -> None:
+        """Run one of the functions below in a thread.  The caller holds the lock.
+
+        Its entries are kept if the caller is cancelled meanwhile.
+        """
+        self._refuse_if_closed()
+        try:
+            await self._threads.run(function)
+        finally:
+            if self._arrived is not None:
+                self._chunk_entries, self._at = self._arrived
+                self._arrived = None
+            if self._closed:
+                self._let_go()
+        self._refuse_if_closed()
+
+    def _let_go(self) -> None:
+        if self._iterator is not None:
+            self._iterator.close()  # which waits for nothing
+            self._iterator = None
+        self._chunk_entries, self._at = [], 0
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ClosedError("the iterator is closed")
+        if self._threads.ended:
+            raise ClosedError("the database of this iterator is closed")
+
+    # In a thread
+
+    def _open_in_thread(self) -> _iterator.Iterator:
+        if self._iterator is None:
+            self._iterator = self._source(**self._arguments)
+        return self._iterator
+
+    def _fetch(self) -> None:
+        entries = self._collect(self._open_in_thread().next)
+        self._arrived = entries, 0
+
+    def _fetch_back(self) -> None:
+        iterator = self._open_in_thread()
+        self._arrived = [], 0  # the state if an error ends this
+        for _ in self._chunk_entries:
+            iterator.prev()
+        entries = self._collect(iterator.prev)
+        for _ in entries:
+            iterator.next()
+        entries.reverse()
+        self._arrived = entries, len(entries)
+
+    def _move_in_thread(self, move: Callable[[_iterator.Iterator], None]) -> None:
+        move(self._open_in_thread())
+        self._arrived = [], 0
+
+    def _collect(self, step: Callable[[], Any]) -> list[Any]:
+        """A chunk, or fewer entries up to the end or an error, which the next step raises again."""
+        entries: list[Any] = []
+        size = 0
+        try:
+            while len(entries) < self._chunk and size < CHUNK_BYTES:
+                entry = step()
+                entries.append(entry)
+                size += _size_of(entry)
+        except StopIteration:
+            pass
+        except Exception:
+            if not entries:
+                raise
+        return entries
+
+
+def _size_of(entry: Any) -> int:
+    """Bytes of an entry as an iterator returns it: a pair, a key, a value, or None."""
+    if isinstance(entry, tuple):
+        return len(entry[0]) + len(entry[1])
+    return 0 if entry is None else len(entry)

@@ -1,0 +1,136 @@
+"""The snapshot of :mod:`lsmkv.aio`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, overload
+
+from lsmkv.aio.iterator import CHUNK, Iterator
+from lsmkv.aio.threads import CallThreads
+from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.views import snapshot as _snapshot
+from lsmkv.errors import ClosedError
+from lsmkv.format.batch import BytesLike, as_bytes
+
+T = TypeVar("T")
+
+
+class Snapshot:
+    """:class:`lsmkv.Snapshot` with ``async`` methods: the store as it was when it was entered.
+
+    Errors and costs are those of :class:`DB`; before it is entered and once it is closed,
+    methods raise :class:`~lsmkv.ClosedError`.
+
+    >>> import asyncio
+    >>> from lsmkv.aio import open_db
+    >>> async def main():
+    ...     async with open_db(":memory:") as db, db.snapshot() as before:
+    ...         await db.put(b"k", b"v")
+    ...         return await before.get(b"k"), await db.get(b"k")
+    >>> asyncio.run(main())
+    (None, b'v')
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         await db.put(b"k", b"v")
+    ...         snapshot = await db.snapshot().open()  # or: await db.snapshot()
+    ...         await db.delete(b"k")
+    ...         pairs = [pair async for pair in snapshot.iterator()]
+    ...         await snapshot.close()
+    ...         return pairs, snapshot.closed
+    >>> asyncio.run(main())
+    ([(b'k', b'v')], True)
+    """
+
+    def __init__(self, threads: CallThreads, take: Callable[[], _snapshot.Snapshot]) -> None:
+        """Not called by users: ``db.snapshot()`` makes one."""
+        self._threads = threads
+        self._take = take
+        self._snapshot: _snapshot.Snapshot | None = None
+        self._closed = False
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None: ...
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T: ...
+
+    async def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T | None:
+        """As :meth:`DB.get`, at the time of the snapshot."""
+        read = partial(self._opened().get, as_bytes(key, "key"), fill_cache=fill_cache)
+        value = await self._threads.run(read)
+        return default if value is None else value
+
+    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
+        """As :meth:`DB.iterator`, at the time of the snapshot."""
+        return Iterator(self._threads, self._opened().iterator, chunk, arguments)
+
+    def __aiter__(self) -> Iterator:
+        """:meth:`iterator` over everything."""
+        return self.iterator()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the snapshot is closed, or not taken yet."""
+        return self._snapshot is None
+
+    async def open(self) -> Self:
+        """Take the snapshot, as ``async with`` and ``await`` do.  A second call has no effect."""
+        if self._closed:
+            raise ClosedError("the snapshot is closed")
+        if self._snapshot is None:
+            await self._threads.run(self._open_in_thread)
+        return self
+
+    def _open_in_thread(self) -> None:
+        self._snapshot = self._take()
+
+    async def close(self) -> None:
+        """Let go of the versions that the snapshot keeps.  A second close has no effect."""
+        self._closed = True
+        if self._snapshot is not None:
+            self._snapshot.close()  # which waits for nothing
+            self._snapshot = None
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.open().__await__()
+
+    def _opened(self) -> _snapshot.Snapshot:
+        if self._snapshot is None:
+            why = "closed" if self._closed else "not taken yet: use async with, or await"
+            raise ClosedError(f"the snapshot is {why}")
+        return self._snapshot

@@ -1,0 +1,101 @@
+"""The threads that the calls of one store run in, and what cancellation does to a call.
+
+The event loop hands each call to a thread and awaits its result.  All methods run in the event loop
+that opened the store, so they take no lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, ParamSpec, TypeVar
+
+from lsmkv.errors import ClosedError
+
+CALL_THREADS = 3
+"""Threads for calls.  One more runs the long calls: ``compact_range``, ``ingest``, ``verify``,
+``check``."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class CallThreads:
+    """The threads of one store, and the calls that they run."""
+
+    def __init__(self) -> None:
+        self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="lsmkv-aio")
+        self._long = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-long")
+        self._pending: set[Future[Any]] = set()
+        self._end: Future[None] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether :meth:`end` was called."""
+        return self._end is not None
+
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in a thread and return its result.
+
+        A cancelled call is dropped if no thread has begun it, and is waited for otherwise.
+        """
+        self._refuse_if_ended()
+        call = self._calls.submit(function, *args, **kwargs)
+        self._pending.add(call)
+        call.add_done_callback(self._pending.discard)
+        return await outcome(call)
+
+    async def run_long(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in the thread for long calls; if cancelled, it still goes on."""
+        self._refuse_if_ended()
+        return await asyncio.wrap_future(self._long.submit(function, *args, **kwargs))
+
+    async def end(self, last: Callable[[], None]) -> None:
+        """Wait for the calls that were made before, run ``last``, and end the threads.
+
+        Long calls are waited for only after ``last``, which ends them.  A cancelled end goes on,
+        and a second caller waits for the same end.
+        """
+        if self._end is None:
+            closer = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-close")
+            self._end = closer.submit(self._end_in_thread, last)
+            closer.shutdown(wait=False)
+        await outcome(self._end, may_drop=False)
+
+    def _end_in_thread(self, last: Callable[[], None]) -> None:
+        wait(list(self._pending))
+        try:
+            last()
+        finally:
+            self._calls.shutdown()
+            self._long.shutdown()
+
+    def _refuse_if_ended(self) -> None:
+        if self._end is not None:
+            raise ClosedError("the database is closed")
+
+
+async def outcome(call: Future[T], may_drop: bool = True) -> T:
+    """The result of a call in a thread, once the call is over.
+
+    If the awaiting task is cancelled meanwhile, the call is dropped if ``may_drop`` holds and no
+    thread has begun it; otherwise it is waited for, and the cancellation goes on afterwards.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while True:
+        done = asyncio.wrap_future(call)  # its cancellation drops a call that has not begun
+        try:
+            result = await (done if may_drop else asyncio.shield(done))
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if call.done():
+                raise
+        except BaseException:
+            if cancelled is not None:  # a cancelled task has no use for the error
+                raise cancelled from None
+            raise
+        else:
+            if cancelled is not None:
+                raise cancelled
+            return result

@@ -1,0 +1,118 @@
+"""The optimistic transaction of :mod:`lsmkv.aio`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Self, TypeVar, overload
+
+from lsmkv.aio.threads import CallThreads
+from lsmkv.db.views import transaction as _transaction
+from lsmkv.errors import ClosedError
+from lsmkv.format.batch import BytesLike, as_bytes
+
+T = TypeVar("T")
+
+
+class Transaction:
+    """:class:`lsmkv.Transaction` with ``async`` ``get`` and ``commit``; the rest touches memory.
+
+    It begins when it is entered.  A block that raises, or is cancelled, writes nothing.  Errors
+    and costs are those of :class:`lsmkv.Transaction`.
+
+    >>> import asyncio
+    >>> from lsmkv.aio import open_db
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         async with db.transaction() as transaction:
+    ...             count = int(await transaction.get(b"n", b"0"))
+    ...             transaction.put(b"n", b"%d" % (count + 1))
+    ...         return await db.get(b"n")
+    >>> asyncio.run(main())
+    b'1'
+
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         async with db.transaction() as early, db.transaction() as late:
+    ...             early.put(b"k", b"early")
+    ...             await early.commit()
+    ...             late.delete(b"k")
+    ...             late.rollback()  # a commit would raise ConflictError
+    ...         return await db.get(b"k")
+    >>> asyncio.run(main())
+    b'early'
+    """
+
+    def __init__(self, threads: CallThreads, begin: Callable[[], _transaction.Transaction]) -> None:
+        """Not called by users: ``db.transaction()`` makes one."""
+        self._threads = threads
+        self._begin = begin
+        self._lock = asyncio.Lock()  # one thread at a time
+        self._over = False
+        self._transaction: _transaction.Transaction | None = None
+
+    @overload
+    async def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
+
+    @overload
+    async def get(self, key: BytesLike, default: T) -> bytes | T: ...
+
+    async def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
+        """The value that the transaction sees: its own, else the store's when it began."""
+        read = partial(self._opened().get, as_bytes(key, "key"))
+        async with self._lock:
+            value = await self._threads.run(read)
+        return default if value is None else value
+
+    def put(self, key: BytesLike, value: BytesLike) -> None:
+        """Set ``key`` when the transaction commits."""
+        self._opened().put(key, value)
+
+    def delete(self, key: BytesLike) -> None:
+        """Remove ``key`` when the transaction commits."""
+        self._opened().delete(key)
+
+    async def commit(self) -> None:
+        """Write everything as one batch, or raise :class:`~lsmkv.ConflictError`.
+
+        The transaction is over either way.  If the call is cancelled, all was written or nothing.
+        """
+        transaction = self._opened()
+        async with self._lock:
+            try:
+                await self._threads.run(transaction.commit)
+            finally:
+                self.rollback()
+
+    def rollback(self) -> None:
+        """Drop all writes.  No effect on a transaction that is over."""
+        self._over = True
+        if self._transaction is not None:
+            self._transaction.rollback()
+
+    async def __aenter__(self) -> Self:
+        if self._transaction is not None:
+            raise ClosedError("a transaction begins once: make another one")
+        await self._threads.run(self._begin_in_thread)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.rollback()
+        elif not self._over:
+            await self.commit()
+
+    def _begin_in_thread(self) -> None:
+        self._transaction = self._begin()
+
+    def _opened(self) -> _transaction.Transaction:
+        if self._transaction is None:
+            raise ClosedError("the transaction has not begun: use async with")
+        return self._transaction

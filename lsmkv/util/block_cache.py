@@ -1,0 +1,334 @@
+"""The block cache: decoded data blocks, bounded in bytes, with S3-FIFO's admission policy.
+
+Tables insert their blocks (:meth:`BlockCache.add`) and keep the entries that they get, so that a
+hit takes neither a key nor a lock.  One cache serves one store or several.
+
+*Admission* decides whether a new block stays.  It begins in the *probation queue*, which has a
+tenth of the capacity once the *main queue* fills the rest.  A block that is used on probation moves
+to the main queue, any other is evicted: so blocks that are read once do not push out those that are
+read often.  A block that comes back soon after its eviction was evicted too early, and goes to the
+main queue at once.  The main queue is evicted by *second chance*: its oldest block goes unless it
+was used since it came there or since it was spared last.
+
+Source: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you need for cache
+eviction*, SOSP 2023).  Left out is its ghost queue of the keys of evicted blocks: here the tables
+keep the entries themselves, and an entry tells when it was evicted.
+
+The cache also takes values under keys, for programs that use it for values of their own; lsmkv
+itself does not.
+
+Fast paths: an insertion without a key spares three dict operations, which are the most that an
+insertion costs.  To refill an entry costs less than to make a new one: the caller has just read the
+old one, while the objects that letting go of it would touch lie elsewhere in memory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Any, Final, Generic, TypeVar
+
+from librt.threading import Lock
+
+from lsmkv.util.cache_entry import CacheEntry
+
+_MAX_STALE: Final = 64
+"""A queue may be longer than twice the number of values by so many entries."""
+_PROBATION_SHARE: Final = 10
+"""The probation queue has one part of the capacity in so many."""
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class BlockCache(Generic[K, V]):
+    """Keeps values that are used often or lately; their charges sum to at most ``capacity``.
+
+    A new value is on probation in a tenth of a full cache, and stays if it is used there (S3-FIFO).
+    Safe for many threads: a hit takes no lock, an insertion does.  A value that is larger than the
+    whole capacity is not kept, so a capacity of 0 turns caching off; None is not kept either.
+    Every method costs O(1) amortised, save ``clear``, ``check`` and ``forget``.  ``ValueError`` for
+    a negative capacity.
+
+    Stores may share one:
+
+    >>> import lsmkv
+    >>> blocks = BlockCache(16 << 20)
+    >>> with (
+    ...     lsmkv.DB(":memory:", block_cache=blocks) as one,
+    ...     lsmkv.DB(":memory:", block_cache=blocks) as two,
+    ... ):
+    ...     one.options.block_cache is two.options.block_cache
+    True
+
+    It also keeps values under keys:
+
+    >>> cache = BlockCache[str, int](capacity=2)
+    >>> for name in "abc":
+    ...     _ = cache.put(name, ord(name), charge=1)
+    >>> cache.get("a") is None, cache.get("c")
+    (True, 99)
+    >>> cache.discard("c")
+    >>> len(cache), cache.usage
+    (1, 1)
+    >>> cache.check()
+    >>> cache.clear()
+    >>> cache.usage
+    0
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 0:
+            raise ValueError(f"a cache cannot hold {capacity} bytes")
+        self.capacity = capacity
+        self.usage = 0
+        """The sum of the charges of all values."""
+        # Both queues have their oldest entry first.  An entry in them that has no value, or that is
+        # in the other queue by now, is stale: it does not count, and is passed over.
+        self._main: deque[CacheEntry] = deque()
+        self._probation: deque[CacheEntry] = deque()
+        self._probation_usage = 0
+        self._probation_capacity = capacity // _PROBATION_SHARE
+        self._evictions = 0  # from the probation queue
+        self._count = 0  # of the values in both queues
+        self._keyed: dict[K, CacheEntry] = {}  # of values that have a key; others may be gone
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        """Number of values."""
+        return self._count
+
+    def add(self, value: V, charge: int) -> CacheEntry | None:
+        """Insert a value on probation, and return its entry, which is the only way to it.
+
+        Returns None if the value is None or too large to be kept.
+
+        >>> cache = BlockCache[str, int](capacity=1)
+        >>> entry = cache.add(97, charge=1)
+        >>> entry.take(), len(cache)
+        (97, 1)
+        >>> cache.add(98, charge=1).value, entry.value, len(cache)
+        (98, None, 1)
+        """
+        with self._lock:
+            try:
+                return self._insert(CacheEntry(charge), value, True)
+            except BaseException:  # Ctrl-C, between any two steps
+                self._recount()
+                raise
+
+    def refill(self, entry: CacheEntry, value: V, charge: int) -> None:
+        """Put a value into an entry that :meth:`add` returned, unless it still has one.
+
+        It is on probation, unless the entry was evicted from there, and fewer others were since
+        then than the cache has values.
+
+        >>> cache = BlockCache[str, int](capacity=1)
+        >>> entry = cache.add(97, charge=1)
+        >>> cache.clear()
+        >>> cache.refill(entry, 98, charge=1)
+        >>> entry.take(), len(cache)
+        (98, 1)
+        """
+        with self._lock:
+            if entry.value is not None:
+                return
+            try:
+                entry.charge = charge
+                entry.used = False
+                self._insert(entry, value, not self._was_evicted_lately(entry))
+            except BaseException:
+                self._recount()
+                raise
+
+    def forget(self, entries: list[CacheEntry]) -> None:
+        """Remove the values of these entries, which will not be asked for again.  O(entries).
+
+        >>> cache = BlockCache[str, int](capacity=1)
+        >>> entry = cache.add(97, charge=1)
+        >>> cache.forget([entry])
+        >>> entry.take() is None, len(cache), cache.usage
+        (True, 0, 0)
+        """
+        with self._lock:
+            try:
+                for entry in entries:
+                    if entry.value is not None:
+                        self._remove(entry)
+                self._limit_stale()
+            except BaseException:
+                self._recount()
+                raise
+
+    def clear(self) -> None:
+        """Remove every value.  O(values)."""
+        with self._lock:
+            try:
+                for queue in (self._main, self._probation):
+                    for entry in queue:
+                        entry.empty()
+            finally:
+                self._recount()
+
+    # Values under keys
+
+    def get(self, key: K) -> V | None:
+        """The value under ``key``, which is spared once; None on a miss."""
+        entry = self._keyed.get(key)
+        value: V | None = None if entry is None else entry.take()
+        return value
+
+    def entry(self, key: K) -> CacheEntry | None:
+        """The entry of the value under ``key``, to be asked again and again; None on a miss.
+
+        >>> cache = BlockCache[str, int](capacity=1)
+        >>> cache.put("a", 97, charge=1) is cache.entry("a")
+        True
+        >>> entry = cache.entry("a")
+        >>> entry.take()
+        97
+        >>> cache.clear()
+        >>> entry.take() is None, cache.entry("a") is None
+        (True, True)
+        """
+        entry = self._keyed.get(key)
+        return None if entry is None or entry.value is None else entry
+
+    def put(self, key: K, value: V, charge: int) -> CacheEntry | None:
+        """Insert or replace the value under ``key``, which is not on probation.
+
+        Returns its entry, or None if the value is None or too large to be kept.
+        """
+        with self._lock:
+            try:
+                self._discard(key)
+                entry = self._insert(CacheEntry(charge), value, False)
+                if entry is not None:
+                    self._keyed[key] = entry
+                return entry
+            except BaseException:
+                self._recount()
+                raise
+
+    def discard(self, key: K) -> None:
+        """Remove the value under ``key``, if there is one."""
+        with self._lock:
+            try:
+                self._discard(key)
+                self._limit_stale()
+            except BaseException:
+                self._recount()
+                raise
+
+    def check(self) -> None:
+        """Assert the invariants: usage is the sum of the charges, within the capacity."""
+        with self._lock:
+            probation = _live(self._probation, True)
+            charged = sum(entry.charge for entry in probation)
+            assert charged == self._probation_usage, (
+                f"probation usage {self._probation_usage}, charges {charged}"
+            )
+            live = probation + _live(self._main, False)
+            charged = sum(entry.charge for entry in live)
+            assert charged == self.usage, f"usage {self.usage}, charges {charged}"
+            assert self.usage <= self.capacity, f"usage {self.usage} > {self.capacity}"
+            assert len(live) == self._count, f"{self._count} values, {len(live)} in the queues"
+            longest = max(len(self._main), len(self._probation), len(self._keyed))
+            assert longest <= 2 * self._count + _MAX_STALE + 1, f"{longest} entries are kept"
+
+    # The lock is held in what follows
+
+    def _recount(self) -> None:
+        """Let go of stale entries, and set all counts by what the queues hold."""
+        main = _live(self._main, False)
+        probation = _live(self._probation, True)
+        self._main = deque(main)
+        self._probation = deque(probation)
+        self._probation_usage = sum(entry.charge for entry in probation)
+        self._keyed = {key: one for key, one in self._keyed.items() if one.value is not None}
+        self._count = len(main) + len(probation)
+        self.usage = sum(entry.charge for entry in main) + self._probation_usage
+
+    def _insert(self, entry: CacheEntry, value: Any, on_probation: bool) -> CacheEntry | None:
+        if entry.charge > self.capacity or value is None:
+            return None
+        entry.on_probation = on_probation
+        if on_probation:
+            self._probation.append(entry)
+            self._probation_usage += entry.charge
+        else:
+            entry.evicted_at = 0  # its next stay begins on probation
+            self._main.append(entry)
+        entry.value = value  # now that it is in a queue: elsewhere it would never be evicted
+        self._count += 1
+        self.usage += entry.charge
+        while self.usage > self.capacity:
+            self._evict_one()
+        self._limit_stale()
+        return entry
+
+    def _limit_stale(self) -> None:
+        """Let go of stale entries where they are more than those with a value, and some."""
+        limit = 2 * self._count + _MAX_STALE
+        if len(self._main) > limit or len(self._probation) > limit or len(self._keyed) > limit:
+            self._recount()
+
+    def _discard(self, key: K) -> None:
+        entry = self._keyed.get(key)
+        if entry is not None:
+            if entry.value is not None:
+                self._remove(entry)
+            del self._keyed[key]
+
+    def _remove(self, entry: CacheEntry) -> None:
+        """Take the value out of an entry, which stays in its queue as a stale one."""
+        entry.empty()
+        self._count -= 1
+        self.usage -= entry.charge
+        if entry.on_probation:
+            self._probation_usage -= entry.charge
+
+    def _was_evicted_lately(self, entry: CacheEntry) -> bool:
+        """Whether fewer values were evicted from probation since it was than the cache holds."""
+        return entry.evicted_at > 0 and self._evictions - entry.evicted_at < self._count
+
+    def _evict_one(self) -> None:
+        """Judge the oldest entry of the queue whose turn it is: evict it, spare it, or admit it."""
+        if self._probation_usage > self._probation_capacity and len(self._probation) > 1:
+            self._end_probation()
+            return
+        if not self._main:  # an interrupted recount
+            self._recount()
+            return
+        entry = self._main[0]
+        if entry.value is not None and not entry.on_probation:
+            if entry.used:
+                entry.used = False
+                self._main.rotate(-1)
+                return
+            self._remove(entry)
+        self._main.popleft()
+
+    def _end_probation(self) -> None:
+        """Admit the oldest entry on probation to the main queue if it was used, else evict it."""
+        entry = self._probation[0]
+        if entry.value is not None and entry.on_probation:
+            if entry.used:
+                entry.used = False
+                self._main.append(entry)
+                entry.on_probation = False  # until here it counts as being where it was
+                self._probation_usage -= entry.charge
+            else:
+                self._remove(entry)
+                self._evictions += 1
+                entry.evicted_at = self._evictions
+        self._probation.popleft()
+
+
+def _live(queue: deque[CacheEntry], on_probation: bool) -> list[CacheEntry]:
+    """The entries of a queue that are not stale; a refilled one may stand there twice."""
+    return list(
+        dict.fromkeys(
+            [one for one in queue if one.value is not None and one.on_probation == on_probation]
+        )
+    )
