@@ -1,14 +1,16 @@
-"""Ingest: tables made elsewhere become part of the store, all at once, as its newest write.
+"""Ingest: tables made outside of the store become part of it, all at once, as its newest write.
 
-Nothing says in LevelDB's files that a whole table was written at some sequence, and sequence 0,
-which :class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than
-all that the store holds.  So the files are read, verified on the way, and written anew under
-numbers of the store's own, with *one* new sequence for all of their entries.
+``DB.ingest`` calls it without a lock.  Only the publication, at the end, holds the writers' lock.
 
-That sequence is taken from the future: above the last one by as many writes as the files have
-bytes.  Writers go on below it while the tables are made.  It becomes the last one when the tables
-become visible; whoever looked before looks from below it.  Should the writers be faster, the
-tables are made once more, while writers wait.
+The files cannot be linked into the store.  Every entry in them has sequence 0 (see
+:class:`~lsmkv.db.admin.table_writer.TableWriter`), which is older than everything in the store, and
+LevelDB's files cannot state a sequence for a table as a whole.  So the files are read, verified on
+the way, and rewritten under file numbers of the store, with *one* new sequence for all entries.
+
+That sequence is reserved ahead of the writers: it is the last sequence plus as many as the files
+have bytes.  Writers use the sequences below it while the tables are made.  It becomes the store's
+last sequence when the tables become visible; snapshots taken before have lower sequences and do not
+see them.  If the writers reach it first, the tables are made again while writers wait.
 """
 
 from __future__ import annotations
@@ -34,39 +36,41 @@ from lsmkv.table.reader import Table
 from lsmkv.util.progress import Progress
 
 INGEST_SEQUENCE = 0
-"""Of every entry in a file that is to be ingested."""
+"""The sequence of every entry in a file that is to be ingested."""
 
 _TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
 _READAHEAD = 256 * 1024
 _BLOCK = 1  # as many bytes as are merged at a time from each file: one block
 _NO_LIMIT = 1 << 62
 _LARGEST_ON_LEVEL_0 = 64
-"""Times ``max_file_size``: where level 0 overlaps, a few large tables stop no writer."""
+"""In units of ``max_file_size``: a few large tables on level 0 do not stall writers."""
 
 
 def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """The files' paths as text; ``TypeError`` for what is none, and for one path alone."""
+    """The files' paths as text.  ``TypeError`` for a single path, and for other objects."""
     if isinstance(files, (str, bytes, os.PathLike)):
         raise TypeError("ingest takes several paths: put a single one into a list")
     return [os.fsdecode(path) for path in files]
 
 
 class _Source:
-    """A file to ingest, and the user keys that it begins and ends with."""
+    """A file to ingest, and its smallest and largest user key."""
 
-    __slots__ = ("largest", "path", "place", "size", "smallest")
+    __slots__ = ("largest", "path", "position", "size", "smallest")
 
-    def __init__(self, path: str, place: int, size: int, smallest: bytes, largest: bytes) -> None:
+    def __init__(
+        self, path: str, position: int, size: int, smallest: bytes, largest: bytes
+    ) -> None:
         self.path = path
-        self.place = place
-        """In the caller's list, from 1 on: later files win."""
+        self.position = position
+        """Its position in the caller's list, from 1 on: later files win."""
         self.size = size
         self.smallest = smallest
         self.largest = largest
 
 
 class Ingestion:
-    """``run`` once.  Any number of ingests of a store may run at once."""
+    """One ingest.  ``run`` is called once.  Any number of ingests of a store may run at once."""
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class Ingestion:
         paths: list[str],
         progress: Progress | None,
     ) -> None:
-        """``env`` is where the files are, which may be another one than the store's."""
+        """``env`` has the files; it need not be the store's."""
         self._store = store
         self._background = background
         self._env = env
@@ -89,7 +93,7 @@ class Ingestion:
         self._tables: list[Table] = []  # open ones
         self._sequence = 0
         self._files: list[FileMetaData] = []
-        self._numbers: set[int] = set()  # ever used: whatever bears one is ours to remove
+        self._numbers: set[int] = set()  # all that were used: their files may be removed
         background.pending_outputs.lease(self._numbers)
         self._output: TableOutput | None = None
         self._output_begin = b""  # its first user key
@@ -97,17 +101,17 @@ class Ingestion:
         self._publication: Publication | None = None
 
     def run(self, writer: Writer) -> None:
-        """Make the tables, and publish them; all of it or nothing."""
-        under_way = Lock()
-        place = (get_ident(), under_way)
-        with under_way:
+        """Make the tables and publish them: all of them or none."""
+        running = Lock()
+        registration = (get_ident(), running)
+        with running:
             try:
-                writer.ingests.append(place)
+                writer.ingests.append(registration)
                 self._run(writer)
             finally:
                 self._background.reserved.discard(self._sequence)
-                if place in writer.ingests:
-                    writer.ingests.remove(place)
+                if registration in writer.ingests:
+                    writer.ingests.remove(registration)
 
     def _run(self, writer: Writer) -> None:
         self._refuse_if_closing()
@@ -115,22 +119,22 @@ class Ingestion:
         self._examine()
         if not self._runs:
             return
-        # Now rather than at the end: it shows where level 0 will overlap.
+        # The memtable is flushed first: its table shows where level 0 will overlap.
         writer.rotate()
         try:
             self._reserve()
             self._write(self._progress)
-            self._tell(self._progress, self._total, "publishing")
+            self._report_progress(self._progress, self._total, "publishing")
             writer.publish(self._number)
         except BaseException:
             self._clean_up()
             raise
 
     def _reserve(self) -> None:
-        """Take a sequence from the future, behind those of the ingests that are under way.
+        """Reserve a sequence ahead of the writers, above those of other ingests under way.
 
-        Ingests of one size end in the order in which they began, as a rule; one that has to be
-        made once more, since another one was faster, would hold writers up.
+        Ingests of one size usually end in the order in which they began.  If a later one were
+        published first, the tables of the other would be made again while writers wait.
         """
         store = self._store
         reserved = self._background.reserved
@@ -143,7 +147,7 @@ class Ingestion:
     # The files
 
     def _examine(self) -> None:
-        """Open each file once; put those that do not overlap behind each other."""
+        """Open each file once, and join files that do not overlap into runs."""
         sources: list[_Source] = []
         for at, path in enumerate(self._paths):
             source = self._source(path, at + 1)
@@ -160,8 +164,8 @@ class Ingestion:
             else:
                 self._runs.append([source])
 
-    def _source(self, path: str, place: int) -> _Source | None:
-        """None for a table without entries."""
+    def _source(self, path: str, position: int) -> _Source | None:
+        """The file with its range of keys; None for a table without entries."""
         table, size = self._open(path)
         counters = ReadCounters()
         try:
@@ -169,12 +173,12 @@ class Ingestion:
                 return None
             smallest = _user_key(_keys(table, 0, counters)[0], path)
             largest = _user_key(_keys(table, table.num_blocks - 1, counters)[-1], path)
-            return _Source(path, place, size, smallest, largest)
+            return _Source(path, position, size, smallest, largest)
         finally:
             table.close()
 
     def _open(self, path: str) -> tuple[Table, int]:
-        """The table, and its length in bytes."""
+        """The opened table, and its size in bytes."""
         with self._env.open_directory(os.path.dirname(path) or ".") as directory:
             file = directory.open(os.path.basename(path))
         try:
@@ -184,26 +188,26 @@ class Ingestion:
             raise
 
     def _chain(self, run: list[_Source]) -> Iterator[list[Row]]:
-        """The entries of files that follow each other, each with its file's place as sequence.
+        """The entries of a run's files, each with its file's position as sequence.
 
-        Nothing is taken on trust from the first look: the files may have changed since.
+        Every entry is checked, since the files may have changed after they were examined.
         """
         last: bytes | None = None
         for source in run:
             table, _ = self._open(source.path)
             self._tables.append(table)
             for entries in table.rows(TAG_SIZE, self._reads, _READAHEAD, _BLOCK):
-                yield self._placed(entries, last, source)
+                yield self._with_position(entries, last, source)
                 last = entries[-1][0] if entries else last
             self._tables.remove(table)
             table.close()
 
-    def _placed(self, entries: list[Row], last: bytes | None, source: _Source) -> list[Row]:
-        """Entries of a file, which must follow the key ``last``, with its place as sequence."""
+    def _with_position(self, entries: list[Row], last: bytes | None, source: _Source) -> list[Row]:
+        """Check that entries of a file rise from the key ``last`` on; give them its position."""
         compare = self._compare
         bytewise = self._store.order.is_bytewise
-        tag = pack(b"", source.place, KIND_VALUE)
-        placed: list[Row] = []
+        tag = pack(b"", source.position, KIND_VALUE)
+        positioned: list[Row] = []
         for user_key, tagged in entries:
             if not tagged.startswith(_TAG):
                 raise _not_of_table_writer(user_key + tagged[:TAG_SIZE], source.path)
@@ -216,32 +220,32 @@ class Ingestion:
                     source.path,
                 )
             last = user_key
-            placed.append((user_key, tag + tagged[TAG_SIZE:]))
-        return placed
+            positioned.append((user_key, tag + tagged[TAG_SIZE:]))
+        return positioned
 
     # The tables
 
     def _write(self, progress: Progress | None) -> None:
-        """Write tables of all sources, every entry of the sequence that was taken."""
+        """Write the tables; every entry gets the reserved sequence."""
         if self._sequence >= MAX_SEQUENCE:
             raise Error("the store has used up its 2^56 sequence numbers")
         self._reads = ReadCounters()
         tag = pack(b"", self._sequence, KIND_VALUE)
         order = RowOrder(self._store.comparator.user_comparator)
-        told = -1
+        reported = -1
         try:
             for entries in merge_forward([self._chain(run) for run in self._runs], order):
                 self._refuse_if_closing()
-                user_keys, placed = live_rows(entries, MAX_SEQUENCE, order, _keep_deletions)
-                tagged = [tag + one[TAG_SIZE:] for one in placed]
+                user_keys, positioned = live_rows(entries, MAX_SEQUENCE, order, _keep_deletions)
+                tagged = [tag + one[TAG_SIZE:] for one in positioned]
                 if self._output is None:
                     self._output = self._new_output(user_keys[0])
                 self._output.add_rows(user_keys, tagged, 0, len(user_keys), _NO_LIMIT)
                 if self._output.size >= self._split_at:
                     self._split(user_keys[-1])
-                if self._reads.bytes_read > told:
-                    told = self._reads.bytes_read
-                    self._tell(progress, min(told, self._total), "tables")
+                if self._reads.bytes_read > reported:
+                    reported = self._reads.bytes_read
+                    self._report_progress(progress, min(reported, self._total), "tables")
             self._finish_output()
         finally:
             for table in self._tables:
@@ -255,7 +259,7 @@ class Ingestion:
         return TableOutput(store.directory, self._new_number(), store.table_options)
 
     def _split(self, last: bytes) -> None:
-        """End the table here, but not one that will lie on level 0, for want of a deeper place."""
+        """End the table after the key ``last``, unless it overlaps level 0 and so belongs there."""
         limit = self._store.options.max_file_size
         output = self._output
         assert output is not None
@@ -280,9 +284,9 @@ class Ingestion:
     # Publishing
 
     def _number(self, last_sequence: int) -> Publication:
-        """The tables under numbers above all others, as level 0 asks of the newest; durable so.
+        """Rename the tables, durably, to numbers above all others: on level 0 these are the newest.
 
-        Nothing is written meanwhile.
+        Called by the writer, under the writers' lock.
         """
         if self._sequence <= last_sequence:
             self._remove_tables()
@@ -302,14 +306,14 @@ class Ingestion:
     # The end
 
     def _clean_up(self) -> None:
-        """After an exception: remove the tables, if they are certain never to be named.
+        """After an exception: remove the tables, unless the MANIFEST may name them.
 
-        What is not removed now is removed after the next commit, or at the next open, unless the
-        MANIFEST names it.
+        Tables that are not removed now are removed after the next version edit, or at the next
+        open, unless the MANIFEST names them.
         """
         publication = self._publication
         if publication is not None:
-            # It has been, unless the exception struck before anyone else knew of it.
+            # Without effect, unless the exception was raised before the background saw it.
             self._background.withdraw(publication)
         if publication is None or publication.withdrawn:
             self._remove_tables()
@@ -327,11 +331,11 @@ class Ingestion:
         if self._store.closing:
             raise ClosedError("the database is closed")
 
-    def _tell(self, progress: Progress | None, done: int, phase: str) -> None:
+    def _report_progress(self, progress: Progress | None, done: int, phase: str) -> None:
         if progress is not None:
             progress(done, self._total, phase)
-            # It may have closed the store; or this may be a forked child by now, which must not
-            # write to files that it shares with its parent.
+            # The callback may have closed the store, or forked: a child process must not write to
+            # files that it shares with its parent.
             self._refuse_if_closing()
 
 

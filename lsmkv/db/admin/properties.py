@@ -1,4 +1,7 @@
-"""``get_property``, ``approximate_sizes``, ``stats``, ``tables``: what a store says of itself."""
+"""What a store reports of itself: properties, sizes, statistics, its tables and the keys in them.
+
+The methods of ``DB`` call these functions without a lock: each looks at one view of the store.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _READAHEAD = 64 * 1024
 
 
 class TableInfo(NamedTuple):
-    """One table of a store: ``db.tables()``.  Plain data: it raises nothing and costs nothing.
+    """One table of a store, as ``db.tables()`` lists it: plain data, without errors or cost.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:
@@ -33,17 +36,17 @@ class TableInfo(NamedTuple):
     level: int
     number: int
     name: str
-    """Of its file, in the store's directory."""
+    """The name of its file in the store's directory."""
     size: int
     """Bytes."""
     smallest: bytes
-    """The first user key in it ..."""
+    """The smallest user key in it."""
     largest: bytes
-    """... and the last one."""
+    """The largest user key in it."""
 
 
 def get_property(store: Store, name: str) -> str | None:
-    """LevelDB's properties by their names; None for any other name."""
+    """The value of one of LevelDB's properties; None for any other name."""
     if not name.startswith(_PREFIX):
         return None
     view = store.open_view()
@@ -62,13 +65,13 @@ def get_property(store: Store, name: str) -> str | None:
 
 
 def approximate_size(store: Store, start: bytes, stop: bytes) -> int:
-    """Bytes on disk between two user keys; 0 if ``stop`` does not lie behind ``start``."""
+    """Bytes on disk between two user keys; 0 if ``stop`` does not sort after ``start``."""
     view = store.open_view()
     return max(0, _offset_of(store, view, stop) - _offset_of(store, view, start))
 
 
 def list_tables(store: Store) -> list[TableInfo]:
-    """The tables of the current version, level by level, in the order of their level."""
+    """The tables of the current version, level by level, in the order of each level."""
     names = frozenset(store.directory.names())
     tables: list[TableInfo] = []
     for level, files in enumerate(store.open_view().version.levels):
@@ -85,9 +88,9 @@ def list_tables(store: Store) -> list[TableInfo]:
 
 
 def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
-    """The user keys of all versions in the memtables and in the tables of these numbers.
+    """The user keys of all entries in the memtables and in the tables of these numbers, sorted.
 
-    ``ValueError`` for a table that is not of the current version.
+    ``ValueError`` if a table is not in the current version.
     """
     view, pin = store.pin()
     try:
@@ -122,7 +125,7 @@ def _add_keys(memtable: MemTable, keys: set[bytes]) -> None:
 
 
 def collect_stats(store: Store) -> Stats:
-    """The counters as they are now."""
+    """The current statistics."""
     view = store.open_view()
     counters = store.counters
     levels: list[LevelStats] = []
@@ -208,7 +211,7 @@ def _memtable_bytes(view: View) -> int:
 
 
 def _offset_of(store: Store, view: View, user_key: bytes) -> int:
-    """Bytes of all tables that lie before a key, by whole blocks."""
+    """Bytes of all tables before a key, in whole blocks."""
     target = before_versions(user_key)
     compare = store.comparator.compare
     offset = 0
