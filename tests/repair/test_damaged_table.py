@@ -170,7 +170,9 @@ def without_index(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("layout", ["block", "table", "both"])
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_sound_table(codec: Compression, layout: Literal["block", "table", "both"]) -> None:
+def test_an_intact_table_has_no_holes(
+    codec: Compression, layout: Literal["block", "table", "both"]
+) -> None:
     sample = Sample(content_of(100), compression=codec, bits=10, filter_layout=layout)
     salvage = Salvage(sample.options, BytesFile(sample.data), any_keys)
     assert salvage.has_index
@@ -210,7 +212,7 @@ def test_every_byte_flipped(codec: Compression, mask: int) -> None:
         judge(sample, found, biggest)
 
 
-def test_a_filter_spares_what_the_block_did_not_hold() -> None:
+def test_a_filter_rules_out_keys_that_the_lost_block_did_not_hold() -> None:
     sample = Sample(content_of(400), block_size=4096, bits=10)
     block = sample.blocks[1]
     found = pieces(flipped(sample.data, block.offset + 9), sample.options)
@@ -413,7 +415,7 @@ def test_blocks_that_name_the_index_itself() -> None:
         [(b"key-b", b"\0\x05"), (b"key-b", b"\x0a\x05")],
     ],
 )
-def test_an_index_that_is_none(index: list[tuple[bytes, bytes]]) -> None:
+def test_a_block_that_is_no_index(index: list[tuple[bytes, bytes]]) -> None:
     data = sealed([(b"key-a-long", b"1")])
     metaindex = sealed([])
     block = sealed(index)
@@ -444,7 +446,7 @@ def test_a_block_in_disorder() -> None:
         assert [piece.reason for piece in found if isinstance(piece, Hole)] == [OUT_OF_ORDER]
 
 
-def test_keys_that_the_caller_refuses() -> None:
+def test_a_block_whose_keys_fail_the_check_is_a_hole() -> None:
     def check(keys: list[bytes]) -> None:
         if b"key-000007" in keys:
             raise CorruptionError("a seven")
@@ -458,7 +460,7 @@ def test_keys_that_the_caller_refuses() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_noise(seed: int) -> None:
+def test_random_bytes_as_a_table(seed: int) -> None:
     """Random bytes, and random damage of all sorts: no error, and nothing invented."""
     rng = random.Random(seed)
     options = options_of(bits=10)
@@ -575,7 +577,7 @@ def test_other_failures_are_no_damage(code: int) -> None:
 
 
 @pytest.mark.parametrize("part", ["data", "index"])
-def test_a_codec_that_nobody_here_knows(part: str) -> None:
+def test_an_unknown_codec(part: str) -> None:
     sample = Sample(content_of(30))
     handle = sample.footer.index
     if part == "data":
@@ -592,7 +594,7 @@ def test_a_codec_that_nobody_here_knows(part: str) -> None:
 # Where blocks may begin
 
 
-def test_every_block_that_is_written_may_begin() -> None:
+def test_every_block_that_is_written_may_begin_a_block() -> None:
     rng = random.Random(3)
     for codec in CODECS:
         for _ in range(40):
@@ -619,7 +621,7 @@ def seal(body: bytes, kind: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 4])
-def test_the_end_of_a_block_however_the_windows_fall(kind: int) -> None:
+def test_the_end_of_a_block_is_found_for_every_window_size(kind: int) -> None:
     rng = random.Random(kind)
     for _ in range(30):
         body = rng.randbytes(rng.randrange(1, 300)) + b"\1"
@@ -646,7 +648,7 @@ def test_the_end_of_a_block_however_the_windows_fall(kind: int) -> None:
         assert found == [(1000 + len(before), 1000 + len(before) + end)]
 
 
-def test_no_end_where_there_is_none() -> None:
+def test_no_end_is_found_where_there_is_none() -> None:
     rng = random.Random(9)
     for kind in (3, 5, 255):
         data = seal(rng.randbytes(100), kind) + bytes(4)

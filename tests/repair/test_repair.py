@@ -263,7 +263,7 @@ def metaindex_of(table: Path) -> int:
 
 @pytest.mark.parametrize("in_place", [False, True], ids=["into", "in place"])
 @pytest.mark.parametrize("damage", WAYS, ids=lambda way: way.__name__)
-def test_damage(
+def test_every_kind_of_damage(
     history: History, damage: Callable[[History], int], in_place: bool, tmp_path: Path
 ) -> None:
     allowed = damage(history)
@@ -311,7 +311,7 @@ def test_damage_of_a_log(
         assert value in history.ever[key]
 
 
-def test_a_healthy_store_comes_out_as_it_was(history: History, tmp_path: Path) -> None:
+def test_an_undamaged_store_is_copied_unchanged(history: History, tmp_path: Path) -> None:
     plan = repair_db(history.path, into=tmp_path / "new", **history.options)
     assert not plan.needed
     for file in history.tables():
@@ -327,14 +327,14 @@ def test_a_healthy_store_comes_out_as_it_was(history: History, tmp_path: Path) -
     assert history.compare(tmp_path / "new") == set()
 
 
-def test_in_place_nothing_happens_to_a_healthy_store(history: History) -> None:
+def test_an_undamaged_store_is_not_changed_in_place(history: History) -> None:
     before = snapshot(history.path)
     assert not repair_db(history.path, **history.options).needed
     assert snapshot(history.path) == before
 
 
 @pytest.mark.parametrize("manifest", ["whole", "gone"])
-def test_dead_tables_bring_nothing_back(tmp_path: Path, manifest: str) -> None:
+def test_obsolete_tables_bring_no_deleted_key_back(tmp_path: Path, manifest: str) -> None:
     """The table of a deleted key is still there, held by a reader when the process died."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True) as db:
@@ -363,7 +363,7 @@ def test_dead_tables_bring_nothing_back(tmp_path: Path, manifest: str) -> None:
         assert dict(db) == {b"alive": b"x", b"new": b"x"}
 
 
-def test_a_lost_block_takes_older_versions_with_it(tmp_path: Path) -> None:
+def test_a_lost_block_makes_older_versions_stale(tmp_path: Path) -> None:
     path = tmp_path / "db"
     options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
     with DB(path, create_if_missing=True, **options) as db:
@@ -401,7 +401,7 @@ def test_a_lost_block_takes_older_versions_with_it(tmp_path: Path) -> None:
     assert not (tmp_path / "kept" / "lost").exists()
 
 
-def test_newer_tables_are_not_touched_by_a_hole(tmp_path: Path) -> None:
+def test_a_hole_makes_no_entry_of_a_newer_table_stale(tmp_path: Path) -> None:
     path = tmp_path / "db"
     options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
     with DB(path, create_if_missing=True, **options) as db:
@@ -475,7 +475,7 @@ def test_other_comparators(tmp_path: Path) -> None:
         assert [value for _, value in db] == [b"1", b"2", b"1", b"1"]
 
 
-def test_refusals(history: History, tmp_path: Path) -> None:
+def test_arguments_and_stores_that_are_refused(history: History, tmp_path: Path) -> None:
     with pytest.raises(lsmkv.NotFoundError):
         repair_db(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
@@ -527,7 +527,7 @@ def test_progress_and_interruption(history: History, tmp_path: Path) -> None:
     assert history.compare(history.path) == set()
 
 
-def test_again_and_again_in_place(history: History) -> None:
+def test_repeated_repairs_in_place(history: History) -> None:
     """Each repair keeps what it replaces, under another name where there is one of that already."""
     for _ in range(3):
         name = history.manifest().name
@@ -615,7 +615,7 @@ def test_a_log_written_by_hand(tmp_path: Path) -> None:
         assert db._store.versions.last_sequence == 20  # type: ignore[union-attr]
 
 
-def test_numbers_are_not_used_again(history: History, tmp_path: Path) -> None:
+def test_file_numbers_are_not_reused(history: History, tmp_path: Path) -> None:
     flip_footer(history)
     repair_db(history.path, into=tmp_path / "new", **history.options)
     highest = max(

@@ -143,7 +143,7 @@ def test_reused_logs(tmp_path: Path) -> None:
     assert survey_db(path).severity == REMARKABLE
 
 
-def test_what_is_left_over(store: Path) -> None:
+def test_files_left_over_are_remarked(store: Path) -> None:
     (table, *_) = sorted(store.glob("*.ldb"))
     (manifest,) = store.glob("MANIFEST-*")
     (store / "000900.ldb").write_bytes(table.read_bytes()[:100])
@@ -382,7 +382,7 @@ def test_odd_files(store: Path, kind: str, victim: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "symlink"])
-def test_lost_is_something_else(store: Path, kind: str, tmp_path: Path) -> None:
+def test_a_lost_that_is_no_directory_is_refused(store: Path, kind: str, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     if kind == "file":
         (store / "lost").write_text("mine")

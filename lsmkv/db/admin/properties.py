@@ -23,7 +23,8 @@ _READAHEAD = 64 * 1024
 
 
 class TableInfo(NamedTuple):
-    """One table of a store, as ``db.tables()`` lists it: plain data, without errors or cost.
+    """One table of a store, as ``db.tables()`` lists it: plain data.  It raises no
+    errors and costs nothing.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:

@@ -243,7 +243,7 @@ def test_more_to_read_than_was_known() -> None:
         assert_whole(db, content)
 
 
-def test_a_meter_neither_falls_nor_overflows() -> None:
+def test_progress_neither_falls_nor_exceeds_the_total() -> None:
     steps: list[Step] = []
     plan = [LevelPlan(50, 100), LevelPlan(0, 0), LevelPlan(50, 50)]
     meter = Meter(lambda *step: steps.append(step), plan)
@@ -305,7 +305,7 @@ def interrupted(
 
 
 @pytest.mark.parametrize("at", ["level 0", "level 1"])
-def test_an_exception_out_of_progress(env: PacedEnv, at: str) -> None:
+def test_an_exception_in_progress_ends_the_compaction(env: PacedEnv, at: str) -> None:
     def stop() -> None:
         raise LookupError("enough")
 
@@ -351,7 +351,7 @@ def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_request_is_given_up_before_its_turn(env: PacedEnv) -> None:
+def test_a_request_may_be_cancelled_while_it_waits(env: PacedEnv) -> None:
     """It waits behind another one's merge; nothing of it is left in the thread's way."""
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
@@ -374,7 +374,7 @@ def test_a_request_is_given_up_before_its_turn(env: PacedEnv) -> None:
         assert_whole(db, content)
 
 
-def test_giving_up_takes_no_lock(env: PacedEnv) -> None:
+def test_cancelling_takes_no_lock(env: PacedEnv) -> None:
     """It could wait for one, and a second Ctrl-C would find it half done."""
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
@@ -432,7 +432,7 @@ class Storm:
 
 @pytest.mark.untraced  # coverage's tracer, interrupted in taking its own lock, never gives it back
 @pytest.mark.usefixtures("signals_are_heard")
-def test_a_storm_of_signals() -> None:
+def test_many_signals_in_a_row() -> None:
     """One after the other, so fast that several meet one compaction."""
     rng = random.Random(3)
     storm = Storm()
@@ -497,7 +497,7 @@ def test_closing_from_the_callback(env: PacedEnv) -> None:
 # Beside others
 
 
-def test_ingests_out_of_the_callback(env: PacedEnv) -> None:
+def test_ingests_called_by_the_callback(env: PacedEnv) -> None:
     """What they bring lies above the merge that is going on, wherever its outputs come to lie."""
     taken: list[int] = []
     with DB("/db", env=env, **OPTIONS) as db:
@@ -523,7 +523,7 @@ def test_ingests_out_of_the_callback(env: PacedEnv) -> None:
         assert_whole(db, content)
 
 
-def test_giving_up_leaves_no_file(env: PacedEnv) -> None:
+def test_cancelling_leaves_no_file(env: PacedEnv) -> None:
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
 

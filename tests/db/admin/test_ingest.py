@@ -181,7 +181,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_newer_than_all_that_was_written_before(place: str) -> None:
+def test_an_ingest_is_newer_than_earlier_writes(place: str) -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -213,7 +213,7 @@ def copied(env: MemoryEnv) -> MemoryEnv:
     return copy
 
 
-def test_what_is_written_afterwards_wins() -> None:
+def test_later_writes_replace_ingested_entries() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -239,7 +239,7 @@ def test_what_is_written_afterwards_wins() -> None:
     assert reopened(env) == expected
 
 
-def test_those_who_looked_before_see_nothing_of_it() -> None:
+def test_earlier_snapshots_and_iterators_do_not_see_an_ingest() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env, block_size=128) as db:
@@ -271,7 +271,7 @@ def test_those_who_looked_before_see_nothing_of_it() -> None:
             held.close()
 
 
-def test_those_who_look_while_it_is_committed_see_nothing_of_it() -> None:
+def test_readers_during_the_commit_do_not_see_an_ingest() -> None:
     """Not before, and not later either: a snapshot does not change."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", NEW)
@@ -300,7 +300,7 @@ def test_those_who_look_while_it_is_committed_see_nothing_of_it() -> None:
             snapshot.close()
 
 
-def test_a_transaction_notices() -> None:
+def test_a_transaction_conflicts_with_an_ingest() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", {b"a": b"new"})
     with opened(env) as db:
@@ -325,7 +325,7 @@ def test_a_transaction_notices() -> None:
 # Several files
 
 
-def test_of_several_files_the_later_wins() -> None:
+def test_a_later_file_replaces_entries_of_an_earlier_one() -> None:
     env = MemoryEnv()
     parts = [
         some(0, 100, b"a"),
@@ -385,7 +385,7 @@ def levels(db: DB) -> list[int]:
     return [level.files for level in db.stats().levels]
 
 
-def test_in_an_empty_store_they_skip_the_first_levels() -> None:
+def test_tables_skip_the_first_levels_of_an_empty_store() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", large(0, 200), block_size=256)
     with opened(env, max_file_size=1024, block_size=256) as db:
@@ -395,7 +395,7 @@ def test_in_an_empty_store_they_skip_the_first_levels() -> None:
         assert 800 < on_level_2.bytes / on_level_2.files < 2000
 
 
-def test_where_level_0_overlaps_they_go_there_in_one_piece() -> None:
+def test_an_ingest_that_overlaps_level_0_is_one_table_there() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", large(0, 200))
     with opened(env, max_file_size=1024, block_size=256) as db:
@@ -412,7 +412,7 @@ def test_where_level_0_overlaps_they_go_there_in_one_piece() -> None:
         db.check()
 
 
-def test_level_0_that_is_full_is_waited_for() -> None:
+def test_an_ingest_waits_while_level_0_is_full() -> None:
     env = HookedEnv()
     main = threading.get_ident()
     never = threading.Event()
@@ -436,7 +436,7 @@ def test_level_0_that_is_full_is_waited_for() -> None:
         assert dict(db) == parts[-1]
 
 
-def test_in_the_middle_of_a_compaction_they_stay_above_it() -> None:
+def test_tables_stay_above_a_compaction_that_is_running() -> None:
     """It is not waited for, and its outputs, which nobody knows of yet, stay below.
 
     They may cover a gap that none of the inputs does.
@@ -484,7 +484,7 @@ def test_in_the_middle_of_a_compaction_they_stay_above_it() -> None:
     assert reopened(env) == expected
 
 
-def test_tables_in_the_making_are_not_taken_for_leftovers() -> None:
+def test_pending_outputs_are_not_removed() -> None:
     """A flush meanwhile removes what nothing needs."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 100))
@@ -551,7 +551,7 @@ def test_writes_while_the_tables_are_made_are_older(phase: str, operations: int)
     assert reopened(env) == expected
 
 
-def test_writers_and_readers_go_on() -> None:
+def test_writers_and_readers_continue_during_an_ingest() -> None:
     env = MemoryEnv()
     turns = 12
     paths = [write_table(env, f"/{n}", some(0, 300, b"%d" % n)) for n in range(turns)]
@@ -607,7 +607,7 @@ def test_writers_and_readers_go_on() -> None:
     assert reopened(env) == expected
 
 
-def test_many_at_once() -> None:
+def test_many_ingests_at_once() -> None:
     env = MemoryEnv()
     paths = [write_table(env, f"/{n}", some(n * 10, n * 10 + 100, b"%d" % n)) for n in range(6)]
     with opened(env, **TINY) as db:
@@ -628,7 +628,7 @@ def test_many_at_once() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_against_a_dict(seed: int) -> None:
+def test_ingests_and_writes_agree_with_a_dict(seed: int) -> None:
     rng = random.Random(seed)
     env = MemoryEnv()
     model: State = {}
@@ -814,7 +814,7 @@ def test_each_call_failed_in_turn(code: int, short: bool) -> None:
 
 
 @pytest.mark.parametrize("calls", [{"sync"}, {"append", "truncate", "file_size"}])
-def test_a_log_that_was_given_up_takes_no_ingest(calls: set[str]) -> None:
+def test_no_ingest_after_the_log_has_failed(calls: set[str]) -> None:
     """It may hold a write that nobody was told of, and that would come back after it."""
     env = FaultyEnv()
     write_table(env, "/new.ldb", NEW)
@@ -874,7 +874,7 @@ def test_a_killed_process_loses_nothing(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("written", [0, 1])
 @pytest.mark.parametrize("held", [b"", b"memtable"])
-def test_a_manifest_that_lost_it_cannot_pass_for_whole(written: int, held: bytes) -> None:
+def test_a_manifest_without_the_ingest_is_not_intact(written: int, held: bytes) -> None:
     """Damage to the last record would take the ingest back without a word: a log is missed."""
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
@@ -1002,7 +1002,7 @@ def plain_table(env: MemoryEnv, name: str, entries: list[tuple[bytes, bytes]]) -
         builder.finish()
 
 
-def test_files_that_are_none() -> None:
+def test_files_that_cannot_be_ingested() -> None:
     env = MemoryEnv()
     with opened(env) as db:
         fill(db, OLD)
@@ -1042,7 +1042,7 @@ def test_every_byte_flipped() -> None:
     assert harmless < 45
 
 
-def test_odd_files_and_those_of_a_store(tmp_path: pathlib.Path) -> None:
+def test_unusual_files_and_tables_of_a_store(tmp_path: pathlib.Path) -> None:
     write_table(None, tmp_path / "new.ldb", NEW)
     (tmp_path / "link").symlink_to("new.ldb")
     os.mkfifo(tmp_path / "fifo")
@@ -1091,7 +1091,7 @@ def test_wrong_arguments(tmp_path: pathlib.Path) -> None:
             db.ingest(None)  # type: ignore[arg-type]
 
 
-def test_a_store_in_memory_takes_files_of_the_disk(tmp_path: pathlib.Path) -> None:
+def test_a_store_in_memory_ingests_files_on_disk(tmp_path: pathlib.Path) -> None:
     write_table(None, tmp_path / "new.ldb", NEW)
     with DB(":memory:") as db:
         db.ingest([tmp_path / "new.ldb"])
@@ -1127,7 +1127,7 @@ def test_progress_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("phase", ["tables", "publishing"])
-def test_an_exception_of_the_callback_ends_it(phase: str) -> None:
+def test_an_exception_in_the_callback_ends_the_ingest(phase: str) -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -1145,7 +1145,7 @@ def test_an_exception_of_the_callback_ends_it(phase: str) -> None:
 
 
 @pytest.mark.parametrize("phase", ["tables", "publishing"])
-def test_closed_by_its_callback(phase: str) -> None:
+def test_an_ingest_whose_callback_closes_the_store(phase: str) -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     db = opened(env)
@@ -1160,7 +1160,7 @@ def test_closed_by_its_callback(phase: str) -> None:
     assert names_of(env, FileType.TABLE) == []
 
 
-def test_closed_by_another_thread() -> None:
+def test_an_ingest_while_another_thread_closes_the_store() -> None:
     """Which waits for its end, so that nothing is written to a directory that was given up."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 500))
@@ -1236,7 +1236,7 @@ def test_other_orders() -> None:
 # LevelDB
 
 
-def test_leveldb_goes_on(tmp_path: pathlib.Path) -> None:
+def test_leveldb_writes_to_a_store_after_an_ingest(tmp_path: pathlib.Path) -> None:
     plyvel = pytest.importorskip("plyvel")
     directory = str(tmp_path / "db")
     expected: State = {}
@@ -1277,7 +1277,7 @@ def test_leveldb_goes_on(tmp_path: pathlib.Path) -> None:
 # Beside each other, beside compactions, beside forks
 
 
-def test_two_that_are_closed_by_their_callbacks() -> None:
+def test_two_ingests_whose_callbacks_close_the_store() -> None:
     """Each would wait for the other's end."""
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
@@ -1309,7 +1309,7 @@ def test_two_that_are_closed_by_their_callbacks() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("late", [False, True])
-def test_a_child_forked_by_its_callback_writes_nothing(tmp_path: pathlib.Path, late: bool) -> None:
+def test_a_child_forked_by_the_callback_writes_nothing(tmp_path: pathlib.Path, late: bool) -> None:
     """It shares the table in the making with its parent: what it wrote would be in there too."""
     entries = large(0, 10 if late else 20_000)  # one block is read last of all, too
     write_table(None, tmp_path / "new.ldb", entries)
@@ -1341,7 +1341,7 @@ def test_a_child_forked_by_its_callback_writes_nothing(tmp_path: pathlib.Path, l
         assert dict(db) == entries
 
 
-def test_a_compaction_elsewhere_is_no_reason_for_level_0() -> None:
+def test_a_compaction_of_other_keys_does_not_force_level_0() -> None:
     """Each table there is one more for every Get to ask, and a dozen of them stop all writers."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", {b"z" + key: value for key, value in large(0, 200).items()})
@@ -1375,7 +1375,7 @@ def test_a_compaction_elsewhere_is_no_reason_for_level_0() -> None:
         assert len(dict(db)) == 300
 
 
-def test_of_one_size_and_at_once_none_is_made_twice() -> None:
+def test_ingests_of_one_size_make_no_table_twice() -> None:
     """The first to begin is the first to end, and takes its sequence from before the second's."""
     env = HookedEnv()
     paths = [write_table(env, f"/{n}", some(0, 40, b"%d" % n), compression=None) for n in range(2)]
@@ -1411,7 +1411,7 @@ def test_of_one_size_and_at_once_none_is_made_twice() -> None:
         assert len(created) == 2
 
 
-def test_what_a_second_ctrl_c_leaves_is_removed_soon() -> None:
+def test_files_left_by_a_second_ctrl_c_are_removed_by_the_next_commit() -> None:
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 100))
     with opened(env, max_file_size=2048) as db:

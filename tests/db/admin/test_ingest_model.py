@@ -319,7 +319,7 @@ def test_failing_calls(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_leveldb_takes_turns(seed: int, tmp_path: pathlib.Path) -> None:
+def test_leveldb_and_lsmkv_in_turn(seed: int, tmp_path: pathlib.Path) -> None:
     plyvel = pytest.importorskip("plyvel")
     program = Program(300 + seed, None, str(tmp_path))
     rng = program.rng
@@ -447,7 +447,7 @@ class Crowd:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_all_at_once() -> None:
+def test_all_operations_at_once() -> None:
     env = MemoryEnv()
     crowd = Crowd(env)
     ingests = [lambda at=at: crowd.ingest(at, 12) for at in range(3)]
@@ -470,7 +470,7 @@ def test_all_at_once() -> None:
 
 @pytest.mark.usefixtures("quick_switches")
 @pytest.mark.parametrize("delay", [0.001, 0.01, 0.03, 0.06])
-def test_closed_in_the_midst_of_it_all(delay: float) -> None:
+def test_closed_during_all_operations(delay: float) -> None:
     """Everyone is told so, and nothing else; what was acknowledged is there."""
     env = MemoryEnv()
     crowd = Crowd(env)

@@ -166,7 +166,7 @@ class Liar:
 
 
 @pytest.mark.parametrize("layout", ["block", "table"])
-def test_a_filter_that_denies_what_is_there(tmp_path: pathlib.Path, layout: Any) -> None:
+def test_a_filter_with_false_negatives(tmp_path: pathlib.Path, layout: Any) -> None:
     """Every checksum is right, and every lookup misses."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True, filter_policy=Liar(), filter_layout=layout) as db:

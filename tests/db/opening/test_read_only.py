@@ -172,7 +172,7 @@ def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: path
         assert dict(db) == {b"a": b"old"}
 
 
-def test_a_log_that_is_missing_altogether(path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
     os.remove(only(path, ".log"))
     before = traces(path)
     with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
@@ -215,7 +215,7 @@ def test_every_call_failing_once() -> None:
         break
 
 
-def test_leveldbs_directories(tmp_path: pathlib.Path) -> None:
+def test_directories_of_leveldb(tmp_path: pathlib.Path) -> None:
     plyvel = pytest.importorskip("plyvel")
     path = str(tmp_path / "db")
     with plyvel.DB(path, create_if_missing=True, write_buffer_size=1 << 16) as other:
@@ -265,7 +265,7 @@ def test_no_database(tmp_path: pathlib.Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["create_if_missing", "error_if_exists"])
-def test_options_that_speak_of_writing(path: str, option: str) -> None:
+def test_options_about_writing_are_refused(path: str, option: str) -> None:
     with pytest.raises(ValueError, match="read_only"):
         DB(path, read_only=True, **{option: True})  # type: ignore[arg-type]
 
@@ -314,7 +314,7 @@ def test_refresh_keeps_what_was_made_before(path: str) -> None:
         view.refresh()
 
 
-def test_refresh_of_a_writer_is_nothing(path: str) -> None:
+def test_refresh_of_a_writable_store_does_nothing(path: str) -> None:
     with DB(path) as db:
         db.put(b"k", b"v")
         db.refresh()
@@ -342,7 +342,7 @@ def test_refresh_opens_new_tables_only(path: str) -> None:
         assert 0 < (view.stats() - before).tables_opened < len(tables)
 
 
-def test_a_store_made_anew_in_the_same_place() -> None:
+def test_a_store_created_again_in_the_same_directory() -> None:
     """File numbers begin anew, too: what is open under a number is another table."""
     env = MemoryEnv()
     with env.open_directory("/db", create=True) as directory, directory.create("mine"):
@@ -387,7 +387,7 @@ class HookedEnv(MemoryEnv):
 
 @pytest.mark.parametrize("moment", ["MANIFEST", ".log", ".ldb"])
 @pytest.mark.parametrize("times", [1, 5])
-def test_starts_over_when_files_move(moment: str, times: int) -> None:
+def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
     """Before each file of a kind is opened, the writer replaces all files there are."""
     inner = MemoryEnv()
     with DB("/db", create_if_missing=True, env=inner, **TINY) as writer:
@@ -505,7 +505,7 @@ def test_beside_a_process_that_writes(tmp_path: pathlib.Path, engine: str) -> No
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors")
-def test_close_gives_all_descriptors_back(path: str) -> None:
+def test_close_closes_all_descriptors(path: str) -> None:
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     view = DB(path, read_only=True)
@@ -559,7 +559,7 @@ def test_too_few_descriptors(tmp_path: pathlib.Path) -> None:
         assert len(list(db)) == 1500
 
 
-def test_pickled_it_is_opened_anew(path: str) -> None:
+def test_an_unpickled_store_is_opened_again(path: str) -> None:
     with DB(path, read_only=True, lru_cache_size=1 << 16) as db:
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             with pickle.loads(pickle.dumps(db, protocol)) as again:

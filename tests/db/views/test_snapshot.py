@@ -27,7 +27,7 @@ def live(db: DB) -> int:
     return len(db._store.live)
 
 
-def test_a_snapshot_asks_at_its_sequence(db: DB) -> None:
+def test_a_snapshot_reads_at_its_sequence(db: DB) -> None:
     snapshot = db.snapshot()
     assert snapshot.sequence == 2
     db.put(b"a", b"new")
@@ -67,7 +67,7 @@ def test_closing_releases_once(db: DB) -> None:
     assert other.get(b"a") == b"1"
 
 
-def test_a_block_closes(db: DB) -> None:
+def test_a_with_block_closes_a_snapshot(db: DB) -> None:
     with db.snapshot() as snapshot:
         assert snapshot.get(b"a") == b"1"
         assert live(db) == 1
@@ -75,7 +75,7 @@ def test_a_block_closes(db: DB) -> None:
     assert live(db) == 0
 
 
-def test_forgetting_closes(db: DB) -> None:
+def test_a_collected_snapshot_is_closed(db: DB) -> None:
     snapshot = db.snapshot()
     gone = weakref.ref(snapshot)
     assert live(db) == 1
@@ -107,7 +107,7 @@ def tables_asked(db: DB) -> int:
     return sum(level.tables_asked for level in db.stats().levels)
 
 
-def test_the_newest_version_is_looked_for_first() -> None:
+def test_a_snapshot_looks_for_the_newest_version_first() -> None:
     """It mostly is what was seen; else there is a second look, at blocks in the cache."""
     with DB(":memory:") as db:
         for key in (b"b", b"a"):
@@ -130,7 +130,7 @@ def test_the_newest_version_is_looked_for_first() -> None:
         assert db.stats().blocks_read == tables_asked(db) == 1
 
 
-def test_a_version_that_was_not_seen_may_be_damaged() -> None:
+def test_a_damaged_version_that_a_snapshot_does_not_see() -> None:
     env = MemoryEnv()
     with DB("/db", create_if_missing=True, env=env, block_size=100, compression=None) as db:
         db.put(b"k", b"old" * 100)

@@ -213,7 +213,7 @@ def test_wrong_types(db: DB, wrong: Any) -> None:
     assert db.get(b"k") == b"1"
 
 
-def test_a_batch_is_whole_and_synced() -> None:
+def test_a_commit_is_one_synced_batch() -> None:
     env = FaultyEnv()
     db = DB("/db", create_if_missing=True, env=env)
     with db.transaction(sync=True) as transaction:
@@ -224,7 +224,7 @@ def test_a_batch_is_whole_and_synced() -> None:
     db.close()
 
 
-def test_a_failing_look_for_conflicts_is_told() -> None:
+def test_an_error_of_the_conflict_check_is_raised() -> None:
     """Nothing is written then, and the store goes on."""
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, lru_cache_size=0) as db:
