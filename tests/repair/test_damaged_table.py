@@ -1,4 +1,4 @@
-"""What is found of a damaged table: all that is whole, nothing else, and bounds for the rest."""
+"""Salvage reads every intact block of a damaged table, and bounds the keys of the others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CODECS: tuple[Compression, ...] = (None, "snappy", "zstd")
 
 
 def any_keys(keys: list[bytes]) -> None:
-    """Every key will do, but for those of the metaindex (whose names are no internal keys)."""
+    """A check that accepts every key."""
     if any(key.startswith((b"filter.", b"fullfilter.")) for key in keys):
         raise CorruptionError("a filter's name")
 
@@ -68,7 +68,7 @@ class BadSectors(BytesFile):
 
 
 class Sample:
-    """A table, and where everything in it lies."""
+    """A table, and the offsets of its parts."""
 
     def __init__(self, content: Content, **options: Any) -> None:
         self.options = options_of(**options)
@@ -88,7 +88,7 @@ class Sample:
         assert found_in(self.blocks) == content
 
     def block_at(self, offset: int) -> FoundBlock | None:
-        """The data block that this byte is part of."""
+        """The data block that has this byte."""
         for block in self.blocks:
             if block.offset <= offset < block.offset + block.size:
                 return block
@@ -126,7 +126,7 @@ def found_in(found: list[Any]) -> Content:
 
 
 def judge(sample: Sample, found: list[FoundBlock | Hole], most_lost: int) -> None:
-    """Nothing is invented, and what is lost lies in holes that admit it."""
+    """Check that only real entries are found, and that the holes cover every lost one."""
     content = found_in(found)
     for key, value in content.items():
         assert sample.content.get(key) == value
@@ -224,7 +224,7 @@ def test_a_filter_rules_out_keys_that_the_lost_block_did_not_hold() -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_byte_flipped_without_an_index(codec: Compression) -> None:
-    """The next block is found, though nothing says where it begins."""
+    """The next block is found although no handle states where it begins."""
     sample = Sample(content_of(40), compression=codec, bits=10)
     blind = without_index(sample.data)
     for offset in range(0, sample.data_end, 7):
@@ -290,7 +290,7 @@ def test_all_blocks_damaged() -> None:
 
 @pytest.mark.parametrize(("size", "first"), [(30_000, 3), (200_000, 0), (1_100_000, 0)])
 def test_big_blocks_without_an_index(size: int, first: int) -> None:
-    """Of any size, behind a hole at the very beginning too."""
+    """Blocks of any size are found, also after a hole at the beginning of the file."""
     content = {b"key-%06d" % number: b"v" * size for number in range(first, first + 2)}
     content |= {b"key-%06d" % number: b"small" for number in range(first)}
     sample = Sample(content, block_size=1 if first else 4096)
@@ -318,14 +318,14 @@ def test_a_page_of_zeros() -> None:
 
 
 def test_a_block_of_one_entry_is_not_taken_for_an_index() -> None:
-    """Its value reads as the handle of a block at the file's beginning."""
+    """The entry's value can be decoded as the handle of a block at offset 0."""
     for value in (b"\0\0", b"\0\x05", b"\0\x7f"):
         sample = Sample({b"the only key": value})
         assert found_in(pieces(without_index(sample.data), sample.options)) == sample.content
 
 
 def test_values_that_are_blocks() -> None:
-    """A table of tables: what lies inside a value is no entry."""
+    """The values are tables; entries inside a value are not entries of the table."""
     inner = Sample(content_of(8)).data
     sample = Sample({b"key-%06d" % number: inner for number in range(9)}, block_size=2000)
     assert found_in(pieces(without_index(sample.data), sample.options)) == sample.content
@@ -342,7 +342,7 @@ def sealed(pairs: list[tuple[bytes, bytes]], kind: int = 0) -> bytes:
 
 
 def crafted(handles: list[tuple[bytes, BlockHandle]], data: bytes) -> bytes:
-    """A table with this index over these data blocks; all its checksums are good."""
+    """A table with this index over these data blocks; all checksums are valid."""
     metaindex = sealed([])
     index = sealed([(key, handle.encode()) for key, handle in handles])
     footer = Footer(
@@ -380,7 +380,7 @@ def test_handles_that_point_anywhere(handle: BlockHandle) -> None:
 
 
 def test_one_block_named_a_thousand_times() -> None:
-    """It is read a few times at most: an index cannot make much work of little."""
+    """The block is read a few times at most: a small index cannot cause much work."""
     data = sealed([(b"key-a-long", bytes(10_000))])
     handle = BlockHandle(0, len(data) - BLOCK_TRAILER_SIZE)
     table = crafted([(b"key-%06d" % number, handle) for number in range(1000)], data)
@@ -430,7 +430,7 @@ def test_a_block_that_is_no_index(index: list[tuple[bytes, bytes]]) -> None:
 
 
 def test_a_block_in_disorder() -> None:
-    """Whole, but its keys fall: as a table looks under another comparator."""
+    """The block is intact but its keys fall, as they do under another comparator."""
     good = sealed([(b"key-a-long", b"1")])
     fallen = sealed([(b"key-d-long", b"2"), (b"key-c-long", b"3")])
     last = sealed([(b"key-e-long", b"4")])
@@ -461,7 +461,7 @@ def test_a_block_whose_keys_fail_the_check_is_a_hole() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_bytes_as_a_table(seed: int) -> None:
-    """Random bytes, and random damage of all sorts: no error, and nothing invented."""
+    """Random bytes and random damage raise no error and yield no false entry."""
     rng = random.Random(seed)
     options = options_of(bits=10)
     for size in (0, 1, 4, 47, 48, 49, 300, 5000):
@@ -487,7 +487,7 @@ def test_random_bytes_as_a_table(seed: int) -> None:
 
 
 def same_footer(sample: Sample, data: bytes) -> bool:
-    """Zeros behind the handles mean nothing, nor do longer ways to write the same number."""
+    """Padding after the handles has no meaning, nor have longer encodings of one number."""
     if data[:-FOOTER_SIZE] != sample.data[:-FOOTER_SIZE] or data[-8:] != sample.data[-8:]:
         return False
     footer = Footer.decode(data[-FOOTER_SIZE:])
@@ -501,7 +501,7 @@ def judge_content(sample: Sample, found: list[FoundBlock | Hole]) -> None:
 
 
 def test_a_large_file_without_any_block() -> None:
-    """Every place in it might begin a block; all are tried in one pass."""
+    """A block could begin at every offset; all are tried in one pass."""
     rng = random.Random(7)
     hostile = b"\0\x08\x01" * 30_000 + rng.randbytes(100_000) + b"\x78" * 50_000
     reads = 0

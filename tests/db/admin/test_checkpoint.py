@@ -1,4 +1,4 @@
-"""Checkpoints: a second store, whole or absent, that holds what the first one held."""
+"""A checkpoint has the contents of its store, and is complete or absent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ State = dict[bytes, bytes]
 
 
 class HookedDirectory(MemoryDirectory):
-    """Tells its env what is about to be done."""
+    """Calls its env's hook before each call."""
 
     def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
         super().__init__(path, env.mutex, folder)
@@ -40,7 +40,7 @@ class HookedDirectory(MemoryDirectory):
 
 
 class HookedEnv(MemoryEnv):
-    """A file system in memory; ``before`` is called with a call and what it is about."""
+    """A file system in memory; ``before`` is called with each call and its file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def names(env: FaultyEnv | MemoryEnv, path: str = "/") -> list[str]:
 
 
 def filled(db: DB) -> State:
-    """Tables on several levels, deletions, and writes that are in the log alone."""
+    """Fill several levels, with deletions and with writes that only the log has."""
     fill(db, some(0, 60))
     db.compact_range()
     for key in some(0, 10):
@@ -114,7 +114,7 @@ def test_a_checkpoint_of_an_empty_store(db: DB, tmp_path: pathlib.Path) -> None:
 
 
 def test_a_checkpoint_continues_the_sequences(db: DB, tmp_path: pathlib.Path) -> None:
-    """A deletion in the copy must hide what the tables hold, so its sequence must be above."""
+    """A deletion in the copy must hide entries of the tables, so its sequence must be higher."""
     filled(db)
     db.compact_range()
     with db.snapshot() as snapshot:
@@ -247,7 +247,7 @@ def test_another_failure_of_a_link_is_raised() -> None:
 
 
 def crash_points(sticky: bool) -> Iterator[tuple[FaultyEnv, DB, State, BaseException | None]]:
-    """A checkpoint whose n-th call fails, for every n; and last, one that no call failed."""
+    """A checkpoint whose n-th call fails, for every n; the last one succeeds."""
     base = FaultyEnv()
     with DB("/db", create_if_missing=True, env=base, **TINY) as db:
         filled(db)
@@ -318,7 +318,7 @@ def test_files_left_by_a_dead_process_are_replaced(db: DB, tmp_path: pathlib.Pat
 
 
 def test_a_flush_that_commits_meanwhile() -> None:
-    """It removes a log whose writes the checkpoint has not found in a table."""
+    """The flush removes a log whose writes the checkpoint's version does not have."""
     env = HookedEnv()
     db = DB("/db", create_if_missing=True, env=env)
     fill(db, some(0, 20))
@@ -352,7 +352,7 @@ def test_a_flush_that_commits_meanwhile() -> None:
 
 
 def test_two_checkpoints_at_once_to_one_target() -> None:
-    """The second begins while the first is about to rename: it must not pull its files away."""
+    """The second begins just before the first renames, and must not remove its files."""
     env = HookedEnv()
     db = DB("/db", create_if_missing=True, env=env, **TINY)
     state = filled(db)
@@ -393,7 +393,7 @@ def test_two_checkpoints_at_once_to_one_target() -> None:
 
 
 def test_eight_threads_write_meanwhile(db: DB, tmp_path: pathlib.Path) -> None:
-    """A copy holds a prefix of each thread's batches, whole ones, and all that had returned."""
+    """A copy has a prefix of each thread's batches, and every batch that had returned."""
     done = [0] * 8
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""``tables`` and ``written_keys``: which file holds what."""
+"""``tables`` and ``written_keys``: the files and their keys."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_written_keys() -> None:
 
 
 def test_written_keys_of_a_memtable_that_is_being_flushed() -> None:
-    """The flush waits in its filter policy while both memtables are looked at."""
+    """The flush waits in its filter policy while the keys of both memtables are read."""
     go = threading.Event()
 
     class Slow:

@@ -1,4 +1,4 @@
-"""TableWriter: sorted entries to one table, whole under its name or not there at all."""
+"""TableWriter writes a table that is complete under its name, or absent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_table(path: str | os.PathLike[str], entries: State, **options: Any) ->
 
 
 def read_table(env: Env, path: str, order: Comparator = BYTEWISE) -> list[tuple[bytes, bytes]]:
-    """The entries as they stand in the file, checked from the first byte to the last."""
+    """The entries of the file, after a check of all of it."""
     options = make_options(comparator=order, bloom_filter_bits=0)
     inner = lsmkv.Options(comparator=InternalKeyComparator(options.comparator))
     with env.open_directory(os.path.dirname(path)) as directory:
@@ -303,7 +303,7 @@ LARGE = {b"%04d" % n: bytes(300) for n in range(2000)}  # more than is written a
 
 
 def sweep(judge: Callable[[FaultyEnv, int, bool], None], sticky: bool) -> int:
-    """Write a table with each call failing in turn; how many there are."""
+    """Write a table with each call failing in turn; the number of calls."""
     n = 0
     while True:
         n += 1
@@ -363,7 +363,7 @@ def test_after_an_error_in_the_middle_it_can_only_be_closed() -> None:
 
 
 def hand_made(directory: pathlib.Path, table: pathlib.Path, entries: State) -> None:
-    """A store of one table, which is taken as it is."""
+    """A store made of this one table."""
     env = lsmkv.LocalEnv()
     directory.mkdir()
     os.link(table, directory / table_name(5))

@@ -1,4 +1,4 @@
-"""``read_only=True``: writes nothing, takes no lock, and is consistent beside a writer."""
+"""A read-only store writes nothing, takes no lock, and is consistent beside a writer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(db: Any, entries: dict[bytes, bytes]) -> None:
 
 
 def traces(path: str) -> dict[str, tuple[int, int, int, bytes]]:
-    """All that can be seen of a directory from outside, but for access times."""
+    """The visible state of a directory, without access times."""
     found = {}
     for entry in [pathlib.Path(path), *pathlib.Path(path).rglob("*")]:
         status = entry.stat()
@@ -53,7 +53,7 @@ def only(path: str, suffix: str) -> str:
 
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> str:
-    """A store with tables, and a log of 50 writes that no table holds."""
+    """A store with tables, and a log with 50 more writes."""
     path = str(tmp_path / "db")
     with DB(path, create_if_missing=True, **TINY) as db:
         fill(db, some(0, 50))
@@ -67,7 +67,7 @@ STATE = {key: value for key, value in some(0, 90).items() if key != b"key0000"}
 
 
 def use(db: DB) -> None:
-    """Everything that reads."""
+    """Call every method that reads."""
     list(db)
     with db.snapshot() as snapshot:
         list(snapshot.iterator(reverse=True))
@@ -133,7 +133,7 @@ def test_a_gap_in_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
 def test_damage_at_the_head_of_a_log_that_was_taken_over(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The MANIFEST's last sequence is then of a write that the log alone holds, perhaps no more."""
+    """The MANIFEST's last sequence may belong to a write that only the log holds."""
     path = str(tmp_path / "db")
     for key in (b"first", b"second"):
         with DB(path, create_if_missing=True, reuse_logs=True) as db:
@@ -150,7 +150,7 @@ def test_damage_at_the_head_of_a_log_that_was_taken_over(
 
 
 def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: pathlib.Path) -> None:
-    """What was ingested is in the MANIFEST alone: nothing written after it is shown without it."""
+    """Only the MANIFEST names an ingest; no later write is shown without it."""
     with lsmkv.TableWriter(tmp_path / "bulk.ldb") as table:
         table.add(b"b", b"ingested")
     path = tmp_path / "db"
@@ -197,7 +197,7 @@ def test_makes_no_call_that_writes() -> None:
 
 
 def test_every_call_failing_once() -> None:
-    """A failing read is told, never taken for the end of a log, and nothing stays open."""
+    """A failing read is raised, not taken for the end of a log, and no file stays open."""
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, **TINY) as db:
         fill(db, some(0, 40))
@@ -343,7 +343,7 @@ def test_refresh_opens_new_tables_only(path: str) -> None:
 
 
 def test_a_store_created_again_in_the_same_directory() -> None:
-    """File numbers begin anew, too: what is open under a number is another table."""
+    """File numbers start again too, so an open table of one number is another table."""
     env = MemoryEnv()
     with env.open_directory("/db", create=True) as directory, directory.create("mine"):
         pass
@@ -362,7 +362,7 @@ def test_a_store_created_again_in_the_same_directory() -> None:
 
 
 class HookedDirectory(MemoryDirectory):
-    """Has something happen before a file is opened."""
+    """Calls its env's hook before a file is opened."""
 
     def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
         super().__init__(path, env.mutex, folder)
@@ -388,7 +388,7 @@ class HookedEnv(MemoryEnv):
 @pytest.mark.parametrize("moment", ["MANIFEST", ".log", ".ldb"])
 @pytest.mark.parametrize("times", [1, 5])
 def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
-    """Before each file of a kind is opened, the writer replaces all files there are."""
+    """Before each file of a kind is opened, the writer replaces every file."""
     inner = MemoryEnv()
     with DB("/db", create_if_missing=True, env=inner, **TINY) as writer:
         fill(writer, some(0, 60))

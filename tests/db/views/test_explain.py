@@ -1,4 +1,4 @@
-"""``db.explain``: what it tells is what the Get does, and telling leaves no trace."""
+"""``db.explain`` reports what the Get does, and changes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(db: DB, first: int = 0, last: int = 200) -> None:
 
 
 def assert_told_right(db: DB, key: bytes) -> lsmkv.Explanation:
-    """The explanation, held against the counters of the Get that follows it."""
+    """The explanation, checked against the counters of the next Get."""
     start = db.stats()
     told = db.explain(key)
     before = db.stats()
@@ -104,7 +104,7 @@ def test_a_hit_in_a_table(layout: Any, compression: Any) -> None:
 
 
 def test_filters_spare_a_miss_its_block_reads() -> None:
-    """Of many absent keys most are ruled out, and at 4 bits a key some are not."""
+    """Filters rule out most absent keys; with 4 bits per key there are false positives."""
     with DB(":memory:", bloom_filter_bits=4, **TINY) as db:
         fill(db)
         db.compact_range()
@@ -168,7 +168,7 @@ def test_without_filters() -> None:
 
 
 class FirstByte:
-    """A policy of a user's own, without hashes and bits."""
+    """A user's filter policy, without hashes and bits."""
 
     name = "test.FirstByte"
 

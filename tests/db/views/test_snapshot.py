@@ -1,4 +1,4 @@
-"""lsmkv.db.views.snapshot: snapshots read at their sequence, and let go of it once."""
+"""Snapshots read at their sequence, and release it once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def db() -> Iterator[DB]:
 
 
 def live(db: DB) -> int:
-    """How many sequences are held live."""
+    """How many sequences are pinned."""
     assert db._store is not None
     return len(db._store.live)
 
@@ -108,7 +108,7 @@ def tables_asked(db: DB) -> int:
 
 
 def test_a_snapshot_looks_for_the_newest_version_first() -> None:
-    """It mostly is what was seen; else there is a second look, at blocks in the cache."""
+    """The snapshot mostly sees the newest version; if not, it looks again, in cached blocks."""
     with DB(":memory:") as db:
         for key in (b"b", b"a"):
             db.put(key, b"old")

@@ -225,7 +225,7 @@ def test_a_commit_is_one_synced_batch() -> None:
 
 
 def test_an_error_of_the_conflict_check_is_raised() -> None:
-    """Nothing is written then, and the store goes on."""
+    """Nothing is written then, and the store can still be used."""
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, lru_cache_size=0) as db:
         db.put(b"k", b"1")
