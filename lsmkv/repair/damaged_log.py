@@ -1,4 +1,9 @@
-"""Reading a log that may be damaged: all that is in it, and what is wrong with it."""
+"""Reads a write-ahead log that may be damaged: every batch in it, and what is wrong with it.
+
+Surveys and repairs call it, without a lock: the log is only read, and its store is not open.
+Recovery does not use it: opening a store keeps what was written before the damage and no more,
+while a repair also keeps the batches behind it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from lsmkv.repair.report import LogSurvey
 
 
 class FoundBatch(NamedTuple):
-    """A batch in a log, and what lies between it and the one before it."""
+    """A batch of a log, and the damage between it and the batch before it."""
 
     sequence: int
     operations: list[Operation]
@@ -24,40 +29,41 @@ class FoundBatch(NamedTuple):
 
 
 def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
-    """The batches of a log that can be read, those behind damage included.
+    """Yield the batches of a log that can be read, including those behind damage.
 
-    What is wrong is noted in ``log``: as a remark where the sequence goes on behind it, so that
-    only an unfinished write was there, or where it is the torn end; as a problem elsewhere.
+    Damage is recorded in ``log``.  It is a remark where no write is lost: where the next batch has
+    the expected sequence, so that only a torn record was there, and at a torn end.  It is a problem
+    anywhere else.
     """
     expected: int | None = None
-    doubt: Problem | None = None
+    damage: Problem | None = None
     with directory.open(log.name) as file:
         reader = LogReader(file)
         for record in reader:
-            if record.damage is not None and doubt is None:
+            if record.damage is not None and damage is None:
                 size = record.offset - record.damage.offset
-                doubt = Problem(record.damage.offset, size, record.damage.reason)
+                damage = Problem(record.damage.offset, size, record.damage.reason)
             try:
                 sequence, operations = decode_batch(record.payload)
                 if sequence + len(operations) - 1 > MAX_SEQUENCE:
-                    raise CorruptionError(f"a batch of write {sequence}")
+                    raise CorruptionError(f"a batch that begins with write {sequence}")
             except CorruptionError as error:
-                if doubt is None:
-                    doubt = Problem(record.offset, record.end - record.offset, error.reason)
+                if damage is None:
+                    damage = Problem(record.offset, record.end - record.offset, error.reason)
                 continue
-            if doubt is not None and sequence == expected:
-                log.remarks.append(f"{doubt.reason} at {doubt.offset}: a write cut short")
-                doubt = None
-            if doubt is not None:
+            if damage is not None and sequence == expected:
+                log.remarks.append(f"{damage.reason} at {damage.offset}: a torn record")
+                damage = None
+            if damage is not None:
                 if expected is not None and sequence > expected:
-                    doubt.reason += f"; writes {expected} to {sequence - 1} are missing"
-                log.problems.append(doubt)
-            yield FoundBatch(sequence, operations, record.offset, doubt)
-            doubt = None
+                    damage.reason += f"; writes {expected} to {sequence - 1} are missing"
+                log.problems.append(damage)
+            yield FoundBatch(sequence, operations, record.offset, damage)
+            damage = None
             expected = sequence + len(operations)
         tail = reader.tail
-        if doubt is not None:
-            log.problems.append(doubt)
+        if damage is not None:
+            log.problems.append(damage)
         elif tail is not None and tail.torn:
             log.remarks.append(f"ends at {tail.offset}: {tail.reason}")
         elif tail is not None:

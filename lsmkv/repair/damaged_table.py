@@ -1,10 +1,13 @@
-"""Reads what can be read of a table that may be damaged: good blocks, and the holes between them.
+"""Reads a table that may be damaged: the data blocks that can be read, and the holes between them.
 
-Where the index is good it says where the blocks lie, and what a bad block held is known within
-bounds.  Without an index the blocks themselves are found: they adjoin, and each ends in a type byte
-and a checksum of everything from its first byte on, so that running one checksum forward until the
-four bytes that follow agree with it finds the end (by chance, once in 2^32 candidates).  Behind a
-bad block, where the next one begins is not known either: all likely places are tried at once.
+Surveys and plans of repairs use it; it only reads the file, and takes no lock.
+
+An intact index states where the blocks are, and between which keys an unreadable block lies.
+Without an index the blocks are searched for.  They adjoin, and each ends in a type byte and a
+checksum of everything from its first byte on.  So a checksum is computed from the start of a block
+until the four bytes that follow equal it: that is the block's end (a false match has a chance of
+2^-32 for each candidate).  After a damaged block the start of the next one is unknown too, and
+every likely position is tried, all in one pass.
 """
 
 from __future__ import annotations
@@ -36,29 +39,29 @@ from lsmkv.util.checksum import SealFinder, find_sealed_end
 from lsmkv.util.coding import decode_varint32
 
 CheckKeys = Callable[[list[bytes]], None]
-"""Raises :class:`CorruptionError` if these cannot be keys of entries."""
+"""A check that raises :class:`CorruptionError` unless all keys can be keys of entries."""
 
 OUT_OF_ORDER = "keys out of order"
-"""The reason of a hole whose block is whole but for that: the comparator may be the wrong one."""
+"""The reason of a hole whose block is otherwise intact: the comparator may be the wrong one."""
 
 _WINDOW = 64 * 1024
 _STEP = 16 * 1024
 _LOOK_AHEAD = 16
 _SECTOR = 4096
 _REACH = 1024 * 1024
-"""No farther than this is the end of one block looked for, or twice the size of the largest one
-seen; a larger one is found as one of many that may begin anywhere."""
+"""The end of one block is searched for within this distance, or within twice the size of the
+largest block seen.  A larger block is found by the search that tries every likely start."""
 
 
 class Problem:
-    """Something wrong at a place in a file."""
+    """Damage at an offset of a file."""
 
     __slots__ = ("offset", "reason", "size")
 
     def __init__(self, offset: int, size: int, reason: str) -> None:
         self.offset = offset
         self.size = size
-        """Bytes that it makes useless; 0 where that cannot be said."""
+        """Bytes that cannot be used because of it; 0 if that is unknown."""
         self.reason = reason
 
     def __repr__(self) -> str:
@@ -66,9 +69,9 @@ class Problem:
 
 
 class Hole(Problem):
-    """One data block, or several, that cannot be read, and what is known of their keys.
+    """One or several data blocks that cannot be read, and what is known of their keys.
 
-    They sort after ``lower`` and not after ``upper``; None is no bound.
+    The keys sort after ``lower`` and not after ``upper``; None is no bound.
     """
 
     __slots__ = ("_filters", "lower", "upper")
@@ -82,7 +85,7 @@ class Hole(Problem):
         upper: bytes | None,
         filters: list[FilterReader],
     ) -> None:
-        """``filters`` speak for a block at ``offset``."""
+        """``filters`` are those of a block at ``offset``."""
         super().__init__(offset, size, reason)
         self.lower = lower
         self.upper = upper
@@ -90,15 +93,15 @@ class Hole(Problem):
 
     @property
     def has_filter(self) -> bool:
-        """Whether a filter tells more than the bounds do."""
+        """Whether there is a filter for the block."""
         return any(reader.filter_for(self.offset) is not None for reader in self._filters)
 
     def may_hold(self, user_key: bytes) -> bool:
-        """False only if no filter lets ``key`` pass; the bounds are the caller's to look at."""
+        """False if a filter rules ``user_key`` out.  The caller compares it with the bounds."""
         return all(reader.may_match(self.offset, user_key, -1) for reader in self._filters)
 
 
-class Found:
+class FoundBlock:
     """One data block that can be read."""
 
     __slots__ = ("keys", "offset", "size", "values")
@@ -111,11 +114,11 @@ class Found:
 
 
 class Salvage:
-    """One table, looked at without trust.  The file stays the caller's.
+    """Reads one table without relying on any part of it.  The caller owns and closes the file.
 
-    ``problems`` lists what is wrong with footer, index, metaindex and filters; ``pieces`` goes
-    through the data.  Only ``OSError`` (but for EIO, which is damage here) and
-    :class:`UnsupportedCompressionError` are raised.
+    ``problems`` lists the damage in footer, index, metaindex and filters; ``pieces`` reads the
+    data.  Raises ``OSError`` (except EIO, which is damage here) and
+    :class:`UnsupportedCompressionError`, and nothing else.
     """
 
     def __init__(self, options: Options, file: RandomAccessFile, check_keys: CheckKeys) -> None:
@@ -124,8 +127,8 @@ class Salvage:
         self._check_keys = check_keys
         self._compare = InternalKeyComparator(options.comparator).compare
         self.problems: list[Problem] = []
-        self.denied = 0
-        """Keys, of the blocks gone through so far, that lookups miss: a filter denies them."""
+        self.false_negatives = 0
+        """Keys of the blocks read so far that a Get misses because a filter wrongly says no."""
         self.has_index = False
         self._index_keys: list[bytes] = []
         self._handles: list[BlockHandle] = []
@@ -136,12 +139,12 @@ class Salvage:
             self._read_index(footer.index)
             self._read_filters(footer.metaindex)
 
-    def pieces(self) -> Iterator[Found | Hole]:
-        """The data blocks in the order of their keys, good or not.  O(size of the file)."""
-        for piece in self._by_index() if self.has_index else self._by_search():
-            if isinstance(piece, Found):
+    def pieces(self) -> Iterator[FoundBlock | Hole]:
+        """Yield the data blocks and the holes in key order.  O(size of the file)."""
+        for piece in self._read_by_index() if self.has_index else self._search_blocks():
+            if isinstance(piece, FoundBlock):
                 user_keys = [key[:-TAG_SIZE] for key in piece.keys]
-                self.denied += count_denied(self._filters, piece.offset, user_keys)
+                self.false_negatives += count_denied(self._filters, piece.offset, user_keys)
             yield piece
 
     # Metadata
@@ -201,7 +204,7 @@ class Salvage:
 
     # Data
 
-    def _by_index(self) -> Iterator[Found | Hole]:
+    def _read_by_index(self) -> Iterator[FoundBlock | Hole]:
         lower: bytes | None = None
         for number, handle in enumerate(self._handles):
             upper = self._index_keys[number]
@@ -211,39 +214,39 @@ class Salvage:
                 self._check_data(lower, keys)
                 if self._compare(keys[-1], upper) > 0:
                     raise CorruptionError("a block runs past its index key")
-                yield Found(handle.offset, size, keys, values)
+                yield FoundBlock(handle.offset, size, keys, values)
             except CorruptionError as error:
                 yield Hole(handle.offset, size, error.reason, lower, upper, self._filters)
             lower = upper
 
-    def _by_search(self) -> Iterator[Found | Hole]:
-        """Every block that can be found, from the file's first byte on."""
+    def _search_blocks(self) -> Iterator[FoundBlock | Hole]:
+        """Search for blocks from the file's first byte on."""
         at = 0
         lower: bytes | None = None
         while at < self._file.size:
             start = at
             end = self._end_of_block(at)
-            piece = None if end < 0 else self._judge(start, end, lower)
+            piece = None if end < 0 else self._check_block(start, end, lower)
             if end >= 0 and piece is None:
-                return  # a whole block, but none of data: these come first
+                return  # an intact block that holds no data: the data blocks come before it
             if piece is None:
                 start, piece = self._next_block(at, lower)
             if start > at:
-                # Which blocks lay there is not known, and so neither which filters speak for them.
-                upper = piece.keys[0] if isinstance(piece, Found) else None
-                yield Hole(at, start - at, "no block can be made out", lower, upper, [])
+                # Which blocks were there is unknown, and so is which filters are theirs.
+                upper = piece.keys[0] if isinstance(piece, FoundBlock) else None
+                yield Hole(at, start - at, "no block can be found here", lower, upper, [])
             if piece is None:
                 return
             yield piece
             at = start + piece.size
-            if isinstance(piece, Found):
+            if isinstance(piece, FoundBlock):
                 lower = piece.keys[-1]
                 self._reach = max(self._reach, 2 * piece.size)
-        # The file ends with data: nobody knows what came after it.
+        # The file ends with data: what came after it is unknown.
         yield Hole(at, 0, "the table is cut short", lower, None, [])
 
     def _end_of_block(self, start: int) -> int:
-        """Where the block at ``start`` ends, but for its checksum; -1 if none begins there."""
+        """Where the block at ``start`` ends, its checksum excluded; -1 if no block starts there."""
         limit = min(self._file.size - 4, start + self._reach)
         crc = -1
         for at in range(start, limit, _WINDOW):
@@ -253,10 +256,10 @@ class Salvage:
                 return at + end
         return -1
 
-    def _next_block(self, at: int, lower: bytes | None) -> tuple[int, Found | None]:
-        """The first good data block from ``at`` on, and where it begins.
+    def _next_block(self, at: int, lower: bytes | None) -> tuple[int, FoundBlock | None]:
+        """Where the first readable data block at or after ``at`` begins, and the block.
 
-        If there is none: where the index begins, or the file's end.
+        If there is none: where the index begins, or the end of the file; and None.
         """
         finder = SealFinder(at)
         limit = self._file.size - 4
@@ -272,13 +275,13 @@ class Salvage:
                         return start, None
                 except CorruptionError:
                     continue
-                piece = self._judge(start, end, lower)
-                if isinstance(piece, Found):
+                piece = self._check_block(start, end, lower)
+                if isinstance(piece, FoundBlock):
                     return start, piece
         return self._file.size, None
 
-    def _judge(self, start: int, end: int, lower: bytes | None) -> Found | Hole | None:
-        """A block that is whole; None if it is not one of data."""
+    def _check_block(self, start: int, end: int, lower: bytes | None) -> FoundBlock | Hole | None:
+        """The block whose checksum fits, or a hole; None if it is not a data block."""
         size = end + 4 - start
         try:
             keys, values = self._entries(_handle(start, end))
@@ -291,10 +294,10 @@ class Salvage:
             self._check_rising(lower, keys)
         except CorruptionError as error:
             return Hole(start, size, error.reason, lower, None, [])
-        return Found(start, size, keys, values)
+        return FoundBlock(start, size, keys, values)
 
     def _window(self, at: int, length: int) -> bytes:
-        """Bytes of the file; zeros for sectors that cannot be read, and behind the end."""
+        """Bytes of the file; zeros for sectors that cannot be read, and after the end."""
         try:
             return _read(self._file, at, length).ljust(length, b"\0")
         except CorruptionError:
@@ -329,11 +332,11 @@ class Salvage:
 
 
 def may_begin_block(data: bytes, at: int) -> bool:
-    """Whether a data block's first bytes may stand at ``at``: a cheap look, to spare checksums.
+    """Whether a data block may start at ``at``: a cheap test, which saves computing a checksum.
 
-    A block's first entry shares nothing, and its key has a tag of eight bytes at least.  Snappy
-    puts the length of the whole and a literal before that; zstd and zlib begin in their own ways.
-    (Raw deflate may begin with any byte: such a block is only found right behind a good one.)
+    A block's first entry shares no bytes, and its key has at least the eight bytes of a tag.
+    Snappy writes the uncompressed length and a literal before it; zstd and zlib have magic bytes.
+    (Raw deflate may begin with any byte: such a block is only found right after a readable one.)
     """
     if at + 3 > len(data):
         return False
@@ -353,8 +356,8 @@ def may_begin_block(data: bytes, at: int) -> bool:
 
 
 def _is_index(keys: list[bytes], values: list[bytes], start: int) -> bool:
-    """Whether all values are the handles of blocks that follow each other, from the file's first
-    byte to somewhere before ``start``: that is an index."""
+    """Whether a block is the index: all of its values are handles of blocks that adjoin, from the
+    file's first byte to an offset before ``start``."""
     expected = 0
     for value in values:
         try:
@@ -368,7 +371,7 @@ def _is_index(keys: list[bytes], values: list[bytes], start: int) -> bool:
 
 
 def _handle(start: int, end: int) -> BlockHandle:
-    """Of a block with its type byte just before ``end``."""
+    """The handle of a block whose type byte is just before ``end``."""
     return BlockHandle(start, end - 1 - start)
 
 
@@ -384,7 +387,7 @@ def _read(file: RandomAccessFile, offset: int, length: int) -> bytes:
 
 
 def _damage(error: OSError) -> Exception:
-    """A sector that cannot be read is damage; any other failure stays one."""
+    """An unreadable sector is damage; any other ``OSError`` is returned unchanged."""
     if error.errno != errno.EIO:
         return error
     return CorruptionError(f"cannot be read: {error.strerror}")

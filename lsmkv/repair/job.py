@@ -1,7 +1,8 @@
-"""Carrying out a repair: new tables, a MANIFEST that names them, and what becomes of the old files.
+"""Carries out the plan of a repair: writes new tables and a MANIFEST, and keeps the old files.
 
-Tables are made where nobody looks for any, and the store counts from the moment that its CURRENT is
-there: a repair may be killed anywhere, and begun again.
+``repair.py`` calls it; for a repair in place it holds the store's lock.  In place, tables are made
+in ``lost/``, where no store looks for tables, and the new store is in force once its CURRENT
+exists.  So a repair may be killed at any point and run again.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _NO_LIMIT = 1 << 62
 
 
 class RepairJob:
-    """Carries out a plan once: ``run``."""
+    """Carries out one plan.  ``run`` is called once."""
 
     def __init__(
         self,
@@ -71,26 +72,26 @@ class RepairJob:
         self._order = self._comparator.order
         self._next_number = plan.highest_number + 1
         self._edit = VersionEdit()
-        self._made: list[str] = []  # in place: to be taken away again after a failure
+        self._made: list[str] = []  # files to remove after a failure
         self._kept: set[str] = set()
-        self._workshop = target  # where tables are made: in place, in ``lost``
-        self._tables: list[str] = []
-        self._aside: list[str] = []
+        self._table_directory = target  # where tables are made: ``lost`` for a repair in place
+        self._tables: list[str] = []  # file names of the tables made there
+        self._stale_tables: list[str] = []  # those of stale entries, in ``lost``
 
     def run(self) -> None:
-        """Write the new store; it counts from the moment that its CURRENT is there."""
+        """Write the new store; it is in force once its CURRENT exists."""
         lost = self._open_lost()
         try:
             if self._in_place:
                 assert lost is not None
-                self._workshop = lost
+                self._table_directory = lost
             if lost is not None:
-                self._number_above(lost)
+                self._skip_numbers_in(lost)
             manifest = self._build(lost)
         except BaseException:
             for name in self._made:
                 _remove_if_there(self._target, name)
-            for name in self._aside:
+            for name in self._stale_tables:
                 if lost is not None:
                     _remove_if_there(lost, name)
             raise
@@ -105,17 +106,20 @@ class RepairJob:
             self._remove_old_files()
 
     def _build(self, lost: Directory | None) -> int:
-        """Tables are made where nobody looks for any: one that is not finished, or that no MANIFEST
-        names, would be taken for damage or for data if the repair were killed now."""
+        """Write the tables and the MANIFEST; returns the MANIFEST's number.
+
+        In place, a table that is not finished, or that no MANIFEST names yet, must not be in the
+        store's directory: after a kill it would be taken for damage, or for data.
+        """
         if self._plan.by_levels:
             self._place_tables(lost)
             self._replay_logs(self._plan.logs)
             manifest = self._write_manifest()
             self._target.sync()
-            self._show_tables()
+            self._link_tables()
         else:
             self._merge_tables(lost)
-            self._show_tables()
+            self._link_tables()
             manifest = self._write_manifest()
         if lost is not None:
             lost.sync()
@@ -125,14 +129,14 @@ class RepairJob:
         self._target.sync()
         return manifest
 
-    def _show_tables(self) -> None:
-        if self._workshop is not self._target:
+    def _link_tables(self) -> None:
+        if self._table_directory is not self._target:
             for name in self._tables:
                 self._made.append(name)
-                link_or_copy(self._workshop, name, self._target)
+                link_or_copy(self._table_directory, name, self._target)
 
-    def _number_above(self, lost: Directory) -> None:
-        """Use no number of a file that an earlier repair left in ``lost``."""
+    def _skip_numbers_in(self, lost: Directory) -> None:
+        """Do not use the number of a file that an earlier repair left in ``lost``."""
         for name in lost.names():
             parsed = parse_filename(name)
             if parsed is not None:
@@ -146,19 +150,19 @@ class RepairJob:
     def _new_number(self) -> int:
         number = self._next_number
         if number > MAX_FILE_NUMBER:
-            raise CorruptionError("the numbers of its files are used up", self._source.path)
+            raise CorruptionError("its file numbers are used up", self._source.path)
         self._next_number += 1
         return number
 
     def _new_table(self) -> TableOutput:
         number = self._new_number()
         self._tables.append(table_name(number))
-        return TableOutput(self._workshop, number, self._settings)
+        return TableOutput(self._table_directory, number, self._settings)
 
     # Tables
 
     def _place_tables(self, lost: Directory | None) -> None:
-        """Tables stay on their levels; those of level 0 are written in the order of their age."""
+        """Write tables to their old levels; those of level 0 in the order of their age."""
         used = self._used_tables()
         for done, plan in enumerate(used):
             survey = plan.survey
@@ -174,14 +178,14 @@ class RepairJob:
                     output.add(*_columns(entries))
                 for file in output.finish():
                     self._edit.add_file(survey.level, file)
-            self._tell(done + 1, len(used), "writing tables")
+            self._report_progress(done + 1, len(used), "writing tables")
         state = self._plan.survey.manifest
         if state is not None:
             for level, key in sorted(state.state.compact_pointers.items()):
                 self._edit.compact_pointers.append((level, key))
 
     def _merge_tables(self, lost: Directory | None) -> None:
-        """One sorted run of everything, on the first level that has room for it."""
+        """Merge tables and logs into one sorted run, on the first level that has room for it."""
         used = self._used_tables()
         total = sum(plan.survey.size for plan in used)
         memtable = MemTable(self._settings.comparator, Lock())
@@ -193,7 +197,7 @@ class RepairJob:
         output = _Output(self, self._settings.max_file_size)
         for entries in merge(sources, self._order):
             output.add(*live_entries(entries, MAX_SEQUENCE, self._order, _drop))
-            self._tell(min(output.size, total), total, "merging tables")
+            self._report_progress(min(output.size, total), total, "merging tables")
         files = output.finish()
         level = 1
         while level < NUM_LEVELS - 1 and total_size(files) > max_bytes_for_level(level):
@@ -202,9 +206,9 @@ class RepairJob:
             self._edit.add_file(level, file)
 
     def _runs(self, tables: list[TablePlan]) -> list[list[TablePlan]]:
-        """Lists of tables whose ranges follow each other, as few lists as possible.
+        """Lists of tables whose key ranges do not overlap, as few lists as possible.
 
-        Reading a list holds one file open at a time.
+        Reading a list keeps one file open at a time.
         """
         order = self._order
         runs: list[list[TablePlan]] = []
@@ -223,29 +227,29 @@ class RepairJob:
             yield from self._kept_entries(plan, lost)
 
     def _used_tables(self) -> list[TablePlan]:
-        """The oldest first."""
+        """The tables that are kept or rewritten, the oldest first."""
         used = [plan for plan in self._plan.tables if plan.action in (KEEP, REWRITE)]
         return sorted(used, key=lambda plan: plan.survey.number)
 
     def _kept_entries(self, plan: TablePlan, lost: Directory | None) -> Iterator[list[Entry]]:
-        """What is kept of a table; what is stale goes into a table of ``lost``."""
-        aside: TableOutput | None = None
+        """The entries of a table that are kept; the stale ones go into a table in ``lost``."""
+        stale_table: TableOutput | None = None
         for kept, stale in read_entries(plan, self._source, self._settings):
-            if stale and aside is None:
+            if stale and stale_table is None:
                 assert lost is not None
                 number = self._new_number()
-                self._aside.append(table_name(number))
-                aside = TableOutput(lost, number, self._settings)
-            if aside is not None:
-                aside.add_entries(*_columns(stale), 0, len(stale), _NO_LIMIT)
+                self._stale_tables.append(table_name(number))
+                stale_table = TableOutput(lost, number, self._settings)
+            if stale_table is not None:
+                stale_table.add_entries(*_columns(stale), 0, len(stale), _NO_LIMIT)
             yield kept
-        if aside is not None:
-            aside.finish()
+        if stale_table is not None:
+            stale_table.finish()
 
     # Logs
 
     def _replay_logs(self, logs: list[LogSurvey]) -> None:
-        """What the logs hold becomes tables of level 0, newer than all others."""
+        """Write the logs' entries to tables of level 0, newer than all others."""
         memtable = MemTable(self._settings.comparator, Lock())
         for log in logs:
             for found in self._batches(log):
@@ -256,14 +260,14 @@ class RepairJob:
         self._flush(memtable)
 
     def _batches(self, log: LogSurvey) -> Iterator[FoundBatch]:
-        # What is wrong with the log was noted when it was surveyed: these notes go nowhere.
+        # The damage was recorded when the log was surveyed; what is recorded here is dropped.
         return read_batches(self._source, LogSurvey(log.name, log.number, log.size, log.needed))
 
     def _flush(self, memtable: MemTable) -> None:
         number = self._new_number()
         self._tables.append(table_name(number))
         file = write_memtable(
-            memtable, self._workshop, number, self._settings, self._order, MAX_SEQUENCE
+            memtable, self._table_directory, number, self._settings, self._order, MAX_SEQUENCE
         )
         if file is None:
             self._tables.pop()
@@ -273,7 +277,7 @@ class RepairJob:
     # MANIFEST
 
     def _write_manifest(self) -> int:
-        """A log with nothing in it, and the MANIFEST; returns its number."""
+        """Write an empty log and the MANIFEST; returns the number of the MANIFEST."""
         edit = self._edit
         log = self._new_number()
         manifest = self._new_number()
@@ -305,16 +309,16 @@ class RepairJob:
         return old
 
     def _keep_old_files(self, lost: Directory) -> None:
-        """Before anything is replaced, every old file is in ``lost`` too."""
+        """Link or copy every old file into ``lost`` before any of them is replaced."""
         for name in self._old_files():
             if not lost.exists(name):
                 link_or_copy(self._source, name, lost)
             elif not _same(self._source, lost, name):
-                self._keep_another(name, lost)
+                self._keep_under_numbered_name(name, lost)
         lost.sync()
 
-    def _keep_another(self, name: str, lost: Directory) -> None:
-        """``lost`` has a file of this name, from an earlier repair: this one gets a number."""
+    def _keep_under_numbered_name(self, name: str, lost: Directory) -> None:
+        """Copy a file under a numbered name, since ``lost`` has another file of its name."""
         number = 1
         while lost.exists(f"{name}.{number}"):
             number += 1
@@ -322,19 +326,19 @@ class RepairJob:
             copy(file, lost, f"{name}.{number}", file.size)
 
     def _remove_old_files(self) -> None:
-        """What stays although it should go is removed at the next open."""
+        """Remove the old files; those that cannot be removed now are removed at the next open."""
         for name in self._old_files():
             if name != CURRENT:
                 _remove_if_there(self._target, name)
         self._target.sync()
 
-    def _tell(self, done: int, total: int, phase: str) -> None:
+    def _report_progress(self, done: int, total: int, phase: str) -> None:
         if self._progress is not None:
             self._progress(done, total, phase)
 
 
 class _Output:
-    """A sorted run of tables in the making: ``add* finish``."""
+    """Writes a sorted run of tables: ``add* finish``."""
 
     def __init__(self, job: RepairJob, limit: int) -> None:
         """A table ends once it has ``limit`` bytes."""
@@ -363,7 +367,7 @@ class _Output:
                 self._end_table()
 
     def finish(self) -> list[FileMetaData]:
-        """The finished tables, durable but for their names."""
+        """The finished tables: their contents are durable, their names are not yet."""
         self._end_table()
         return self._files
 
@@ -376,7 +380,7 @@ class _Output:
 
 
 def _same(one: Directory, other: Directory, name: str) -> bool:
-    """Whether two directories have the same file of this name."""
+    """Whether a file has the same contents in two directories."""
     with one.open(name) as mine, other.open(name) as theirs:
         if mine.size != theirs.size:
             return False

@@ -1,15 +1,17 @@
-"""What a repair would do: which tables it keeps, what of the others it can save, what is lost.
+"""The plan of a repair: which tables it keeps, what it can save of the others, and what is lost.
 
-Where a MANIFEST can be relied on, the tables that it names are the store, on the levels that it
-names, and no other table is touched: an obsolete one would bring deleted keys back.  Where none can
-be, every table counts of which no MANIFEST says that it is dead, and levels mean nothing: all of
-them are merged by the sequences of their entries.
+If there is an intact MANIFEST, the tables that it names are the store, on the levels that it names,
+and no other table is used: an obsolete table would bring deleted keys back.  Otherwise every table
+is used that no MANIFEST has removed.  Levels are unknown then, and all tables are merged by the
+sequences of their entries.
 
-A block that cannot be read takes more with it than itself.  It may have held a newer version of a
-key, or its deletion, and the older version, which is sound, must not be served in its place.  Such
-*stale* entries are set aside: those within the block's bounds that are older than its table, and
-that the block's filter lets pass.  With an intact filter that is little more than what was lost.
-Without a MANIFEST no table is known to be older than another, and all others count as older.
+A block that cannot be read makes other entries useless too.  It may have held a newer version of a
+key, or its deletion, and the older version, although intact, must not be served in its place.  Such
+*stale* entries are set aside: those within the block's bounds that are older than its table and
+that its filter does not rule out.  With an intact filter these are little more than what was lost.
+Without a MANIFEST no table is known to be older than another, so all others count as older.
+
+:func:`make_plan` is called by ``repair.py``, which holds the store's lock for a repair in place.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from lsmkv.env.base import Directory
 from lsmkv.format.filenames import parse_filename
 from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator
 from lsmkv.options import Options
-from lsmkv.repair.damaged_table import Found, Hole, Salvage
+from lsmkv.repair.damaged_table import FoundBlock, Hole, Salvage
 from lsmkv.repair.report import DAMAGED, LogSurvey, Survey, TableSurvey, user_range
 from lsmkv.repair.stale import StaleTest, shadows_on
 from lsmkv.repair.survey import check_internal_keys
@@ -31,13 +33,13 @@ from lsmkv.util.progress import Progress
 KEEP = "keep"
 """The file is used as it is."""
 REWRITE = "rewrite"
-"""What can be read of it goes into a new table."""
+"""The entries that can be read go into a new table."""
 LEAVE_OUT = "leave out"
-"""Nothing of it is used."""
+"""The file is not used."""
 
 
 class TablePlan:
-    """What becomes of one table."""
+    """What a repair does with one table."""
 
     def __init__(self, survey: TableSurvey, action: str, reason: str, stale: StaleTest) -> None:
         self.survey = survey
@@ -46,7 +48,7 @@ class TablePlan:
         self.reason = reason
         self.stale_test = stale
         self.stale = 0
-        """Entries that are set aside since a lost block may have overwritten or deleted them."""
+        """Entries that are set aside because a lost block may have overwritten or deleted them."""
 
     @property
     def lost_bytes(self) -> int:
@@ -68,9 +70,9 @@ class TablePlan:
 
 
 class RepairPlan:
-    """What a repair keeps, and what is lost: ``str`` is for people, ``to_dict`` for programs.
+    """What a repair keeps, and what is lost; ``str`` describes it, ``to_dict`` returns plain data.
 
-    Errors and costs are those of :func:`plan_repair`, which makes it.
+    Errors and costs are those of :func:`plan_repair`, which makes the plan.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()
@@ -83,29 +85,29 @@ class RepairPlan:
     (1, 4, [])
     >>> print(plan)
     nothing is damaged
-    MANIFEST-000004 says which tables count, and on which levels
-    000003.log: 1 write in 1 batch goes into tables
+    MANIFEST-000004 is intact: tables stay on their levels
+    000003.log: 1 write in 1 batch goes into new tables
     """
 
     def __init__(self, survey: Survey) -> None:
         self.survey = survey
         self.tables: list[TablePlan] = []
         self.logs: list[LogSurvey] = []
-        """Those whose writes go into new tables."""
+        """The logs whose writes go into new tables."""
 
     @property
     def by_levels(self) -> bool:
-        """Whether tables stay on their levels; else all are merged anew."""
+        """Whether tables stay on their levels; otherwise all tables are merged."""
         return self.survey.levels_known
 
     @property
     def needed(self) -> bool:
-        """Whether anything is damaged at all."""
+        """Whether anything is damaged."""
         return self.survey.severity == DAMAGED
 
     @property
     def stale(self) -> int:
-        """Entries set aside."""
+        """Entries that are set aside."""
         return sum(table.stale for table in self.tables)
 
     @property
@@ -115,7 +117,7 @@ class RepairPlan:
 
     @property
     def last_sequence(self) -> int:
-        """The highest that is known of."""
+        """The highest sequence that was found."""
         found = [table.survey.last_sequence for table in self.tables]
         found += [log.last_sequence for log in self.logs]
         if self.survey.manifest is not None and self.survey.manifest.whole:
@@ -124,7 +126,7 @@ class RepairPlan:
 
     @property
     def highest_number(self) -> int:
-        """No file of the directory, present or named, has a number above it."""
+        """The highest number of any file, whether it exists or a MANIFEST names it."""
         numbers = [table.survey.number for table in self.tables]
         numbers += [log.number for log in self.survey.logs]
         numbers += [manifest.number for manifest in self.survey.manifests]
@@ -159,7 +161,7 @@ class RepairPlan:
         }
 
     def __str__(self) -> str:
-        """Some lines: what is damaged, what becomes of each file, what is lost."""
+        """Lines of text: what is damaged, what happens to each file, what is lost."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -172,18 +174,18 @@ class RepairPlan:
                     yield f"{file.name}: {problem.reason}"
         if self.by_levels:
             assert survey.manifest is not None
-            yield f"{survey.manifest.name} says which tables count, and on which levels"
+            yield f"{survey.manifest.name} is intact: tables stay on their levels"
         else:
-            yield "no MANIFEST can be relied on: all tables are merged by the age of their entries"
-            if not survey.dead:
-                yield "if obsolete ones are among them, keys that were deleted may come back"
+            yield "no MANIFEST is intact: all tables are merged by the sequences of their entries"
+            if not survey.obsolete:
+                yield "obsolete tables cannot be told apart: deleted keys may come back"
         for table in self.tables:
             yield from _table_lines(table)
         for log in self.logs:
             writes = f"{log.operations} write{'' if log.operations == 1 else 's'}"
             batches = f"{log.batches} batch{'' if log.batches == 1 else 'es'}"
             goes = "goes" if log.operations == 1 else "go"
-            yield f"{log.name}: {writes} in {batches} {goes} into tables"
+            yield f"{log.name}: {writes} in {batches} {goes} into new tables"
             for problem in log.problems:
                 yield f"  lost at {problem.offset}: {problem.reason}"
 
@@ -200,7 +202,8 @@ def _table_lines(plan: TablePlan) -> Iterator[str]:
         last = "the last key" if upper is None else f"'{escape(upper)}'"
         yield f"  lost at {hole.offset}: {hole.size} bytes, keys from {first} to {last}"
     if plan.stale:
-        yield f"  set aside: {plan.stale} entries that a lost block may have replaced"
+        entries = "1 entry" if plan.stale == 1 else f"{plan.stale} entries"
+        yield f"  set aside: {entries} that a lost block may have replaced"
 
 
 def _hole_dict(hole: Hole) -> dict[str, Any]:
@@ -238,12 +241,12 @@ def make_plan(
     suspects = [one for one in plan.tables if one.stale_test and one.survey.entries > 0]
     for done, suspect in enumerate(suspects):
         if progress is not None:
-            progress(done, len(suspects), "looking for stale entries")
+            progress(done, len(suspects), "finding stale entries")
         for _, stale in read_entries(suspect, directory, options):
             suspect.stale += len(stale)
         if suspect.stale > 0 and suspect.action == KEEP:
             suspect.action = REWRITE
-            suspect.reason = "entries of it are set aside"
+            suspect.reason = "some of its entries are set aside"
     if plan.by_levels:
         _keep_order_of_level_0(plan.tables)
     else:
@@ -254,13 +257,13 @@ def make_plan(
 def read_entries(
     plan: TablePlan, directory: Directory, options: Options
 ) -> Iterator[tuple[list[Entry], list[Entry]]]:
-    """What of a table is kept, and what is stale, block by block."""
+    """The entries of a table that are kept, and those that are stale, block by block."""
     test = plan.stale_test
     test.restart()
     may_be_stale = bool(test)
     with directory.open(plan.survey.name) as file:
         for piece in Salvage(options, file, check_internal_keys).pieces():
-            if not isinstance(piece, Found):
+            if not isinstance(piece, FoundBlock):
                 continue
             kept: list[Entry] = []
             stale: list[Entry] = []
@@ -272,29 +275,31 @@ def read_entries(
 
 def _action(table: TableSurvey) -> tuple[str, str]:
     if not table.needed:
-        return LEAVE_OUT, "no part of the store any more"
+        return LEAVE_OUT, "not part of the store"
     if table.size < 0:
         return LEAVE_OUT, "missing"
     if table.entries == 0:
-        return LEAVE_OUT, "nothing of it can be read"
+        return LEAVE_OUT, "none of its entries can be read"
     if table.holes:
         blocks = table.blocks + len(table.holes)
         return REWRITE, f"{len(table.holes)} of {blocks} blocks cannot be read"
     if table.problems:
-        return REWRITE, f"all data can be read ({table.problems[0].reason})"
-    return KEEP, f"{table.entries} entries, all sound"
+        return REWRITE, f"all of its entries can be read ({table.problems[0].reason})"
+    return KEEP, f"undamaged, {table.entries} {'entry' if table.entries == 1 else 'entries'}"
 
 
 def _keep_order_of_level_0(tables: list[TablePlan]) -> None:
-    """A table of level 0 is as new as its number, and what is rewritten gets a new one: so do all
-    that are newer."""
+    """Rewrite every table of level 0 that is newer than one that is rewritten.
+
+    On level 0 the higher file number is the newer table, and a rewritten table gets a new number.
+    """
     moved = False
     for table in sorted(tables, key=lambda plan: plan.survey.number):
         if table.survey.level != 0:
             continue
         if moved and table.action == KEEP:
             table.action = REWRITE
-            table.reason = "all sound; rewritten to stay newer than the others of level 0"
+            table.reason = "undamaged; rewritten so that it stays the newer table on level 0"
         moved = moved or table.action == REWRITE
 
 
@@ -302,4 +307,4 @@ def _merge_all(tables: list[TablePlan]) -> None:
     for table in tables:
         if table.action == KEEP:
             table.action = REWRITE
-            table.reason = "all sound; merged with the others"
+            table.reason = "undamaged; merged with the others"

@@ -1,8 +1,9 @@
-"""Repair: a sound store out of what can be read of a damaged one.
+"""Repair: an intact store from what can be read of a damaged one.
 
-The plan (``repair_plan.py``) says what is kept; here it is carried out, into a new directory, or in
-place.  Either way the old files are neither changed nor removed before a whole store stands beside
-them: a repair may be killed anywhere, and begun again.
+``lsmkv repair`` and user code call :func:`plan_repair` and :func:`repair_db`.  The plan
+(``plan.py``) says what is kept; the job (``job.py``) writes it to a new directory, or in place
+under the store's lock.  In either case no old file is changed or removed before a complete store
+exists beside it, so a repair may be killed at any point and run again.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ def plan_repair(
 ) -> RepairPlan:
     """What :func:`repair_db` would do with the store in ``path``, which is only read.
 
-    The store should not be open: what a writer moves meanwhile looks like damage.  Raises
+    The store should not be open: files that a writer removes meanwhile look like damage.  Raises
     :class:`NotFoundError`, :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
-    :class:`UnsupportedCompressionError`, and :class:`IOError`; damage is what the plan is about.
-    Cost: reads every table and log once, and what a damaged table overlaps once more.
+    :class:`UnsupportedCompressionError`, and :class:`IOError`; damage is not raised, it is in the
+    plan.  Cost: reads every table and log once, and the tables that a damaged one overlaps once
+    more.
 
     >>> import tempfile
     >>> from lsmkv import DB
@@ -70,18 +72,20 @@ def repair_db(
     progress: Progress | None = None,
     **options: Unpack[OptionArguments],
 ) -> RepairPlan:
-    """Make a sound store of what can be read of the one in ``path``; returns the plan carried out.
+    """Make an intact store from what can be read of the one in ``path``; returns the plan.
 
-    With ``into`` the sound store is a new directory, which must not exist, and ``path`` stays as it
-    is; sound tables are shared by hard links.  Without, the store is repaired in place: what is
-    replaced is kept in its subdirectory ``lost``, and nothing is done if nothing is damaged.
+    With ``into`` the intact store is a new directory, which must not exist, and ``path`` is not
+    changed; undamaged tables are shared by hard links.  Without it, the store is repaired in place:
+    files that are replaced are kept in its subdirectory ``lost``, and an undamaged store is left
+    alone.
 
-    Where the MANIFEST can be read, tables stay on their levels, and no obsolete one brings deleted
-    keys back.  Entries that an unreadable block may have overwritten or deleted are set aside as
-    tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes behind a damaged part of the
-    log are kept.
+    Where the MANIFEST can be read, tables stay on their levels, and obsolete tables do not bring
+    deleted keys back.  Entries that an unreadable block may have overwritten or deleted are set
+    aside as tables in ``lost``; ``keep_stale`` keeps them in the store.  Writes behind a damaged
+    part of the log are kept.
 
-    ``confirm`` gets the plan before anything is written; if it returns False, nothing is.
+    ``confirm`` is called with the plan before anything is written; if it returns False, nothing is
+    written.
     Options are those of :class:`DB`; the comparator must be the store's, and the new tables get
     the filters and compression that are asked for.  ``progress`` is called with what is done, how
     much there is, and the phase.  Raises what :func:`plan_repair` raises, and
@@ -104,7 +108,7 @@ def repair_db(
     env = _env(settings)
     try:
         if into is not None:
-            refuse_taken(env, os.fsdecode(into))  # before all that reading, not after it
+            refuse_taken(env, os.fsdecode(into))  # before every file is read, not after
         with open_remains(env, where) as directory:
             lock = _lock(directory, into is None)
             try:
@@ -128,7 +132,7 @@ def _env(settings: Options) -> Env:
 
 
 def _lock(directory: Directory, in_place: bool) -> FileLock | None:
-    """The store's lock; a source that is only read is not written to for its sake."""
+    """The store's lock.  In a source that is only read, no LOCK file is created for it."""
     if in_place:
         return directory.lock(LOCK)
     if not directory.exists(LOCK):
@@ -138,7 +142,7 @@ def _lock(directory: Directory, in_place: bool) -> FileLock | None:
     except LockedError:
         raise
     except OSError:
-        return None  # a read-only file system, say: nobody writes there
+        return None  # a read-only file system, for example: no process writes there
 
 
 def _plan(
@@ -154,7 +158,7 @@ def _plan(
     if not known and len(disorder) > blocks:
         raise CorruptionError(
             "the tables are not in the order of the comparator"
-            f" {comparator.user_comparator.name!r}: give the one that the store was made with",
+            f" {comparator.user_comparator.name!r}: pass the one that the store was made with",
             directory.path,
         )
     return make_plan(found, directory, settings, comparator, keep_stale, progress)

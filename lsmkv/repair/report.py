@@ -1,4 +1,8 @@
-"""What a survey finds: the files of a store's directory, and the state that they are in."""
+"""The result of a survey: the files of a store's directory, and the state of each.
+
+The survey fills these objects; ``lsmkv verify`` prints them, and a repair is planned from them.
+They are plain data, used by one thread.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,9 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
 
 SOUND = 0
-"""All is as it must be."""
+"""No damage, and nothing to remark."""
 REMARKABLE = 1
-"""Nothing is lost, but there is something to know: a torn tail, files that nobody needs."""
+"""No write is lost, but there is a remark: a torn record at a log's end, an obsolete file."""
 DAMAGED = 2
 """Acknowledged writes are lost, or cannot be read."""
 
@@ -24,11 +28,11 @@ class FileSurvey:
         self.size = size
         """Bytes; -1 for a file that is missing."""
         self.needed = needed
-        """Whether the store's content depends on it, as far as the MANIFEST tells."""
+        """Whether the store's content depends on the file, as far as the MANIFEST tells."""
         self.problems: list[Problem] = []
-        """Damage, in the order of the file."""
+        """Damage, in the order of the file's offsets."""
         self.remarks: list[str] = []
-        """What is odd, and harmless."""
+        """Oddities that lose nothing."""
 
     @property
     def severity(self) -> int:
@@ -38,20 +42,20 @@ class FileSurvey:
         return REMARKABLE if self.problems or self.remarks or not self.needed else SOUND
 
     def note(self, offset: int, size: int, reason: str) -> None:
-        """Damage."""
+        """Record damage."""
         self.problems.append(Problem(offset, size, reason))
 
 
 class TableSurvey(FileSurvey):
-    """A table: what of it can be read."""
+    """A table, and how much of it can be read."""
 
     def __init__(self, name: str, number: int, size: int, level: int) -> None:
         super().__init__(name, size, level >= 0)
         self.number = number
         self.level = level
-        """-1 if no version names it."""
+        """-1 if the version does not name the table."""
         self.stated: FileMetaData | None = None
-        """What the MANIFEST says of it."""
+        """What the MANIFEST states of the table; None if it does not name it."""
         self.holes: list[Hole] = []
         self.blocks = 0
         """Data blocks that can be read."""
@@ -61,7 +65,7 @@ class TableSurvey(FileSurvey):
         self.largest = b""
         self.last_sequence = 0
         self.metadata_intact = True
-        """Whether footer, index and filters are what they must be."""
+        """Whether footer, index, metaindex and filters are intact."""
 
     @property
     def intact(self) -> bool:
@@ -82,7 +86,7 @@ class LogSurvey(FileSurvey):
 
 
 class ManifestSurvey(FileSurvey):
-    """A MANIFEST; ``state`` is what its good records add up to."""
+    """A MANIFEST; ``state`` is the sum of its readable records."""
 
     def __init__(self, name: str, number: int, size: int, needed: bool, state: Manifest) -> None:
         super().__init__(name, size, needed)
@@ -90,7 +94,7 @@ class ManifestSurvey(FileSurvey):
         self.records = 0
         self.state = state
         self.whole = False
-        """Whether ``state`` can be relied on: no record is bad, but for a torn last one."""
+        """Whether ``state`` can be relied on: no record is damaged, except for a torn last one."""
 
 
 class Survey:
@@ -101,31 +105,31 @@ class Survey:
         self.current = FileSurvey(CURRENT, -1, True)
         self.manifests: list[ManifestSurvey] = []
         self.manifest: ManifestSurvey | None = None
-        """The one to go by: that of CURRENT, or the newest whole one."""
+        """The MANIFEST in force: the one that CURRENT names, or else the newest intact one."""
         self.tables: list[TableSurvey] = []
         self.logs: list[LogSurvey] = []
         self.others: list[FileSurvey] = []
-        self.dead: set[int] = set()
-        """Tables of which some MANIFEST says that they are no part of the store any more."""
+        self.obsolete: set[int] = set()
+        """Numbers of the tables that some MANIFEST has removed from the store."""
 
     @property
     def levels_known(self) -> bool:
-        """Whether a MANIFEST can be relied on for which tables count, and on which levels."""
+        """Whether an intact MANIFEST tells which tables make up the store, and their levels."""
         return self.manifest is not None and self.manifest.whole
 
     @property
     def files(self) -> list[FileSurvey]:
-        """All of them, in the order in which a recovery would look at them."""
+        """All files, in the order in which a recovery would read them."""
         return [self.current, *self.manifests, *self.logs, *self.tables, *self.others]
 
     @property
     def severity(self) -> int:
-        """That of the worst file."""
+        """The severity of the worst file."""
         return max(file.severity for file in self.files)
 
 
 def user_range(hole: Hole) -> tuple[bytes | None, bytes | None]:
-    """The user keys between which a hole's lie, both included."""
+    """The user keys between which those of a hole lie, both included; None is no bound."""
     lower = None if hole.lower is None else unpack(hole.lower)[0]
     upper = None if hole.upper is None else unpack(hole.upper)[0]
     return lower, upper

@@ -1,8 +1,9 @@
-"""Which entries must not be served, since a block that cannot be read may have replaced them.
+"""Decides which entries are stale: a block that cannot be read may have replaced them.
 
-A lost block may have held a newer version of a key, or its deletion; then the older version, which
-is sound, is *stale*.  A lost block's bounds, its filter, and where its table stands tell which
-entries of other tables that may concern.
+A lost block may have held a newer version of a key, or its deletion.  The older version is intact
+but must not be served; it is *stale*.  The lost block's bounds, its filter and the level of its
+table tell which entries of other tables may be stale.  The plan of a repair calls this, in one
+thread and without a lock.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from lsmkv.repair.report import TableSurvey, user_range
 
 
 class StaleTest:
-    """Which entries of one table may be stale.  Asked in the order of the table."""
+    """Tells which entries of one table may be stale.  They are asked about in the table's order."""
 
     def __init__(self, comparator: InternalKeyComparator) -> None:
         self._compare = comparator.user_comparator.compare
@@ -27,13 +28,13 @@ class StaleTest:
         return bool(self._runs)
 
     def add(self, shadows: list[Shadow]) -> None:
-        """The holes of one other table, in their order."""
+        """Add the holes of one other table, in their order."""
         if shadows:
             self._runs.append(shadows)
             self._at.append(0)
 
     def restart(self) -> None:
-        """The table is gone through anew."""
+        """Start again at the first entry of the table."""
         self._at = [0] * len(self._runs)
 
     def is_stale(self, internal_key: bytes) -> bool:
@@ -44,7 +45,7 @@ class StaleTest:
             while at < len(run) and self._is_below(run[at], user_key):
                 at += 1
             self._at[number] = at
-            # Neighbouring holes share a bound, so that a key may lie in two of them.
+            # Neighbouring holes share a bound, so a key may lie in two of them.
             while at < len(run) and self._covers(run[at], user_key):
                 if self._shadows(run[at], internal_key):
                     return True
@@ -67,7 +68,7 @@ class StaleTest:
 
 
 class Shadow:
-    """What a hole says of the entries of another table, or of its own."""
+    """The user keys, of one table, whose entries a hole may have replaced."""
 
     def __init__(
         self,
@@ -80,14 +81,15 @@ class Shadow:
         self.lower = lower
         self.upper = upper
         self.behind = behind
-        """Only this entry (all that is known of a hole without an index is that it ends before an
-        entry), and those behind it, are older than the hole."""
+        """Only the entry with this internal key, and those after it, are older than the hole.
+
+        Without an index, all that is known of a hole is the entry before which it ends."""
 
 
 def shadows_on(
     table: TableSurvey, other: TableSurvey, by_levels: bool, comparator: InternalKeyComparator
 ) -> list[Shadow]:
-    """What the holes of ``other`` say of the entries of ``table``."""
+    """The user keys of ``table`` whose entries the holes of ``other`` may have replaced."""
     if by_levels:
         if table.level > 0 and table.level == other.level:
             return _boundary_shadows(table, other, comparator)
@@ -98,8 +100,8 @@ def shadows_on(
             return _boundary_shadows(table, other, comparator) if table is other else []
     elif table is other:
         return _boundary_shadows(table, other, comparator)
-    # Without levels nothing tells how new a lost entry was: not even its neighbours do, for a
-    # compaction brings old and new together.
+    # Without levels nothing tells how new a lost entry was.  Its neighbours do not either, because
+    # a compaction puts old and new entries side by side.
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in other.holes:
@@ -117,7 +119,7 @@ def shadows_on(
 def _boundary_shadows(
     table: TableSurvey, other: TableSurvey, comparator: InternalKeyComparator
 ) -> list[Shadow]:
-    """Versions of one user key may go on behind a hole, in its own table or in the next one."""
+    """Older versions of a user key may follow a hole, in its own table or in the next one."""
     shadows: list[Shadow] = []
     compare: Callable[[bytes, bytes], int] = comparator.user_comparator.compare
     for hole in other.holes:

@@ -1,7 +1,8 @@
-"""What is in a store's directory, and in what state: every file, without opening the store.
+"""Surveys a store's directory: reads every file, without opening the store, and records its state.
 
-Nothing is written and nothing is trusted.  ``lsmkv verify`` prints a survey, and a repair is
-planned from one.
+Nothing is written, and no file is trusted to be intact.  ``lsmkv verify`` prints a survey, and a
+repair is planned from one.  A survey takes no lock: a repair in place holds the store's lock
+around it, and ``verify`` is meant for a store that is not open.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from lsmkv.util.progress import Progress
 
 
 def check_internal_keys(keys: list[bytes]) -> None:
-    """Raise :class:`CorruptionError` unless all are internal keys."""
+    """Raise :class:`CorruptionError` unless all of ``keys`` are internal keys."""
     for key in keys:
         unpack(key)
 
@@ -53,9 +54,9 @@ def survey_db(
     progress: Progress | None = None,
     **options: Unpack[OptionArguments],
 ) -> Survey:
-    """:func:`survey` of the store in ``path``, which need not be one that can be opened.
+    """:func:`survey` of the store in ``path``, which may be too damaged to be opened.
 
-    The store should not be open: what a writer moves meanwhile looks like damage.  Raises
+    The store should not be open: files that a writer removes meanwhile look like damage.  Raises
     :class:`NotFoundError` and :class:`IOError` too.
     """
     settings = make_options(**options)
@@ -106,37 +107,37 @@ class _Surveyor:
         for name, kind in parsed.items():
             if kind is not None and kind[1] in (FileType.TABLE, FileType.LOG):
                 self._total += self._directory.size(name)
-        self._look_at_current()
+        self._survey_current()
         for name, kind in parsed.items():
             if kind is not None and kind[1] is FileType.MANIFEST:
-                self._look_at_manifest(name, kind[0])
+                self._survey_manifest(name, kind[0])
         self._survey.manifests.sort(key=lambda manifest: manifest.number)
         self._choose_manifest(names)
         for name, kind in sorted(parsed.items(), key=lambda item: item[1][0] if item[1] else 0):
             if kind is None:
                 continue
             if kind[1] is FileType.TEMPORARY:
-                self._put_aside(name, "left over: a file that was never finished")
+                self._note_leftover(name, "left over: a temporary file")
             elif kind[1] is FileType.TABLE and name == _table_of(kind[0], parsed):
-                self._look_at_table(name, kind[0])
+                self._survey_table(name, kind[0])
             elif kind[1] is FileType.LOG and name == log_name(kind[0]):
-                self._look_at_log(name, kind[0])
+                self._survey_log(name, kind[0])
             elif kind[1] in (FileType.TABLE, FileType.LOG):
-                self._put_aside(name, "no store reads a file of this name here")
-        self._miss_tables()
-        self._miss_log()
-        self._judge_logs()
+                self._note_leftover(name, "left over: a store opens this file under another name")
+        self._note_missing_tables()
+        self._note_missing_log()
+        self._note_gaps_between_logs()
         self._survey.tables.sort(key=lambda table: (table.level, table.number))
         return self._survey
 
-    def _put_aside(self, name: str, remark: str) -> None:
+    def _note_leftover(self, name: str, remark: str) -> None:
         leftover = FileSurvey(name, self._directory.size(name), False)
         leftover.remarks.append(remark)
         self._survey.others.append(leftover)
 
     # CURRENT and MANIFEST
 
-    def _look_at_current(self) -> None:
+    def _survey_current(self) -> None:
         current = self._survey.current
         try:
             current.size = self._directory.size(CURRENT)
@@ -146,7 +147,7 @@ class _Surveyor:
         except CorruptionError as error:
             current.note(0, current.size, error.reason)
 
-    def _look_at_manifest(self, name: str, number: int) -> None:
+    def _survey_manifest(self, name: str, number: int) -> None:
         state = Manifest(f"{self._directory.path}/{name}")
         manifest = ManifestSurvey(name, number, self._directory.size(name), False, state)
         self._survey.manifests.append(manifest)
@@ -165,17 +166,17 @@ class _Surveyor:
                     continue
                 manifest.records += 1
                 state.apply(edit)
-                self._note_dead(edit)
+                self._note_removed_tables(edit)
         manifest.whole = manifest.records > 0 and first_bad < 0
         tail = reader.tail
         if tail is not None:
             manifest.remarks.append(f"ends at {tail.offset}: {tail.reason}")
             state.tail = tail
 
-    def _note_dead(self, edit: VersionEdit) -> None:
-        """A table that an edit takes out, and does not put in on another level, never returns."""
+    def _note_removed_tables(self, edit: VersionEdit) -> None:
+        """Note the tables that an edit removes for good: those it does not add to another level."""
         added = {file.number for _, file in edit.new_files}
-        self._survey.dead |= {number for _, number in edit.deleted_files} - added
+        self._survey.obsolete |= {number for _, number in edit.deleted_files} - added
 
     def _choose_manifest(self, names: list[str]) -> None:
         found = self._survey
@@ -188,7 +189,9 @@ class _Surveyor:
         if chosen is None or self._missing(chosen, names):
             other = self._best_other(chosen, names)
             if chosen is not None and other is not None:
-                reason = f"names {chosen.name}, whose tables are missing; {other.name} is whole"
+                reason = (
+                    f"names {chosen.name}, whose tables are missing; {other.name} has all of its"
+                )
                 found.current.note(0, found.current.size, reason)
             chosen = other or chosen
         if chosen is None:
@@ -204,7 +207,7 @@ class _Surveyor:
             if is_rocksdb(names):
                 raise ForeignFormatError(f"{found.path} is a RocksDB database")
             chosen.whole = False
-            chosen.note(0, chosen.size, "it lacks what every MANIFEST begins with")
+            chosen.note(0, chosen.size, "the fields that every MANIFEST begins with are missing")
         else:
             try:
                 state.check(self._comparator)
@@ -216,11 +219,14 @@ class _Surveyor:
         found.manifest = chosen
         for other in found.manifests:
             if other is not chosen:
-                other.remarks.append("left over: not the one that counts")
+                other.remarks.append("left over: not the MANIFEST in force")
 
     def _best_other(self, chosen: ManifestSurvey | None, names: list[str]) -> ManifestSurvey | None:
-        """The newest whole MANIFEST (each begins with all that counts), rather one whose tables
-        are all there; in place of ``chosen``, a newer one whose tables are all there."""
+        """The newest intact MANIFEST; one whose tables are all present is preferred.
+
+        Every MANIFEST begins with the complete state of the store.  A MANIFEST takes the place of
+        ``chosen`` only if it is newer and its tables are all present.
+        """
         whole = [one for one in self._survey.manifests if one.whole and one.state.complete]
         fitting = [one for one in whole if not self._missing(one, names)]
         if chosen is not None:
@@ -233,16 +239,16 @@ class _Surveyor:
         return _tables_named(manifest) - _tables_present(names)
 
     def _compare_with_tables(self, manifest: ManifestSurvey, names: list[str]) -> None:
-        """A MANIFEST cut short names tables, or a log, that a lost record took out, and that are
-        gone.
+        """Note that records are missing at the end of a MANIFEST, if its files say so.
 
-        One of which something is missing is believed all the same, but not if its end is bad, or if
-        there are tables of which it knows nothing.
+        A MANIFEST that was cut short names tables, or a log, that a lost record removed and that no
+        longer exist.  A missing file alone does not prove this: the end of the MANIFEST must be
+        damaged too, or there must be tables that no MANIFEST names.
         """
-        unknown = _tables_present(names) - _tables_named(manifest) - self._survey.dead
+        unknown = _tables_present(names) - _tables_named(manifest) - self._survey.obsolete
         for other in self._survey.manifests:
             if other.whole and other.number > manifest.number:
-                unknown -= _tables_named(other)  # of a repair that was not finished
+                unknown -= _tables_named(other)  # made by a repair that was not finished
         log = manifest.state.log_number
         missing = self._missing(manifest, names) or (log > 0 and log_name(log) not in names)
         if missing and (manifest.state.tail is not None or unknown):
@@ -251,25 +257,25 @@ class _Surveyor:
 
     # Tables
 
-    def _look_at_table(self, name: str, number: int) -> None:
+    def _survey_table(self, name: str, number: int) -> None:
         size = self._directory.size(name)
         stated = self._stated(number)
-        if number in self._survey.dead and not self._survey.levels_known:
+        if number in self._survey.obsolete and not self._survey.levels_known:
             stated = None
         table = TableSurvey(name, number, size, -1 if stated is None else stated[0])
         self._survey.tables.append(table)
         if stated is not None:
             table.stated = stated[1]
             if size != stated[1].size:
-                reason = f"{size} bytes, where the MANIFEST says {stated[1].size}"
+                reason = f"{size} bytes, but the MANIFEST states {stated[1].size}"
                 table.note(min(size, stated[1].size), 0, reason)
-        elif number in self._survey.dead or self._survey.levels_known:
+        elif number in self._survey.obsolete or self._survey.levels_known:
             table.remarks.append("left over: no version names it")
         else:
             table.needed = True
         with self._directory.open(name) as file:
             self._read_table(table, Salvage(self._options, file, check_internal_keys))
-        self._advance(size, name)
+        self._report_progress(size, name)
 
     def _read_table(self, table: TableSurvey, salvage: Salvage) -> None:
         table.problems += salvage.problems
@@ -290,8 +296,10 @@ class _Surveyor:
         if stated is not None:
             self._bound_last_hole(table, stated)
         table.problems += table.holes
-        if salvage.denied > 0:
-            table.note(0, 0, f"a filter denies keys that are there: {salvage.denied}")
+        if salvage.false_negatives > 0:
+            table.note(
+                0, 0, f"a filter wrongly says no to {salvage.false_negatives} of the table's keys"
+            )
         if not table.intact:
             return
         if table.entries == 0:
@@ -300,16 +308,16 @@ class _Surveyor:
             stated.smallest,
             stated.largest,
         ):
-            table.note(0, 0, "its keys are not those that the MANIFEST states")
+            table.note(0, 0, "its first or last key is not the one that the MANIFEST states")
 
     def _bound_last_hole(self, table: TableSurvey, stated: FileMetaData) -> None:
-        """A hole at the end, found without an index, holds nothing beyond the table's last key."""
+        """Bound a hole at the end, found without an index, by the table's largest key."""
         if not table.holes or table.holes[-1].upper is not None:
             return
         last = table.holes[-1]
         compare = self._comparator.compare
         if last.lower is not None and compare(last.lower, stated.largest) >= 0:
-            table.holes.pop()  # behind the data: an index or a filter
+            table.holes.pop()  # it lies after the data: it is an index or a filter
         else:
             last.upper = stated.largest
 
@@ -323,8 +331,8 @@ class _Surveyor:
                 return level, file
         return None
 
-    def _miss_tables(self) -> None:
-        """Note the tables that the MANIFEST names and that are not there."""
+    def _note_missing_tables(self) -> None:
+        """Note the tables that the MANIFEST names and that do not exist."""
         manifest = self._survey.manifest
         if manifest is None or not manifest.whole:
             return
@@ -343,7 +351,7 @@ class _Surveyor:
 
     # Logs
 
-    def _look_at_log(self, name: str, number: int) -> None:
+    def _survey_log(self, name: str, number: int) -> None:
         needed = True
         manifest = self._survey.manifest
         if manifest is not None:
@@ -359,10 +367,10 @@ class _Surveyor:
             if log.batches == 1:
                 log.first_sequence = found.sequence
             log.last_sequence = max(log.last_sequence, found.sequence + len(found.operations) - 1)
-        self._advance(log.size, name)
+        self._report_progress(log.size, name)
 
-    def _miss_log(self) -> None:
-        """Note the log that the MANIFEST says was being written, if it is not there."""
+    def _note_missing_log(self) -> None:
+        """Note the log that the MANIFEST names as the current one, if it does not exist."""
         manifest = self._survey.manifest
         if manifest is None or not manifest.whole or manifest.state.log_number == 0:
             return
@@ -372,8 +380,8 @@ class _Surveyor:
             log.note(0, 0, "missing")
             self._survey.logs.insert(0, log)
 
-    def _judge_logs(self) -> None:
-        """Tell holes that lost something from those that did not, by the running sequence."""
+    def _note_gaps_between_logs(self) -> None:
+        """Note the writes that are missing between two logs, by their sequences."""
         expected: int | None = None
         for log in self._survey.logs:
             if not log.needed or log.batches == 0:
@@ -383,14 +391,14 @@ class _Surveyor:
                 log.problems.insert(0, Problem(0, 0, lost))
             expected = log.last_sequence + 1
 
-    def _advance(self, size: int, name: str) -> None:
+    def _report_progress(self, size: int, name: str) -> None:
         self._done += size
         if self._progress is not None:
             self._progress(self._done, self._total, name)
 
 
 def _table_of(number: int, names: Container[str]) -> str:
-    """The name under which a store finds the table."""
+    """The file name under which a store finds the table."""
     name = old_table_name(number)
     return name if table_name(number) not in names and name in names else table_name(number)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.policy import FilterPolicy, coarse_policy, key_hasher
+from lsmkv.filter.policy import FilterPolicy, key_hasher
 
 
 class Exact:
@@ -37,12 +37,3 @@ def test_another_policy_may_not() -> None:
     exact: FilterPolicy = Exact()
     assert key_hasher(exact) is None
     assert key_hasher(HalfHashed()) is None
-
-
-class Untagged(Exact):
-    coarse_policy = Exact()
-
-
-def test_a_policy_may_have_one_for_coarse_keys() -> None:
-    assert coarse_policy(Untagged()) is Untagged.coarse_policy
-    assert coarse_policy(Exact()) is None

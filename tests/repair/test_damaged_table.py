@@ -1,4 +1,4 @@
-"""What is found of a damaged table: all that is whole, nothing else, and bounds for the rest."""
+"""Salvage reads every intact block of a damaged table, and bounds the keys of the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.options import Options, make_options
-from lsmkv.repair.damaged_table import OUT_OF_ORDER, Found, Hole, Salvage, may_begin_block
+from lsmkv.repair.damaged_table import OUT_OF_ORDER, FoundBlock, Hole, Salvage, may_begin_block
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import (
@@ -33,7 +33,7 @@ CODECS: tuple[Compression, ...] = (None, "snappy", "zstd")
 
 
 def any_keys(keys: list[bytes]) -> None:
-    """Every key will do, but for those of the metaindex (whose names are no internal keys)."""
+    """A check that accepts every key."""
     if any(key.startswith((b"filter.", b"fullfilter.")) for key in keys):
         raise CorruptionError("a filter's name")
 
@@ -68,7 +68,7 @@ class BadSectors(BytesFile):
 
 
 class Sample:
-    """A table, and where everything in it lies."""
+    """A table, and the offsets of its parts."""
 
     def __init__(self, content: Content, **options: Any) -> None:
         self.options = options_of(**options)
@@ -83,12 +83,12 @@ class Sample:
                 self.data = made.read(0, made.size)
         self.footer = Footer.decode(self.data[-FOOTER_SIZE:])
         self.blocks = [
-            piece for piece in pieces(self.data, self.options) if isinstance(piece, Found)
+            piece for piece in pieces(self.data, self.options) if isinstance(piece, FoundBlock)
         ]
         assert found_in(self.blocks) == content
 
-    def block_at(self, offset: int) -> Found | None:
-        """The data block that this byte is part of."""
+    def block_at(self, offset: int) -> FoundBlock | None:
+        """The data block that has this byte."""
         for block in self.blocks:
             if block.offset <= offset < block.offset + block.size:
                 return block
@@ -112,7 +112,7 @@ def pieces(
     data: bytes | RandomAccessFile,
     options: Options,
     check: Callable[[list[bytes]], None] = any_keys,
-) -> list[Found | Hole]:
+) -> list[FoundBlock | Hole]:
     file = BytesFile(data) if isinstance(data, bytes) else data
     return list(Salvage(options, file, check).pieces())
 
@@ -120,13 +120,13 @@ def pieces(
 def found_in(found: list[Any]) -> Content:
     content: Content = {}
     for piece in found:
-        if isinstance(piece, Found):
+        if isinstance(piece, FoundBlock):
             content.update(zip(piece.keys, piece.values, strict=True))
     return content
 
 
-def judge(sample: Sample, found: list[Found | Hole], most_lost: int) -> None:
-    """Nothing is invented, and what is lost lies in holes that admit it."""
+def judge(sample: Sample, found: list[FoundBlock | Hole], most_lost: int) -> None:
+    """Check that only real entries are found, and that the holes cover every lost one."""
     content = found_in(found)
     for key, value in content.items():
         assert sample.content.get(key) == value
@@ -142,7 +142,7 @@ def judge(sample: Sample, found: list[Found | Hole], most_lost: int) -> None:
         ]
         assert fitting, f"no hole admits {key!r}"
         assert any(hole.may_hold(key) for hole in fitting), f"all holes deny {key!r}"
-    keys = [key for piece in found if isinstance(piece, Found) for key in piece.keys]
+    keys = [key for piece in found if isinstance(piece, FoundBlock) for key in piece.keys]
     assert keys == sorted(set(keys))
 
 
@@ -170,7 +170,9 @@ def without_index(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("layout", ["block", "table", "both"])
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_sound_table(codec: Compression, layout: Literal["block", "table", "both"]) -> None:
+def test_an_intact_table_has_no_holes(
+    codec: Compression, layout: Literal["block", "table", "both"]
+) -> None:
     sample = Sample(content_of(100), compression=codec, bits=10, filter_layout=layout)
     salvage = Salvage(sample.options, BytesFile(sample.data), any_keys)
     assert salvage.has_index
@@ -210,7 +212,7 @@ def test_every_byte_flipped(codec: Compression, mask: int) -> None:
         judge(sample, found, biggest)
 
 
-def test_a_filter_tells_which_keys_a_lost_block_did_not_hold() -> None:
+def test_a_filter_rules_out_keys_that_the_lost_block_did_not_hold() -> None:
     sample = Sample(content_of(400), block_size=4096, bits=10)
     block = sample.blocks[1]
     found = pieces(flipped(sample.data, block.offset + 9), sample.options)
@@ -222,7 +224,7 @@ def test_a_filter_tells_which_keys_a_lost_block_did_not_hold() -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_byte_flipped_without_an_index(codec: Compression) -> None:
-    """The next block is found, though nothing says where it begins."""
+    """The next block is found although no handle states where it begins."""
     sample = Sample(content_of(40), compression=codec, bits=10)
     blind = without_index(sample.data)
     for offset in range(0, sample.data_end, 7):
@@ -246,7 +248,7 @@ def test_cut_at_every_length(codec: Compression) -> None:
         assert salvage.problems
         found = list(salvage.pieces())
         whole = [block for block in sample.blocks if block.offset + block.size <= length]
-        assert [piece.offset for piece in found if isinstance(piece, Found)] == [
+        assert [piece.offset for piece in found if isinstance(piece, FoundBlock)] == [
             block.offset for block in whole
         ]
         judge(sample, found, len(sample.content))
@@ -288,7 +290,7 @@ def test_all_blocks_damaged() -> None:
 
 @pytest.mark.parametrize(("size", "first"), [(30_000, 3), (200_000, 0), (1_100_000, 0)])
 def test_big_blocks_without_an_index(size: int, first: int) -> None:
-    """Of any size, behind a hole at the very beginning too."""
+    """Blocks of any size are found, also after a hole at the beginning of the file."""
     content = {b"key-%06d" % number: b"v" * size for number in range(first, first + 2)}
     content |= {b"key-%06d" % number: b"small" for number in range(first)}
     sample = Sample(content, block_size=1 if first else 4096)
@@ -316,14 +318,14 @@ def test_a_page_of_zeros() -> None:
 
 
 def test_a_block_of_one_entry_is_not_taken_for_an_index() -> None:
-    """Its value reads as the handle of a block at the file's beginning."""
+    """The entry's value can be decoded as the handle of a block at offset 0."""
     for value in (b"\0\0", b"\0\x05", b"\0\x7f"):
         sample = Sample({b"the only key": value})
         assert found_in(pieces(without_index(sample.data), sample.options)) == sample.content
 
 
 def test_values_that_are_blocks() -> None:
-    """A table of tables: what lies inside a value is no entry."""
+    """The values are tables; entries inside a value are not entries of the table."""
     inner = Sample(content_of(8)).data
     sample = Sample({b"key-%06d" % number: inner for number in range(9)}, block_size=2000)
     assert found_in(pieces(without_index(sample.data), sample.options)) == sample.content
@@ -340,7 +342,7 @@ def sealed(pairs: list[tuple[bytes, bytes]], kind: int = 0) -> bytes:
 
 
 def crafted(handles: list[tuple[bytes, BlockHandle]], data: bytes) -> bytes:
-    """A table with this index over these data blocks; all its checksums are good."""
+    """A table with this index over these data blocks; all checksums are valid."""
     metaindex = sealed([])
     index = sealed([(key, handle.encode()) for key, handle in handles])
     footer = Footer(
@@ -378,7 +380,7 @@ def test_handles_that_point_anywhere(handle: BlockHandle) -> None:
 
 
 def test_one_block_named_a_thousand_times() -> None:
-    """It is read a few times at most: an index cannot make much work of little."""
+    """The block is read a few times at most: a small index cannot cause much work."""
     data = sealed([(b"key-a-long", bytes(10_000))])
     handle = BlockHandle(0, len(data) - BLOCK_TRAILER_SIZE)
     table = crafted([(b"key-%06d" % number, handle) for number in range(1000)], data)
@@ -413,7 +415,7 @@ def test_blocks_that_name_the_index_itself() -> None:
         [(b"key-b", b"\0\x05"), (b"key-b", b"\x0a\x05")],
     ],
 )
-def test_an_index_that_is_none(index: list[tuple[bytes, bytes]]) -> None:
+def test_a_block_that_is_no_index(index: list[tuple[bytes, bytes]]) -> None:
     data = sealed([(b"key-a-long", b"1")])
     metaindex = sealed([])
     block = sealed(index)
@@ -428,7 +430,7 @@ def test_an_index_that_is_none(index: list[tuple[bytes, bytes]]) -> None:
 
 
 def test_a_block_in_disorder() -> None:
-    """Whole, but its keys fall: as a table looks under another comparator."""
+    """The block is intact but its keys fall, as they do under another comparator."""
     good = sealed([(b"key-a-long", b"1")])
     fallen = sealed([(b"key-d-long", b"2"), (b"key-c-long", b"3")])
     last = sealed([(b"key-e-long", b"4")])
@@ -444,7 +446,7 @@ def test_a_block_in_disorder() -> None:
         assert [piece.reason for piece in found if isinstance(piece, Hole)] == [OUT_OF_ORDER]
 
 
-def test_keys_that_the_caller_refuses() -> None:
+def test_a_block_whose_keys_fail_the_check_is_a_hole() -> None:
     def check(keys: list[bytes]) -> None:
         if b"key-000007" in keys:
             raise CorruptionError("a seven")
@@ -458,8 +460,8 @@ def test_keys_that_the_caller_refuses() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_noise(seed: int) -> None:
-    """Random bytes, and random damage of all sorts: no error, and nothing invented."""
+def test_random_bytes_as_a_table(seed: int) -> None:
+    """Random bytes and random damage raise no error and yield no false entry."""
     rng = random.Random(seed)
     options = options_of(bits=10)
     for size in (0, 1, 4, 47, 48, 49, 300, 5000):
@@ -485,7 +487,7 @@ def test_noise(seed: int) -> None:
 
 
 def same_footer(sample: Sample, data: bytes) -> bool:
-    """Zeros behind the handles mean nothing, nor do longer ways to write the same number."""
+    """Padding after the handles has no meaning, nor have longer encodings of one number."""
     if data[:-FOOTER_SIZE] != sample.data[:-FOOTER_SIZE] or data[-8:] != sample.data[-8:]:
         return False
     footer = Footer.decode(data[-FOOTER_SIZE:])
@@ -493,13 +495,13 @@ def same_footer(sample: Sample, data: bytes) -> bool:
     return (footer.index, footer.metaindex) == (ours.index, ours.metaindex)
 
 
-def judge_content(sample: Sample, found: list[Found | Hole]) -> None:
+def judge_content(sample: Sample, found: list[FoundBlock | Hole]) -> None:
     for key, value in found_in(found).items():
         assert sample.content.get(key) == value
 
 
 def test_a_large_file_without_any_block() -> None:
-    """Every place in it might begin a block; all are tried in one pass."""
+    """A block could begin at every offset; all are tried in one pass."""
     rng = random.Random(7)
     hostile = b"\0\x08\x01" * 30_000 + rng.randbytes(100_000) + b"\x78" * 50_000
     reads = 0
@@ -575,7 +577,7 @@ def test_other_failures_are_no_damage(code: int) -> None:
 
 
 @pytest.mark.parametrize("part", ["data", "index"])
-def test_an_unknown_codec_is_an_error_and_no_damage(part: str) -> None:
+def test_an_unknown_codec(part: str) -> None:
     sample = Sample(content_of(30))
     handle = sample.footer.index
     if part == "data":
@@ -592,7 +594,7 @@ def test_an_unknown_codec_is_an_error_and_no_damage(part: str) -> None:
 # Where blocks may begin
 
 
-def test_every_block_that_is_written_may_begin() -> None:
+def test_every_block_that_is_written_may_begin_a_block() -> None:
     rng = random.Random(3)
     for codec in CODECS:
         for _ in range(40):
@@ -619,7 +621,7 @@ def seal(body: bytes, kind: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 4])
-def test_the_end_of_a_block_is_found_at_every_window_boundary(kind: int) -> None:
+def test_the_end_of_a_block_is_found_for_every_window_size(kind: int) -> None:
     rng = random.Random(kind)
     for _ in range(30):
         body = rng.randbytes(rng.randrange(1, 300)) + b"\1"
@@ -646,7 +648,7 @@ def test_the_end_of_a_block_is_found_at_every_window_boundary(kind: int) -> None
         assert found == [(1000 + len(before), 1000 + len(before) + end)]
 
 
-def test_no_end_of_a_block_is_found_where_no_checksum_fits() -> None:
+def test_no_end_is_found_where_there_is_none() -> None:
     rng = random.Random(9)
     for kind in (3, 5, 255):
         data = seal(rng.randbytes(100), kind) + bytes(4)

@@ -1,4 +1,4 @@
-"""Repair: stores damaged in many ways, and what comes out of them."""
+"""Repair of stores that are damaged in many ways."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class History:
             return dict(db)
 
     def compare(self, path: Path) -> set[bytes]:
-        """The keys that are lost in a repaired store, of which nothing else is wrong."""
+        """The keys that a repaired store has lost; check that nothing else is wrong."""
         found = self.content(path)
         wrong = {key: value for key, value in found.items() if self.now.get(key) != value}
         assert not wrong, f"{len(wrong)} stale or revived keys, {list(wrong)[:3]}"
@@ -130,7 +130,7 @@ def snapshot(path: Path) -> dict[str, bytes]:
 
 
 def levels_of(path: Path, **options: Any) -> list[list[tuple[bytes, bytes]]]:
-    """The ranges of the tables of each level, levels that are empty left out."""
+    """The key ranges of the tables of each level that is not empty."""
     with DB(path, read_only=True, **options) as db:
         version = db._store.view.version  # type: ignore[union-attr]
         return [[(file.smallest, file.largest) for file in level] for level in version.levels]
@@ -253,7 +253,7 @@ WAYS: list[Callable[[History], int]] = [
     flip_manifest,
     cut_manifest,
 ]
-# A lost write cannot be told from one that never was: keys show what they held before.
+# A lost write leaves no trace: its keys have their earlier values.
 LOG_WAYS: list[Callable[[History], int]] = [flip_log, cut_log, lose_log]
 
 
@@ -263,7 +263,7 @@ def metaindex_of(table: Path) -> int:
 
 @pytest.mark.parametrize("in_place", [False, True], ids=["into", "in place"])
 @pytest.mark.parametrize("damage", WAYS, ids=lambda way: way.__name__)
-def test_damage(
+def test_every_kind_of_damage(
     history: History, damage: Callable[[History], int], in_place: bool, tmp_path: Path
 ) -> None:
     allowed = damage(history)
@@ -311,7 +311,7 @@ def test_damage_of_a_log(
         assert value in history.ever[key]
 
 
-def test_a_healthy_store_comes_out_as_it_was(history: History, tmp_path: Path) -> None:
+def test_an_undamaged_store_is_copied_unchanged(history: History, tmp_path: Path) -> None:
     plan = repair_db(history.path, into=tmp_path / "new", **history.options)
     assert not plan.needed
     for file in history.tables():
@@ -327,15 +327,15 @@ def test_a_healthy_store_comes_out_as_it_was(history: History, tmp_path: Path) -
     assert history.compare(tmp_path / "new") == set()
 
 
-def test_in_place_nothing_happens_to_a_healthy_store(history: History) -> None:
+def test_an_undamaged_store_is_not_changed_in_place(history: History) -> None:
     before = snapshot(history.path)
     assert not repair_db(history.path, **history.options).needed
     assert snapshot(history.path) == before
 
 
 @pytest.mark.parametrize("manifest", ["whole", "gone"])
-def test_dead_tables_bring_nothing_back(tmp_path: Path, manifest: str) -> None:
-    """The table of a deleted key is still there, held by a reader when the process died."""
+def test_obsolete_tables_bring_no_deleted_key_back(tmp_path: Path, manifest: str) -> None:
+    """The table of a deleted key still exists: a reader held it when the process died."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True) as db:
         db.put(b"dead", b"x")
@@ -363,7 +363,7 @@ def test_dead_tables_bring_nothing_back(tmp_path: Path, manifest: str) -> None:
         assert dict(db) == {b"alive": b"x", b"new": b"x"}
 
 
-def test_a_lost_block_takes_older_versions_with_it(tmp_path: Path) -> None:
+def test_a_lost_block_makes_older_versions_stale(tmp_path: Path) -> None:
     path = tmp_path / "db"
     options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
     with DB(path, create_if_missing=True, **options) as db:
@@ -401,7 +401,7 @@ def test_a_lost_block_takes_older_versions_with_it(tmp_path: Path) -> None:
     assert not (tmp_path / "kept" / "lost").exists()
 
 
-def test_newer_tables_are_not_touched_by_a_hole(tmp_path: Path) -> None:
+def test_a_hole_makes_no_entry_of_a_newer_table_stale(tmp_path: Path) -> None:
     path = tmp_path / "db"
     options: dict[str, Any] = {"compression": None, "block_size": 512, "seek_compaction": False}
     with DB(path, create_if_missing=True, **options) as db:
@@ -420,7 +420,7 @@ def test_newer_tables_are_not_touched_by_a_hole(tmp_path: Path) -> None:
 
 
 def test_level_0_keeps_its_order(tmp_path: Path) -> None:
-    """A rewritten table gets a new number, and must not become the newest by that."""
+    """A rewritten table gets a new number, which must not make it the newest."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True, compression=None) as db:
         for turn in range(3):
@@ -475,7 +475,7 @@ def test_other_comparators(tmp_path: Path) -> None:
         assert [value for _, value in db] == [b"1", b"2", b"1", b"1"]
 
 
-def test_refusals(history: History, tmp_path: Path) -> None:
+def test_arguments_and_stores_that_are_refused(history: History, tmp_path: Path) -> None:
     with pytest.raises(lsmkv.NotFoundError):
         repair_db(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
@@ -527,8 +527,8 @@ def test_progress_and_interruption(history: History, tmp_path: Path) -> None:
     assert history.compare(history.path) == set()
 
 
-def test_again_and_again_in_place(history: History) -> None:
-    """Each repair keeps what it replaces, under another name where there is one of that already."""
+def test_repeated_repairs_in_place(history: History) -> None:
+    """Each repair keeps the files it replaces, under another name if theirs is taken."""
     for _ in range(3):
         name = history.manifest().name
         flip(history.manifest(), 20)
@@ -595,7 +595,7 @@ def test_tables_of_old_names(history: History, tmp_path: Path) -> None:
 
 
 def test_a_log_written_by_hand(tmp_path: Path) -> None:
-    """Sequences may have gaps, as LevelDB leaves them after a write of its own that failed."""
+    """Sequences may have gaps: LevelDB leaves them after a failed write."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True):
         pass
@@ -615,7 +615,7 @@ def test_a_log_written_by_hand(tmp_path: Path) -> None:
         assert db._store.versions.last_sequence == 20  # type: ignore[union-attr]
 
 
-def test_numbers_are_not_used_again(history: History, tmp_path: Path) -> None:
+def test_file_numbers_are_not_reused(history: History, tmp_path: Path) -> None:
     flip_footer(history)
     repair_db(history.path, into=tmp_path / "new", **history.options)
     highest = max(
@@ -720,7 +720,7 @@ class Wreck:
             return dict(db)
 
     def judge(self, found: State, log_hit: bool) -> set[bytes]:
-        """The keys that are lost; nothing else may be wrong."""
+        """The keys that are lost; check that nothing else is wrong."""
         for key, value in found.items():
             if log_hit and key in self.in_log:
                 assert value in self.ever[key]
@@ -773,7 +773,7 @@ def test_a_single_flip_loses_a_block_at_most() -> None:
 
 @pytest.mark.parametrize("way", ["tables", "current", "manifest", "missing table"])
 def test_kills_and_power_cuts_of_a_repair_in_place(way: str) -> None:
-    """Stopped at any call, it can be begun again, and no more is lost."""
+    """After a stop at any call, the repair can be run again and no more is lost."""
     wreck = Wreck(7)
     tables = wreck.names(FileType.TABLE)
     assert len(tables) > 2
@@ -831,7 +831,7 @@ def read_if_there(env: FaultyEnv, path: str, name: str) -> bytes | None:
 
 
 def test_each_call_of_a_repair_failed_in_turn() -> None:
-    """It is reported, nothing is lost, and the next repair succeeds."""
+    """The failure is raised, nothing is lost, and the next repair succeeds."""
     wreck = Wreck(7)
     tables = wreck.names(FileType.TABLE)
     for table in tables:
@@ -862,7 +862,7 @@ def test_each_call_of_a_repair_failed_in_turn() -> None:
 
 
 def test_older_versions_behind_a_hole_without_an_index(tmp_path: Path) -> None:
-    """A table may hold many versions of a key; what is left of them is not the newest one."""
+    """A table may hold many versions of a key; the newest that is left may be stale."""
     path = tmp_path / "db"
     options: dict[str, Any] = {"compression": None, "block_size": 200, "bloom_filter_bits": 0}
     with DB(path, create_if_missing=True, **options) as db:
@@ -898,7 +898,7 @@ def test_older_versions_behind_a_hole_without_an_index(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_repair_with_stale_entries(tmp_path: Path) -> None:
-    """Its tables in ``lost`` are no hindrance to the next one, whether it failed or was killed."""
+    """Tables that a failed or killed repair left in ``lost`` do not hinder the next one."""
     wreck = Wreck(7)
     for table in wreck.names(FileType.TABLE):
         wreck.rewrite(table, lambda data: data.__setitem__(300, data[300] ^ 0xFF))

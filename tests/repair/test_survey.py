@@ -1,4 +1,4 @@
-"""What ``verify`` says: nothing of a sound store, and something of every damage that counts."""
+"""A survey reports no damage in an intact store, and every damage that matters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL: dict[str, Any] = {"block_size": 256, "compression": None, "seek_compactio
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Thousands of warnings that a log was torn are no help to anybody."""
+    """Turn off the thousands of warnings about torn logs."""
     logger = logging.getLogger("lsmkv")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -39,7 +39,7 @@ def _quiet() -> Iterator[None]:
 
 
 def content(path: Path) -> State | None:
-    """What the store holds; None if it says that it is damaged."""
+    """The contents of the store; None if reading it reports damage."""
     try:
         with DB(path, read_only=True, **SMALL) as db:
             return dict(db)
@@ -49,7 +49,7 @@ def content(path: Path) -> State | None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A few KB on two levels, and a log with three writes."""
+    """A store of a few KB on two levels, with three writes in its log."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True, **SMALL) as db:
         for number in range(30):
@@ -143,7 +143,7 @@ def test_reused_logs(tmp_path: Path) -> None:
     assert survey_db(path).severity == REMARKABLE
 
 
-def test_leftover_files_are_remarks(store: Path) -> None:
+def test_files_left_over_are_remarked(store: Path) -> None:
     (table, *_) = sorted(store.glob("*.ldb"))
     (manifest,) = store.glob("MANIFEST-*")
     (store / "000900.ldb").write_bytes(table.read_bytes()[:100])
@@ -176,18 +176,18 @@ def test_leftover_files_are_remarks(store: Path) -> None:
 
 
 def test_every_byte_flipped(store: Path) -> None:
-    """Noticed, or without any effect; but for the log's last record.
+    """Every flip is reported or has no effect, except for one in the log's last record.
 
-    Legitimate: padding of the footers, which means nothing; the last record of the MANIFEST, where
-    the tables do not need it; and the length of the log's last record, which then looks like a
-    write cut short: nothing tells it from one.
+    Flips without effect are in the padding of footers and in the last record of the MANIFEST, if
+    the tables do not need it.  A flip in the length of the log's last record looks like a torn
+    record, and cannot be distinguished from one.
     """
     whole = content(store)
     assert whole is not None
     silent: dict[str, list[int]] = {}
     for file in sorted(store.iterdir()):
         data = file.read_bytes()
-        # Of a small store all bytes; the largest file is sampled.
+        # Every byte of a small store; the largest file is sampled.
         step = 1 if len(data) < 700 else 3
         for offset in range(0, len(data), step):
             file.write_bytes(data[:offset] + bytes([data[offset] ^ 0xFF]) + data[offset + 1 :])
@@ -334,7 +334,7 @@ def hostile_edits() -> dict[str, VersionEdit]:
 
 @pytest.mark.parametrize("name", hostile_edits())
 def test_hostile_manifests(store: Path, name: str) -> None:
-    """Valid checksums, mad content: no other error than ours, and the result can be opened."""
+    """Valid checksums and invalid contents raise only lsmkv's errors; the repair can be opened."""
     (manifest,) = store.glob("MANIFEST-*")
     manifest.unlink()
     write_manifest(store, 60, hostile_edits()[name])
@@ -364,7 +364,7 @@ def test_the_highest_file_number(store: Path) -> None:
 @pytest.mark.parametrize("kind", ["symlink", "fifo", "directory"])
 @pytest.mark.parametrize("victim", ["table", "log", "manifest", "CURRENT"])
 def test_odd_files(store: Path, kind: str, victim: str, tmp_path: Path) -> None:
-    """Refused by name, without waiting and without following."""
+    """They are refused with their name, without waiting for them or following links."""
     pattern = {"table": "*.ldb", "log": "*.log", "manifest": "MANIFEST-*"}.get(victim, victim)
     file = min(store.glob(pattern))
     shutil.move(file, tmp_path / "elsewhere")
@@ -382,7 +382,7 @@ def test_odd_files(store: Path, kind: str, victim: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "symlink"])
-def test_lost_is_something_else(store: Path, kind: str, tmp_path: Path) -> None:
+def test_a_lost_that_is_no_directory_is_refused(store: Path, kind: str, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     if kind == "file":
         (store / "lost").write_text("mine")

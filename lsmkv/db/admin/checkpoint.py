@@ -1,8 +1,9 @@
-"""A checkpoint: a second store that holds what the first one holds now, at little cost.
+"""A checkpoint: a second store with the contents that the first one has now, made at little cost.
 
-Tables are never changed, so they are hard-linked, not copied; logs are copied up to a boundary
-between two batches.  The new directory is built under a temporary name beside the target and
-renamed once all of it is durable: a target that exists is a whole store.
+``DB.checkpoint`` calls :func:`hold`, which waits for the writers' lock, and then without any lock
+:func:`write_checkpoint`.  Tables are immutable, so they are hard-linked, not copied; logs are
+copied up to the end of a batch.  The new directory is built under a temporary name beside the
+target, and renamed once all of it is durable: a target that exists is a complete store.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ from lsmkv.util.progress import Progress
 
 
 class CheckpointSource:
-    """What a checkpoint is made of, held together at one moment between two writes."""
+    """The files of a checkpoint, taken at one moment between two writes."""
 
     def __init__(
         self, view: View, last_sequence: int, logs: list[tuple[int, RandomAccessFile, int]]
     ) -> None:
         self.view = view
-        """Holding it keeps its tables from being removed."""
+        """Its tables are not removed as long as it is referenced."""
         self.last_sequence = last_sequence
         self.logs = logs
-        """Number, file and length to copy; a file that is open can be removed without harm."""
+        """Number, file and bytes to copy; an open file can be read after it was removed."""
 
     def close(self) -> None:
-        """Let go of the logs."""
+        """Close the logs."""
         for _, file, _ in self.logs:
             file.close()
 
@@ -56,10 +57,10 @@ def hold(store: Store, writer: Writer) -> CheckpointSource:
 
 
 def _hold_logs(store: Store, log: WriteAheadLog) -> CheckpointSource | None:
-    """:func:`hold`, with the log that is being written.
+    """Take a view and open its logs; ``log`` is the one that is being written.
 
-    Caller holds the writers' lock, which no flush waits for: None if a flush has committed
-    meanwhile, and may have removed a log before it was open.
+    Caller holds the writers' lock.  A flush does not wait for that lock: None if a flush has
+    committed meanwhile, since it may have removed a log before it was opened here.
     """
     view = store.open_view()
     oldest = view.memtable.log_number

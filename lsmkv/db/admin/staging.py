@@ -1,4 +1,7 @@
-"""A store that appears whole or not at all: built beside its place, and renamed into it."""
+"""Builds a directory that appears complete or not at all: under a temporary name, then renamed.
+
+Checkpoints and repairs use it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from lsmkv.format.filenames import CURRENT, LOST, parse_filename
 _COPY_CHUNK = 1024 * 1024
 _CANNOT_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)
 
-_stagings = itertools.count()  # two threads may build one of the same name at once
+_stagings = itertools.count()  # two threads may build a directory of the same name at once
 
 
 def refuse_taken(env: Env, path: str) -> None:
-    """``FileExistsError`` if ``path`` is there already, whatever it is."""
+    """Raise ``FileExistsError`` if ``path`` exists, whatever it is."""
     target = os.path.normpath(path)
     with env.open_directory(os.path.dirname(target) or ".") as parent:
         if parent.exists(os.path.basename(target)):
@@ -25,17 +28,17 @@ def refuse_taken(env: Env, path: str) -> None:
 
 
 def build_directory(env: Env, path: str, purpose: str, build: Callable[[Directory], None]) -> None:
-    """Make the directory ``path``, which must not exist, with what ``build`` puts into it.
+    """Make the directory ``path``, which must not exist; ``build`` fills it.
 
-    ``build`` gets a directory under a temporary name and makes its content durable; after an error
-    of its own nothing is left.  ``FileExistsError`` if ``path`` is taken.
+    ``build`` is called with a directory of a temporary name and makes its contents durable.  If it
+    raises, the directory is removed.  Raises ``FileExistsError`` if ``path`` exists.
     """
     target = os.path.normpath(path)
     staging = f"{target}.{purpose}-{os.getpid()}-{next(_stagings)}"
     refuse_taken(env, path)
     with env.open_directory(os.path.dirname(target) or ".") as parent:
         if parent.exists(os.path.basename(staging)):
-            _remove(env, staging)  # of a process of this number that died
+            _remove(env, staging)  # left by a process of the same number that died
     try:
         with env.open_directory(staging, create=True) as directory:
             build(directory)
@@ -46,10 +49,10 @@ def build_directory(env: Env, path: str, purpose: str, build: Callable[[Director
 
 
 def link_or_copy(source: Directory, name: str, target: Directory) -> None:
-    """Let a file that is never changed appear in ``target`` too.
+    """Add an immutable file to ``target`` by a hard link.
 
-    By a hard link; where none can be made (another file system, say) by a durable copy, which
-    appears whole or not at all.
+    Where no link can be made, for example to another file system, the file is copied durably; the
+    copy appears complete or not at all.
     """
     try:
         source.link(name, target)
@@ -59,7 +62,7 @@ def link_or_copy(source: Directory, name: str, target: Directory) -> None:
         parsed = parse_filename(name)
         temporary = f"{0 if parsed is None else parsed[0]:06d}.dbtmp"
         if target.exists(temporary):
-            target.remove(temporary)  # of a process that died
+            target.remove(temporary)  # left by a process that died
         with source.open(name) as file:
             copy(file, target, temporary, file.size)
         target.rename(temporary, name)
@@ -74,7 +77,7 @@ def copy(file: RandomAccessFile, target: Directory, name: str, end: int) -> None
 
 
 def _remove(env: Env, path: str) -> None:
-    """Take away a directory that was not finished; what cannot be removed is left."""
+    """Remove a directory that was not finished; files that cannot be removed are left."""
     try:
         with env.open_directory(path) as directory:
             if directory.exists(LOST):

@@ -1,4 +1,7 @@
-"""TableWriter: a table made outside of any store, to be ingested later."""
+"""TableWriter: writes a table outside of any store, to be ingested later.
+
+User code calls it, from one thread, and no lock is taken.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,13 @@ _writers = itertools.count()
 class TableWriter:
     """Writes sorted entries to one table, a file that :meth:`lsmkv.DB.ingest` takes.
 
-    ``add* (finish | close)``.  The file is made under a temporary name beside ``path`` and takes
-    its own name once it is whole and durable.  ``close`` without ``finish`` removes it; so does
-    a ``with`` block that raises, while one that ends well finishes it.
+    Call order: ``add* (finish | close)``.  The file is made under a temporary name beside ``path``
+    and gets its own name once it is complete and durable.  ``close`` without ``finish`` removes it,
+    and so does a ``with`` block that raises; a ``with`` block that ends normally finishes it.
 
-    It is a table of LevelDB's (``.ldb``, by custom) whose keys are internal keys of sequence 0.
-    One without entries is a table too, and ingesting it changes nothing: a batch job need not
-    treat its empty parts apart.
+    The file is a table in LevelDB's format (by convention, ``.ldb``) whose keys are internal keys
+    of sequence 0.  A table without entries may be ingested too, and changes nothing, so a batch job
+    needs no special case for its empty parts.
 
     Not safe for use by several threads at once.
 
@@ -60,25 +63,25 @@ class TableWriter:
     >>> given_up.close()
     """
 
-    _builder: TableBuilder | None = None  # until it is open, and once it is not any more
+    _builder: TableBuilder | None = None  # None before it is open and after it is closed
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[TableArguments]) -> None:
-        """Begin the table ``path``, by custom ``something.ldb``.
+        """Begin the table ``path``, by convention ``something.ldb``.
 
         The keywords are those of ``lsmkv.DB`` that shape a table: ``comparator`` and
-        ``comparator_name``, which have to be those of the store that is to take the file,
+        ``comparator_name``, which must be those of the store that will ingest the file,
         ``compression``, ``zstd_compression_level``, ``block_size``, ``block_restart_interval``,
-        ``bloom_filter_bits``, ``filter_policy``, ``filter_layout`` and ``env``.  Ingesting writes
-        the entries anew with the store's own settings, so all but the order and the env matter
+        ``bloom_filter_bits``, ``filter_policy``, ``filter_layout`` and ``env``.  Ingesting rewrites
+        the entries with the store's own settings, so all but the comparator and the env matter
         only for a file that is read by other means.
 
-        :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken, and whatever else the system
-        has against it; ``TypeError`` and ``ValueError`` for wrong arguments.
+        Raises :class:`IOError` with ``errno.EEXIST`` if ``path`` exists, or with any other error of
+        the file system; ``TypeError`` and ``ValueError`` for wrong arguments.
         """
         refuse_unknown(options, TableArguments.__annotations__, "TableWriter")
         settings = make_options(**options, lru_cache_size=0)
         self.path: str = os.fsdecode(path)
-        """The file, as it was given."""
+        """The path, as it was given."""
         parent, self._name = os.path.split(self.path)
         if not self._name:
             raise ValueError(f"not the path of a file: {self.path!r}")
@@ -106,19 +109,19 @@ class TableWriter:
 
     @property
     def file_size(self) -> int:
-        """Bytes of the file so far, but for the block in the making; all of them once finished."""
+        """Bytes of the file, without the unfinished block; once finished, of the whole file."""
         return self._written.file_size
 
     @property
     def closed(self) -> bool:
-        """Whether it was finished or given up."""
+        """Whether the table was finished or closed."""
         return self._builder is None
 
     def add(self, key: BytesLike, value: BytesLike) -> None:
         """Append an entry.  Amortised cost: its share of a block that is compressed and written.
 
-        ``ValueError`` unless ``key`` sorts after the one before it; the table goes on without the
-        entry then.  After any other error it can only be closed.
+        ``ValueError`` unless ``key`` sorts after the key before it; then the entry is not added,
+        and more may follow.  After any other error the table can only be closed.
         """
         builder = self._open()
         user_key = as_bytes(key, "key")
@@ -126,9 +129,11 @@ class TableWriter:
         if len(user_key) > MAX_UINT32 - 8 or len(content) > MAX_UINT32:
             raise ValueError("keys and values are shorter than 4 GiB each")
         if builder.num_entries == 0:
-            self._compare(user_key, user_key)  # what the user's comparator cannot take shows here
+            self._compare(
+                user_key, user_key
+            )  # raises if the user's comparator cannot compare the key
         elif self._compare(user_key, self._last) <= 0:
-            raise ValueError(f"keys have to rise: {user_key!r} does not sort after {self._last!r}")
+            raise ValueError(f"keys must rise: {user_key!r} does not sort after {self._last!r}")
         self._intact = False
         try:
             builder.add(pack(user_key, INGEST_SEQUENCE, KIND_VALUE), content)
@@ -140,8 +145,8 @@ class TableWriter:
     def finish(self) -> None:
         """Complete the file, make it durable, and give it its name.
 
-        :class:`IOError` with ``errno.EEXIST`` if that was taken meanwhile.  After an error no
-        file is left.
+        Raises :class:`IOError` with ``errno.EEXIST`` if a file of that name was made meanwhile.
+        After an error no file is left.
         """
         builder = self._open()
         named = False
@@ -163,7 +168,7 @@ class TableWriter:
         self._directory.close()
 
     def close(self) -> None:
-        """Give the file up unless it is finished.  Closing twice is harmless."""
+        """Remove the file unless it is finished.  Closing twice is harmless."""
         if self._builder is not None:
             self._give_up(False)
 
@@ -195,11 +200,13 @@ class TableWriter:
         if builder is None:
             raise ClosedError(f"{self.path}: the table is finished or closed")
         if not self._intact:
-            raise Error(f"{self.path}: an earlier error cut an entry short; begin anew")
+            raise Error(
+                f"{self.path}: an earlier error left an incomplete entry; write a new table"
+            )
         return builder
 
     def _refuse_if_taken(self) -> None:
-        """A look, not a lock: a file that another program makes at the same moment is replaced."""
+        """Not a lock: a file that another program makes at the same moment is replaced."""
         if self._directory.exists(self._name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self.path)
 
@@ -209,10 +216,10 @@ class TableWriter:
             try:
                 return self._directory.create(self._partial)
             except FileExistsError:
-                pass  # of a process of this number that died
+                pass  # left by a process of the same number that died
 
     def _give_up(self, named: bool) -> None:
-        """Remove the file; what cannot be removed is left."""
+        """Remove the file, or leave it if it cannot be removed."""
         self._builder = None
         self._file.close()
         for name in (self._partial, self._name) if named else (self._partial,):

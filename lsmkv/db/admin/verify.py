@@ -1,4 +1,9 @@
-"""Looking at every byte: are the tables what they must be?"""
+"""Verifies every byte of an open store's tables.
+
+``DB.verify`` calls it without a lock; a pinned view keeps the tables from being removed.  Logs
+and the MANIFEST are left out: :mod:`lsmkv.repair.survey` reads every file of a store that is not
+open.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,11 @@ from lsmkv.util.progress import Progress
 
 
 def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionError]:
-    """The damage found in the tables of the current version, one error a table; [] if all is well.
+    """The damage found in the tables of the current version, one error per table; [] if none.
 
-    Every block of every table is read and decoded, past the block cache; its checksum, its order
-    and its place in the index are verified, and its keys against the range that the MANIFEST
-    states.  O(size of the store).
+    Every block of every table is read from the file, past the block cache, and decoded.  Its
+    checksum, the order of its keys and its index entry are verified, and each table's first and
+    last key are compared with those that the MANIFEST states.  O(size of the store).
     """
     read = store.read_view()
     damage: list[CorruptionError] = []
@@ -29,7 +34,8 @@ def verify_tables(store: Store, progress: Progress | None) -> list[CorruptionErr
                 check_metadata(table)
                 if check(table) != (file.smallest, file.largest):
                     raise CorruptionError(
-                        "the table's keys are not those that the MANIFEST states", table.path
+                        "the table's first or last key is not the one that the MANIFEST states",
+                        table.path,
                     )
             except CorruptionError as error:
                 damage.append(error)

@@ -1,4 +1,8 @@
-"""The directory of a store: opening it, and removing all that is in it."""
+"""The directory of a store: opens it, and destroys the store in it.
+
+Opening, surveys and repairs call :func:`open_database_directory` or :func:`open_remains` before any
+lock is taken; :func:`destroy_db` is for users, and takes the store's lock.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,10 @@ _NOT_FOUND = f"{NO_DATABASE}, and create_if_missing is false"
 
 
 def open_database_directory(env: Env, path: str, create: bool) -> Directory:
-    """The directory of a store that may be opened or created there.
+    """The directory of a store, which is created if ``create`` is true and it does not exist.
 
-    Nothing is made in vain: :class:`NotFoundError` where there is no store and none is wanted.
+    Raises :class:`NotFoundError` if there is no store and ``create`` is false; nothing is created
+    then.
     """
     try:
         directory = env.open_directory(path, create=create)
@@ -37,9 +42,9 @@ def open_database_directory(env: Env, path: str, create: bool) -> Directory:
 
 
 def open_remains(env: Env, path: str) -> Directory:
-    """The directory of a store that may be damaged beyond opening.
+    """The directory of a store that may be too damaged to be opened.
 
-    :class:`NotFoundError` where no file looks like one of a store.
+    Raises :class:`NotFoundError` if no file has the name of a store's file.
     """
     try:
         directory = env.open_directory(path)
@@ -54,7 +59,7 @@ def open_remains(env: Env, path: str) -> Directory:
 
 
 def _refuse_remains(directory: Directory) -> None:
-    """A directory without CURRENT but with data is a damaged store, not an empty place."""
+    """A directory with data but without CURRENT is a damaged store, not a missing one."""
     for name in directory.names():
         parsed = parse_filename(name)
         if parsed is None:
@@ -69,10 +74,10 @@ def _refuse_remains(directory: Directory) -> None:
 
 
 def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
-    """Remove a store: the engine's own files, and the directory if nothing else is in it.
+    """Remove a store: its files, and the directory if it has no others.
 
-    No error if there is none.  Raises :class:`LockedError` if someone has it open, and
-    :class:`IOError` as the file system does.  Cost: one removal a file.
+    A missing store is no error.  Raises :class:`LockedError` if the store is open, and
+    :class:`IOError` if the file system fails.  Cost: one removal per file.
 
     >>> from lsmkv import DB, MemoryEnv
     >>> env = MemoryEnv()  # on disk, leave it out
@@ -110,18 +115,18 @@ def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
             try:
                 env.remove_directory(where)
             except NotADirectoryError:
-                pass  # the path is a link: it stays, and so does the directory that it leads to
+                pass  # the path is a link: the link and its directory stay
     except OSError as error:
         raise_typed(error)
 
 
 def _remove_lost(env: Env, directory: Directory) -> None:
-    """Empty ``lost/`` of the engine's files, and remove it if nothing else is in it."""
+    """Remove the store's files from ``lost/``, and the directory if it has no others."""
     if not directory.exists(LOST):
         return
     with directory.subdirectory(LOST) as lost:
         for name in lost.names():
-            # A second file of one name bears a number behind it.
+            # A second file of one name has a number after its name.
             if parse_filename(name) or parse_filename(name.rpartition(".")[0]):
                 lost.remove(name)
         empty = not lost.names()

@@ -1,4 +1,8 @@
-"""Opening a store: directory, lock, recovery, and the parts that work on what was recovered."""
+"""Opens a store: its directory, its lock, recovery, and the objects that work on the result.
+
+``DB`` calls :func:`open_store`, and :func:`view_now` to refresh a read-only store, the latter under
+the lock that closing takes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ MEMORY = ":memory:"
 
 
 class OpenStore:
-    """The parts of one open store.  ``writer`` and ``background`` are None in a read-only one."""
+    """The parts of an open store.  ``writer`` and ``background`` are None if it is read-only."""
 
     def __init__(self, env: Env, directory: Directory, file_lock: FileLock | None) -> None:
         self.env = env
@@ -35,14 +39,14 @@ class OpenStore:
         self.background: Background | None = None
 
     def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
-        """Take up a recovered store."""
+        """Set the parts of a recovered store."""
         self.store = store
         self.writer = writer
         self.background = background
         self.reader = Reader(store, background)
 
     def release(self) -> None:
-        """Give up the lock and the directory."""
+        """Release the lock and the directory."""
         if self.file_lock is not None:
             self.file_lock.close()
         self.directory.close()
@@ -78,7 +82,7 @@ def open_store(path: str, options: Options) -> OpenStore:
 
 
 def view_now(opened: OpenStore, options: Options, previous: Store | None) -> None:
-    """Let a read-only store show what its directory holds now."""
+    """Let a read-only store show the present state of its directory."""
     comparator = InternalKeyComparator(options.comparator)
     store = open_read_only(opened.directory, options, comparator, previous)
     opened.start(store, None, None)

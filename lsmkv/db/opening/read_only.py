@@ -1,8 +1,8 @@
-"""Opening a store for reading only: nothing in its directory is written, and no lock is taken.
+"""Opens a store for reading only: nothing in its directory is written, and no lock is taken.
 
-It works beside a live writer, which moves files while they are read.  What is read is consistent
-all the same: a MANIFEST is read first, then the logs that it asks for; if a file is gone by then,
-the writer has committed something newer, and all is read anew.
+``open.py`` calls it.  A writer may have the store open and may remove files meanwhile.  The result
+is consistent all the same: the MANIFEST is read first, then the logs that it names.  If a file is
+missing by then, the writer has committed a newer version, and everything is read again.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from lsmkv.format.log import LogDamage
 from lsmkv.options import Options
 from lsmkv.stats import Counters
 
-_ATTEMPTS = 500  # each a race against a writer that may commit every few milliseconds
+_ATTEMPTS = 500  # in each, the writer may be faster: it may commit every few milliseconds
 _DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
-class _Moved(Exception):
-    """A file that the MANIFEST asks for is not there."""
+class _FileMissing(Exception):
+    """A file that the MANIFEST names does not exist."""
 
 
 class ReadOnlyRecovery(Recovery):
-    """Recovery into memory: what the logs hold stays in a memtable, however large."""
+    """Recovery that writes nothing: the logs' entries stay in one memtable of any size."""
 
     log_may_be_missing = False
 
     def read(self) -> Recovered:
-        """The store's state.  :class:`_Moved` if the only log needed is missing."""
+        """The store's state.  Raises :class:`_FileMissing` if the only log needed is missing."""
         self._read_manifest(self._directory.names())
-        # Named only now: a log begun before this MANIFEST was read must not be overlooked.
+        # Listed only now, so that a log begun before this MANIFEST was read is not overlooked.
         self._replay_logs(self._directory.names())
         return Recovered(self._versions, self._memtable)
 
@@ -47,21 +47,21 @@ class ReadOnlyRecovery(Recovery):
         pass
 
     def _report_tail(self, message: str, torn: bool) -> None:
-        # Beside a live writer it is a write that goes on just now: nothing to warn of.
+        # A torn record may be a write that a live writer has not finished: no warning.
         self._info_log.write(message, logging.INFO if torn else logging.WARNING)
 
     def _report_missing_log(self, name: str) -> None:
         if not self.log_may_be_missing:
-            raise _Moved(name)
+            raise _FileMissing(name)
         super()._report_missing_log(name)
 
     def _set_logs_aside(self, gap: LogDamage, logs: list[str]) -> None:
         if not self.log_may_be_missing:
-            raise _Moved(logs[0])
+            raise _FileMissing(logs[0])
         self._info_log.warn(
             f"{self._directory.path}/{logs[0]}: {gap.reason} at {gap.offset}, and writes are"
-            f" missing there. Only what was written before is shown; opened for writing,"
-            f" {', '.join(logs)} will be set aside in {LOST}/"
+            f" missing there. Only earlier writes are shown; opening for writing will set"
+            f" {', '.join(logs)} aside in {LOST}/"
         )
 
 
@@ -71,19 +71,19 @@ def open_read_only(
     comparator: InternalKeyComparator,
     previous: Store | None = None,
 ) -> Store:
-    """A store to read from, as it is now, every table of it open.
+    """A read-only store in its present state, with every table open.
 
-    ``previous`` is an earlier view of the same directory: tables that both have are not opened
-    anew, and its counters go on.  Raises what opening raises, and :class:`~lsmkv.errors.IOError`
-    that says how many descriptors are needed if they do not suffice.
+    ``previous`` is an earlier state of the same directory: its counters continue, and its open
+    tables are used again.  Raises what opening raises, and :class:`~lsmkv.errors.IOError` with the
+    number of descriptors that are needed if there are too few.
     """
     log_may_be_missing = False
     for attempt in range(_ATTEMPTS):
         before = _state_of(directory)
         try:
             return _open_once(directory, options, comparator, previous, log_may_be_missing)
-        except _Moved:
-            # With nothing moved, it was missing before: a legitimate state, with a warning.
+        except _FileMissing:
+            # If nothing has changed, the log was missing before: a valid state, with a warning.
             log_may_be_missing = _state_of(directory) == before
         except (CorruptionError, FileNotFoundError):
             if attempt == _ATTEMPTS - 1 or _state_of(directory) == before:
@@ -106,13 +106,13 @@ def _open_once(
     recovery.log_may_be_missing = log_may_be_missing
     recovered = recovery.read()
     files = [file for level in recovered.versions.current.levels for file in level]
-    # None is ever evicted: its file may be gone when it is wanted again.
+    # No table is evicted: its file may be removed before it is needed again.
     roomy = options._replace(max_open_files=max(options.max_open_files, len(files) + 20))
     counters: Counters | None = None if previous is None else previous.counters
     store = Store(directory, roomy, comparator, recovered, info_log, lock, counters)
     try:
         if previous is not None:
-            # Numbers begin anew in a store that was destroyed and made again in the same place.
+            # A number may be used twice if the store was destroyed and created again.
             known = {file for level in previous.versions.current.levels for file in level}
             store.tables.share(previous.tables, [file.number for file in files if file in known])
         for file in files:
@@ -134,7 +134,7 @@ def _open_once(
 
 
 def _state_of(directory: Directory) -> tuple[str, int, list[str]]:
-    """What changes whenever a writer commits."""
+    """A value that changes whenever a writer commits."""
     try:
         manifest = read_current(directory)
         return manifest, directory.size(manifest), sorted(directory.names())

@@ -1,8 +1,9 @@
-"""EXPLAIN for a Get: every step of a lookup, as data.
+"""EXPLAIN for a Get: the steps of a lookup, as data.
 
-Explaining leaves no trace in the store: no counter moves, nothing is put into the block cache, and
-no file is charged for being read in vain.  It reads more than the Get itself would, to show which
-older versions the answer hides; what the Get would have read is told apart.
+``DB.explain`` calls it without a lock, for one view of the store.  Explaining changes nothing in
+the store: no counter is increased, no block enters the block cache, and no seek is charged to a
+table.  It reads more than the Get would, to show which older versions the answer hides; what the
+Get itself would have read is reported separately.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class KeyVersion:
 
 @dataclass(frozen=True)
 class FilterStep:
-    """One filter that was asked."""
+    """One filter that the lookup asked."""
 
     layout: str
     """``block``: the filter of the block's 2 KiB of file; ``table``: that of the whole table."""
@@ -51,9 +52,9 @@ class FilterStep:
     size: int
     """Bytes of the filter."""
     positions: tuple[int, ...]
-    """Bits that were probed, up to the first one that is not set; of a Bloom filter only."""
+    """The bits of a Bloom filter that were probed, up to the first one that is not set."""
     may_match: bool
-    """False is certain: the key is not there."""
+    """False means that the filter rules the key out."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class TableStep:
     largest: bytes
     """User keys."""
     asked: bool
-    """False if the Get had its answer before it came here."""
+    """False if the Get had its answer before it reached this table."""
     index_key: bytes | None
     """User key of the index entry that names the block; None if the key lies past the last one."""
     filters: tuple[FilterStep, ...]
@@ -93,9 +94,9 @@ class TableStep:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a Get of one key goes.  ``str()`` tells it in words, ``to_dict()`` as plain data.
+    """The steps of a Get of one key; ``str()`` is text, ``to_dict()`` is plain data.
 
-    ``DB.explain`` makes one, which is where errors and cost are; this is plain data.
+    ``DB.explain`` makes one and states errors and cost; this is plain data.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:
@@ -177,7 +178,7 @@ class Explanation:
 
 
 class Explainer:
-    """Explains lookups in one view of a store.  The caller keeps the view from being collected."""
+    """Explains lookups in one view of a store, which it holds meanwhile."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

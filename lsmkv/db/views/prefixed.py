@@ -1,9 +1,9 @@
-"""PrefixedDB: the part of a store whose keys share a prefix, under keys without it.
+"""PrefixedDB: the part of a store whose keys share a prefix, accessed by keys without the prefix.
 
-The prefix is put before every key on its way down, and taken off on its way up; nothing on disk
-says that it is one.  In the store's order (bytewise, unless it has a comparator of its own) such
-keys lie together, so an iterator over them is one over a range.  With a comparator that does not
-keep them together, gets and writes work, and iterators do not.
+``DB.prefixed_db`` makes one.  It holds no lock and no state: it adds the prefix to keys that it is
+given, and removes it from keys that it returns.  No file records the prefix.  In the bytewise order
+keys with a common prefix are neighbours, so an iterator over them is one over a range.  With a
+comparator that separates them, gets and writes work, but iterators do not.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
 
 
 class Iterable(Protocol):
-    """What can be iterated over, under a prefix or not: a store, or a snapshot of one."""
+    """An object with iterators: a store, or a snapshot of one."""
 
-    # One by one, not as IteratorArguments: so a store may take more, as plyvel's takes None.
+    # One by one, not as IteratorArguments: a store may accept more, as plyvel's accepts None.
     def iterator(
         self,
         *,
@@ -53,7 +53,7 @@ class Iterable(Protocol):
 
 
 class PrefixableDB(Iterable, Protocol):
-    """What :class:`PrefixedDB` needs of a store."""
+    """The methods that :class:`PrefixedDB` needs of a store."""
 
     def get(
         self, key: BytesLike, /, *, verify_checksums: bool = True, fill_cache: bool = True
@@ -90,7 +90,7 @@ D = TypeVar("D", bound=PrefixableDB)
 
 
 def _iterate(whole: Iterable, prefix: bytes, arguments: IteratorArguments) -> Iterator:
-    """An iterator over a part of a store, which shows keys without the prefix."""
+    """An iterator over a part of a store, whose keys are without the prefix."""
     if not prefix:
         return whole.iterator(**arguments)
     start = arguments.get("start")
@@ -126,10 +126,10 @@ def _iterate_raw(
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class PrefixedDB(Readable, Generic[D]):
-    """A store in a store: the keys with a common prefix, shown and asked for without it.
+    """The part of a store whose keys share a prefix, accessed by keys without the prefix.
 
-    Methods are those of :class:`~lsmkv.DB`, with its errors and costs.  It holds no state: make as
-    many as you like, one within another too, and close the store itself.
+    Methods, errors and costs are those of :class:`~lsmkv.DB`.  A part has no state and may have
+    parts of its own; only the store is closed.
 
     >>> from lsmkv.db.db import DB
     >>> with DB(":memory:") as db:
@@ -159,22 +159,22 @@ class PrefixedDB(Readable, Generic[D]):
 
     @classmethod
     def __class_getitem__(cls, item: object) -> object:
-        """``PrefixedDB[DB]``: said to a type checker alone, the class is the same."""
+        """``PrefixedDB[DB]`` is for type checkers; it is the same class."""
         return cls
 
     def __init__(self, *, db: D, prefix: BytesLike) -> None:
-        """Not called by users: they ask a store for it, by ``prefixed_db``."""
+        """Called by the ``prefixed_db`` of a store, not by users."""
         self._db = db
         self._prefix = as_bytes(prefix, "prefix")
 
     @property
     def db(self) -> D:
-        """The store itself, however deep the prefixes are nested."""
+        """The store itself, also if prefixes are nested."""
         return self._db
 
     @property
     def prefix(self) -> bytes:
-        """What stands before every key in the store: all of it, if nested."""
+        """The prefix of every key in the store; if prefixes are nested, all of them."""
         return self._prefix
 
     def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
@@ -186,7 +186,7 @@ class PrefixedDB(Readable, Generic[D]):
         self._db.delete(self._prefix + as_bytes(key, "key"), sync=sync)
 
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
-        """As ``DB.write_batch``: the batch puts the prefix before the keys that it is given."""
+        """As ``DB.write_batch``; the batch adds the prefix to its keys."""
         self._db.write_batch()  # raises if the store is closed
         return PrefixedWriteBatch(self._db, self._prefix, transaction=transaction, sync=sync)
 
@@ -195,7 +195,7 @@ class PrefixedDB(Readable, Generic[D]):
         return PrefixedSnapshot(self._db.snapshot(), self._prefix)
 
     def prefixed_db(self, prefix: BytesLike) -> Self:
-        """A part of this part: its keys begin with this prefix, and then with that one."""
+        """The part whose keys begin with this prefix, followed by ``prefix``."""
         return type(self)(db=self._db, prefix=self._prefix + as_bytes(prefix, "prefix"))
 
     def __repr__(self) -> str:
@@ -213,10 +213,10 @@ class PrefixedDB(Readable, Generic[D]):
 
 @mypyc_attr(native_class=False)
 class PrefixedSnapshot(Snapshot):
-    """A part of a store, as it was."""
+    """A part of a store as it was at one sequence."""
 
     def __init__(self, whole: Snapshot, prefix: bytes) -> None:
-        """Closes the snapshot of the whole when it is closed itself."""
+        """``whole`` is the store's snapshot; it is closed with this one."""
         self._whole = whole
         self._prefix = prefix
 
@@ -231,7 +231,7 @@ class PrefixedSnapshot(Snapshot):
 
     @property
     def sequence(self) -> int:
-        """The number of the last write that the snapshot sees."""
+        """The sequence of the last write that the snapshot sees."""
         return self._whole.sequence
 
     @property
@@ -240,13 +240,13 @@ class PrefixedSnapshot(Snapshot):
         return self._whole.closed
 
     def close(self) -> None:
-        """Let go of the versions that the snapshot keeps.  Closing twice is harmless."""
+        """Release the versions that the snapshot keeps.  Closing twice is harmless."""
         self._whole.close()
 
 
 @mypyc_attr(native_class=False)
 class PrefixedWriteBatch(WriteBatch):
-    """A batch that puts a prefix before every key."""
+    """A batch that adds a prefix to every key."""
 
     def __init__(
         self, db: PrefixableDB, prefix: bytes, *, transaction: bool = True, sync: bool = False

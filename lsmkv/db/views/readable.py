@@ -1,4 +1,4 @@
-"""What a snapshot and a part of a store have in common: the reading methods, declared once.
+"""The reading methods that snapshots and prefixed parts of a store share, declared once.
 
 A class that derives from :class:`Readable` says how a key is looked up and how iterators are made;
 the public signatures, with their overloads and defaults, stand here alone.  ``DB`` has a ``get`` of

@@ -1,4 +1,8 @@
-"""Snapshots: a store as it was."""
+"""Snapshot: a store as it was at one sequence.
+
+``DB.snapshot`` makes one.  It pins its sequence, so that flushes and compactions keep the versions
+that it sees, and reads by the same :class:`~lsmkv.db.reader.Reader` as the store, without a lock.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,12 @@ from lsmkv.format.batch import BytesLike
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Snapshot(Readable):
-    """A store as it was when the snapshot was taken, whatever is written after.
+    """A store as it was when the snapshot was taken, whatever is written later.
 
-    Costs next to nothing to take; while it is held, versions that it sees are kept on disk.
-    Close it, or use it in a ``with`` block; forgetting it does the same.  Its methods have the
-    errors and costs of DB's, and raise :class:`~lsmkv.ClosedError` once it is closed.
+    Taking a snapshot costs O(1).  While it is open, the versions that it sees are kept on disk.
+    Close it, or use it in a ``with`` block; it is also closed when it is garbage-collected.  Its
+    methods have the errors and costs of DB's, and raise :class:`~lsmkv.ClosedError` once it is
+    closed.
 
     >>> import lsmkv
     >>> db = lsmkv.DB(":memory:")
@@ -44,10 +49,7 @@ class Snapshot(Readable):
     _reader: Reader | None = None
 
     def __init__(self, reader: Reader, pin: Pin, owner: object) -> None:
-        """Not called by users: ``db.snapshot()`` makes one.
-
-        It keeps ``owner`` from being collected.
-        """
+        """Called by ``db.snapshot()``, not by users.  ``owner`` lives as long as the snapshot."""
         self._reader = reader
         self._pin = pin
         self._owner: object = owner
@@ -63,7 +65,7 @@ class Snapshot(Readable):
 
     @property
     def sequence(self) -> int:
-        """The number of the last write that the snapshot sees."""
+        """The sequence of the last write that the snapshot sees."""
         return self._pin.sequence
 
     @property
@@ -72,7 +74,7 @@ class Snapshot(Readable):
         return self._reader is None
 
     def close(self) -> None:
-        """Let go of the versions that the snapshot keeps.  Closing twice is harmless."""
+        """Release the versions that the snapshot keeps.  Closing twice is harmless."""
         self._reader = None
         self._owner = None
         self._pin.release()

@@ -1,4 +1,9 @@
-"""An optimistic transaction of one process: no lock is held until it commits."""
+"""Transaction: optimistic concurrency control within one process.
+
+``DB.transaction`` makes one.  It holds no lock until it commits; the commit holds the writers' lock
+while it checks for conflicts and writes.  Ranges are not checked: only keys that were read or
+written by name are.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +22,11 @@ from lsmkv.util.comparator import Comparator, equal_means_identical
 T = TypeVar("T")
 
 Commit = Callable[[WriteBatch, set[bytes], int, bool], None]
-"""Applies a batch unless one of the keys was written after the sequence."""
+"""Applies a batch, with ``sync`` or without, unless a key was written after the sequence."""
 
 
 class ConflictCheck:
-    """Asked under the writers' lock: was any of these keys written after the sequence?"""
+    """Checks, under the writers' lock, whether a key was written after the sequence."""
 
     def __init__(self, reader: Reader, keys: set[bytes], sequence: int) -> None:
         self._reader = reader
@@ -29,7 +34,7 @@ class ConflictCheck:
         self._sequence = sequence
 
     def raise_if_changed(self) -> None:
-        """Raise :class:`~lsmkv.errors.ConflictError` if so."""
+        """Raise :class:`~lsmkv.errors.ConflictError` if one was."""
         for key in sorted(self._keys):
             if self._reader.newest_sequence(key) > self._sequence:
                 raise ConflictError(f"{key!r} was written since the transaction began")
@@ -37,13 +42,13 @@ class ConflictCheck:
 
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Transaction:
-    """Reads a snapshot, collects writes, and commits them if nothing it touched has changed.
+    """Reads from a snapshot, collects writes, and commits them if no key it used has changed.
 
-    The keys that it read or wrote are remembered.  If any of them was written by someone else
-    since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes nothing: begin
-    anew.  Nobody waits for anybody.  In a ``with`` block it commits at the end, and is discarded
-    when the block raises.  Ranges that were iterated over are not watched.  Once it is over, its
-    methods raise :class:`~lsmkv.errors.ClosedError`.
+    The keys that the transaction read or wrote are remembered.  If another writer wrote one of them
+    since it began, ``commit`` raises :class:`~lsmkv.errors.ConflictError` and writes nothing; run
+    it again then.  Transactions do not wait for each other.  A ``with`` block commits at its end,
+    and discards the transaction if it raises.  Ranges that were iterated over are not checked.
+    After commit or rollback the methods raise :class:`~lsmkv.errors.ClosedError`.
 
     Not safe for use by several threads at once.
 
@@ -66,7 +71,7 @@ class Transaction:
         sync: bool,
         comparator: Comparator,
     ) -> None:
-        """Not called by users: ``db.transaction()`` makes one.  The snapshot becomes its own."""
+        """Called by ``db.transaction()``, not by users.  The transaction closes the snapshot."""
         self._snapshot: Snapshot | None = snapshot
         self._sequence = sequence
         self._commit = commit
@@ -84,9 +89,9 @@ class Transaction:
     def get(self, key: BytesLike, default: T) -> bytes | T: ...
 
     def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
-        """The value as the transaction sees it: its own writes, else the snapshot's.
+        """The value that the transaction sees: that of its own last write, or the snapshot's.
 
-        Costs what ``DB.get`` costs, or nothing for a key that it wrote.
+        Costs as much as ``DB.get``, or no read at all for a key that the transaction wrote.
         """
         name = as_bytes(key, "key")
         snapshot = self._open()
@@ -115,10 +120,10 @@ class Transaction:
         self._write(as_bytes(key, "key"), None)
 
     def commit(self) -> None:
-        """Write everything, at once, or raise :class:`~lsmkv.errors.ConflictError`.
+        """Write the transaction's batch, or raise :class:`~lsmkv.errors.ConflictError`.
 
-        The transaction is over either way.  Cost: a lookup of each key that it touched, under the
-        writers' lock, and one write.
+        The transaction is over in both cases.  Cost: a lookup of each key that it read or wrote,
+        under the writers' lock, and one write.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -137,7 +142,7 @@ class Transaction:
             self.rollback()
 
     def rollback(self) -> None:
-        """Forget everything.  Harmless on a transaction that is over.
+        """Discard the writes.  Harmless on a transaction that is over.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -175,7 +180,7 @@ class Transaction:
             self._batch.put(key, value)
 
     def _own_write(self, key: bytes) -> Operation | None:
-        """The last one to ``key``, if any.  O(1); O(n) where other bytes can be the same key."""
+        """The transaction's last write to ``key``; O(n) if unequal bytes may be the same key."""
         if self._identical:
             return (key, self._written[key]) if key in self._written else None
         for operation in reversed(self._batch.operations):

@@ -1,4 +1,4 @@
-"""Checkpoints: a second store, whole or absent, that holds what the first one held."""
+"""A checkpoint has the contents of its store, and is complete or absent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ State = dict[bytes, bytes]
 
 
 class HookedDirectory(MemoryDirectory):
-    """Tells its env what is about to be done."""
+    """Calls its env's hook before each call."""
 
     def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
         super().__init__(path, env.mutex, folder)
@@ -40,7 +40,7 @@ class HookedDirectory(MemoryDirectory):
 
 
 class HookedEnv(MemoryEnv):
-    """A file system in memory; ``before`` is called with a call and what it is about."""
+    """A file system in memory; ``before`` is called with each call and its file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def names(env: FaultyEnv | MemoryEnv, path: str = "/") -> list[str]:
 
 
 def filled(db: DB) -> State:
-    """Tables on several levels, deletions, and writes that are in the log alone."""
+    """Fill several levels, with deletions and with writes that only the log has."""
     fill(db, some(0, 60))
     db.compact_range()
     for key in some(0, 10):
@@ -95,7 +95,7 @@ def contents(directory: pathlib.Path | str) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in pathlib.Path(directory).iterdir() if p.is_file()}
 
 
-def test_a_checkpoint_holds_what_the_store_holds(db: DB, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_has_the_contents_of_the_store(db: DB, tmp_path: pathlib.Path) -> None:
     state = filled(db)
     target = tmp_path / "copy"
     db.checkpoint(target)
@@ -107,14 +107,14 @@ def test_a_checkpoint_holds_what_the_store_holds(db: DB, tmp_path: pathlib.Path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["copy", "db"]
 
 
-def test_of_an_empty_store(db: DB, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_of_an_empty_store(db: DB, tmp_path: pathlib.Path) -> None:
     db.checkpoint(tmp_path / "copy")
     with DB(tmp_path / "copy") as copy:
         assert list(copy) == []
 
 
-def test_sequences_go_on(db: DB, tmp_path: pathlib.Path) -> None:
-    """A deletion in the copy must hide what the tables hold, so its sequence must be above."""
+def test_a_checkpoint_continues_the_sequences(db: DB, tmp_path: pathlib.Path) -> None:
+    """A deletion in the copy must hide entries of the tables, so its sequence must be higher."""
     filled(db)
     db.compact_range()
     with db.snapshot() as snapshot:
@@ -129,7 +129,9 @@ def test_sequences_go_on(db: DB, tmp_path: pathlib.Path) -> None:
         assert copy.get(b"key0050") is None
 
 
-def test_lives_apart(db: DB, path: str, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_is_independent_of_its_store(
+    db: DB, path: str, tmp_path: pathlib.Path
+) -> None:
     state = filled(db)
     target = tmp_path / "copy"
     db.checkpoint(target)
@@ -177,7 +179,7 @@ def test_an_existing_target_is_refused(db: DB, tmp_path: pathlib.Path, kind: str
     assert dict(db) == state
 
 
-def test_a_parent_that_is_missing(db: DB, tmp_path: pathlib.Path) -> None:
+def test_a_missing_parent_directory(db: DB, tmp_path: pathlib.Path) -> None:
     with pytest.raises(lsmkv.IOError):
         db.checkpoint(tmp_path / "no" / "copy")
     db.put(b"k", b"v")
@@ -194,7 +196,7 @@ def test_progress(db: DB, tmp_path: pathlib.Path) -> None:
     assert {total for _, total, _ in seen} == {tables}
 
 
-def test_an_exception_out_of_progress_leaves_nothing(db: DB, tmp_path: pathlib.Path) -> None:
+def test_an_exception_in_progress_leaves_no_file(db: DB, tmp_path: pathlib.Path) -> None:
     state = filled(db)
 
     def interrupt(done: int, total: int, phase: str) -> None:
@@ -245,7 +247,7 @@ def test_another_failure_of_a_link_is_raised() -> None:
 
 
 def crash_points(sticky: bool) -> Iterator[tuple[FaultyEnv, DB, State, BaseException | None]]:
-    """A checkpoint whose n-th call fails, for every n; and last, one that no call failed."""
+    """A checkpoint whose n-th call fails, for every n; the last one succeeds."""
     base = FaultyEnv()
     with DB("/db", create_if_missing=True, env=base, **TINY) as db:
         filled(db)
@@ -304,7 +306,7 @@ def test_every_moment_of_a_kill_and_a_power_cut() -> None:
         assert dict(db) == state
 
 
-def test_the_leftover_of_a_dead_process_is_no_obstacle(db: DB, tmp_path: pathlib.Path) -> None:
+def test_files_left_by_a_dead_process_are_replaced(db: DB, tmp_path: pathlib.Path) -> None:
     state = filled(db)
     for number in range(8):
         stale = tmp_path / f"copy.checkpoint-{os.getpid()}-{number}"
@@ -316,7 +318,7 @@ def test_the_leftover_of_a_dead_process_is_no_obstacle(db: DB, tmp_path: pathlib
 
 
 def test_a_flush_that_commits_meanwhile() -> None:
-    """It removes a log whose writes the checkpoint has not found in a table."""
+    """The flush removes a log whose writes the checkpoint's version does not have."""
     env = HookedEnv()
     db = DB("/db", create_if_missing=True, env=env)
     fill(db, some(0, 20))
@@ -349,8 +351,8 @@ def test_a_flush_that_commits_meanwhile() -> None:
         assert dict(copy) == state
 
 
-def test_two_at_once_of_one_target() -> None:
-    """The second begins while the first is about to rename: it must not pull its files away."""
+def test_two_checkpoints_at_once_to_one_target() -> None:
+    """The second begins just before the first renames, and must not remove its files."""
     env = HookedEnv()
     db = DB("/db", create_if_missing=True, env=env, **TINY)
     state = filled(db)
@@ -391,7 +393,7 @@ def test_two_at_once_of_one_target() -> None:
 
 
 def test_eight_threads_write_meanwhile(db: DB, tmp_path: pathlib.Path) -> None:
-    """A copy holds a prefix of each thread's batches, whole ones, and all that had returned."""
+    """A copy has a prefix of each thread's batches, and every batch that had returned."""
     done = [0] * 8
     stop = threading.Event()
 
@@ -439,7 +441,7 @@ def test_leveldb_opens_it(db: DB, tmp_path: pathlib.Path) -> None:
         assert dict(again) == state | {b"k": b"v"}
 
 
-def test_of_a_checkpoint(db: DB, tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_of_a_checkpoint(db: DB, tmp_path: pathlib.Path) -> None:
     state = filled(db)
     db.checkpoint(tmp_path / "one")
     with DB(tmp_path / "one") as one:
@@ -449,15 +451,15 @@ def test_of_a_checkpoint(db: DB, tmp_path: pathlib.Path) -> None:
         assert dict(two) == state | {b"k": b"v"}
 
 
-def test_of_a_closed_store(tmp_path: pathlib.Path) -> None:
+def test_a_checkpoint_of_a_closed_store(tmp_path: pathlib.Path) -> None:
     db = DB(":memory:")
     db.close()
     with pytest.raises(lsmkv.ClosedError):
         db.checkpoint(tmp_path / "copy")
 
 
-def test_env_of_others_cannot_be_linked_across() -> None:
-    """What the copying rests on: a directory of another file system is told by ``EXDEV``."""
+def test_a_link_across_envs_raises_exdev() -> None:
+    """A checkpoint copies files where this error says that they cannot be linked."""
     one, two = MemoryEnv(), MemoryEnv()
     source: Directory = one.open_directory("/a", create=True)
     with source.create("x"):

@@ -1,4 +1,4 @@
-"""A manual compaction tells how far it is, and ends when its caller has had enough."""
+"""A manual compaction reports its progress, and ends when its caller stops it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Step = tuple[int, int, str]
 
 
 class PacedEnv(MemoryEnv):
-    """Once armed, a compaction that has read something begins no output before its progress was
-    told, and none at all while the gate is shut."""
+    """Once armed, a compaction begins no output before its progress was reported, and none while
+    the gate is shut."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class PacedEnv(MemoryEnv):
 
 
 def fill(db: DB, seed: int, count: int, bound: int = 3000) -> dict[bytes, bytes]:
-    """Put that many distinct keys; what was put."""
+    """Put that many distinct keys, and return them."""
     rng = random.Random(seed)
     entries = {b"%05d" % n: rng.randbytes(100) for n in rng.sample(range(bound), count)}
     with db.write_batch() as batch:
@@ -88,7 +88,7 @@ def fill(db: DB, seed: int, count: int, bound: int = 3000) -> dict[bytes, bytes]
 
 
 def three_levels(db: DB) -> dict[bytes, bytes]:
-    """Fill levels 0, 1 and 2, each with several tables; what the store holds."""
+    """Fill levels 0, 1 and 2 with several tables each, and return the contents."""
     content: dict[bytes, bytes] = {}
     for seed, count, down_to in ((1, 1500, 2), (2, 10, 2), (3, 700, 1), (4, 300, 0), (5, 300, 0)):
         content |= fill(db, seed, count)
@@ -104,7 +104,7 @@ def tables_at(db: DB) -> list[int]:
 
 
 def run(target: Callable[[], object]) -> tuple[threading.Thread, list[BaseException]]:
-    """Run it in a thread; what it raised."""
+    """Run the function in a thread, and return what it raised."""
     errors: list[BaseException] = []
 
     def guarded() -> None:
@@ -119,7 +119,7 @@ def run(target: Callable[[], object]) -> tuple[threading.Thread, list[BaseExcept
 
 
 def assert_whole(db: DB, content: dict[bytes, bytes]) -> None:
-    """The store is sound, holds just that, and can be written to and compacted."""
+    """Check that the store is intact, has these contents, and can be written and compacted."""
     db.check()
     assert list(db) == sorted(content.items())
     assert list(db.iterator(reverse=True)) == sorted(content.items(), reverse=True)
@@ -171,7 +171,7 @@ def test_progress_within_every_level(env: PacedEnv) -> None:
     assert len(within[0]) > 4
     assert len(within[1]) > 10
     assert max(within[0]) <= first
-    # Not all at the end: most of what is read is told of while there is still more to read.
+    # Not all at the end: most of the bytes are reported while there is more to read.
     assert any(0.2 * first < n < 0.8 * first for n in within[0])
     assert any(first + 0.2 * second < n < first + 0.8 * second for n in within[1])
 
@@ -224,7 +224,7 @@ def test_a_level_that_holds_nothing_reads_nothing() -> None:
 
 
 def test_more_to_read_than_was_known() -> None:
-    """Writes go on meanwhile, from the callback too: done stays within the total."""
+    """Writes during the compaction, from the callback too, do not push ``done`` over the total."""
     steps: list[Step] = []
     with DB(":memory:", **OPTIONS) as db:
         content = three_levels(db)
@@ -243,7 +243,7 @@ def test_more_to_read_than_was_known() -> None:
         assert_whole(db, content)
 
 
-def test_a_meter_neither_falls_nor_overflows() -> None:
+def test_progress_neither_falls_nor_exceeds_the_total() -> None:
     steps: list[Step] = []
     plan = [LevelPlan(50, 100), LevelPlan(0, 0), LevelPlan(50, 50)]
     meter = Meter(lambda *step: steps.append(step), plan)
@@ -269,7 +269,7 @@ def test_a_meter_neither_falls_nor_overflows() -> None:
 def interrupted(
     env: PacedEnv, expected: type[BaseException], stop: Callable[[], None], at: str
 ) -> None:
-    """Compact until phase ``at`` has told of something read, then ``stop()``."""
+    """Compact until phase ``at`` has reported progress, then call ``stop()``."""
     began: list[int] = []
 
     def progress(done: int, _total: int, phase: str) -> None:
@@ -279,7 +279,7 @@ def interrupted(
             began.append(done)
             env.told.set()
         elif done > began[0]:
-            # The thread waits before its first output of this level, until it was told of this.
+            # The thread waits before its first output of this level until this was reported.
             stop()
 
     with DB("/db", env=env, **OPTIONS) as db:
@@ -305,7 +305,7 @@ def interrupted(
 
 
 @pytest.mark.parametrize("at", ["level 0", "level 1"])
-def test_an_exception_out_of_progress(env: PacedEnv, at: str) -> None:
+def test_an_exception_in_progress_ends_the_compaction(env: PacedEnv, at: str) -> None:
     def stop() -> None:
         raise LookupError("enough")
 
@@ -351,8 +351,8 @@ def test_ctrl_c_while_the_caller_waits(env: PacedEnv) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_request_is_given_up_before_its_turn(env: PacedEnv) -> None:
-    """It waits behind another one's merge; nothing of it is left in the thread's way."""
+def test_a_request_may_be_cancelled_while_it_waits(env: PacedEnv) -> None:
+    """The request waits for another compaction; cancelled, it leaves the thread nothing to do."""
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
         env.gate.clear()
@@ -374,8 +374,8 @@ def test_a_request_is_given_up_before_its_turn(env: PacedEnv) -> None:
         assert_whole(db, content)
 
 
-def test_giving_up_takes_no_lock(env: PacedEnv) -> None:
-    """It could wait for one, and a second Ctrl-C would find it half done."""
+def test_cancelling_takes_no_lock(env: PacedEnv) -> None:
+    """Waiting for a lock, it could be interrupted halfway by a second Ctrl-C."""
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
 
@@ -395,7 +395,7 @@ def test_giving_up_takes_no_lock(env: PacedEnv) -> None:
 
 
 class Interrupted(BaseException):
-    """Raised by the storm's signals."""
+    """Raised by the signals."""
 
 
 def compact_in_a_storm(db: DB) -> None:
@@ -404,24 +404,23 @@ def compact_in_a_storm(db: DB) -> None:
 
 
 class Storm:
-    """Signals that raise in the midst of a compaction, in its cleaning up too; not in what comes
-    after."""
+    """Signals that raise during a compaction and its cleaning up, but not after it."""
 
     def __init__(self) -> None:
         self._raging = False
 
     def begin(self, seconds: float) -> None:
-        """The first signal comes after so long."""
+        """Send the first signal after this time."""
         self._raging = True
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def end(self) -> None:
-        """No signal comes any more, not even one that a signal on its way would ask for."""
+        """Send no more signals, not even one that a pending signal would request."""
         self._raging = False
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def strike(self, _number: int, frame: FrameType | None) -> None:
-        """The next signal is asked for last of all: a rhythm would drown this on a slow machine."""
+        """Request the next signal at the end: a fixed period is too short for a slow machine."""
         while frame is not None and frame.f_code is not compact_in_a_storm.__code__:
             frame = frame.f_back
         if self._raging:
@@ -432,8 +431,8 @@ class Storm:
 
 @pytest.mark.untraced  # coverage's tracer, interrupted in taking its own lock, never gives it back
 @pytest.mark.usefixtures("signals_are_heard")
-def test_a_storm_of_signals() -> None:
-    """One after the other, so fast that several meet one compaction."""
+def test_many_signals_in_a_row() -> None:
+    """The signals follow each other so fast that several hit one compaction."""
     rng = random.Random(3)
     storm = Storm()
     before = signal.signal(signal.SIGALRM, storm.strike)
@@ -454,7 +453,7 @@ def test_a_storm_of_signals() -> None:
                 except Interrupted:
                     ended += 1
                 storm.end()
-                # A request that nobody takes away would keep the thread busy for ever.
+                # A request that is not removed would keep the thread busy for ever.
                 db._background.wait_until_idle()
             assert ended > 20
             assert_whole(db, content)
@@ -497,8 +496,8 @@ def test_closing_from_the_callback(env: PacedEnv) -> None:
 # Beside others
 
 
-def test_ingests_out_of_the_callback(env: PacedEnv) -> None:
-    """What they bring lies above the merge that is going on, wherever its outputs come to lie."""
+def test_ingests_called_by_the_callback(env: PacedEnv) -> None:
+    """Ingested entries hide those of the running compaction, wherever its outputs are put."""
     taken: list[int] = []
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
@@ -523,7 +522,7 @@ def test_ingests_out_of_the_callback(env: PacedEnv) -> None:
         assert_whole(db, content)
 
 
-def test_giving_up_leaves_no_file(env: PacedEnv) -> None:
+def test_cancelling_leaves_no_file(env: PacedEnv) -> None:
     with DB("/db", env=env, **OPTIONS) as db:
         content = three_levels(db)
 

@@ -1,4 +1,4 @@
-"""Ingest: tables of TableWriter become the newest write of a store, whole or not at all."""
+"""Ingest: TableWriter's tables become the newest write of a store, completely or not at all."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def opened(env: Env, **options: Any) -> DB:
 
 
 def reopened(env: Env, **options: Any) -> State:
-    """What another opening finds, strict and sound."""
+    """The contents after opening again with ``paranoid_checks``; the store is intact."""
     with DB(PATH, env=env, paranoid_checks=True, **options) as db:
         db.check()
         return dict(db)
@@ -79,7 +79,7 @@ def tables_named(db: DB) -> int:
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """The sweeps warn of torn logs by the hundred."""
+    """Turn off the many warnings about torn logs."""
     logger = logging.getLogger("lsmkv")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -88,7 +88,7 @@ def _quiet() -> Iterator[None]:
 
 
 class HookedFile(MemoryWritableFile):
-    """Tells its env what is about to be done."""
+    """Calls its env's hook before each call."""
 
     def append(self, data: bytes) -> None:
         self.env.before("append", self.path)
@@ -98,7 +98,7 @@ class HookedFile(MemoryWritableFile):
 
 
 class HookedDirectory(MemoryDirectory):
-    """Tells its env what is about to be done."""
+    """Calls its env's hook before each call."""
 
     def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
         super().__init__(path, env.mutex, folder)
@@ -121,7 +121,7 @@ class HookedDirectory(MemoryDirectory):
 
 
 class HookedEnv(MemoryEnv):
-    """A file system in memory; ``before`` is called with a call and what it is about."""
+    """A file system in memory; ``before`` is called with each call and its file."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ NEW = some(10, 40, b"new")
 
 
 def put_in_place(db: DB, place: str) -> None:
-    """Old values of some of the keys, where the name says."""
+    """Put old values of some of the keys to the place that is named."""
     if place == "memtable":
         fill(db, OLD)
     elif place == "a table":
@@ -181,7 +181,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_newer_than_all_that_was_written_before(place: str) -> None:
+def test_an_ingest_is_newer_than_earlier_writes(place: str) -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -204,7 +204,7 @@ def test_newer_than_all_that_was_written_before(place: str) -> None:
 
 
 def copied(env: MemoryEnv) -> MemoryEnv:
-    """The directory as a killed process would leave it."""
+    """A copy of the directory as a killed process would leave it."""
     copy = MemoryEnv()
     with env.open_directory(PATH) as source, copy.open_directory(PATH, create=True) as target:
         for name in source.names():
@@ -213,7 +213,7 @@ def copied(env: MemoryEnv) -> MemoryEnv:
     return copy
 
 
-def test_later_writes_hide_an_ingest() -> None:
+def test_later_writes_replace_ingested_entries() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -239,7 +239,7 @@ def test_later_writes_hide_an_ingest() -> None:
     assert reopened(env) == expected
 
 
-def test_earlier_snapshots_do_not_see_an_ingest() -> None:
+def test_earlier_snapshots_and_iterators_do_not_see_an_ingest() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env, block_size=128) as db:
@@ -271,8 +271,8 @@ def test_earlier_snapshots_do_not_see_an_ingest() -> None:
             held.close()
 
 
-def test_snapshots_taken_during_the_commit_do_not_see_an_ingest() -> None:
-    """Not before, and not later either: a snapshot does not change."""
+def test_readers_during_the_commit_do_not_see_an_ingest() -> None:
+    """Neither before nor after the commit: a snapshot does not change."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -300,7 +300,7 @@ def test_snapshots_taken_during_the_commit_do_not_see_an_ingest() -> None:
             snapshot.close()
 
 
-def test_a_transaction_notices() -> None:
+def test_a_transaction_conflicts_with_an_ingest() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", {b"a": b"new"})
     with opened(env) as db:
@@ -325,7 +325,7 @@ def test_a_transaction_notices() -> None:
 # Several files
 
 
-def test_later_files_of_one_ingest_win() -> None:
+def test_a_later_file_replaces_entries_of_an_earlier_one() -> None:
     env = MemoryEnv()
     parts = [
         some(0, 100, b"a"),
@@ -385,7 +385,7 @@ def levels(db: DB) -> list[int]:
     return [level.files for level in db.stats().levels]
 
 
-def test_ingested_tables_skip_the_first_levels_of_an_empty_store() -> None:
+def test_tables_skip_the_first_levels_of_an_empty_store() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", large(0, 200), block_size=256)
     with opened(env, max_file_size=1024, block_size=256) as db:
@@ -395,7 +395,7 @@ def test_ingested_tables_skip_the_first_levels_of_an_empty_store() -> None:
         assert 800 < on_level_2.bytes / on_level_2.files < 2000
 
 
-def test_an_overlap_with_level_0_puts_all_ingested_tables_there() -> None:
+def test_an_ingest_that_overlaps_level_0_is_one_table_there() -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", large(0, 200))
     with opened(env, max_file_size=1024, block_size=256) as db:
@@ -436,10 +436,10 @@ def test_an_ingest_waits_while_level_0_is_full() -> None:
         assert dict(db) == parts[-1]
 
 
-def test_tables_ingested_during_a_compaction_stay_above_its_outputs() -> None:
-    """It is not waited for, and its outputs, which nobody knows of yet, stay below.
+def test_tables_stay_above_a_compaction_that_is_running() -> None:
+    """The ingest does not wait, and stays above outputs that no version names yet.
 
-    They may cover a gap that none of the inputs does.
+    The outputs may cover a gap between the inputs.
     """
     env = HookedEnv()
     path = write_table(env, "/new.ldb", some(5000, 5010))
@@ -484,8 +484,8 @@ def test_tables_ingested_during_a_compaction_stay_above_its_outputs() -> None:
     assert reopened(env) == expected
 
 
-def test_pending_outputs_of_an_ingest_are_not_removed_as_obsolete() -> None:
-    """A flush meanwhile removes what nothing needs."""
+def test_pending_outputs_are_not_removed() -> None:
+    """A flush that commits meanwhile removes obsolete files only."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 100))
     with opened(env, max_file_size=1024) as db:
@@ -519,7 +519,7 @@ def test_pending_outputs_of_an_ingest_are_not_removed_as_obsolete() -> None:
 @pytest.mark.parametrize("phase", ["tables", "publishing"])
 @pytest.mark.parametrize("operations", [1, 20_000])
 def test_writes_while_the_tables_are_made_are_older(phase: str, operations: int) -> None:
-    """Few as they are, or more than the bytes of the file, so that it has to be made anew."""
+    """Few writes, or more than the file has bytes, which make the ingest start again."""
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env, write_buffer_size=64 * 1024) as db:
@@ -551,7 +551,7 @@ def test_writes_while_the_tables_are_made_are_older(phase: str, operations: int)
     assert reopened(env) == expected
 
 
-def test_writers_and_readers_go_on() -> None:
+def test_writers_and_readers_continue_during_an_ingest() -> None:
     env = MemoryEnv()
     turns = 12
     paths = [write_table(env, f"/{n}", some(0, 300, b"%d" % n)) for n in range(turns)]
@@ -607,7 +607,7 @@ def test_writers_and_readers_go_on() -> None:
     assert reopened(env) == expected
 
 
-def test_many_at_once() -> None:
+def test_many_ingests_at_once() -> None:
     env = MemoryEnv()
     paths = [write_table(env, f"/{n}", some(n * 10, n * 10 + 100, b"%d" % n)) for n in range(6)]
     with opened(env, **TINY) as db:
@@ -628,7 +628,7 @@ def test_many_at_once() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_against_a_dict(seed: int) -> None:
+def test_ingests_and_writes_agree_with_a_dict(seed: int) -> None:
     rng = random.Random(seed)
     env = MemoryEnv()
     model: State = {}
@@ -683,7 +683,7 @@ def test_against_a_dict(seed: int) -> None:
 
 
 def base_store() -> FaultyEnv:
-    """Tables on three levels, something in the log, and two files to ingest."""
+    """A store with tables on three levels and writes in the log, and two files to ingest."""
     env = FaultyEnv()
     with opened(env, **TINY) as db:
         for n in range(3):
@@ -705,7 +705,7 @@ STATES = [
 
 
 class Stage:
-    """How far a run came in STATES."""
+    """How far a run has come in STATES."""
 
     def __init__(self) -> None:
         self.begun = 0
@@ -737,7 +737,7 @@ def judge(env: FaultyEnv, least: int, most: int) -> None:
     found = reopened(env, **TINY)
     assert found in STATES[least : most + 1]
     assert reopened(env, **TINY) == found
-    # What nobody needs is gone.
+    # Obsolete files are removed.
     with DB(PATH, env=env, **TINY) as db:
         assert len(names_of(env, FileType.TABLE)) == tables_named(db)
 
@@ -765,7 +765,7 @@ def test_kills_and_power_cuts_at_every_call() -> None:
 
 @pytest.mark.parametrize(("code", "short"), [(errno.EIO, False), (errno.ENOSPC, True)])
 def test_each_call_failed_in_turn(code: int, short: bool) -> None:
-    """The store, still open, shows all of it or nothing, and so does the next one."""
+    """The open store shows all of the ingest or nothing, and so does the store opened next."""
     base = base_store()
     files = {"/a.ldb", "/b.ldb"}
     unusable = 0
@@ -814,8 +814,8 @@ def test_each_call_failed_in_turn(code: int, short: bool) -> None:
 
 
 @pytest.mark.parametrize("calls", [{"sync"}, {"append", "truncate", "file_size"}])
-def test_a_log_that_was_given_up_takes_no_ingest(calls: set[str]) -> None:
-    """It may hold a write that nobody was told of, and that would come back after it."""
+def test_no_ingest_after_the_log_has_failed(calls: set[str]) -> None:
+    """The log may hold an unacknowledged write, which would come back after the ingest."""
     env = FaultyEnv()
     write_table(env, "/new.ldb", NEW)
     db = opened(env)
@@ -835,7 +835,7 @@ def test_a_log_that_was_given_up_takes_no_ingest(calls: set[str]) -> None:
 
 
 def test_a_killed_process_loses_nothing(tmp_path: pathlib.Path) -> None:
-    """What follows an ingest is in a log whose first write is far ahead of the last one before."""
+    """The log after an ingest begins with a much higher sequence than the log before it ends."""
     entries = some(0, 3000, b"new")
     write_table(None, tmp_path / "new.ldb", entries)
     program = textwrap.dedent(
@@ -874,8 +874,8 @@ def test_a_killed_process_loses_nothing(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("written", [0, 1])
 @pytest.mark.parametrize("held", [b"", b"memtable"])
-def test_a_manifest_that_lost_an_ingest_is_noticed(written: int, held: bytes) -> None:
-    """Damage to the last record would take the ingest back without a word: a log is missed."""
+def test_a_manifest_without_the_ingest_is_not_intact(written: int, held: bytes) -> None:
+    """Losing the last record would silently undo the ingest; a missing log reveals it."""
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -957,7 +957,7 @@ def test_ctrl_c_at_any_moment() -> None:
 
 
 def hostile_files(env: MemoryEnv) -> dict[str, type[Exception]]:
-    """Under ``/``; and the error that each deserves."""
+    """Write files under ``/``; return the error that each must raise."""
     write_table(env, "/sound", NEW, block_size=256)
     with env.open_directory("/") as directory:
         with directory.open("sound") as file:
@@ -994,7 +994,7 @@ def hostile_files(env: MemoryEnv) -> dict[str, type[Exception]]:
 
 
 def plain_table(env: MemoryEnv, name: str, entries: list[tuple[bytes, bytes]]) -> None:
-    """A table of any keys."""
+    """A table with any keys."""
     with env.open_directory("/") as directory, directory.create(name) as file:
         builder = TableBuilder(Options(), file)
         for key, value in entries:
@@ -1002,7 +1002,7 @@ def plain_table(env: MemoryEnv, name: str, entries: list[tuple[bytes, bytes]]) -
         builder.finish()
 
 
-def test_files_that_are_no_tables_are_refused() -> None:
+def test_files_that_cannot_be_ingested() -> None:
     env = MemoryEnv()
     with opened(env) as db:
         fill(db, OLD)
@@ -1042,7 +1042,7 @@ def test_every_byte_flipped() -> None:
     assert harmless < 45
 
 
-def test_odd_files_and_those_of_a_store(tmp_path: pathlib.Path) -> None:
+def test_unusual_files_and_tables_of_a_store(tmp_path: pathlib.Path) -> None:
     write_table(None, tmp_path / "new.ldb", NEW)
     (tmp_path / "link").symlink_to("new.ldb")
     os.mkfifo(tmp_path / "fifo")
@@ -1061,7 +1061,7 @@ def test_odd_files_and_those_of_a_store(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_file_that_changes_meanwhile() -> None:
-    """The first look is at its ends alone."""
+    """The file is examined at its ends first, and changed before it is read."""
     env = MemoryEnv()
     paths = [write_table(env, f"/{n}", some(n * 100, n * 100 + 100)) for n in range(2)]
     with opened(env) as db:
@@ -1091,7 +1091,7 @@ def test_wrong_arguments(tmp_path: pathlib.Path) -> None:
             db.ingest(None)  # type: ignore[arg-type]
 
 
-def test_a_store_in_memory_takes_files_of_the_disk(tmp_path: pathlib.Path) -> None:
+def test_a_store_in_memory_ingests_files_on_disk(tmp_path: pathlib.Path) -> None:
     write_table(None, tmp_path / "new.ldb", NEW)
     with DB(":memory:") as db:
         db.ingest([tmp_path / "new.ldb"])
@@ -1127,7 +1127,7 @@ def test_progress_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("phase", ["tables", "publishing"])
-def test_an_exception_of_the_callback_ends_it(phase: str) -> None:
+def test_an_exception_in_the_callback_ends_the_ingest(phase: str) -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     with opened(env) as db:
@@ -1145,7 +1145,7 @@ def test_an_exception_of_the_callback_ends_it(phase: str) -> None:
 
 
 @pytest.mark.parametrize("phase", ["tables", "publishing"])
-def test_closed_by_its_callback(phase: str) -> None:
+def test_an_ingest_whose_callback_closes_the_store(phase: str) -> None:
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     db = opened(env)
@@ -1160,8 +1160,8 @@ def test_closed_by_its_callback(phase: str) -> None:
     assert names_of(env, FileType.TABLE) == []
 
 
-def test_closed_by_another_thread() -> None:
-    """Which waits for its end, so that nothing is written to a directory that was given up."""
+def test_an_ingest_while_another_thread_closes_the_store() -> None:
+    """Closing waits for the ingest, so nothing is written to a released directory."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 500))
     db = opened(env, max_file_size=1024)
@@ -1236,7 +1236,7 @@ def test_other_orders() -> None:
 # LevelDB
 
 
-def test_leveldb_goes_on(tmp_path: pathlib.Path) -> None:
+def test_leveldb_writes_to_a_store_after_an_ingest(tmp_path: pathlib.Path) -> None:
     plyvel = pytest.importorskip("plyvel")
     directory = str(tmp_path / "db")
     expected: State = {}
@@ -1277,8 +1277,8 @@ def test_leveldb_goes_on(tmp_path: pathlib.Path) -> None:
 # Beside each other, beside compactions, beside forks
 
 
-def test_two_that_are_closed_by_their_callbacks() -> None:
-    """Each would wait for the other's end."""
+def test_two_ingests_whose_callbacks_close_the_store() -> None:
+    """Each close would wait for the other's ingest."""
     env = MemoryEnv()
     path = write_table(env, "/new.ldb", NEW)
     db = opened(env)
@@ -1309,8 +1309,8 @@ def test_two_that_are_closed_by_their_callbacks() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("late", [False, True])
-def test_a_child_forked_by_its_callback_writes_nothing(tmp_path: pathlib.Path, late: bool) -> None:
-    """It shares the table in the making with its parent: what it wrote would be in there too."""
+def test_a_child_forked_by_the_callback_writes_nothing(tmp_path: pathlib.Path, late: bool) -> None:
+    """The child shares the unfinished table with its parent, and would write into it."""
     entries = large(0, 10 if late else 20_000)  # one block is read last of all, too
     write_table(None, tmp_path / "new.ldb", entries)
     program = textwrap.dedent(
@@ -1341,8 +1341,8 @@ def test_a_child_forked_by_its_callback_writes_nothing(tmp_path: pathlib.Path, l
         assert dict(db) == entries
 
 
-def test_a_compaction_elsewhere_is_no_reason_for_level_0() -> None:
-    """Each table there is one more for every Get to ask, and a dozen of them stop all writers."""
+def test_a_compaction_of_other_keys_does_not_force_level_0() -> None:
+    """Every table on level 0 costs each Get a lookup, and a dozen stall all writers."""
     env = HookedEnv()
     path = write_table(env, "/new.ldb", {b"z" + key: value for key, value in large(0, 200).items()})
     with opened(env, max_file_size=2048, block_size=256, write_buffer_size=4096) as db:
@@ -1375,8 +1375,8 @@ def test_a_compaction_elsewhere_is_no_reason_for_level_0() -> None:
         assert len(dict(db)) == 300
 
 
-def test_concurrent_ingests_of_one_size_make_no_table_twice() -> None:
-    """The first to begin is the first to end, and takes its sequence from before the second's."""
+def test_ingests_of_one_size_make_no_table_twice() -> None:
+    """The ingest that begins first ends first, and has the lower sequence."""
     env = HookedEnv()
     paths = [write_table(env, f"/{n}", some(0, 40, b"%d" % n), compression=None) for n in range(2)]
     with env.open_directory("/") as directory:
@@ -1411,7 +1411,7 @@ def test_concurrent_ingests_of_one_size_make_no_table_twice() -> None:
         assert len(created) == 2
 
 
-def test_files_left_by_a_second_ctrl_c_are_removed_soon() -> None:
+def test_files_left_by_a_second_ctrl_c_are_removed_by_the_next_commit() -> None:
     env = HookedEnv()
     path = write_table(env, "/new.ldb", large(0, 100))
     with opened(env, max_file_size=2048) as db:

@@ -1,4 +1,4 @@
-"""Programs with ingests in them, against a dict: kills, power cuts, failing calls, threads."""
+"""Random programs with ingests against a dict, with kills, power cuts, failures, threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ State = dict[bytes, bytes]
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Failing calls are logged by the hundred; a deadlock shows where it is."""
+    """Turn off the logging of failing calls, and dump the threads of a deadlock."""
     logger = logging.getLogger("lsmkv")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -55,7 +55,7 @@ def found_in(env: Any, path: str = "/db", **options: Any) -> State:
 
 
 class Program:
-    """Random operations on a store, and what it must hold after each."""
+    """Random operations on a store, and its expected contents after each."""
 
     def __init__(self, seed: int, env: Any, root: str = "") -> None:
         self.rng = random.Random(seed)
@@ -88,7 +88,7 @@ class Program:
         return b"%d " % self.made * self.rng.randrange(25)
 
     def step(self) -> None:
-        """One operation; an exception leaves ``state`` as it was before, ``after`` set."""
+        """Run one operation; an exception leaves ``state`` unchanged and ``after`` set."""
         rng = self.rng
         kind = rng.choices(
             ["write", "batch", "transaction", "ingest", "flush", "compact", "sync"],
@@ -130,7 +130,7 @@ class Program:
         self.db.write(batch)
 
     def transaction(self) -> None:
-        """With an ingest, or without one, in the middle of it, which hits a key of it or not."""
+        """Run a transaction, perhaps with an ingest meanwhile, which may write one of its keys."""
         rng = self.rng
         read = key_of(rng.randrange(KEYS))
         transaction = self.db.transaction()
@@ -165,7 +165,7 @@ class Program:
         self.after = {**self.state, **merged}
 
         def progress(_done: int, _total: int, _what: str) -> None:
-            """Writes that are older than the ingest."""
+            """Make writes that are older than the ingest."""
             if rng.random() < 0.3:
                 self.after = dict(self.state)
                 self.meanwhile.add(self.write())
@@ -189,7 +189,7 @@ class Program:
         self.db.sync()
 
     def look(self) -> None:
-        """Snapshots and iterators that were made earlier, and the store as it is now."""
+        """Check earlier snapshots and iterators, and the present store."""
         rng = self.rng
         if rng.random() < 0.1 and len(self.held) < 4:
             self.held.append((self.db.snapshot(), dict(self.state)))
@@ -233,7 +233,7 @@ class Program:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_killed_at_any_time(seed: int) -> None:
-    """What every way of opening makes of it, a second time too; and it goes on from there."""
+    """Every way of opening shows the same contents, twice, and the program continues."""
     program = Program(seed, FaultyEnv())
     rng = program.rng
     for _ in range(120):
@@ -257,7 +257,7 @@ def test_killed_at_any_time(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_power_cuts_at_any_time(seed: int) -> None:
-    """What is left is what was there at some time, and no earlier than the last ingest."""
+    """The contents are those of some moment at or after the last ingest."""
     program = Program(100 + seed, FaultyEnv())
     rng = program.rng
     for _ in range(100):
@@ -287,7 +287,7 @@ def test_power_cuts_at_any_time(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_failing_calls(seed: int) -> None:
-    """An operation that fails is done or not, in the open store and in the next one."""
+    """A failed operation is done or not done, alike in the open store and the next."""
     program = Program(200 + seed, FaultyEnv())
     rng = program.rng
     failures = 0
@@ -319,7 +319,7 @@ def test_failing_calls(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_leveldb_takes_turns(seed: int, tmp_path: pathlib.Path) -> None:
+def test_leveldb_and_lsmkv_in_turn(seed: int, tmp_path: pathlib.Path) -> None:
     plyvel = pytest.importorskip("plyvel")
     program = Program(300 + seed, None, str(tmp_path))
     rng = program.rng
@@ -353,10 +353,10 @@ def test_leveldb_takes_turns(seed: int, tmp_path: pathlib.Path) -> None:
 
 
 class Crowd:
-    """Threads that do everything at once to one store; what each may see is known.
+    """Threads that use one store at once; what each may see is known.
 
-    Ingest ``n`` of a thread writes that number to all keys of the thread's range.  Those of one
-    thread follow each other; so they only rise, in every look, and all keys have the same.
+    Ingest ``n`` of a thread writes that number to all keys of the thread's range.  A thread's
+    ingests follow each other, so the number only rises, and all keys have the same one.
     """
 
     def __init__(self, env: MemoryEnv) -> None:
@@ -427,7 +427,7 @@ class Crowd:
             self.db.flush()
 
     def run(self, works: list[Callable[[], None]], until: int) -> None:
-        """All at once; the first ``until`` of them end by themselves."""
+        """Run all threads; wait until the first ``until`` of them end by themselves."""
 
         def guarded(work: Callable[[], None]) -> None:
             try:
@@ -447,7 +447,7 @@ class Crowd:
 
 
 @pytest.mark.usefixtures("quick_switches")
-def test_all_at_once() -> None:
+def test_all_operations_at_once() -> None:
     env = MemoryEnv()
     crowd = Crowd(env)
     ingests = [lambda at=at: crowd.ingest(at, 12) for at in range(3)]
@@ -470,8 +470,8 @@ def test_all_at_once() -> None:
 
 @pytest.mark.usefixtures("quick_switches")
 @pytest.mark.parametrize("delay", [0.001, 0.01, 0.03, 0.06])
-def test_closed_in_the_midst_of_it_all(delay: float) -> None:
-    """Everyone is told so, and nothing else; what was acknowledged is there."""
+def test_closed_during_all_operations(delay: float) -> None:
+    """Every thread gets ClosedError and no other error; acknowledged writes are kept."""
     env = MemoryEnv()
     crowd = Crowd(env)
 

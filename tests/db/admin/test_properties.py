@@ -1,4 +1,4 @@
-"""``tables`` and ``written_keys``: which file holds what."""
+"""``tables`` and ``written_keys``: the files and their keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lsmkv import DB
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 
 
-def test_tables_are_those_on_disk(tmp_path: Path) -> None:
+def test_tables_lists_the_files_on_disk(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True, **TINY) as db:
         assert db.tables() == []
         for turn in range(3):
@@ -55,7 +55,7 @@ def test_tables_are_those_on_disk(tmp_path: Path) -> None:
         db.written_keys()
 
 
-def test_a_table_of_an_old_name(tmp_path: Path) -> None:
+def test_a_table_with_an_old_name(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
         db.flush()
@@ -93,7 +93,7 @@ def test_written_keys() -> None:
 
 
 def test_written_keys_of_a_memtable_that_is_being_flushed() -> None:
-    """The flush waits in its filter policy while both memtables are looked at."""
+    """The flush waits in its filter policy while the keys of both memtables are read."""
     go = threading.Event()
 
     class Slow:
@@ -116,7 +116,7 @@ def test_written_keys_of_a_memtable_that_is_being_flushed() -> None:
             go.set()
 
 
-def test_damage_is_raised(tmp_path: Path) -> None:
+def test_damage_raises_with_the_file(tmp_path: Path) -> None:
     with DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"k", b"v")
         db.flush()

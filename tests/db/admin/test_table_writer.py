@@ -1,4 +1,4 @@
-"""TableWriter: sorted entries to one table, whole under its name or not there at all."""
+"""TableWriter writes a table that is complete under its name, or absent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_table(path: str | os.PathLike[str], entries: State, **options: Any) ->
 
 
 def read_table(env: Env, path: str, order: Comparator = BYTEWISE) -> list[tuple[bytes, bytes]]:
-    """The entries as they stand in the file, checked from the first byte to the last."""
+    """The entries of the file, after a check of all of it."""
     options = make_options(comparator=order, bloom_filter_bits=0)
     inner = lsmkv.Options(comparator=InternalKeyComparator(options.comparator))
     with env.open_directory(os.path.dirname(path)) as directory:
@@ -64,7 +64,7 @@ def names(env: Env, path: str = "/") -> list[str]:
         return sorted(directory.names())
 
 
-def test_a_table_of_entries_of_sequence_0() -> None:
+def test_entries_have_sequence_0() -> None:
     env = MemoryEnv()
     entries = {b"": b"empty key", **some(0, 500), b"\xff\xff": b""}
     with TableWriter("/t.ldb", env=env, block_size=256) as table:
@@ -81,7 +81,7 @@ def test_a_table_of_entries_of_sequence_0() -> None:
     assert names(env) == ["t.ldb"]
 
 
-def test_bytes_of_every_kind() -> None:
+def test_every_bytes_like_type() -> None:
     env = MemoryEnv()
     with TableWriter("/t.ldb", env=env) as table:
         table.add(bytearray(b"a"), memoryview(b"1"))
@@ -132,7 +132,7 @@ def test_other_orders() -> None:
     assert len(read_table(env, "/l.ldb", backwards)) == 2
 
 
-def test_a_key_that_the_comparator_refuses_is_refused_at_once() -> None:
+def test_a_key_that_the_comparator_rejects_is_refused() -> None:
     def numbers(a: bytes, b: bytes) -> int:
         return int(a) - int(b)
 
@@ -145,7 +145,7 @@ def test_a_key_that_the_comparator_refuses_is_refused_at_once() -> None:
     assert table.num_entries == 2
 
 
-def test_an_empty_table_is_a_table() -> None:
+def test_an_empty_table_may_be_ingested() -> None:
     env = MemoryEnv()
     with TableWriter("/t.ldb", env=env):
         pass
@@ -190,7 +190,7 @@ def test_wrong_options(options: dict[str, Any], error: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/", "/directory/", "/."])
-def test_paths_that_are_no_file(path: str) -> None:
+def test_paths_that_name_no_file(path: str) -> None:
     with pytest.raises(ValueError, match=r"path of a file|file name"):
         TableWriter(path, env=MemoryEnv())
 
@@ -198,7 +198,7 @@ def test_paths_that_are_no_file(path: str) -> None:
 # Under its name whole, or not at all
 
 
-def test_nothing_bears_the_name_before_the_end() -> None:
+def test_the_file_gets_its_name_when_it_is_finished() -> None:
     env = MemoryEnv()
     table = TableWriter("/t.ldb", env=env)
     table.add(b"a", b"1")
@@ -210,7 +210,7 @@ def test_nothing_bears_the_name_before_the_end() -> None:
     assert names(env) == ["t.ldb"]
 
 
-def test_closed_without_finish_it_leaves_nothing() -> None:
+def test_close_without_finish_leaves_no_file() -> None:
     env = MemoryEnv()
     table = TableWriter("/t.ldb", env=env)
     table.add(b"a", b"1")
@@ -223,7 +223,7 @@ def test_closed_without_finish_it_leaves_nothing() -> None:
         table.finish()
 
 
-def test_a_block_that_raises_leaves_nothing() -> None:
+def test_a_with_block_that_raises_leaves_no_file() -> None:
     env = MemoryEnv()
     with pytest.raises(ZeroDivisionError), TableWriter("/t.ldb", env=env) as table:
         table.add(b"a", b"%d" % (1 // 0))
@@ -238,7 +238,7 @@ def test_a_block_that_raises_leaves_nothing() -> None:
         table.finish()
 
 
-def test_forgotten_it_warns_and_leaves_nothing() -> None:
+def test_a_table_that_is_not_closed_warns_and_leaves_no_file() -> None:
     env = MemoryEnv()
     table = TableWriter("/t.ldb", env=env)
     gone = weakref.ref(table)
@@ -251,7 +251,7 @@ def test_forgotten_it_warns_and_leaves_nothing() -> None:
     assert names(env) == []
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: pathlib.Path) -> None:
+def test_an_existing_file_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "t.ldb"
     path.write_bytes(b"mine")
     with pytest.raises(lsmkv.IOError) as caught:
@@ -274,7 +274,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: pathlib.Path) -> None:
     assert os.listdir(tmp_path) == ["t.ldb"]
 
 
-def test_in_a_directory_of_the_disk(
+def test_a_table_in_a_directory_on_disk(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -286,7 +286,7 @@ def test_in_a_directory_of_the_disk(
     assert caught.value.errno == errno.ENOENT
 
 
-def test_a_partial_file_of_a_dead_process_is_stepped_over() -> None:
+def test_a_partial_file_of_a_dead_process_is_skipped() -> None:
     env = MemoryEnv()
     table = TableWriter("/t.ldb", env=env)
     (partial,) = names(env)
@@ -303,7 +303,7 @@ LARGE = {b"%04d" % n: bytes(300) for n in range(2000)}  # more than is written a
 
 
 def sweep(judge: Callable[[FaultyEnv, int, bool], None], sticky: bool) -> int:
-    """Write a table with each call failing in turn; how many there are."""
+    """Write a table with each call failing in turn; the number of calls."""
     n = 0
     while True:
         n += 1
@@ -363,7 +363,7 @@ def test_after_an_error_in_the_middle_it_can_only_be_closed() -> None:
 
 
 def hand_made(directory: pathlib.Path, table: pathlib.Path, entries: State) -> None:
-    """A store of one table, which is taken as it is."""
+    """A store made of this one table."""
     env = lsmkv.LocalEnv()
     directory.mkdir()
     os.link(table, directory / table_name(5))

@@ -1,4 +1,4 @@
-"""``db.verify`` and ``db.check``: every kind of damage planted is found, and none invented."""
+"""``db.verify`` and ``db.check`` find every kind of damage, and report no other."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_empty_store() -> None:
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_flipped_byte_in_every_block(path: str, read_only: bool) -> None:
-    """Although all blocks are in the cache."""
+    """The damage is found although all blocks are in the cache."""
     victim = tables(path)[1]
     with DB(path, read_only=read_only) as db:
         entries = dict(db)
@@ -79,7 +79,7 @@ def test_a_flipped_byte_in_every_block(path: str, read_only: bool) -> None:
 
 
 def test_a_flipped_byte_anywhere(path: str) -> None:
-    """Index, filters and footer too, also in a table that is open already."""
+    """This holds for index, filters and footer too, and for a table that is open already."""
     victim = tables(path)[1]
     size = os.path.getsize(victim)
     with open(victim, "rb") as file:
@@ -113,7 +113,7 @@ def test_a_missing_or_cut_table(path: str) -> None:
 
 
 def test_tables_of_another_store(path: str, tmp_path: pathlib.Path) -> None:
-    """Sound in themselves and of the right size, but not what the MANIFEST states."""
+    """They are intact and of the right size, but not those that the MANIFEST states."""
     other = str(tmp_path / "other")
     with DB(other, create_if_missing=True, compression=None, **TINY) as db:
         for n in range(300):
@@ -154,7 +154,7 @@ def test_closed_meanwhile(path: str) -> None:
 
 
 class Liar:
-    """Bears the Bloom filter's name, and makes filters that hold nothing."""
+    """A policy with the Bloom filter's name, whose filters rule out every key."""
 
     name = "leveldb.BuiltinBloomFilter2"
 
@@ -166,8 +166,8 @@ class Liar:
 
 
 @pytest.mark.parametrize("layout", ["block", "table"])
-def test_a_filter_with_a_false_negative_is_reported(tmp_path: pathlib.Path, layout: Any) -> None:
-    """Every checksum is right, and every lookup misses."""
+def test_a_filter_with_false_negatives(tmp_path: pathlib.Path, layout: Any) -> None:
+    """Every checksum is right, but every Get misses."""
     path = tmp_path / "db"
     with DB(path, create_if_missing=True, filter_policy=Liar(), filter_layout=layout) as db:
         for number in range(200):
@@ -180,7 +180,7 @@ def test_a_filter_with_a_false_negative_is_reported(tmp_path: pathlib.Path, layo
         assert "denies" in error.reason
     plan = lsmkv.plan_repair(path)
     assert plan.needed
-    assert "denies keys that are there: 200" in str(plan.to_dict())
+    assert "wrongly says no to 200 of the table's keys" in str(plan.to_dict())
     lsmkv.repair_db(path, into=tmp_path / "new")
     with DB(tmp_path / "new") as db:
         assert db.get(b"key001") == b"v"

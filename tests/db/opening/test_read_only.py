@@ -1,4 +1,4 @@
-"""``read_only=True``: writes nothing, takes no lock, and is consistent beside a writer."""
+"""A read-only store writes nothing, takes no lock, and is consistent beside a writer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(db: Any, entries: dict[bytes, bytes]) -> None:
 
 
 def traces(path: str) -> dict[str, tuple[int, int, int, bytes]]:
-    """All that can be seen of a directory from outside, but for access times."""
+    """The visible state of a directory, without access times."""
     found = {}
     for entry in [pathlib.Path(path), *pathlib.Path(path).rglob("*")]:
         status = entry.stat()
@@ -53,7 +53,7 @@ def only(path: str, suffix: str) -> str:
 
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> str:
-    """A store with tables, and a log of 50 writes that no table holds."""
+    """A store with tables, and a log with 50 more writes."""
     path = str(tmp_path / "db")
     with DB(path, create_if_missing=True, **TINY) as db:
         fill(db, some(0, 50))
@@ -67,7 +67,7 @@ STATE = {key: value for key, value in some(0, 90).items() if key != b"key0000"}
 
 
 def use(db: DB) -> None:
-    """Everything that reads."""
+    """Call every method that reads."""
     list(db)
     with db.snapshot() as snapshot:
         list(snapshot.iterator(reverse=True))
@@ -133,7 +133,7 @@ def test_a_gap_in_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
 def test_damage_at_the_head_of_a_log_that_was_taken_over(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The MANIFEST's last sequence is then of a write that the log alone holds, perhaps no more."""
+    """The MANIFEST's last sequence may belong to a write that only the log holds."""
     path = str(tmp_path / "db")
     for key in (b"first", b"second"):
         with DB(path, create_if_missing=True, reuse_logs=True) as db:
@@ -150,7 +150,7 @@ def test_damage_at_the_head_of_a_log_that_was_taken_over(
 
 
 def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: pathlib.Path) -> None:
-    """What was ingested is in the MANIFEST alone: nothing written after it is shown without it."""
+    """Only the MANIFEST names an ingest; no later write is shown without it."""
     with lsmkv.TableWriter(tmp_path / "bulk.ldb") as table:
         table.add(b"b", b"ingested")
     path = tmp_path / "db"
@@ -172,7 +172,7 @@ def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: path
         assert dict(db) == {b"a": b"old"}
 
 
-def test_a_log_that_is_missing_altogether(path: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
     os.remove(only(path, ".log"))
     before = traces(path)
     with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
@@ -197,7 +197,7 @@ def test_makes_no_call_that_writes() -> None:
 
 
 def test_every_call_failing_once() -> None:
-    """A failing read is told, never taken for the end of a log, and nothing stays open."""
+    """A failing read is raised, not taken for the end of a log, and no file stays open."""
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, **TINY) as db:
         fill(db, some(0, 40))
@@ -215,7 +215,7 @@ def test_every_call_failing_once() -> None:
         break
 
 
-def test_leveldbs_directories(tmp_path: pathlib.Path) -> None:
+def test_directories_of_leveldb(tmp_path: pathlib.Path) -> None:
     plyvel = pytest.importorskip("plyvel")
     path = str(tmp_path / "db")
     with plyvel.DB(path, create_if_missing=True, write_buffer_size=1 << 16) as other:
@@ -265,7 +265,7 @@ def test_no_database(tmp_path: pathlib.Path, where: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["create_if_missing", "error_if_exists"])
-def test_options_that_speak_of_writing(path: str, option: str) -> None:
+def test_options_about_writing_are_refused(path: str, option: str) -> None:
     with pytest.raises(ValueError, match="read_only"):
         DB(path, read_only=True, **{option: True})  # type: ignore[arg-type]
 
@@ -314,7 +314,7 @@ def test_refresh_keeps_what_was_made_before(path: str) -> None:
         view.refresh()
 
 
-def test_refresh_of_a_writer_is_nothing(path: str) -> None:
+def test_refresh_of_a_writable_store_does_nothing(path: str) -> None:
     with DB(path) as db:
         db.put(b"k", b"v")
         db.refresh()
@@ -342,8 +342,8 @@ def test_refresh_opens_new_tables_only(path: str) -> None:
         assert 0 < (view.stats() - before).tables_opened < len(tables)
 
 
-def test_a_store_made_anew_in_the_same_place() -> None:
-    """File numbers begin anew, too: what is open under a number is another table."""
+def test_a_store_created_again_in_the_same_directory() -> None:
+    """File numbers start again too, so an open table of one number is another table."""
     env = MemoryEnv()
     with env.open_directory("/db", create=True) as directory, directory.create("mine"):
         pass
@@ -362,7 +362,7 @@ def test_a_store_made_anew_in_the_same_place() -> None:
 
 
 class HookedDirectory(MemoryDirectory):
-    """Has something happen before a file is opened."""
+    """Calls its env's hook before a file is opened."""
 
     def __init__(self, path: str, env: HookedEnv, folder: MemoryFolder) -> None:
         super().__init__(path, env.mutex, folder)
@@ -387,8 +387,8 @@ class HookedEnv(MemoryEnv):
 
 @pytest.mark.parametrize("moment", ["MANIFEST", ".log", ".ldb"])
 @pytest.mark.parametrize("times", [1, 5])
-def test_starts_over_when_files_move(moment: str, times: int) -> None:
-    """Before each file of a kind is opened, the writer replaces all files there are."""
+def test_starts_again_when_files_are_removed(moment: str, times: int) -> None:
+    """Before each file of a kind is opened, the writer replaces every file."""
     inner = MemoryEnv()
     with DB("/db", create_if_missing=True, env=inner, **TINY) as writer:
         fill(writer, some(0, 60))
@@ -505,7 +505,7 @@ def test_beside_a_process_that_writes(tmp_path: pathlib.Path, engine: str) -> No
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors")
-def test_close_gives_all_descriptors_back(path: str) -> None:
+def test_close_closes_all_descriptors(path: str) -> None:
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     view = DB(path, read_only=True)
@@ -559,7 +559,7 @@ def test_too_few_descriptors(tmp_path: pathlib.Path) -> None:
         assert len(list(db)) == 1500
 
 
-def test_pickled_it_is_opened_anew(path: str) -> None:
+def test_an_unpickled_store_is_opened_again(path: str) -> None:
     with DB(path, read_only=True, lru_cache_size=1 << 16) as db:
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             with pickle.loads(pickle.dumps(db, protocol)) as again:

@@ -1,4 +1,4 @@
-"""``db.explain``: what it tells is what the Get does, and telling leaves no trace."""
+"""``db.explain`` reports what the Get does, and changes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fill(db: DB, first: int = 0, last: int = 200) -> None:
 
 
 def assert_told_right(db: DB, key: bytes) -> lsmkv.Explanation:
-    """The explanation, held against the counters of the Get that follows it."""
+    """The explanation, checked against the counters of the next Get."""
     start = db.stats()
     told = db.explain(key)
     before = db.stats()
@@ -103,8 +103,8 @@ def test_a_hit_in_a_table(layout: Any, compression: Any) -> None:
         assert again.bytes_read == 0
 
 
-def test_filters_save_a_miss_but_for_false_positives() -> None:
-    """Of many absent keys most are ruled out, and at 4 bits a key some are not."""
+def test_filters_spare_a_miss_its_block_reads() -> None:
+    """Filters rule out most absent keys; with 4 bits per key there are false positives."""
     with DB(":memory:", bloom_filter_bits=4, **TINY) as db:
         fill(db)
         db.compact_range()
@@ -126,7 +126,7 @@ def test_filters_save_a_miss_but_for_false_positives() -> None:
         assert one.tables[0].block is not None
 
 
-def test_a_deletion_answers_and_hides() -> None:
+def test_a_deletion_answers_and_hides_older_versions() -> None:
     with DB(":memory:", seek_compaction=False) as db:
         db.put(b"a", b"")
         db.put(b"k", b"one")
@@ -168,7 +168,7 @@ def test_without_filters() -> None:
 
 
 class FirstByte:
-    """A policy of a user's own, without hashes and bits."""
+    """A user's filter policy, without hashes and bits."""
 
     name = "test.FirstByte"
 
@@ -179,7 +179,7 @@ class FirstByte:
         return key[0] in filter
 
 
-def test_a_policy_of_the_users_own() -> None:
+def test_a_filter_policy_of_the_user() -> None:
     with DB(":memory:", filter_policy=FirstByte(), seek_compaction=False) as db:
         for key in (b"a", b"c", b"e"):
             db.put(key, b"v")
@@ -192,7 +192,7 @@ def test_a_policy_of_the_users_own() -> None:
         assert "false positive" in assert_told_right(db, b"cc").tables[0].verdict
 
 
-def test_right_after_opening_no_table_is_opened_for_good() -> None:
+def test_explain_leaves_no_table_open() -> None:
     env = MemoryEnv()
     with DB("/db", create_if_missing=True, env=env, **TINY) as db:
         fill(db)
@@ -205,7 +205,7 @@ def test_right_after_opening_no_table_is_opened_for_good() -> None:
         assert (db.stats() - before).tables_opened > 0
 
 
-def test_no_file_is_charged() -> None:
+def test_explain_charges_no_seek() -> None:
     with DB(":memory:", bloom_filter_bits=0, lru_cache_size=0) as db:
         for _ in range(2):
             db.put(b"a", b"1")

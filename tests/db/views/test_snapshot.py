@@ -1,4 +1,4 @@
-"""lsmkv.db.views.snapshot: snapshots read at their sequence, and let go of it once."""
+"""Snapshots read at their sequence, and release it once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def db() -> Iterator[DB]:
 
 
 def live(db: DB) -> int:
-    """How many sequences are held live."""
+    """How many sequences are pinned."""
     assert db._store is not None
     return len(db._store.live)
 
 
-def test_a_snapshot_asks_at_its_sequence(db: DB) -> None:
+def test_a_snapshot_reads_at_its_sequence(db: DB) -> None:
     snapshot = db.snapshot()
     assert snapshot.sequence == 2
     db.put(b"a", b"new")
@@ -68,7 +68,7 @@ def test_closing_releases_once(db: DB) -> None:
     assert other.get(b"a") == b"1"
 
 
-def test_a_block_closes(db: DB) -> None:
+def test_a_with_block_closes_a_snapshot(db: DB) -> None:
     with db.snapshot() as snapshot:
         assert snapshot.get(b"a") == b"1"
         assert live(db) == 1
@@ -76,7 +76,7 @@ def test_a_block_closes(db: DB) -> None:
     assert live(db) == 0
 
 
-def test_forgetting_closes(db: DB) -> None:
+def test_a_collected_snapshot_is_closed(db: DB) -> None:
     snapshot = db.snapshot()
     gone = weakref.ref(snapshot)
     assert live(db) == 1
@@ -123,7 +123,7 @@ def test_a_get_at_a_snapshot_asks_each_table_once() -> None:
             assert db.get(b"b") == b"new"
 
 
-def test_a_version_that_was_not_seen_may_be_damaged() -> None:
+def test_a_damaged_version_that_a_snapshot_does_not_see() -> None:
     env = MemoryEnv()
     with DB("/db", create_if_missing=True, env=env, block_size=100, compression=None) as db:
         db.put(b"k", b"old" * 100)

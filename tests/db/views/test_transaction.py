@@ -213,7 +213,7 @@ def test_wrong_types(db: DB, wrong: Any) -> None:
     assert db.get(b"k") == b"1"
 
 
-def test_a_batch_is_whole_and_synced() -> None:
+def test_a_commit_is_one_synced_batch() -> None:
     env = FaultyEnv()
     db = DB("/db", create_if_missing=True, env=env)
     with db.transaction(sync=True) as transaction:
@@ -224,8 +224,8 @@ def test_a_batch_is_whole_and_synced() -> None:
     db.close()
 
 
-def test_an_error_while_checking_for_conflicts_is_raised_and_nothing_is_written() -> None:
-    """Nothing is written then, and the store goes on."""
+def test_an_error_of_the_conflict_check_is_raised() -> None:
+    """Nothing is written then, and the store can still be used."""
     env = FaultyEnv()
     with DB("/db", create_if_missing=True, env=env, lru_cache_size=0) as db:
         db.put(b"k", b"1")

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from lsmkv import DB, CorruptionError, IOError, MemoryEnv
+from lsmkv import DB, BlockCache, CorruptionError, IOError, MemoryEnv
 from lsmkv.db.workers import pool as workers
 from lsmkv.env import process
 from lsmkv.env.process import ProcessEnded, can_start
