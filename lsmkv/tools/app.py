@@ -1,28 +1,62 @@
-"""The ``lsmkv`` command: its subcommands, put together."""
+"""The ``lsmkv`` command: its subcommands, in the groups that the help shows."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from lsmkv.tools import commands, compare, exchange, maintenance, recovery
+from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scanning
 from lsmkv.tools.bench.command import bench
+from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.text import version_line
 
 app = typer.Typer(
-    help="A key-value store in LevelDB's files: look into one, change one, or see how filters cut"
-    " its disk reads.",
-    epilog="Data goes to stdout, messages to stderr. Exit status: 0, 1 if a key is not there or"
-    " stores differ, 2 on an error; of verify, 3 for damage.",
-    add_completion=False,
+    help="A key-value store in LevelDB's files: read and write one, look into its files, mend it,"
+    " or measure how filters cut its disk reads.",
+    epilog="Data goes to stdout, messages to stderr. Exit status: 0; 1 if a key is not there or"
+    " stores differ; 2 on an error; 128 + N after signal N. 'verify' exits with 3 for damage.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+GROUPS: dict[str, dict[str, Callable[..., None]]] = {
+    "Data": {
+        "put": commands.put,
+        "get": commands.get,
+        "delete": commands.delete,
+        "scan": scanning.scan,
+        "keys": scanning.keys,
+        "count": scanning.count,
+        "load": commands.load,
+        "export": exchange.export,
+        "import": exchange.import_,
+    },
+    "Look": {
+        "stats": commands.stats,
+        "explain": commands.explain,
+        "approximate-sizes": maintenance.approximate_sizes,
+        "dump": dump,
+        "diff": compare.diff,
+    },
+    "Care": {
+        "verify": recovery.verify,
+        "repair": recovery.repair,
+        "checkpoint": maintenance.checkpoint,
+        "compact": maintenance.compact,
+        "destroy": maintenance.destroy,
+    },
+    "Measure": {
+        "demo": demo,
+        "bench": bench,
+    },
+}
+"""The commands by name, in groups."""
 
 
 def _print_version(asked: bool) -> None:
@@ -32,7 +66,7 @@ def _print_version(asked: bool) -> None:
 
 
 def _in_paragraphs(docstring: str | None) -> str:
-    """A docstring whose paragraphs are one line each: the help is wrapped to the terminal."""
+    """A docstring with each paragraph on one line, which the help wraps to the terminal."""
     return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(docstring or ""))
 
 
@@ -41,31 +75,13 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
 ) -> None:
     pass
 
 
-for command in (
-    commands.put,
-    commands.get,
-    commands.delete,
-    commands.scan,
-    commands.load,
-    commands.stats,
-    dump,
-    commands.demo,
-    recovery.verify,
-    recovery.repair,
-    maintenance.checkpoint,
-    maintenance.compact,
-    maintenance.destroy,
-    maintenance.approximate_sizes,
-    compare.diff,
-    exchange.export,
-    bench,
-):
-    app.command(help=_in_paragraphs(command.__doc__))(command)
-app.command("import", help=_in_paragraphs(exchange.import_.__doc__))(exchange.import_)
+for group, members in GROUPS.items():
+    for name, command in members.items():
+        app.command(name, help=_in_paragraphs(command.__doc__), rich_help_panel=group)(command)

@@ -1,48 +1,75 @@
-"""What the commands of ``lsmkv`` have in common: arguments, and opening what they name."""
+"""Arguments that several commands take, and how a store or file that they name is opened."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, NamedTuple, TypeVar
 
 import typer
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
+from lsmkv.tools.text import from_argument
 
 T = TypeVar("T")
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The store's directory.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key, as text in UTF-8.")]
 Hex = Annotated[bool, typer.Option("--hex", help="Keys and values in hexadecimal.")]
+HexKeys = Annotated[bool, typer.Option("--hex", help="Keys in hexadecimal.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON, with keys as 'export' has them.")]
-Create = Annotated[bool, typer.Option("--create", help="Make the store if there is none.")]
+Create = Annotated[bool, typer.Option("--create", help="Create the store if it does not exist.")]
+Start = Annotated[
+    str | None, typer.Option(metavar="KEY", help="From this key on, itself included.")
+]
+Stop = Annotated[str | None, typer.Option(metavar="KEY", help="Up to this key, itself left out.")]
+Prefix = Annotated[str | None, typer.Option(metavar="KEY", help="Only keys that begin with this.")]
 
 KNOWN_ORDERS: dict[str, lsmkv.Comparator] = {
     order.name: order for order in (lsmkv.ReverseBytewiseComparator(), IndexedDBComparator())
 }
-"""Beside the default one: what a MANIFEST may name, and lsmkv can follow unasked."""
+"""Comparators that lsmkv ships beside the default one, by the name that a MANIFEST records."""
+
+
+class Bounds(NamedTuple):
+    """The keys that a command is limited to, as the keywords of ``DB.iterator``."""
+
+    start: bytes | None
+    stop: bytes | None
+    prefix: bytes | None
+
+
+def key_bounds(start: str | None, stop: str | None, prefix: str | None, is_hex: bool) -> Bounds:
+    """The bounds that were given on the command line; ``ValueError`` for a prefix with others."""
+    if prefix is not None and (start is not None or stop is not None):
+        raise ValueError("give --prefix, or --start and --stop, not both")
+    texts = (start, stop, prefix)
+    return Bounds(*[None if text is None else from_argument(text, is_hex) for text in texts])
 
 
 def open_to_read(directory: str) -> lsmkv.DB:
-    """A store as it is now: nothing is written, no lock is taken, a live writer is no hindrance.
+    """Open a store for reading, as it is now: takes no lock, writes nothing, allows a writer.
 
-    It is read in the order that it is kept in, if that is one of lsmkv's own.
+    Its comparator is found by name if it is one that lsmkv ships.
     """
     return in_its_order(lsmkv.DB, directory, read_only=True)
 
 
 def open_to_write(directory: str, create: bool = False) -> lsmkv.DB:
-    """A store to change: takes the lock, and brings the log into tables.  In its own order, too."""
+    """Open a store for writing: takes its lock and flushes its log to tables.
+
+    Its comparator is found by name if it is one that lsmkv ships.
+    """
     return in_its_order(lsmkv.DB, directory, create_if_missing=create)
 
 
 def in_its_order(action: Callable[..., T], directory: str, **options: Any) -> T:
-    """Do something that takes the keywords of ``lsmkv.DB``, in the order that the store is kept in.
+    """Call ``action(directory, **options)`` with the comparator that the store's MANIFEST names.
 
-    The order is told by the store itself; one that is not lsmkv's own is refused.
+    ``action`` takes the keywords of ``lsmkv.DB``.  :class:`ComparatorMismatchError` if lsmkv does
+    not ship that comparator.
     """
     try:
         return action(directory, **options)
@@ -55,7 +82,7 @@ def in_its_order(action: Callable[..., T], directory: str, **options: Any) -> T:
 
 @contextlib.contextmanager
 def open_input(file: str) -> Iterator[BinaryIO]:
-    """A file's bytes; ``-`` is stdin."""
+    """Open a file for reading its bytes; ``-`` is stdin."""
     if file == "-":
         yield sys.stdin.buffer
         return

@@ -5,12 +5,15 @@ The commands themselves, in ``app.py``, need typer and rich.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 from lsmkv.tools.text import version_line
 
 _EXTRA = ("typer", "rich")
+_DEADLY = (signal.SIGTERM, signal.SIGHUP)
 
 run: Callable[[], None] | None
 try:
@@ -22,18 +25,36 @@ except ImportError as error:
 
 
 def main() -> int:
-    """Run the command line; the exit status is 0, 1 for a miss, 2 for an error."""
+    """Run the command line.
+
+    The exit status is 0, 1 for a miss, 2 for an error, and 128 + N if signal N ended it.
+    """
     if run is None:
-        if sys.argv[1:] == ["--version"]:
+        if sys.argv[1:] in (["--version"], ["-V"]):
             print(version_line())
             return 0
         print(
-            "lsmkv: the command line needs typer and rich: pip install 'lsmkv[tools]'",
+            "lsmkv: the command line needs typer and rich:"
+            " pip install '.[tools]' in lsmkv's checkout",
             file=sys.stderr,
         )
         return 2
+    _exit_on_signals()
     try:
         run()
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _exit_on_signals() -> None:
+    """Have SIGTERM and SIGHUP end the process by ``SystemExit``, so that ``finally`` blocks run."""
+    for number in _DEADLY:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _exit)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    for one in _DEADLY:
+        signal.signal(one, signal.SIG_IGN)  # a second one must not cut the cleaning up short
+    sys.exit(128 + number)

@@ -1,17 +1,14 @@
-"""The commands of ``lsmkv``: arguments in, work elsewhere, exit status out."""
+"""The commands for single keys, put, get, delete and explain, and load and stats."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-import lsmkv
 from lsmkv.tools.arguments import (
     Create,
     Directory,
@@ -23,33 +20,17 @@ from lsmkv.tools.arguments import (
     open_to_write,
 )
 from lsmkv.tools.console import (
-    ERROR,
     MISS,
     guarded,
+    progress,
     say,
     stdout_is_terminal,
-    task,
     write,
     write_line,
 )
-from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
-from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
-from lsmkv.tools.demo.report import Report
-from lsmkv.tools.demo.run import Plan, run_demo
 from lsmkv.tools.formats import json_field, json_line
 from lsmkv.tools.load import LineFormat, Loaded, load_lines
-from lsmkv.tools.text import count, from_argument, from_hex, printable, shown, size
-
-DEFAULT_LAYOUTS = ("off", "block", "table")
-
-
-class Layout(StrEnum):
-    """The demo's filter layouts by name."""
-
-    OFF = "off"
-    BLOCK = "block"
-    TABLE = "table"
-    BOTH = "both"
+from lsmkv.tools.text import count, from_argument, from_hex, shown, size
 
 
 @guarded
@@ -57,7 +38,7 @@ def put(
     directory: Directory,
     key: Key,
     value: Annotated[
-        str, typer.Argument(metavar="VALUE", help="The value; - reads it from stdin, as it is.")
+        str, typer.Argument(metavar="VALUE", help="The value; - reads it from stdin, unchanged.")
     ],
     create: Create = False,
     is_hex: Hex = False,
@@ -65,7 +46,7 @@ def put(
 ) -> None:
     """Set KEY to VALUE, durably.
 
-    JSON: "path", "key", "bytes" (of the value).
+    JSON: "path", "key", "bytes" (the value's size).
     """
     name = from_argument(key, is_hex)
     if value != "-":
@@ -93,9 +74,9 @@ def get(
 ) -> None:
     """Print the value of KEY and a newline; exit with 1 if there is none.
 
-    The value's bytes go out as they are, but a terminal gets control characters escaped.
+    The value's bytes are printed unchanged; on a terminal, control characters are escaped.
 
-    JSON: "key", "value"; a value of null where there is none.
+    JSON: "key", "value", which is null if there is none.
     """
     if raw and as_json:
         raise ValueError("give --raw or --json, not both")
@@ -122,7 +103,7 @@ def get(
 
 @guarded
 def delete(directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = False) -> None:
-    """Remove KEY, durably; no error if it is not there.
+    """Delete KEY, durably; it is no error if it is not there.
 
     JSON: "path", "key".
     """
@@ -131,59 +112,6 @@ def delete(directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = 
         db.delete(name, sync=True)
     if as_json:
         write_line(json.dumps({"path": directory} | json_field("key", name, is_hex)))
-
-
-@guarded
-def scan(
-    directory: Directory,
-    start: Annotated[
-        str | None, typer.Option(metavar="KEY", help="From this key on, itself included.")
-    ] = None,
-    stop: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Up to this key, itself left out.")
-    ] = None,
-    prefix: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only keys that begin with this.")
-    ] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Last key first.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="At most so many records.")
-    ] = None,
-    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
-    is_hex: Hex = False,
-    as_json: Json = False,
-) -> None:
-    r"""Print records in the order of their keys: KEY, a tab, VALUE.
-
-    What is not printable UTF-8 is escaped (\xNN, \t, \n, \r, \\), so a record is one line, and
-    'load --escaped' takes it back.
-
-    JSON: an object a line, "key" and "value".
-    """
-    if prefix is not None and (start is not None or stop is not None):
-        raise ValueError("give --prefix, or --start and --stop, not both")
-    left = sys.maxsize if limit is None else limit
-    with (
-        open_to_read(directory) as db,
-        db.iterator(
-            start=_bound(start, is_hex),
-            stop=_bound(stop, is_hex),
-            prefix=_bound(prefix, is_hex),
-            reverse=reverse,
-            fill_cache=False,
-        ) as records,
-    ):
-        while left > 0 and (record := next(records, None)) is not None:
-            key, value = record
-            if as_json and keys_only:
-                write_line(json.dumps(json_field("key", key, is_hex)))
-            elif as_json:
-                write(json_line(key, value, is_hex))
-            elif keys_only:
-                write_line(shown(key, is_hex))
-            else:
-                write_line(f"{shown(key, is_hex)}\t{shown(value, is_hex)}")
-            left -= 1
 
 
 @guarded
@@ -199,7 +127,7 @@ def load(
 ) -> None:
     """Put every line of FILE: a key, a tab and a value; or a key alone, with an empty value.
 
-    The end of a line, LF or CRLF, is not part of it. Blank lines are left out.
+    The end of a line, LF or CRLF, belongs to neither. Blank lines are left out.
 
     JSON: "path", "records", "blank_lines", "seconds".
     """
@@ -210,8 +138,8 @@ def load(
     started = time.perf_counter()
     with open_input(file) as lines, open_to_write(directory, create) as db:
         try:
-            with task("Loading", None, "records") as advance:
-                load_lines(db, lines, line_format, loaded, advance)
+            with progress("Loading", "record") as bar:
+                load_lines(db, lines, line_format, loaded, bar.advance)
             db.sync()
         finally:
             seconds = time.perf_counter() - started
@@ -226,11 +154,39 @@ def load(
 
 
 @guarded
+def explain(
+    directory: Directory,
+    key: Key,
+    is_hex: Annotated[bool, typer.Option("--hex", help="KEY is in hexadecimal.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
+) -> None:
+    """Print how a Get of KEY goes, step by step; exit with 1 if KEY is not there.
+
+    Every memtable, table, filter and data block that it meets, and what it would have read without
+    filters. Nothing is written, and no lock is taken.
+
+    JSON: the fields of lsmkv.Explanation, with keys escaped as 'scan' prints them.
+    """
+    name = from_argument(key, is_hex)
+    with open_to_read(directory) as db:
+        explanation = db.explain(name)
+    if as_json:
+        write_line(json.dumps(explanation.to_dict(), indent=2))
+    else:
+        write_line(str(explanation))
+    if not explanation.found:
+        raise typer.Exit(MISS)
+
+
+@guarded
 def stats(
     directory: Directory,
     as_json: Annotated[bool, typer.Option("--json", help="All counters, as JSON.")] = False,
 ) -> None:
-    """Print how many tables each level holds, and how large they are."""
+    """Print the number of tables on each level, and their size.
+
+    JSON: every counter of DB.stats().
+    """
     with open_to_read(directory) as db:
         figures = db.stats()
     if as_json:
@@ -243,64 +199,3 @@ def stats(
     tables = sum(level.files for level in figures.levels)
     total = sum(level.bytes for level in figures.levels)
     write_line(f"{'all':>5}{tables:>8,}{size(total):>12}")
-
-
-@guarded
-def demo(
-    keys: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Your own keys, one per line; - is stdin."),
-    ] = None,
-    layout: Annotated[
-        list[Layout] | None,
-        typer.Option(help="A filter layout to measure; may be repeated.", show_default=False),
-    ] = None,
-    lookups: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Keys to look up, of either kind.")
-    ] = 5000,
-    more: Annotated[
-        int, typer.Option(metavar="N", min=0, help="So many keys more: the names, numbered.")
-    ] = 0,
-    directory: Annotated[
-        str | None, typer.Option("--dir", metavar="DIR", help="Keep the stores here.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the random choices.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
-) -> None:
-    """Measure what filters save: block reads per Get with filters off, per 2 KiB, per table.
-
-    The keys are the names of all Unicode characters, or your own.
-    """
-    if keys is not None and more:
-        raise ValueError("give --keys or --more, not both")
-    layouts = DEFAULT_LAYOUTS if not layout else tuple(dict.fromkeys(one.value for one in layout))
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a name may be beyond the locale's encoding
-    plan = Plan(_demo_keys(keys, more), layouts, lookups, seed, directory)
-    outcome = run_demo(plan, Report(Console(highlight=False, quiet=as_json)))
-    if as_json:
-        about = {
-            "lsmkv": lsmkv.__version__,
-            "compiled": lsmkv.COMPILED,
-            "keys": len(plan.data.expected),
-            "bytes": plan.data.size,
-            "duplicates": plan.data.duplicates,
-            "seed": seed,
-            "bits_per_key": BITS_PER_KEY,
-            "textbook_rate": TEXTBOOK_RATE,
-        }
-        write_line(json.dumps(about | outcome.to_dict(), indent=2))
-    if outcome.wrong:
-        say(f"{count(outcome.wrong, 'wrong answer')}")
-        raise typer.Exit(ERROR)
-
-
-def _bound(text: str | None, is_hex: bool) -> bytes | None:
-    return None if text is None else from_argument(text, is_hex)
-
-
-def _demo_keys(file: str | None, more: int) -> DataSet:
-    if file is None:
-        return unicode_names(more)
-    with open_input(file) as lines:
-        return lines_as_keys(lines, "stdin" if file == "-" else printable(file))

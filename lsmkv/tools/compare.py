@@ -1,4 +1,4 @@
-"""``lsmkv diff``: the command, and how two files are told to be the same."""
+"""``lsmkv diff``: the command, and the check whether two files have the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 import lsmkv
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.tools.arguments import Hex, open_to_read
-from lsmkv.tools.console import MISS, guarded, say, task, write_line
+from lsmkv.tools.console import MISS, guarded, progress, say, write_line
 from lsmkv.tools.diff import Difference, Plan, differences, make_plan
 from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import count, shown, size
@@ -29,16 +29,16 @@ _SIGNS = {ONLY_A: "-", ONLY_B: "+", CHANGED: "!"}
 @guarded
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A store's directory.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one's.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another store's directory.")],
     keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Stop after so many differences.")
+        int | None, typer.Option(metavar="N", min=1, help="Stop after N differences.")
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing: the exit status tells.")
+        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status tells.")
     ] = False,
     stats: Annotated[
-        bool, typer.Option("--stats", help="Say on stderr what was found, and what it took.")
+        bool, typer.Option("--stats", help="Print on stderr what was found and what was read.")
     ] = False,
     is_hex: Hex = False,
     as_json: Annotated[
@@ -47,24 +47,24 @@ def diff(
 ) -> None:
     """Print how the contents of two stores differ; exit with 0 if they do not, with 1 if they do.
 
-    '- KEY VALUE' is in A alone, '+ KEY VALUE' in B alone, '! KEY OLD NEW' is in both: tabs between,
-    keys and values escaped as 'scan' prints them. Tables that both stores hold, byte for byte, are
-    read only where other tables or the log lie across them.
+    '- KEY VALUE' is in A alone, '+ KEY VALUE' in B alone, '! KEY OLD NEW' is in both: with tabs
+    between, and keys and values escaped as 'scan' prints them. Tables that both stores hold, byte
+    for byte, are read only where other tables or the log overlap them.
 
-    JSON: a line each, {"change", "key", "a", "b"}, with names as 'export' has them, where "change"
-    is "only_a", "only_b" or "changed"; then {"summary": {...}}, which counts the differences (all
-    of them only if "complete"), the tables and bytes in both stores, in how many they are
-    identical and unread, and what was read.
+    JSON: a line each, {"change", "key", "a", "b"}, with field names as 'export' has them, where
+    "change" is "only_a", "only_b" or "changed"; then {"summary": {...}}, which counts the
+    differences (all of them only if "complete"), the tables and bytes of both stores, those that
+    are identical, those that were skipped, and what was read.
     """
     most = 1 if quiet else limit
     found = dict.fromkeys(_SIGNS, 0)
     with open_to_read(a) as ours, open_to_read(b) as theirs:
-        with task("Comparing tables", None, "bytes") as advance:
-            files = _Files(a, b, advance)
+        with progress("Comparing tables", "byte") as bar:
+            files = _Files(a, b, bar.advance)
             plan = make_plan(ours, theirs, files.same)
         with (
-            task("Comparing", None, "keys") as advance,
-            closing(differences(ours, theirs, plan, advance)) as rest,
+            progress("Comparing", "key") as bar,
+            closing(differences(ours, theirs, plan, bar.advance)) as rest,
         ):
             for difference in rest:
                 found[_change(difference)] += 1
@@ -84,17 +84,17 @@ def diff(
 
 
 class _Files:
-    """Tells whether two tables are one file, or have the same bytes."""
+    """Checks whether two tables are the same file or have the same bytes."""
 
     def __init__(self, a: str, b: str, advance: Callable[[int], None]) -> None:
         self._a = a
         self._b = b
         self._advance = advance
         self.bytes_compared = 0
-        """Read from each of the two stores for want of a hard link."""
+        """Bytes read from each of the two stores, for tables that are not the same file."""
 
     def same(self, a: TableInfo, b: TableInfo) -> bool:
-        """False as well if a writer has just removed one of them: what is unsure is read."""
+        """Whether they are the same; False, too, if a writer has just removed one of them."""
         try:
             return self._same(os.path.join(self._a, a.name), os.path.join(self._b, b.name))
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The two streams: data on stdout, messages on stderr, and how a command ends."""
+"""The two streams, progress bars, and how a command ends: data on stdout, messages on stderr."""
 
 from __future__ import annotations
 
@@ -6,23 +6,18 @@ import contextlib
 import functools
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from typing import ParamSpec
 
+import rich.progress
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from lsmkv.db.opening.directory import NO_DATABASE
 from lsmkv.errors import Error, NotFoundError
-from lsmkv.tools.text import printable
+from lsmkv.tools.text import count, fold, printable, size
 
 MISS = 1
 ERROR = 2
@@ -34,68 +29,99 @@ P = ParamSpec("P")
 
 
 def say(message: str) -> None:
-    """One line for people, on stderr."""
+    """Print one line for people, on stderr."""
     print(f"lsmkv: {printable(message)}", file=sys.stderr)
 
 
 def write(data: bytes) -> None:
-    """Data, on stdout as it is."""
+    """Write data to stdout, byte for byte."""
     sys.stdout.buffer.write(data)
 
 
 def write_line(text: str) -> None:
-    """A line of data, on stdout, in UTF-8 whatever the locale."""
+    """Write a line of data to stdout, in UTF-8 whatever the locale."""
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
+def write_folded(text: str, indent: int) -> None:
+    """Write a line of text; on a terminal too narrow for it, fold it between its parts."""
+    if stdout_is_terminal():
+        text = fold(text, shutil.get_terminal_size().columns, indent)
+    write_line(text)
+
+
 def stdout_is_terminal() -> bool:
-    """Whether a person reads what is printed."""
+    """Whether stdout is a terminal, where a person reads it."""
     return sys.stdout.isatty()
 
 
-@contextlib.contextmanager
-def task(description: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr, gone when the block ends; what it gives is told of each advance.
+class Progress:
+    """A progress bar on stderr, drawn only if stderr is a terminal; see :func:`progress`."""
 
-    Nothing is drawn where stderr is not a terminal.  ``total`` is None where it is not known.
+    def __init__(self, description: str, unit: str, total: int | None) -> None:
+        console = Console(stderr=True)
+        self._description = description
+        self._unit = unit
+        self._done = 0
+        self._total = total
+        self.bar = rich.progress.Progress(
+            rich.progress.TextColumn("{task.description}", markup=False),
+            rich.progress.BarColumn(bar_width=20),
+            rich.progress.TextColumn("{task.fields[figures]}", markup=False),
+            rich.progress.TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            disable=not console.is_terminal,
+        )
+        self._task = self.bar.add_task(description, total=total, figures="")
+
+    def advance(self, done: int) -> None:
+        """So much more is done."""
+        self._show(self._done + done, self._total, self._description)
+
+    def report(self, done: int, total: int, phase: str) -> None:
+        """So much is done in all, of so much, and this is the phase: the engine's callback."""
+        self._show(done, total, f"{self._description}, {phase}")
+
+    def _show(self, done: int, total: int | None, description: str) -> None:
+        self._done = done
+        self.bar.update(
+            self._task,
+            completed=done,
+            total=total,
+            description=description,
+            figures=amount(done, total, self._unit),
+        )
+
+
+@contextlib.contextmanager
+def progress(description: str, unit: str, total: int | None = None) -> Iterator[Progress]:
+    """Show a progress bar while the block runs.
+
+    ``unit`` is the noun for what is counted, in the singular; ``"byte"`` is shown in KiB and MiB.
+    If it is empty, what is counted differs from phase to phase, and only the share is shown.
+    ``total`` is None while it is not known.
     """
-    with _bar(total is not None, unit) as progress:
-        number = progress.add_task(description, total=total)
-
-        def advance(done: int) -> None:
-            progress.advance(number, done)
-
-        yield advance
+    shown = Progress(description, unit, total)
+    with shown.bar:
+        yield shown
 
 
-@contextlib.contextmanager
-def steps(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
-    """As :func:`task`, for work that tells what is done, how much there is, and the phase."""
-    with _bar(True, unit) as progress:
-        number = progress.add_task(description, total=None)
+def amount(done: int, total: int | None, unit: str) -> str:
+    """How much is done, for people.
 
-        def report(done: int, total: int, phase: str) -> None:
-            progress.update(
-                number, completed=done, total=total, description=f"{description}, {phase}"
-            )
-
-        yield report
-
-
-def _bar(total_known: bool, unit: str) -> Progress:
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn() if total_known else TextColumn("{task.completed:,.0f}"),
-        TextColumn(unit),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-        disable=not console.is_terminal,
-    )
+    >>> amount(2 << 20, 3 << 30, "byte"), amount(1, 1200, "table"), amount(1, None, "record")
+    ('2.0 MiB of 3.0 GiB', '1 of 1,200 tables', '1 record')
+    >>> amount(1, 3, "")
+    '33%'
+    """
+    if not unit:
+        return f"{done / total:.0%}" if total else ""
+    if unit == "byte":
+        return size(done) if total is None else f"{size(done)} of {size(total)}"
+    return count(done, unit) if total is None else f"{done:,} of {count(total, unit)}"
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
@@ -114,6 +140,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             held.tell("")
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from None
+        except SystemExit:  # a signal; after SIGHUP, stdout may be a terminal that is gone
+            _close_stdout()
+            raise
         except (Error, OSError, ValueError) as error:
             held.tell(str(error))
             say(_in_words(error, hint=kwargs.get("create") is False))
@@ -138,7 +167,7 @@ class _HeldWarnings(logging.Handler):
         self._messages.append(record.getMessage())
 
     def tell(self, error: str) -> None:
-        """Print what the text of ``error`` does not tell anyway, and stop listening."""
+        """Print the warnings that do not contain ``error``, and stop listening."""
         self._logger.removeHandler(self)
         for message in self._messages:
             if not error or error not in message:
@@ -147,7 +176,7 @@ class _HeldWarnings(logging.Handler):
 
 
 def _in_words(error: Exception, hint: bool) -> str:
-    """One line; with a ``hint``, too, at what would make the store that is not there."""
+    """An error as one line; ``hint`` adds how a store that does not exist can be created."""
     if isinstance(error, OSError) and error.strerror:
         reason = error.strerror
         if isinstance(error, NotFoundError) and reason.startswith(NO_DATABASE):
@@ -158,7 +187,7 @@ def _in_words(error: Exception, hint: bool) -> str:
 
 
 def _close_stdout() -> None:
-    """Drop what is still buffered for stdout: Python would try it once more, and complain."""
+    """Drop what is still buffered for stdout, which Python would try to write once more."""
     try:
         sys.stdout.flush()
     except OSError:

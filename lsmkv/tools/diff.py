@@ -1,15 +1,16 @@
-"""How the contents of two stores differ, found by reading as little as that takes.
+"""How the contents of two stores differ, found by reading as little as possible.
 
-What a store says of a key is decided by all versions of the key: those in its memtables, and those
-in each table whose range covers it.  A table that both stores hold, byte for byte, gives both the
-same versions.  So a key can differ only if it is in a memtable or in a table that is *not* shared,
-of either store; a shared table alone does not settle its range, for newer or older versions may lie
-in others.  Levels do not matter: the newest sequence wins wherever it lies.
+A store's answer for a key depends on all versions of the key: those in its memtables, and those in
+each table whose range covers it.  A table that both stores hold, byte for byte, gives both the same
+versions.  So a key can differ only if it is in a memtable or in a table that is *not* shared, of
+either store.  A shared table alone does not settle its range, since other tables may have newer or
+older versions.  Levels do not matter: the newest sequence wins, on whatever level it is.
 
-Hence the plan.  Where a table that is not shared is *dense*, its whole range is read in both
-stores, side by side.  Where it is *sparse*, a small one across the range of many shared ones (a
-flush of a few scattered writes, say), its keys are listed and looked up one by one, and so are
-those of the memtables.  All else is equal unread.  (Damage in a shared table is not noticed.)
+The plan follows from this.  If a table that is not shared is *dense*, its whole range is read in
+both stores, side by side.  If it is *sparse*, a small table across the range of many shared ones (a
+flush of a few scattered writes, for example), its keys are listed and looked up one by one, like
+the keys of the memtables.  Everything else is equal and is not read.  Damage in a shared table is
+therefore not noticed.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from lsmkv.errors import ComparatorMismatchError
 from lsmkv.format.key_order import KeyOrder
 
 Same = Callable[[TableInfo, TableInfo], bool]
-"""Whether a table of A and one of B, alike by size and range, are the same bytes."""
+"""Whether a table of A and one of B, of the same size and range, have the same bytes."""
 KeyOf = Callable[[bytes], Any]
 
 _SPARSE = 32
-"""A lookup costs about as much as this many entries of a scan, both stores taken together."""
+"""A lookup costs about as much as scanning this many entries, in both stores together."""
 _BATCH = 100
 _REPORT_EVERY = 1000
 
 
 class Difference(NamedTuple):
-    """A key with two values; None where the store does not have the key."""
+    """A key and its value in each store; None if the store does not have it."""
 
     key: bytes
     a: bytes | None
@@ -53,16 +54,16 @@ class Range(NamedTuple):
 
 @dataclass
 class Extent:
-    """How much there is in two stores, and how much of it need not be read."""
+    """How much two stores hold, and how much of that is not read."""
 
     tables: int
-    """In both stores together."""
+    """The tables of both stores together."""
     bytes: int
     tables_identical: int
     """Tables of A that B holds too."""
     bytes_identical: int
     bytes_skipped: int
-    """Of the tables of both stores, those that no range touches."""
+    """The size, in both stores, of the shared tables that no range touches."""
 
     def to_dict(self) -> dict[str, int]:
         """Plain data, for JSON."""
@@ -71,23 +72,23 @@ class Extent:
 
 @dataclass
 class Plan:
-    """What has to be looked at."""
+    """What has to be compared."""
 
     ranges: list[Range]
-    """To be read in both stores; disjoint, and in order."""
+    """Ranges to read in both stores; disjoint and in order."""
     keys: list[bytes]
-    """To be looked up in both stores unless a range covers them; in order."""
+    """Keys to look up in both stores unless a range covers them; in order."""
     extent: Extent
 
 
 def make_plan(a: DB, b: DB, same: Same) -> Plan:
-    """What has to be looked at to compare two stores, both open for reading only.
+    """The plan for comparing two stores, both opened with ``read_only=True``.
 
     :class:`ComparatorMismatchError` if they are in different orders.
     """
     for db in (a, b):
         if not db.options.read_only:
-            raise ValueError(f"{db.path}: open it for reading only, so that it stays as it is")
+            raise ValueError(f"{db.path}: must be opened with read_only=True")
     ours, theirs = a.options.comparator.name, b.options.comparator.name
     if ours != theirs:
         raise ComparatorMismatchError(b.path, theirs, ours)
@@ -112,7 +113,7 @@ def make_plan(a: DB, b: DB, same: Same) -> Plan:
 def differences(
     a: DB, b: DB, plan: Plan, advance: Callable[[int], None]
 ) -> Generator[Difference, None, None]:
-    """The differences, in the order of their keys; ``advance`` is told of the keys compared.
+    """The differences in the order of their keys; ``advance`` is called with the keys compared.
 
     Keys that the comparator calls equal are one key, shown as A spells it.
     """
@@ -179,7 +180,7 @@ def _compare_range(
 def _match(
     tables_a: list[TableInfo], tables_b: list[TableInfo], same: Same
 ) -> tuple[list[TableInfo], list[TableInfo], list[TableInfo]]:
-    """Tables of A that B has too, those that A alone has, and those that B alone has."""
+    """The tables of A that B has too, those of A alone, and those of B alone."""
     alike: defaultdict[tuple[int, bytes, bytes], list[TableInfo]] = defaultdict(list)
     for table in tables_b:
         alike[table.size, table.smallest, table.largest].append(table)
@@ -197,7 +198,7 @@ def _match(
 
 
 class _Weights:
-    """How many bytes of shared tables lie under a range."""
+    """How many bytes of shared tables overlap a range."""
 
     def __init__(self, shared: list[TableInfo], of: KeyOf) -> None:
         self._of = of
@@ -209,11 +210,11 @@ class _Weights:
         self._ended = [0, *accumulate(table.size for table in by_last)]
 
     def split(self, tables: list[TableInfo]) -> tuple[list[TableInfo], list[TableInfo]]:
-        """Those that are sparse, and those that are dense."""
+        """The sparse tables, and the dense ones."""
         sparse: list[TableInfo] = []
         dense: list[TableInfo] = []
         for table in tables:
-            # Whatever has begun by the end of the range and has not ended before it.
+            # Shared tables that begin by the end of this one, less those that end before it.
             begun = self._begun[bisect_right(self._firsts, self._of(table.largest))]
             ended = self._ended[bisect_left(self._lasts, self._of(table.smallest))]
             (sparse if begun - ended > _SPARSE * table.size else dense).append(table)
@@ -221,7 +222,7 @@ class _Weights:
 
 
 def _joined(tables: Iterable[TableInfo], of: KeyOf) -> list[Range]:
-    """The ranges of these tables, those that overlap made one; in order."""
+    """The ranges of these tables in order, with those that overlap joined."""
     ranges: list[Range] = []
     for table in sorted(tables, key=lambda table: of(table.smallest)):
         if not ranges or of(ranges[-1].last) < of(table.smallest):

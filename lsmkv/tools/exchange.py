@@ -18,14 +18,19 @@ import typer
 
 import lsmkv
 from lsmkv.tools.arguments import (
+    Bounds,
     Create,
     Directory,
     Hex,
+    Prefix,
+    Start,
+    Stop,
+    key_bounds,
     open_input,
     open_to_read,
     open_to_write,
 )
-from lsmkv.tools.console import guarded, say, stdout_is_terminal, task, write_line
+from lsmkv.tools.console import guarded, progress, say, stdout_is_terminal, write_line
 from lsmkv.tools.formats import (
     RAW_HEADER,
     Record,
@@ -36,20 +41,20 @@ from lsmkv.tools.formats import (
 )
 from lsmkv.tools.load import batches
 from lsmkv.tools.output import open_output
-from lsmkv.tools.text import count, from_argument, shown
+from lsmkv.tools.text import count, shown
 
 _REPORT_EVERY = 5000
 
 
 class Format(StrEnum):
-    """What records are written as."""
+    """The formats of an export."""
 
     JSON = "json"
     RAW = "raw"
 
 
 class Conflict(StrEnum):
-    """What becomes of a record whose key is there already."""
+    """What is done with a record whose key is in the store already."""
 
     OVERWRITE = "overwrite"
     SKIP = "skip"
@@ -65,16 +70,10 @@ def export(
     file_format: Annotated[
         Format, typer.Option("--format", help="JSON lines, or the raw format.")
     ] = Format.JSON,
-    start: Annotated[
-        str | None, typer.Option(metavar="KEY", help="From this key on, itself included.")
-    ] = None,
-    stop: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Up to this key, itself left out.")
-    ] = None,
-    prefix: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only keys that begin with this.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+    start: Start = None,
+    stop: Stop = None,
+    prefix: Prefix = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     is_hex: Hex = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="The figures as JSON; goes with --output.")
@@ -82,23 +81,20 @@ def export(
 ) -> None:
     """Write all records, or a range of them, in the order of their keys, for 'import' to read.
 
-    The store is read as it is at one moment, beside a live writer too. FILE is there whole or not
-    at all.
+    The store is read as it is at one moment, even while a writer has it open. FILE appears whole
+    or not at all.
 
-    JSON lines are {"key": "...", "value": "..."}; what is not valid UTF-8 goes by "key_base64" or
-    "value_base64", and with --hex all goes by "key_hex" and "value_hex". The raw format is binary
-    and notices damage and truncation.
+    JSON lines are {"key": "...", "value": "..."}; what is not valid UTF-8 is in "key_base64" or
+    "value_base64", and with --hex everything is in "key_hex" and "value_hex". The raw format is
+    binary and detects damage and truncation.
 
-    --json: "path", "file", "format", "records", "bytes" (of FILE).
+    --json: "path", "file", "format", "records", "bytes" (the size of FILE).
     """
-    if prefix is not None and (start is not None or stop is not None):
-        raise ValueError("give --prefix, or --start and --stop, not both")
+    bounds = key_bounds(start, stop, prefix, is_hex)
     if as_json and output == "-":
         raise ValueError("--json goes with --output FILE: stdout has the records")
     if file_format is Format.RAW and output == "-" and stdout_is_terminal():
         raise ValueError("the raw format is not for a terminal: give --output FILE, or redirect")
-    bounds = [None if text is None else from_argument(text, is_hex) for text in (start, stop)]
-    common = None if prefix is None else from_argument(prefix, is_hex)
     written = 0
     exported = Exported()
     started = time.perf_counter()
@@ -106,10 +102,8 @@ def export(
         open_to_read(directory) as db,
         open_output(output, force) as file,
         db.snapshot() as snapshot,
-        _progress(db, snapshot, bounds, common) as report,
-        snapshot.iterator(
-            start=bounds[0], stop=bounds[1], prefix=common, fill_cache=False
-        ) as records,
+        _progress(db, snapshot, bounds) as report,
+        snapshot.iterator(**bounds._asdict(), fill_cache=False) as records,
     ):
         counted = exported.count(records, report)
         if file_format is Format.RAW:
@@ -133,7 +127,7 @@ def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What 'export' wrote; - is stdin.")],
     file_format: Annotated[
         Format | None,
-        typer.Option("--format", help="What FILE must be; it says so itself if this is left out."),
+        typer.Option("--format", help="Refuse any other format than this."),
     ] = None,
     create: Create = False,
     on_conflict: Annotated[
@@ -141,10 +135,10 @@ def import_(
     ] = Conflict.OVERWRITE,
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
-    """Put every record of FILE, durably once it is done.
+    """Put every record of FILE; they are durable when the command returns.
 
-    A record that is damaged, or in conflict under --on-conflict error, ends it: the records before
-    it are in the store then, and stderr says how many.
+    The format is recognized. A damaged record ends the import, and so does a conflict with
+    --on-conflict error: the records before it stay in the store, and stderr says how many.
 
     JSON: "path", "file", "format", "records" (put), "skipped".
     """
@@ -156,11 +150,13 @@ def import_(
             raise ValueError(f"not the raw format: it does not begin with {RAW_HEADER!r}")
         if file_format is Format.JSON and found is not Format.JSON:
             raise ValueError("not JSON lines: it is in the raw format")
-        first = list(itertools.islice(records, 1))  # before a store is made for it
+        first = list(itertools.islice(records, 1))  # so that a bad file creates no store
         with open_to_write(directory, create) as db:
             try:
-                with task("Importing", None, "records") as advance:
-                    put_records(db, itertools.chain(first, records), on_conflict, imported, advance)
+                with progress("Importing", "record") as bar:
+                    put_records(
+                        db, itertools.chain(first, records), on_conflict, imported, bar.advance
+                    )
                 db.sync()
             finally:
                 seconds = time.perf_counter() - started
@@ -179,7 +175,7 @@ class Exported:
     records: int = 0
 
     def count(self, records: Iterable[Record], report: Callable[[bytes], None]) -> Iterator[Record]:
-        """The same records; ``report`` is told of a key now and then."""
+        """The same records; ``report`` is called with every 5,000th key."""
         for record in records:
             yield record
             self.records += 1
@@ -214,8 +210,9 @@ def put_records(
 ) -> None:
     """Put these records, in batches.
 
-    ``imported`` is kept up to date, and ``advance`` is told of each batch: both hold when a record
-    raises ``ValueError``.  Of two records with one key the later one is in conflict too.
+    ``advance`` is called with the number of records of each batch, and ``imported`` counts them
+    all, those before a ``ValueError`` included.  The later of two records with the same key is in
+    conflict, too.
     """
     for batch in batches(records):
         there: set[bytes] = set()
@@ -242,36 +239,28 @@ def put_records(
         advance(put + skipped)
         if refused is not None:
             number = imported.records + 1
-            raise ValueError(f"record {number:,}: the key {shown(refused, False)} is there already")
+            raise ValueError(f"record {number}: the key {shown(refused, False)} is there already")
 
 
 @contextlib.contextmanager
 def _progress(
-    db: lsmkv.DB,
-    snapshot: lsmkv.Snapshot,
-    bounds: list[bytes | None],
-    prefix: bytes | None,
+    db: lsmkv.DB, snapshot: lsmkv.Snapshot, bounds: Bounds
 ) -> Iterator[Callable[[bytes], None]]:
-    """A bar in bytes of tables; what it gives is told of the key that was reached."""
+    """Show a bar in bytes of tables; the function given takes the key that was reached."""
     ends: list[bytes] = []
     for reverse in (False, True):
         with snapshot.iterator(
-            start=bounds[0],
-            stop=bounds[1],
-            prefix=prefix,
-            reverse=reverse,
-            include_value=False,
-            fill_cache=False,
+            **bounds._asdict(), reverse=reverse, include_value=False, fill_cache=False
         ) as keys:
             ends += itertools.islice(keys, 1)
     total = db.approximate_size(ends[0], ends[1]) if ends else 0
     done = 0
-    with task("Exporting", total or None, "bytes of tables") as advance:
+    with progress("Exporting", "byte", total or None) as bar:
 
         def reached(key: bytes) -> None:
             nonlocal done
             here = db.approximate_size(ends[0], key)
-            advance(here - done)
+            bar.advance(here - done)
             done = here
 
         yield reached

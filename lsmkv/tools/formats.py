@@ -1,12 +1,12 @@
 r"""What ``export`` writes and ``import`` reads: JSON lines, and a raw format.
 
 **JSON lines.**  An object a line, ``{"key": "ant", "value": "six legs"}``, all in ASCII.  A key or
-value that is valid UTF-8 is a string.  Other bytes have their name end in ``_base64`` (or in
-``_hex``, where that was asked for): ``{"key_base64": "/w==", "value": ""}``.  So every bytes object
-has a form, and none has to be guessed.  Other fields are refused; blank lines are left out.
+value that is valid UTF-8 is a string.  For other bytes, the field's name ends in ``_base64`` (or in
+``_hex``, with ``--hex``): ``{"key_base64": "/w==", "value": ""}``.  So every bytes object has a
+form, and no reader has to guess it.  Other fields are refused; blank lines are left out.
 
-**Raw.**  For speed, and for being sure: damage and truncation are noticed.  Integers are varints
-and fixed32s as everywhere in LevelDB (little-endian)::
+**Raw.**  It is faster, and detects damage and truncation.  Integers are varints and little-endian
+fixed32s, as everywhere in LevelDB::
 
     file    := header frame* end
     header  := "lsmkv-raw 1\n"
@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from lsmkv.errors import CorruptionError
+from lsmkv.tools.text import count
 from lsmkv.util.checksum import crc32c
 from lsmkv.util.coding import (
     decode_fixed32,
@@ -82,7 +83,7 @@ def parse_json_line(line: bytes) -> Record:
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8: byte {error.start + 1}") from None
     except RecursionError:
-        raise ValueError("not a record: it is nested too deep") from None
+        raise ValueError("not a record: it is nested too deeply") from None
     if not isinstance(fields, dict):
         raise ValueError("not a JSON object")
     record = _take_field(fields, "key"), _take_field(fields, "value")
@@ -136,7 +137,7 @@ def _take_field(fields: dict[str, object], name: str) -> bytes:
 
 
 def write_raw(records: Iterable[Record]) -> Iterator[bytes]:
-    """The raw format of these records, piece by piece."""
+    """These records in the raw format, in pieces."""
     yield RAW_HEADER
     number = 0
     frame = bytearray()
@@ -153,9 +154,9 @@ def write_raw(records: Iterable[Record]) -> Iterator[bytes]:
 
 
 def read_raw(file: BinaryIO) -> Iterator[Record]:
-    """The records of a file in the raw format, whose header was read already.
+    """The records of a file in the raw format, after its header.
 
-    ``ValueError`` says what is wrong, and at which byte; a frame that is damaged gives no record.
+    ``ValueError`` says what is wrong and at which byte; a damaged frame gives no records.
     """
     offset = len(RAW_HEADER)
     number = 0
@@ -198,7 +199,8 @@ def _check_end(file: BinaryIO, crc: int, head: bytes, number: int) -> None:
     _check_crc(crc, head + content)
     stated, _ = decode_varint64(content, 0)
     if stated != number:
-        raise CorruptionError(f"the file should have {stated:,} records, and has {number:,}")
+        told = count(stated, "record")
+        raise CorruptionError(f"the end states {told}, and the file has {number:,}")
     if file.read(1):
         raise CorruptionError("something follows the end")
 
@@ -214,7 +216,7 @@ def _split(payload: bytes) -> list[Record]:
 
 
 def _read_varint(file: BinaryIO, most: int) -> bytes:
-    """The bytes of a varint, ``most`` of them at the most."""
+    """The bytes of a varint, at most ``most`` of them."""
     found = b""
     while len(found) < most:
         found += _read_exactly(file, 1)
@@ -224,7 +226,7 @@ def _read_varint(file: BinaryIO, most: int) -> bytes:
 
 
 def _read_exactly(file: BinaryIO, size: int) -> bytes:
-    """So many bytes, in pieces: a length that is a lie costs no memory."""
+    """Read ``size`` bytes, in pieces, so that a wrong length takes no memory."""
     pieces: list[bytes] = []
     left = size
     while left > 0:

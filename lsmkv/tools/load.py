@@ -1,4 +1,4 @@
-"""``lsmkv load``: lines into a store."""
+"""``lsmkv load``: puts the lines of a file into a store."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def load_lines(
 ) -> None:
     """Put a record for each line of ``lines``, in batches.
 
-    ``loaded`` is kept up to date, and ``advance`` is told of each batch's records: both hold when
-    a line raises ``ValueError``, which names the line.
+    ``advance`` is called with the number of records of each batch, and ``loaded`` counts them all.
+    A bad line raises ``ValueError`` with its number; the records before it are put, and counted.
     """
     for batch in batches(read_records(lines, line_format, loaded)):
         with db.write_batch() as writer:
@@ -48,7 +48,7 @@ def load_lines(
 def read_records(
     lines: Iterable[bytes], line_format: LineFormat, loaded: Loaded
 ) -> Iterator[Record]:
-    """Key and value of each line: what is before its first tab, and what is after it.
+    """The key and value of each line, which are divided by its first tab.
 
     A line without a tab is a key with an empty value.  The line's end, LF or CRLF, belongs to
     neither; blank lines are counted and skipped.
@@ -82,7 +82,7 @@ _DECODERS: dict[LineFormat, Callable[[bytes], bytes]] = {
 
 
 def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Records by the batch; what was read before an error comes before the error."""
+    """Records in batches; a ``ValueError`` comes after a batch of the records before it."""
     batch: list[Record] = []
     size = 0
     try:

@@ -1,4 +1,4 @@
-"""The commands that treat a store as a whole: checkpoint, compact, destroy, approximate-sizes."""
+"""The commands for a store as a whole: checkpoint, compact, destroy, approximate-sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lsmkv.db.recovery import is_rocksdb
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.tools.arguments import Directory, Hex, open_to_read, open_to_write
-from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, steps, write_line
+from lsmkv.tools.console import INTERRUPTED, MISS, guarded, progress, say, write_line
 from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import count, from_argument, printable, shown, size
 
@@ -27,23 +27,23 @@ AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
 @guarded
 def checkpoint(
     directory: Directory,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The directory to be made.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The directory to create.")],
     as_json: AsJson = False,
 ) -> None:
     """Make a second store, NEW, that holds what DIR holds now.
 
-    Tables are shared by hard links, so it takes next to no time and space; on another file system
-    they are copied. NEW must not exist, and is there whole or not at all. DIR is opened for
-    writing, which takes its lock and brings its log into tables.
+    Tables are shared by hard links, which take hardly any time and space; on another file system
+    they are copied. NEW must not exist, and appears whole or not at all. DIR is opened for writing,
+    which takes its lock and flushes its log to tables.
 
-    JSON: "path", "checkpoint", "tables", "tables_linked", "bytes" (of the tables).
+    JSON: "path", "checkpoint", "tables", "tables_linked", "bytes" (size of the tables).
     """
     if os.path.lexists(new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-    with open_to_write(directory) as db, steps("Checkpoint", "tables") as report:
+    with open_to_write(directory) as db, progress("Checkpoint", "table") as bar:
         before = _tables_on_disk(directory)
-        db.checkpoint(new, progress=report)
-        # Of both moments: meanwhile, a compaction may have made tables and removed others.
+        db.checkpoint(new, progress=bar.report)
+        # Before and after: a compaction may have made tables in between, and removed others.
         inodes = {*before.values(), *_tables_on_disk(directory).values()}
     made = _tables_on_disk(new)
     linked = sum(inode in inodes for inode in made.values())
@@ -68,10 +68,10 @@ def compact(
     is_hex: Hex = False,
     as_json: AsJson = False,
 ) -> None:
-    """Merge each level into the next: deleted and overwritten data goes, and reads get cheaper.
+    """Merge each level into the next, which drops deleted and overwritten data and speeds up reads.
 
-    All of the store, or a range of its keys. Ctrl-C ends it at its next step; what is done stays
-    done. The deepest level is not rewritten by itself, as in LevelDB.
+    The whole store is compacted, or a range of its keys. Ctrl-C stops at the next step, and the
+    levels merged before it stay merged. As in LevelDB, the deepest level is not rewritten alone.
 
     JSON: "path", "before" and "after" (each {"tables", "bytes"}), "seconds".
     """
@@ -81,10 +81,10 @@ def compact(
         before = _extent(db)
         started = time.perf_counter()
         try:
-            with steps("Compacting", "bytes") as report:
-                db.compact_range(begin, end, progress=report)
+            with progress("Compacting", "byte") as bar:
+                db.compact_range(begin, end, progress=bar.report)
         except KeyboardInterrupt:
-            say("cancelled: what is compacted stays so, the rest is as it was")
+            say("cancelled: the levels compacted so far stay compacted, the rest is unchanged")
             raise typer.Exit(INTERRUPTED) from None
         seconds = time.perf_counter() - started
         after = _extent(db)
@@ -102,10 +102,10 @@ def destroy(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a store for good: its own files, and the directory if that is empty then.
+    """Remove a store for good: its own files, and its directory if nothing else is in it.
 
-    Files that are not the store's are left. Asks first; where there is no terminal, --yes is
-    needed. Exit status 1 if the answer is no.
+    Other files are left. The command asks before it removes anything; without a terminal, it needs
+    --yes. The exit status is 1 if the answer is no.
 
     JSON: "path", "removed" and "left" (names), "bytes" (removed), "directory_removed".
     """
@@ -139,17 +139,17 @@ def approximate_sizes(
     is_hex: Hex = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print about how many bytes of tables ranges of keys take: BYTES, a tab, START, a tab, STOP.
+    """Print the approximate size of ranges of keys in tables: BYTES, a tab, START, a tab, STOP.
 
-    Without a range, the bytes of all tables, with the first and the last key in them. Indexes are
-    read, data is not; what is in the log alone is not counted.
+    Without a range, that is the size of all tables, with the first and the last key in them. Only
+    indexes are read; entries that are in the log alone are not counted.
 
-    JSON: "path", "bytes" (of all tables), "ranges": [{"bytes", "start", "stop"}], with names as
-    'export' has them.
+    JSON: "path", "bytes" (of all tables), "ranges": [{"bytes", "start", "stop"}], with field names
+    as 'export' has them.
     """
     given = [from_argument(key, is_hex) for key in keys or []]
     if len(given) % 2:
-        raise ValueError(f"ranges are pairs of keys, START and STOP, and {len(given)} are given")
+        raise ValueError(f"ranges are pairs of keys, START and STOP, not {len(given)} keys")
     ranges = list(zip(given[::2], given[1::2], strict=True))
     with open_to_read(directory) as db:
         sizes = db.approximate_sizes(*ranges)
@@ -180,7 +180,7 @@ def _extent(db: lsmkv.DB) -> dict[str, int]:
 
 
 def _tables_on_disk(directory: str) -> dict[str, tuple[int, int]]:
-    """Device and inode of each table."""
+    """The device and inode of each table, by file name."""
     found: dict[str, tuple[int, int]] = {}
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -192,9 +192,9 @@ def _tables_on_disk(directory: str) -> dict[str, tuple[int, int]]:
 
 
 def _files(directory: str) -> dict[str, int]:
-    """The bytes of every file, by its path in the directory; directories are not counted."""
+    """The size of every file, by its path in the directory."""
     found: dict[str, int] = {}
-    os.listdir(directory)  # which raises where os.walk would say nothing
+    os.listdir(directory)  # raises where os.walk would give nothing
     for place, _, names in os.walk(directory):
         for name in names:
             path = os.path.join(place, name)
@@ -204,10 +204,10 @@ def _files(directory: str) -> dict[str, int]:
 
 
 def _require_database(directory: str, files: dict[str, int]) -> None:
-    """Refuse what is not a store, or not one of LevelDB's.  A damaged one may go."""
+    """Refuse a directory that holds no store, or another engine's.  A damaged store is accepted."""
     for name in files:
         parsed = parse_filename(name)
-        # Logs prove nothing, nor does a CURRENT: anyone may have files of these names.
+        # A log or CURRENT proves nothing: other programs have files with these names.
         if parsed is not None and (parsed[1] is FileType.MANIFEST or name.endswith(".ldb")):
             break
     else:

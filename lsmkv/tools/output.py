@@ -1,4 +1,4 @@
-"""A file that a command writes: there whole, or not at all."""
+"""A file that a command writes: it appears whole, or not at all."""
 
 from __future__ import annotations
 
@@ -9,12 +9,24 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Protocol, Self
+
+
+class Output(Protocol):
+    """What a command writes to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Append ``data``."""
 
 
 @contextlib.contextmanager
-def open_output(path: str, force: bool) -> Iterator[BinaryIO]:
-    """stdout, or a file that takes its name once it is whole and durable."""
+def open_output(path: str, force: bool) -> Iterator[Output]:
+    """Open a file for writing, or stdout if ``path`` is ``-``.
+
+    The file takes its name once it is complete and durable, and replaces another one only with
+    ``force``.  If the block is left by an exception, nothing stays of it.  An ``OSError`` that
+    writing raises names ``path``.
+    """
     if path == "-":
         yield sys.stdout.buffer
         return
@@ -23,23 +35,52 @@ def open_output(path: str, force: bool) -> Iterator[BinaryIO]:
     os.stat(folder)  # so that an error names it, and not the temporary file
     _require_free(target, force)
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666)
     try:
-        with open(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        with _NewFile(temporary, path) as output:
+            yield output
         _require_free(target, force)
         os.rename(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class _NewFile:
+    """A new file, durable once it is left without an exception; its errors name ``path``."""
+
+    def __init__(self, temporary: str, path: str) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._file = open(os.open(temporary, flags, 0o666), "wb")  # noqa: SIM115 - see __exit__
+        self._path = path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            self._file.close()
+        except OSError as error:
+            if kind is None:
+                raise self._named(error) from None
+
+    def write(self, data: bytes, /) -> None:
+        """Append ``data``."""
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._named(error) from None
+
+    def _named(self, error: OSError) -> OSError:
+        return OSError(error.errno, error.strerror, self._path)
 
 
 def _require_free(path: str, force: bool) -> None:
@@ -50,4 +91,4 @@ def _require_free(path: str, force: bool) -> None:
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     if not force:
-        raise FileExistsError(errno.EEXIST, "it is there already (--force replaces it)", path)
+        raise FileExistsError(errno.EEXIST, "it exists already (--force replaces it)", path)

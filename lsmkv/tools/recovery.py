@@ -24,12 +24,12 @@ from lsmkv.repair.report import (
 )
 from lsmkv.repair.survey import survey_db
 from lsmkv.tools.arguments import Directory, in_its_order
-from lsmkv.tools.console import guarded, steps, write_line
+from lsmkv.tools.console import guarded, progress, write_folded, write_line
 from lsmkv.tools.text import count, escape, printable, size
 
 REMARKS = 1
 DAMAGE = 3
-"""Exit statuses of ``verify`` beside 0, and 2 for what could not be checked."""
+"""Exit statuses of ``verify``, beside 0 and, for a store that could not be checked, 2."""
 
 _WORDS = {SOUND: "ok", REMARKABLE: "remark", DAMAGED: "DAMAGED"}
 _STATUS = {SOUND: 0, REMARKABLE: REMARKS, DAMAGED: DAMAGE}
@@ -40,13 +40,14 @@ def verify(
     directory: Directory,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only files that are not in order.")
+        bool, typer.Option("--quiet", "-q", help="Only files with damage or remarks.")
     ] = False,
 ) -> None:
-    """Read every byte that DIR's data depends on, and say what is wrong where.
+    """Read every byte that DIR's data depends on, and print what is wrong and where.
 
-    Every block of every table, every record of every log and MANIFEST: checksums, order, and what
-    the MANIFEST states. Nothing is written and no lock is taken; DIR should not be open elsewhere.
+    Every block of every table and every record of every log and MANIFEST is checked: checksums,
+    order, and what the MANIFEST states. Nothing is written and no lock is taken; DIR should not be
+    open elsewhere.
 
     Exit status: 0 all is sound; 1 nothing is lost, but there are remarks (a write cut short by a
     crash, files left over); 3 data is damaged or missing; 2 it could not be checked.
@@ -54,13 +55,12 @@ def verify(
     JSON: "path", "verdict", "files": each "name", "bytes", "verdict", "level", "blocks",
     "entries", "problems" ("offset", "bytes", "reason", "after", "to": the keys lost), "remarks".
     """
-    with steps("Verifying", "bytes") as report:
-        found = in_its_order(survey_db, directory, progress=report)
+    with progress("Verifying", "byte") as bar:
+        found = in_its_order(survey_db, directory, progress=bar.report)
     if as_json:
         write_line(json.dumps(_as_data(found), indent=2))
     else:
-        for line in _as_text(found, quiet):
-            write_line(line)
+        _write_findings(found, quiet)
     raise typer.Exit(_STATUS[found.severity])
 
 
@@ -69,13 +69,13 @@ def repair(
     directory: Directory,
     into: Annotated[
         str | None,
-        typer.Option("--into", metavar="NEW", help="Make the sound store here; DIR stays."),
+        typer.Option("--into", metavar="NEW", help="Make the sound store here; DIR is unchanged."),
     ] = None,
     in_place: Annotated[
-        bool, typer.Option("--in-place", help="Repair DIR itself; old files go to its lost/.")
+        bool, typer.Option("--in-place", help="Repair DIR itself; replaced files go to its lost/.")
     ] = False,
     plan_only: Annotated[
-        bool, typer.Option("--plan", help="Only say what would be kept and what is lost.")
+        bool, typer.Option("--plan", help="Only print what would be kept and what is lost.")
     ] = False,
     keep_stale: Annotated[
         bool,
@@ -86,19 +86,19 @@ def repair(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
 ) -> None:
-    """Make a sound store of what can be read of DIR; the plan is printed first.
+    """Make a sound store of what can be read of DIR; print the plan first.
 
-    Where the MANIFEST can be read, tables stay on their levels, and no obsolete one brings deleted
-    keys back. What a lost block may have overwritten or deleted is set aside in lost/, for it may
-    be out of date.
+    If the MANIFEST can be read, tables stay on their levels, and no obsolete table brings deleted
+    keys back. Entries that a lost block may have overwritten or deleted are set aside in lost/,
+    since they may be out of date.
 
     JSON: "path", "needed", "manifest", "by_levels", "tables" ("file", "level", "action", "reason",
     "entries", "stale", "lost"), "logs", "problems", "lost_bytes", "stale", "repaired" (where).
     """
     if plan_only:
-        with steps("Looking", "") as report:
+        with progress("Looking", "") as bar:
             plan = in_its_order(
-                lsmkv.plan_repair, directory, keep_stale=keep_stale, progress=report
+                lsmkv.plan_repair, directory, keep_stale=keep_stale, progress=bar.report
             )
         _write_plan(plan, None, as_json)
         return
@@ -110,14 +110,14 @@ def repair(
             _write_plan(plan, None, False)
         return True
 
-    with steps("Repairing", "") as report:
+    with progress("Repairing", "") as bar:
         plan = in_its_order(
             lsmkv.repair_db,
             directory,
             into=into,
             keep_stale=keep_stale,
             confirm=show,
-            progress=report,
+            progress=bar.report,
         )
     target = directory if into is None else into
     if as_json:
@@ -125,7 +125,7 @@ def repair(
     elif plan.needed or into is not None:
         write_line(f"repaired: {printable(target)}")
     else:
-        write_line(f"left as it is: {printable(target)}")
+        write_line(f"left unchanged: {printable(target)}")
 
 
 def _write_plan(plan: lsmkv.RepairPlan, repaired: str | None, as_json: bool) -> None:
@@ -133,27 +133,28 @@ def _write_plan(plan: lsmkv.RepairPlan, repaired: str | None, as_json: bool) -> 
         write_line(json.dumps(plan.to_dict() | {"repaired": repaired}, indent=2))
         return
     for line in _plan_text(plan):
-        write_line(printable(line))
+        write_folded(printable(line), 4)
 
 
 # Words
 
 
-def _as_text(found: Survey, quiet: bool) -> Iterator[str]:
+def _write_findings(found: Survey, quiet: bool) -> None:
     width = max(len(file.name) for file in found.files)
     for file in found.files:
         if quiet and file.severity == SOUND:
             continue
-        yield f"{file.name:<{width}}  {_WORDS[file.severity]:<7}  {_in_words(file)}".rstrip()
+        start = f"{file.name:<{width}}  {_WORDS[file.severity]:<7}  "
+        write_folded(f"{start}{_in_words(file)}".rstrip(), len(start))
         for problem in file.problems:
-            yield f"    {_problem_text(problem)}"
+            write_folded(f"    {_problem_text(problem)}", 6)
         for remark in file.remarks:
-            yield f"    {printable(remark)}"
+            write_folded(f"    {printable(remark)}", 6)
     damaged = sum(file.severity == DAMAGED for file in found.files)
     if damaged:
-        yield f"{count(damaged, 'file')} damaged; see 'lsmkv repair --plan'"
+        write_line(f"{count(damaged, 'file')} damaged; see 'lsmkv repair --plan'")
     elif not quiet:
-        yield "no damage" if found.severity == REMARKABLE else "all is sound"
+        write_line("no damage" if found.severity == REMARKABLE else "all is sound")
 
 
 def _in_words(file: FileSurvey) -> str:
@@ -164,20 +165,13 @@ def _in_words(file: FileSurvey) -> str:
         blocks = count(file.blocks, "block")
         if file.holes:
             blocks = f"{file.blocks:,} of {count(file.blocks + len(file.holes), 'block')}"
-        return f"{level}{blocks}, {_entries(file.entries)}, {size(file.size)}"
+        return f"{level}{blocks}, {count(file.entries, 'entry')}, {size(file.size)}"
     if isinstance(file, LogSurvey):
-        return f"{count(file.operations, 'write')} in {_batches(file.batches)}, {size(file.size)}"
+        batches = count(file.batches, "batch")
+        return f"{count(file.operations, 'write')} in {batches}, {size(file.size)}"
     if isinstance(file, ManifestSurvey):
         return f"{count(file.records, 'record')}, {size(file.size)}"
     return ""
-
-
-def _entries(number: int) -> str:
-    return f"{number:,} {'entry' if number == 1 else 'entries'}"
-
-
-def _batches(number: int) -> str:
-    return f"{number:,} {'batch' if number == 1 else 'batches'}"
 
 
 def _problem_text(problem: Problem) -> str:
@@ -195,12 +189,15 @@ def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
     used = [table for table in plan.tables if table.action != LEAVE_OUT]
     kept = sum(table.survey.entries - table.stale for table in used)
     writes = sum(log.operations for log in plan.logs)
-    yield f"kept: {_entries(kept)} of {count(len(used), 'table')}, {count(writes, 'write')} of logs"
+    yield (
+        f"kept: {count(kept, 'entry')} of {count(len(used), 'table')},"
+        f" {count(writes, 'write')} of logs"
+    )
     if plan.needed:
         yield f"lost: {size(plan.lost_bytes)} of data blocks"
     if plan.stale:
         yield (
-            f"set aside: {_entries(plan.stale)} in lost/, of which some are out of date"
+            f"set aside: {count(plan.stale, 'entry')} in lost/, of which some are out of date"
             " (--keep-stale keeps them)"
         )
 

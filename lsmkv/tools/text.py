@@ -1,4 +1,4 @@
-"""Keys and values as text, both ways.
+"""Keys, values, counts and sizes as text.
 
 ``escape`` gives one line of printable UTF-8, safe on a terminal; ``unescape`` takes it back.  Bytes
 that are not printable UTF-8 are written ``\\xNN``, and tab, newline, carriage return and backslash
@@ -13,6 +13,7 @@ import lsmkv
 
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
+_BREAK = re.compile(r"(?<=[,;:]) ")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
 
 
@@ -27,12 +28,12 @@ def escape(data: bytes) -> str:
 
 
 def printable(message: str) -> str:
-    """A message with what could upset a terminal escaped."""
+    """A message with control characters escaped, safe for a terminal."""
     return message if message.isprintable() else "".join(map(_printable, message))
 
 
 def version_line() -> str:
-    """What is installed, and whether it is compiled."""
+    """The version, and whether it is compiled."""
     return f"lsmkv {lsmkv.__version__} ({'compiled' if lsmkv.COMPILED else 'pure Python'})"
 
 
@@ -64,25 +65,59 @@ def shown(data: bytes, is_hex: bool) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number and what it counts.
+    """A number and what it counts, in the singular or the plural.
 
-    >>> count(1, "table"), count(1200, "table")
-    ('1 table', '1,200 tables')
+    Counts for people have thousands separated; offsets, sequences and file numbers, which name a
+    place or a thing, do not, and neither do figures on stdout that a program reads.
+
+    >>> count(1, "table"), count(1200, "entry"), count(2, "batch"), count(0, "key")
+    ('1 table', '1,200 entries', '2 batches', '0 keys')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The regular plural of an English noun."""
+    if noun.endswith(("ch", "s", "sh", "x")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
 
 
 def size(number: float) -> str:
     """A number of bytes, for people.
 
-    >>> size(0), size(1023), size(4096), size(3_602_695)
-    ('0 B', '1,023 B', '4.0 KiB', '3.4 MiB')
+    >>> size(0), size(1023), size(4096), size(3_602_695), size(3 << 30)
+    ('0 B', '1,023 B', '4.0 KiB', '3.4 MiB', '3.0 GiB')
     """
     if number < 1024:
         return f"{number:,.0f} B"
-    if number < 1024**2:
-        return f"{number / 1024:,.1f} KiB"
-    return f"{number / 1024**2:,.1f} MiB"
+    for unit in ("KiB", "MiB"):
+        number /= 1024
+        if number < 1024:
+            return f"{number:.1f} {unit}"
+    return f"{number / 1024:,.1f} GiB"
+
+
+def fold(text: str, width: int, indent: int) -> str:
+    """Text in lines of at most ``width`` columns, broken after commas, semicolons and colons alone.
+
+    A figure stays with its unit, therefore.  Lines after the first begin with ``indent`` spaces; a
+    part that is longer than a line stays whole.
+
+    >>> print(fold("a.ldb  level 2, 1,020 blocks, 241,643 entries", 30, 7))
+    a.ldb  level 2, 1,020 blocks,
+           241,643 entries
+    """
+    first, *rest = _BREAK.split(text)
+    lines = [first]
+    for part in rest:
+        if len(lines[-1]) + 1 + len(part) <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(" " * indent + part)
+    return "\n".join(lines)
 
 
 def _printable(character: str) -> str:

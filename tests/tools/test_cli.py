@@ -1,9 +1,10 @@
-"""The command line as a user meets it: stdout, stderr, exit status, and what is left on disk."""
+"""The command line: stdout, stderr, exit status, and files on disk."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lsmkv
-from lsmkv.tools.app import app
+from lsmkv.tools.app import GROUPS, app
 
 HOME = str(Path(lsmkv.__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": HOME, "COLUMNS": "80"}
@@ -31,7 +32,7 @@ class Done:
 
 
 def lsm(*arguments: str | Path, stdin: bytes = b"") -> Done:
-    """Run a command in this process: starting Python anew takes most of a second."""
+    """Run a command in this process, since starting Python takes most of a second."""
     done = CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -39,12 +40,12 @@ def lsm(*arguments: str | Path, stdin: bytes = b"") -> Done:
 
 
 def start(*arguments: str | Path, **streams: Any) -> subprocess.Popen[bytes]:
-    """Run a command as a user does, in a process of its own."""
+    """Run a command in a process of its own."""
     return subprocess.Popen([*COMMAND, *map(str, arguments)], env=ENVIRONMENT, **streams)
 
 
 def fails(done: Done, *words: str) -> None:
-    """An error: status 2, nothing on stdout, one line on stderr that says these words."""
+    """Check for an error: status 2, an empty stdout, one line on stderr with these words."""
     assert done.status == 2
     assert done.out == b""
     assert done.err.startswith("lsmkv: ")
@@ -70,29 +71,57 @@ def records(path: Path) -> list[tuple[bytes, bytes]]:
         return list(db)
 
 
-def test_version_by_way_of_the_module() -> None:
-    with start("--version", stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version(option: str) -> None:
+    with start(option, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:
         out, _ = done.communicate()
     kind = "compiled" if lsmkv.COMPILED else "pure Python"
     assert out == f"lsmkv {lsmkv.__version__} ({kind})\n".encode()
     assert done.returncode == 0
 
 
-def test_the_exit_status_leaves_the_process(store: Path) -> None:
+def test_the_exit_status_of_a_process(store: Path) -> None:
     for key, status in (("a", 0), ("none", 1)):
         with start("get", store, key, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done:
             done.communicate()
         assert done.returncode == status
 
 
-NAMES = [
-    command.name or command.callback.__name__.replace("_", "-")
-    for command in app.registered_commands
-    if command.callback is not None
-]
+NAMES = [name for members in GROUPS.values() for name in members]
 
 
-def test_every_command_can_speak_json(tmp_path: Path) -> None:
+def test_help_shows_the_commands_in_groups() -> None:
+    found: dict[str, list[str]] = {}
+    for line in lsm("--help").out.decode().splitlines():
+        if line.startswith("╭─ "):
+            group = line.split()[1]
+            found[group] = []
+        elif name := re.match("│ ([a-z][a-z-]+) ", line):
+            found[group].append(name[1])
+    assert found == {"Options": []} | {group: list(members) for group, members in GROUPS.items()}
+
+
+def completed(*words: str) -> list[str]:
+    """What bash offers for the last word."""
+    program = "import sys; sys.argv[0] = 'lsmkv'; from lsmkv.tools.cli import main; main()"
+    asked = {
+        "_LSMKV_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["lsmkv", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, env=ENVIRONMENT | asked, check=True
+    )
+    return done.stdout.decode().split()
+
+
+def test_shell_completion_of_commands_and_options() -> None:
+    assert sorted(completed("ex")) == ["explain", "export"]
+    assert completed("demo", "--layout", "b") == ["block", "both"]
+    assert "--prefix" in completed("count", "--")
+
+
+def test_every_command_prints_json(tmp_path: Path) -> None:
     for name in NAMES:
         assert "--json" in lsm(name, "--help").out.decode(), name
     where = tmp_path / "db"
@@ -112,7 +141,10 @@ def test_every_command_can_speak_json(tmp_path: Path) -> None:
         {"key": "k", "value": "v\u00e9"},
         {"key_base64": "/w==", "value": "\0"},
     ]
-    assert said("scan", where, "--keys-only", "--hex") == [{"key_hex": "6b"}, {"key_hex": "ff"}]
+    keys = [{"key_hex": "6b"}, {"key_hex": "ff"}]
+    assert said("scan", where, "--keys-only", "--hex") == keys
+    assert said("keys", where, "--hex") == keys
+    assert said("count", where) == [{"path": path, "keys": 2}]
     (loaded,) = said("load", where, "-", stdin=b"a\tb\n\nc\n")
     assert (loaded["records"], loaded["blank_lines"]) == (2, 1)
     assert said("delete", where, "k") == [{"path": path, "key": "k"}]
@@ -127,7 +159,7 @@ def test_every_command_has_help(name: str) -> None:
     assert name in lsm("--help").out.decode()
 
 
-def test_usage_errors() -> None:
+def test_a_wrong_call_is_status_2() -> None:
     for arguments in (["frobnicate"], ["get"], ["scan", "x", "--limit", "-1"], ["get", "x", "--y"]):
         done = lsm(*arguments)
         assert done.status == 2
@@ -146,7 +178,7 @@ def test_put_and_get(store: Path) -> None:
     assert lsm("get", store, "ключ") == Done(0, b"\n", "")
 
 
-def test_values_from_stdin_are_taken_byte_for_byte(store: Path) -> None:
+def test_a_value_from_stdin_is_kept_byte_for_byte(store: Path) -> None:
     value = bytes(range(256)) + b"\n"
     assert lsm("put", store, "k", "-", stdin=value).status == 0
     assert lsm("get", store, "k").out == value + b"\n"
@@ -154,7 +186,7 @@ def test_values_from_stdin_are_taken_byte_for_byte(store: Path) -> None:
     assert lsm("get", store, "6b", "--hex").out == value.hex().encode() + b"\n"
 
 
-def test_hex(store: Path) -> None:
+def test_keys_and_values_in_hexadecimal(store: Path) -> None:
     assert lsm("put", store, "00ff", "0A0b", "--hex") == Done(0, b"", "")
     assert lsm("put", store, "00fe", "-", "--hex", stdin=b"01 02\n") == Done(0, b"", "")
     assert dict(records(store))[b"\x00\xff"] == b"\n\x0b"
@@ -164,7 +196,7 @@ def test_hex(store: Path) -> None:
     fails(lsm("get", store, "zz", "--hex"), "not hexadecimal: 'zz'")
 
 
-def test_a_stray_byte_in_a_key(store: Path) -> None:
+def test_a_key_that_is_not_utf8(store: Path) -> None:
     assert lsm("get", store, os.fsdecode(b"\xff")).out == b"\\\n"
 
 
@@ -180,7 +212,35 @@ def test_delete(store: Path) -> None:
     assert records(store) == [(b"b\n", b"\x1b[31m")]
 
 
-# scan
+# explain
+
+
+def test_explain_prints_the_steps_of_a_get(store: Path) -> None:
+    with lsmkv.DB(store, read_only=True) as db:
+        explanation = db.explain(b"a")
+        missing = db.explain(b"none")
+    done = lsm("explain", store, "a")
+    assert done == Done(0, f"{explanation}\n".encode(), "")
+    assert done.out.startswith(b"get 'a': found, ")
+    assert lsm("explain", store, "61", "--hex") == done
+    assert lsm("explain", store, "none") == Done(1, f"{missing}\n".encode(), "")
+    done = lsm("explain", store, "a", "--json")
+    assert (done.status, json.loads(done.out)) == (0, explanation.to_dict())
+    done = lsm("explain", store, "none", "--json")
+    assert (done.status, json.loads(done.out)) == (1, missing.to_dict())
+
+
+def test_explain_beside_a_writer(store: Path) -> None:
+    with lsmkv.DB(store) as db:
+        db.delete(b"a")
+        before = sorted(os.listdir(store))
+        done = lsm("explain", store, "a")
+        assert sorted(os.listdir(store)) == before
+    assert done.status == 1
+    assert done.out.startswith(b"get 'a': deleted, ")
+
+
+# scan, keys and count
 
 
 def test_scan_prints_one_safe_line_for_each_record(store: Path) -> None:
@@ -207,15 +267,30 @@ def test_scan_of_a_range(tmp_path: Path, options: list[str], keys: list[str]) ->
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
         for key in (b"a", b"ab", b"b", b"c"):
             db.put(key, b"value")
-    done = lsm("scan", tmp_path / "db", "--keys-only", *options)
-    assert done == Done(0, "".join(f"{key}\n" for key in keys).encode(), "")
+    expected = Done(0, "".join(f"{key}\n" for key in keys).encode(), "")
+    assert lsm("scan", tmp_path / "db", "--keys-only", *options) == expected
+    assert lsm("keys", tmp_path / "db", *options) == expected
+    if not {"--reverse", "--limit"} & set(options):
+        expected = Done(0, f"{len(keys)}\n".encode(), "")
+        assert lsm("count", tmp_path / "db", *options) == expected
+    is_hex = "--hex" in options
+    values = lsm("scan", tmp_path / "db", *options).out.decode().splitlines()
+    assert values == [f"{key}\t{b'value'.hex() if is_hex else 'value'}" for key in keys]
 
 
-def test_scan_refuses_a_prefix_with_other_bounds(store: Path) -> None:
-    fails(lsm("scan", store, "--prefix", "a", "--stop", "b"), "--prefix", "--stop")
+def test_count_of_more_keys_than_one_step_takes(tmp_path: Path) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db, db.write_batch() as batch:
+        for number in range(20_001):
+            batch.put(b"%05d" % number, b"")
+    assert lsm("count", tmp_path / "db") == Done(0, b"20001\n", "")
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["scan", "keys", "count"])
+def test_a_prefix_excludes_other_bounds(store: Path, command: str) -> None:
+    fails(lsm(command, store, "--prefix", "a", "--stop", "b"), "--prefix", "--stop")
+
+
+def test_scan_into_a_closed_pipe_exits_like_sigpipe(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
         for number in range(5000):
             db.put(b"%05d" % number, bytes(100))
@@ -230,7 +305,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("command", [["get", "a"], ["scan"], ["stats"]])
-def test_a_full_disk_behind_stdout(store: Path, command: list[str]) -> None:
+def test_stdout_on_a_full_disk_is_an_error(store: Path, command: list[str]) -> None:
     name, *rest = command
     with (
         open("/dev/full", "wb") as full,
@@ -241,7 +316,7 @@ def test_a_full_disk_behind_stdout(store: Path, command: list[str]) -> None:
     assert err == b"lsmkv: No space left on device\n"
 
 
-def test_a_terminal_is_not_sent_control_characters(store: Path) -> None:
+def test_control_characters_are_escaped_on_a_terminal(store: Path) -> None:
     for options, expected in (([], b"\\x1b[31m\r\n"), (["--raw"], b"\x1b[31m")):
         terminal, end = os.openpty()
         with start("get", store, "b\n", *options, stdout=end) as done:
@@ -252,7 +327,7 @@ def test_a_terminal_is_not_sent_control_characters(store: Path) -> None:
         assert done.returncode == 0
 
 
-def test_progress_is_for_terminals_and_on_stderr(tmp_path: Path) -> None:
+def test_progress_is_drawn_on_a_terminal_at_stderr(tmp_path: Path) -> None:
     terminal, end = os.openpty()
     load = start(
         "load",
@@ -288,13 +363,13 @@ def test_load_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["--escaped", "--hex"])
-def test_load_takes_back_what_scan_prints(store: Path, tmp_path: Path, how: str) -> None:
+def test_load_reads_what_scan_prints(store: Path, tmp_path: Path, how: str) -> None:
     printed = lsm("scan", store, *(["--hex"] if how == "--hex" else []))
     assert lsm("load", tmp_path / "copy", "-", "--create", how, stdin=printed.out).status == 0
     assert records(tmp_path / "copy") == records(store)
 
 
-def test_load_names_a_bad_line(store: Path) -> None:
+def test_load_names_a_bad_line_and_puts_those_before_it(store: Path) -> None:
     done = lsm("load", store, "-", "--hex", stdin=b"00\t01\nxyz\n")
     assert done.status == 2
     told, error = done.err.splitlines()
@@ -304,7 +379,7 @@ def test_load_names_a_bad_line(store: Path) -> None:
     fails(lsm("load", store, "-", "--hex", "--escaped"), "--escaped", "--hex")
 
 
-def test_load_without_a_file(store: Path, tmp_path: Path) -> None:
+def test_load_of_a_file_that_cannot_be_read(store: Path, tmp_path: Path) -> None:
     fails(lsm("load", store, tmp_path / "none"), "none: No such file or directory")
     fails(lsm("load", store, tmp_path), "Is a directory")
     fails(lsm("load", tmp_path / "new", tmp_path / "none", "--create"), "none")
@@ -324,13 +399,16 @@ def test_stats(store: Path) -> None:
     assert [level["files"] for level in figures["levels"]] == [0, 0, 1, 0, 0, 0, 0]
 
 
-# What is not a store, or not a sound or free one
+# Stores that are missing, in use or damaged
 
 
 READERS: list[Callable[[Path], list[str | Path]]] = [
     lambda path: ["get", path, "k"],
     lambda path: ["delete", path, "k"],
     lambda path: ["scan", path],
+    lambda path: ["keys", path],
+    lambda path: ["count", path],
+    lambda path: ["explain", path, "k"],
     lambda path: ["stats", path],
     lambda path: ["put", path, "k", "v"],
     lambda path: ["load", path, "-"],
@@ -343,7 +421,7 @@ def test_nothing_creates_a_store_by_accident(
 ) -> None:
     done = lsm(*command(tmp_path / "none"))
     fails(done, f"{tmp_path / 'none'}: no database here")
-    # Who could make one is told how.
+    # The commands that can create a store say how.
     assert ("--create" in done.err) == (command(tmp_path)[0] in ("put", "load"))
     assert not (tmp_path / "none").exists()
     (tmp_path / "empty").mkdir()
@@ -351,7 +429,7 @@ def test_nothing_creates_a_store_by_accident(
     assert list((tmp_path / "empty").iterdir()) == []
 
 
-def test_why_a_store_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_the_error_says_why_a_store_cannot_be_created(tmp_path: Path) -> None:
     deep = tmp_path / "missing" / "store"
     fails(lsm("put", "--create", deep, "k", "v"), f"{deep}: the directory above it does not exist")
     done = lsm("put", "--create", "", "k", "v")
@@ -359,7 +437,7 @@ def test_why_a_store_cannot_be_made_is_told(tmp_path: Path) -> None:
     assert "no database here" not in done.err
 
 
-def test_create(tmp_path: Path) -> None:
+def test_create_makes_a_store(tmp_path: Path) -> None:
     assert lsm("put", tmp_path / "db", "k", "v", "--create") == Done(0, b"", "")
     assert records(tmp_path / "db") == [(b"k", b"v")]
 
@@ -369,14 +447,14 @@ def test_a_file_is_no_store(tmp_path: Path) -> None:
     fails(lsm("get", tmp_path / "file", "k"), "file: Not a directory")
 
 
-def test_a_store_in_use(store: Path) -> None:
+def test_a_store_in_use_can_be_read_but_not_written(store: Path) -> None:
     with lsmkv.DB(store) as db:
         fails(lsm("put", store, "a", "b"), str(store), "in use", f"process {os.getpid()}")
         db.put(b"new", b"one")
-        assert lsm("get", store, "new") == Done(0, b"one\n", "")  # who only reads is no hindrance
+        assert lsm("get", store, "new") == Done(0, b"one\n", "")
 
 
-def test_a_damaged_table(store: Path) -> None:
+def test_a_damaged_table_is_named(store: Path) -> None:
     (table,) = store.glob("*.ldb")
     content = bytearray(table.read_bytes())
     content[5] ^= 0xFF
@@ -384,16 +462,16 @@ def test_a_damaged_table(store: Path) -> None:
     fails(lsm("get", store, "a"), table.name, "offset 0")
 
 
-def test_a_damaged_manifest(store: Path) -> None:
+def test_a_damaged_current_is_named(store: Path) -> None:
     (store / "CURRENT").write_bytes(b"nonsense\n")
     fails(lsm("scan", store), "CURRENT")
 
 
-# Ctrl-C
+# Signals
 
 
 def test_ctrl_c_ends_a_load_without_a_traceback(tmp_path: Path) -> None:
-    # Where SIGINT is ignored (in a shell's background job, say) a child would not hear it.
+    # A shell's background job ignores SIGINT, and its children inherit that.
     program = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from lsmkv.tools.cli import main\n"
@@ -407,7 +485,7 @@ def test_ctrl_c_ends_a_load_without_a_traceback(tmp_path: Path) -> None:
     ) as load:
         assert load.stdin is not None
         assert load.stderr is not None
-        # More than pipe and batch hold: once this has been taken, the load is under way.
+        # This is more than a pipe and a batch hold: once it is written, the load has begun.
         load.stdin.write(b"".join(b"%d\n" % number for number in range(100_000)))
         load.stdin.flush()
         load.send_signal(signal.SIGINT)
@@ -416,6 +494,55 @@ def test_ctrl_c_ends_a_load_without_a_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in err
     assert err.endswith("lsmkv: interrupted\n")
     assert len(records(tmp_path / "db")) > 0
+
+
+WAITING = (
+    "import signal, sys\n"
+    "from lsmkv.tools import cli, commands\n"
+    "def load_lines(*_):\n"
+    "    try:\n"
+    "        print('ready', flush=True)\n"
+    "        while True:\n"
+    "            signal.pause()\n"
+    "    finally:\n"
+    "        print('cleaned up', flush=True)\n"
+    "commands.load_lines = load_lines\n"
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_sigterm_and_sighup_run_the_finally_blocks(tmp_path: Path, number: signal.Signals) -> None:
+    program = f"{WAITING}sys.exit(cli.main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "load", str(tmp_path / "db"), "/dev/null", "--create"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as load:
+        assert load.stdout is not None
+        assert load.stdout.readline() == b"ready\n"
+        load.send_signal(number)
+        out, err = load.communicate()
+    assert load.returncode == 128 + number
+    assert out == b"cleaned up\n"
+    assert b"Traceback" not in err
+    assert records(tmp_path / "db") == []  # it was closed
+
+
+def test_sighup_is_ignored_under_nohup(tmp_path: Path) -> None:
+    program = f"{WAITING}signal.signal(signal.SIGHUP, signal.SIG_IGN)\nsys.exit(cli.main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "load", str(tmp_path / "db"), "/dev/null", "--create"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as load:
+        assert load.stdout is not None
+        assert load.stdout.readline() == b"ready\n"
+        load.send_signal(signal.SIGHUP)
+        load.send_signal(signal.SIGTERM)
+        load.communicate()
+    assert load.returncode == 128 + signal.SIGTERM
 
 
 # Without the extra
@@ -434,17 +561,18 @@ def test_without_the_extra_one_line_says_how_to_get_it(missing: str) -> None:
     assert done.returncode == 2
     assert done.stdout == b""
     assert done.stderr.count(b"\n") == 1
-    assert b"pip install 'lsmkv[tools]'" in done.stderr
+    assert b"pip install '.[tools]' in lsmkv's checkout" in done.stderr
 
 
-def test_without_the_extra_the_version_is_told_all_the_same() -> None:
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_without_the_extra_the_version_is_printed(option: str) -> None:
     program = (
         "import sys; sys.modules['typer'] = None\n"
         "from lsmkv.tools.cli import main\n"
         "sys.exit(main())"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, "--version"],
+        [sys.executable, "-c", program, option],
         capture_output=True,
         env=ENVIRONMENT,
         check=True,

@@ -1,4 +1,4 @@
-"""docs/command.md: its examples are run one after the other, and print what they say they do."""
+"""docs/command.md: its examples are run one after the other, and print what the page shows."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lsmkv.tools.app import app
+from lsmkv.tools.app import GROUPS, app
 
 PAGE = Path(__file__).parents[2] / "docs" / "command.md"
 BLOCK = re.compile(r"(?ms)^```console\n(.*?)^```$")
 TIMES = re.compile(r"\d+\.\d s\b|(?<=\"seconds\": )[\d.]+")
-NAMES = {
-    command.name or (command.callback and command.callback.__name__.replace("_", "-"))
-    for command in app.registered_commands
-}
+NAMES = {name for members in GROUPS.values() for name in members}
 
 
 def examples(text: str) -> list[tuple[str, str]]:
-    """Each command of the page, and what it is said to print."""
+    """Each command of the page, and the output shown for it."""
     found: list[tuple[str, str]] = []
     for block in BLOCK.findall(text):
         for line in block.splitlines(keepends=True):
@@ -34,7 +31,7 @@ def examples(text: str) -> list[tuple[str, str]]:
 
 
 def run(page: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """The examples that print something else: command, expected, got."""
+    """The examples whose output differs from the page: command, expected, got."""
     check = doctest.OutputChecker().check_output
     wrong: list[tuple[str, str, str]] = []
     status = 0
@@ -45,16 +42,16 @@ def run(page: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
             out, err, status = run_pipe(command)
         expected = TIMES.sub("T", expected)
         out, err = TIMES.sub("T", out), TIMES.sub("T", err)
-        # A terminal shows the two streams in either order: stdout is buffered.
+        # A terminal may show the two streams in either order, since stdout is buffered.
         if not any(check(expected, one, doctest.ELLIPSIS) for one in (out + err, err + out)):
             wrong.append((command, expected, out + err))
     return wrong
 
 
 def run_pipe(line: str) -> tuple[str, str, int]:
-    """Commands joined by pipes: what the last one prints to either stream, and its status.
+    """Run commands joined by pipes: stdout, stderr and exit status of the last one.
 
-    What an earlier one says on stderr is left out.
+    The stderr of the earlier ones is left out.
     """
     data, err, status = b"", "", 0
     for command in line.split(" | "):
@@ -66,14 +63,14 @@ def run_pipe(line: str) -> tuple[str, str, int]:
     return data.decode(), err, status
 
 
-def test_the_page_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = examples(PAGE.read_text(encoding="utf-8"))
     assert len(page) > 25
     assert run(page) == []
 
 
-def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_example_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     page = "```console\n$ lsmkv put --create zoo ant legs\n$ lsmkv get zoo ant\nwings\n```\n"
     assert run(examples(page)) == [("lsmkv get zoo ant", "wings\n", "legs\n")]

@@ -302,7 +302,7 @@ def test_different_orders_are_refused(tmp_path: Path) -> None:
 def test_a_store_that_may_change_is_refused(tmp_path: Path) -> None:
     with (
         lsmkv.DB(tmp_path / "a", create_if_missing=True) as a,
-        pytest.raises(ValueError, match="for reading only"),
+        pytest.raises(ValueError, match="must be opened with read_only=True"),
     ):
         plan_of(a, a)
 

@@ -1,4 +1,4 @@
-"""``lsmkv export`` and ``import`` as a user meets them: streams, status, and what is on disk."""
+"""``lsmkv export`` and ``import``: streams, exit status, and files on disk."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,11 +73,11 @@ def store(tmp_path: Path) -> Path:
     return make(tmp_path / "store", CONTENT)
 
 
-# There and back
+# Round trip
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "raw"], ["--hex"]])
-def test_there_and_back(store: Path, tmp_path: Path, options: list[str]) -> None:
+def test_import_restores_what_export_wrote(store: Path, tmp_path: Path, options: list[str]) -> None:
     through_a_pipe = lsm("export", store, *options)
     assert through_a_pipe.status == 0
     assert through_a_pipe.err.startswith("lsmkv: 5 records exported in ")
@@ -89,7 +92,7 @@ def test_there_and_back(store: Path, tmp_path: Path, options: list[str]) -> None
         assert records(tmp_path / name) == CONTENT
 
 
-def test_exports_lines_that_anyone_can_read(store: Path) -> None:
+def test_json_lines_use_base64_only_for_bytes_that_are_not_utf8(store: Path) -> None:
     lines = lsm("export", store).out.splitlines()
     assert json.loads(lines[2]) == {"key": "a", "value": "line\nline\r\n"}
     assert json.loads(lines[3]) == {"key": "ключ", "value": "значение"}
@@ -106,7 +109,7 @@ def test_exports_lines_that_anyone_can_read(store: Path) -> None:
         (["--prefix", "nothing"], []),
     ],
 )
-def test_a_range(store: Path, options: list[str], keys: Records) -> None:
+def test_export_of_a_range(store: Path, options: list[str], keys: Records) -> None:
     is_hex = "--hex" in options
     expected = b"".join(json_line(key, value, is_hex) for key, value in keys)
     assert lsm("export", store, *options).out == expected
@@ -115,7 +118,7 @@ def test_a_range(store: Path, options: list[str], keys: Records) -> None:
     fails(lsm("export", store, "--prefix", "a", "--stop", "b"), "--prefix", "--stop")
 
 
-def test_json_figures(store: Path, tmp_path: Path) -> None:
+def test_figures_as_json(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     figures = json.loads(lsm("export", store, "-o", file, "--json", "--format", "raw").out)
     assert figures == {
@@ -136,7 +139,7 @@ def test_json_figures(store: Path, tmp_path: Path) -> None:
     }
 
 
-def test_an_export_is_of_one_moment_and_writes_nothing(store: Path) -> None:
+def test_export_beside_a_writer_reads_its_log_and_writes_nothing(store: Path) -> None:
     with lsmkv.DB(store) as writer:
         writer.put(b"in the log", b"")
         before = sorted(os.listdir(store))
@@ -145,7 +148,7 @@ def test_an_export_is_of_one_moment_and_writes_nothing(store: Path) -> None:
         assert sorted(os.listdir(store)) == before
 
 
-def test_a_store_in_another_order(tmp_path: Path) -> None:
+def test_a_store_with_another_comparator(tmp_path: Path) -> None:
     order = lsmkv.ReverseBytewiseComparator()
     with lsmkv.DB(tmp_path / "a", create_if_missing=True, comparator=order) as db:
         db.put(b"a", b"1")
@@ -157,10 +160,10 @@ def test_a_store_in_another_order(tmp_path: Path) -> None:
         assert [key for key, _ in db] == [b"c", b"b", b"a"]
 
 
-# The file of an export
+# The output file of an export
 
 
-def test_a_file_is_not_replaced_unasked(store: Path, tmp_path: Path) -> None:
+def test_export_replaces_a_file_only_with_force(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"precious")
     fails(lsm("export", store, "-o", file), str(file), "--force")
@@ -170,7 +173,7 @@ def test_a_file_is_not_replaced_unasked(store: Path, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["file", "store"]
 
 
-def test_a_link_is_followed(store: Path, tmp_path: Path) -> None:
+def test_export_follows_a_symbolic_link(store: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "file").write_bytes(b"")
     assert lsm("export", store, "-o", tmp_path / "link", "--force").status == 0
@@ -178,7 +181,7 @@ def test_a_link_is_followed(store: Path, tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == lsm("export", store).out
 
 
-def test_only_regular_files_are_replaced(store: Path, tmp_path: Path) -> None:
+def test_export_replaces_only_regular_files(store: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in ("fifo", "store"):
         fails(lsm("export", store, "-o", tmp_path / name, "--force"), "not a regular file")
@@ -186,7 +189,7 @@ def test_only_regular_files_are_replaced(store: Path, tmp_path: Path) -> None:
     fails(lsm("export", store, "-o", tmp_path / "no" / "file"), f"{tmp_path / 'no'}: No such file")
 
 
-def test_a_failed_export_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with lsmkv.DB(store, create_if_missing=True, compression=None) as db:
         for number in range(1000):
@@ -202,7 +205,7 @@ def test_a_failed_export_leaves_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"precious"
 
 
-def test_an_interrupted_export_leaves_nothing(
+def test_an_interrupted_export_leaves_no_file(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: Any) -> Any:
@@ -215,7 +218,64 @@ def test_an_interrupted_export_leaves_nothing(
     assert os.listdir(tmp_path) == ["store"]
 
 
-def test_raw_is_not_for_terminals(store: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_an_export_leaves_no_file(
+    store: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    program = (
+        "import signal, sys\n"
+        "from lsmkv.tools import cli, exchange\n"
+        "def begin(*_):\n"
+        "    yield b'a beginning'\n"
+        "    print('ready', flush=True)\n"
+        "    signal.pause()\n"
+        "exchange.write_raw = begin\n"
+        "sys.exit(cli.main())"
+    )
+    file = tmp_path / "file"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "export", store, "-o", file, "--format", "raw"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as export:
+        assert export.stdout is not None
+        assert export.stdout.readline() == b"ready\n"
+        assert len(os.listdir(tmp_path)) == 2  # the store, and a temporary file
+        export.send_signal(number)
+        _, err = export.communicate()
+    assert export.returncode == 128 + number
+    assert err == b""
+    assert os.listdir(tmp_path) == ["store"]
+
+
+def test_a_full_disk_under_the_output_file_is_an_error_that_names_it(
+    store: Path, tmp_path: Path
+) -> None:
+    program = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "from lsmkv.tools.cli import main\n"
+        "sys.exit(main())"
+    )
+    for name, content in (("small", b"v"), ("large", bytes(100_000))):
+        make(tmp_path / name, [(b"k", content)])
+        file = tmp_path / f"{name}.raw"
+        done = subprocess.run(
+            [sys.executable, "-c", program, "export", tmp_path / name, "-o", file],
+            capture_output=True,
+            env=ENVIRONMENT | {"PYTHONDONTWRITEBYTECODE": "1"},
+            check=False,
+        )
+        if name == "small":
+            assert done.returncode == 0
+            continue
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr == f"lsmkv: {file}: File too large\n".encode()
+    assert sorted(os.listdir(tmp_path)) == ["large", "small", "small.raw", "store"]
+
+
+def test_the_raw_format_is_not_written_to_a_terminal(store: Path) -> None:
     terminal, end = os.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "lsmkv", "export", store, "--format", "raw"],
@@ -230,7 +290,7 @@ def test_raw_is_not_for_terminals(store: Path) -> None:
     assert b"not for a terminal" in err
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_export_into_a_closed_pipe_exits_like_sigpipe(tmp_path: Path) -> None:
     make(tmp_path / "db", [(b"%05d" % number, bytes(100)) for number in range(5000)])
     with subprocess.Popen(
         [sys.executable, "-m", "lsmkv", "export", tmp_path / "db"],
@@ -246,7 +306,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert done.returncode == 128 + signal.SIGPIPE
 
 
-def test_progress_is_told_in_bytes_of_tables(
+def test_progress_of_an_export_counts_bytes_of_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
@@ -255,17 +315,13 @@ def test_progress_is_told_in_bytes_of_tables(
         db.flush()
     seen: list[Any] = []
 
-    class Told:
-        def __init__(self, description: str, total: int | None, unit: str) -> None:
-            seen.append(total)
+    @contextmanager
+    def listening(description: str, unit: str, total: int | None) -> Iterator[Any]:
+        assert unit == "byte"
+        seen.append(total)
+        yield SimpleNamespace(advance=seen.append)
 
-        def __enter__(self) -> Any:
-            return seen.append
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-    monkeypatch.setattr(exchange, "task", Told)
+    monkeypatch.setattr(exchange, "progress", listening)
     assert lsm("export", tmp_path / "db").status == 0
     total, *steps = seen
     assert len(steps) == 4
@@ -276,7 +332,7 @@ def test_progress_is_told_in_bytes_of_tables(
 # Import
 
 
-def test_what_is_bad_is_named_and_what_was_before_it_is_there(store: Path) -> None:
+def test_a_bad_line_is_named_and_the_records_before_it_are_put(store: Path) -> None:
     lines = b"".join(json_line(b"%04d" % number, b"new") for number in range(1500))
     done = lsm("import", store, "-", stdin=lines + b'\n{"key": "x"}\n' + json_line(b"y", b""))
     assert done.status == 2
@@ -288,7 +344,7 @@ def test_what_is_bad_is_named_and_what_was_before_it_is_there(store: Path) -> No
     assert not found.keys() & {b"x", b"y"}
 
 
-def test_a_truncated_raw_file_is_noticed(store: Path) -> None:
+def test_a_truncated_raw_file_is_detected(store: Path) -> None:
     content = b"".join(write_raw([(b"%04d" % number, bytes(1000)) for number in range(100)]))
     done = lsm("import", store, "-", stdin=content[:-1])
     assert done.status == 2
@@ -298,7 +354,7 @@ def test_a_truncated_raw_file_is_noticed(store: Path) -> None:
     assert "after record 100" in error
 
 
-def test_nothing_is_made_for_a_file_that_is_bad_from_the_start(tmp_path: Path) -> None:
+def test_a_file_that_is_bad_from_the_start_creates_no_store(tmp_path: Path) -> None:
     new = tmp_path / "new"
     fails(lsm("import", new, "-", "--create", stdin=b"nonsense"), "line 1: not JSON")
     fails(lsm("import", new, "-", "--create", stdin=b"lsmkv-raw 1\n\x00"), "at byte 12")
@@ -309,7 +365,7 @@ def test_nothing_is_made_for_a_file_that_is_bad_from_the_start(tmp_path: Path) -
     assert not new.exists()
 
 
-def test_the_format_may_be_demanded(store: Path) -> None:
+def test_import_refuses_a_file_in_another_format(store: Path) -> None:
     raw, lines = b"".join(write_raw(CONTENT)), json_line(b"k", b"v")
     for content, right, wrong in ((raw, "raw", "json"), (lines, "json", "raw")):
         assert lsm("import", store, "-", "--format", right, stdin=content).status == 0
@@ -318,7 +374,7 @@ def test_the_format_may_be_demanded(store: Path) -> None:
     assert lsm("import", store, "-", stdin=b"").err.startswith("lsmkv: 0 records imported")
 
 
-def test_conflicts(tmp_path: Path) -> None:
+def test_import_with_each_conflict_policy(tmp_path: Path) -> None:
     new = [(b"a", b"new"), (b"b", b"new"), (b"b", b"newer"), (b"c", b"new"), (b"d", b"new")]
     content = b"".join(json_line(*record) for record in new)
     expected = {
@@ -337,7 +393,7 @@ def test_conflicts(tmp_path: Path) -> None:
     assert done.err.splitlines()[-1] == "lsmkv: record 3: the key b is there already"
 
 
-def test_a_skip_counts_over_many_batches(tmp_path: Path) -> None:
+def test_skipped_records_are_counted_over_many_batches(tmp_path: Path) -> None:
     path = make(tmp_path / "db", [(b"%04d" % number, b"old") for number in range(0, 3000, 2)])
     lines = b"".join(json_line(b"%04d" % number, b"new") for number in range(3000))
     done = lsm("import", path, "-", "--on-conflict", "skip", "--json", stdin=lines)
@@ -346,6 +402,6 @@ def test_a_skip_counts_over_many_batches(tmp_path: Path) -> None:
     assert {value for key, value in records(path) if int(key) % 2 == 0} == {b"old"}
 
 
-def test_a_store_in_use(store: Path) -> None:
+def test_import_into_a_store_in_use(store: Path) -> None:
     with lsmkv.DB(store):
         fails(lsm("import", store, "-", stdin=b""), "in use")

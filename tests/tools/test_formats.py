@@ -174,7 +174,7 @@ def test_a_missing_frame_is_noticed() -> None:
     frames = list(write_raw([(b"%04d" % number, bytes(1000)) for number in range(200)]))
     assert len(frames) > 4
     del frames[2]
-    with pytest.raises(ValueError, match=r"should have 200 records, and has \d+"):
+    with pytest.raises(ValueError, match=r"states 200 records, and the file has \d+"):
         from_raw(b"".join(frames))
 
 

@@ -1,4 +1,4 @@
-"""checkpoint, compact, destroy and approximate-sizes, as a user meets them."""
+"""``lsmkv checkpoint``, ``compact``, ``destroy`` and ``approximate-sizes``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,11 +94,11 @@ def test_checkpoint_as_json(store: Path, tmp_path: Path) -> None:
     }
 
 
-def test_tables_that_cannot_be_linked_are_copied_and_told(
+def test_checkpoint_says_how_many_tables_were_copied(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Copied(lsmkv.DB):
-        """Makes a checkpoint as on a file system where one link is one too many."""
+        """Makes a checkpoint as on a file system that refuses one of the links."""
 
         def checkpoint(self, path: Any, *, progress: Any = None) -> None:
             super().checkpoint(path, progress=progress)
@@ -112,7 +113,7 @@ def test_tables_that_cannot_be_linked_are_copied_and_told(
     assert f"{linked} linked, 1 copied" in done.out
 
 
-def test_checkpoint_refuses_what_is_there(store: Path, tmp_path: Path) -> None:
+def test_checkpoint_refuses_an_existing_path(store: Path, tmp_path: Path) -> None:
     before = sorted(os.listdir(store))
     for new in (store, tmp_path / "file", tmp_path / "link"):
         if new.name == "file":
@@ -173,10 +174,10 @@ def test_progress_of_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) 
     seen: list[tuple[int, int, str]] = []
 
     @contextmanager
-    def listening(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
-        yield lambda *step: seen.append(step)
+    def listening(description: str, unit: str) -> Iterator[Any]:
+        yield SimpleNamespace(report=lambda *step: seen.append(step))
 
-    monkeypatch.setattr(maintenance, "steps", listening)
+    monkeypatch.setattr(maintenance, "progress", listening)
     assert lsm("compact", store).status == 0
     assert seen
     assert all(done <= total for done, total, _ in seen)
@@ -185,22 +186,24 @@ def test_progress_of_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_ctrl_c_cancels_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def interrupting(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
-        yield lambda *_: signal.raise_signal(signal.SIGINT)
+    def interrupting(description: str, unit: str) -> Iterator[Any]:
+        yield SimpleNamespace(report=lambda *_: signal.raise_signal(signal.SIGINT))
 
     before = content(store)
-    monkeypatch.setattr(maintenance, "steps", interrupting)
+    monkeypatch.setattr(maintenance, "progress", interrupting)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         done = lsm("compact", store)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert (done.status, done.out) == (130, "")
-    assert done.err == "lsmkv: cancelled: what is compacted stays so, the rest is as it was\n"
+    assert done.err == (
+        "lsmkv: cancelled: the levels compacted so far stay compacted, the rest is unchanged\n"
+    )
     assert content(store) == before
 
 
-def test_the_bar_is_for_terminals(store: Path) -> None:
+def test_progress_of_a_compaction_on_a_terminal(store: Path) -> None:
     terminal, end = os.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "lsmkv", "compact", store],
@@ -234,7 +237,7 @@ def test_destroy(store: Path) -> None:
     assert not store.exists()
 
 
-def test_foreign_files_are_left_and_told(store: Path) -> None:
+def test_destroy_leaves_foreign_files_and_names_them(store: Path) -> None:
     (store / "notes\n.txt").write_bytes(b"precious")
     (store / "lost").mkdir()
     (store / "lost" / "000003.log").write_bytes(b"set aside")
@@ -249,7 +252,7 @@ def test_foreign_files_are_left_and_told(store: Path) -> None:
     assert os.listdir(store / "lost") == ["mine"]
 
 
-def test_destroy_needs_yes_where_nobody_can_be_asked(store: Path) -> None:
+def test_destroy_without_a_terminal_needs_yes(store: Path) -> None:
     before = sorted(os.listdir(store))
     fails(lsm("destroy", store), "--yes")
     assert sorted(os.listdir(store)) == before
@@ -276,7 +279,7 @@ def test_destroy_asks_on_a_terminal(store: Path, answer: bytes, status: int) -> 
     assert (b"nothing was removed" in err) == (status != 0)
 
 
-def test_destroy_refuses_what_is_no_database(tmp_path: Path) -> None:
+def test_destroy_refuses_a_directory_without_a_store(tmp_path: Path) -> None:
     for name, files in (
         ("empty", []),
         ("logs", ["1.log", "000002.log", "LOG", "LOCK", "CURRENT"]),
@@ -294,16 +297,16 @@ def test_destroy_refuses_what_is_no_database(tmp_path: Path) -> None:
 def test_destroy_refuses_another_engine_s_database(store: Path) -> None:
     (manifest,) = store.glob("MANIFEST-*")
     content = manifest.read_bytes()
-    manifest.write_bytes(b"of another engine")
+    manifest.write_bytes(b"another engine's")
     (store / "IDENTITY").write_bytes(b"")
     before = sorted(os.listdir(store))
     fails(lsm("destroy", store, "--yes"), "RocksDB")
     assert sorted(os.listdir(store)) == before
-    manifest.write_bytes(content)  # a name proves nothing where the rest is LevelDB's
+    manifest.write_bytes(content)  # LevelDB's MANIFEST counts for more than a file named IDENTITY
     assert lsm("destroy", store, "--yes").out.splitlines()[1:] == ["left IDENTITY"]
 
 
-def test_destroy_takes_a_damaged_store(store: Path) -> None:
+def test_destroy_accepts_a_damaged_store(store: Path) -> None:
     (store / "CURRENT").unlink()
     assert lsm("destroy", store, "--yes").status == 0
     assert not store.exists()
@@ -316,10 +319,10 @@ def test_destroy_refuses_a_store_in_use(store: Path) -> None:
     assert len(content(store)) == 200
 
 
-def test_destroy_refuses_a_store_that_removes_files(
+def test_destroy_refuses_a_store_whose_writer_removes_files(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file is gone between the listing and the look at it."""
+    """A file disappears between the listing of the directory and its lstat."""
     lstat = os.lstat
 
     def racing(path: str) -> os.stat_result:
@@ -357,8 +360,8 @@ def test_approximate_sizes(store: Path) -> None:
     assert sorted(os.listdir(store)) == before
 
 
-def test_approximate_sizes_takes_pairs(store: Path) -> None:
-    fails(lsm("approximate-sizes", store, "a", "b", "c"), "pairs", "3")
+def test_approximate_sizes_requires_pairs(store: Path) -> None:
+    fails(lsm("approximate-sizes", store, "a", "b", "c"), "pairs", "3 keys")
 
 
 def test_approximate_sizes_of_an_empty_store(tmp_path: Path) -> None:
@@ -368,7 +371,7 @@ def test_approximate_sizes_of_an_empty_store(tmp_path: Path) -> None:
     assert json.loads(done.out)["ranges"] == []
 
 
-# All of them
+# All commands
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""verify and repair, as a user meets them."""
+"""``lsmkv verify`` and ``repair``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -143,7 +144,7 @@ def test_verify_a_missing_file(store: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["verify"], ["repair", "--plan"], ["repair", "--in-place"]])
-def test_no_store(tmp_path: Path, command: list[str]) -> None:
+def test_a_directory_without_a_store_is_refused(tmp_path: Path, command: list[str]) -> None:
     name, *options = command
     fails(lsm(name, tmp_path / "none", *options), "none", "no database here")
     (tmp_path / "empty").mkdir()
@@ -154,7 +155,7 @@ def test_no_store(tmp_path: Path, command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", [["verify"], ["repair", "--plan"], ["repair", "--in-place"]])
-def test_a_foreign_format(tmp_path: Path, command: list[str]) -> None:
+def test_a_rocksdb_database_is_refused(tmp_path: Path, command: list[str]) -> None:
     path = tmp_path / "rocks"
     path.mkdir()
     (path / "CURRENT").write_text("MANIFEST-000004\n")
@@ -168,7 +169,7 @@ def test_a_foreign_format(tmp_path: Path, command: list[str]) -> None:
     assert {file: sum_ for file, sum_ in hashes(path).items() if file != "LOCK"} == before
 
 
-def test_another_comparator(tmp_path: Path) -> None:
+def test_an_unknown_comparator_is_named(tmp_path: Path) -> None:
     def compare(a: bytes, b: bytes) -> int:
         return (a > b) - (a < b)
 
@@ -182,7 +183,7 @@ def test_another_comparator(tmp_path: Path) -> None:
 # repair
 
 
-def test_the_plan(damaged: Path) -> None:
+def test_repair_prints_its_plan(damaged: Path) -> None:
     before = hashes(damaged)
     done = lsm("repair", damaged, "--plan")
     assert (done.status, done.err) == (0, "")
@@ -226,7 +227,7 @@ def test_repair_in_place(damaged: Path) -> None:
     again = lsm("repair", damaged, "--in-place")
     assert again.status == 0
     assert again.out.splitlines()[0] == "nothing is damaged"
-    assert again.out.splitlines()[-1] == f"left as it is: {damaged}"
+    assert again.out.splitlines()[-1] == f"left unchanged: {damaged}"
     assert "repaired" not in again.out
     assert {name: sum_ for name, sum_ in hashes(damaged).items() if name != "LOCK"} == {
         name: sum_ for name, sum_ in before.items() if name != "LOCK"
@@ -241,7 +242,7 @@ def test_repair_as_json(damaged: Path, tmp_path: Path) -> None:
     assert {table["action"] for table in figures["tables"]} == {"rewrite"}
 
 
-def test_one_way_has_to_be_chosen(damaged: Path, tmp_path: Path) -> None:
+def test_repair_needs_exactly_one_target(damaged: Path, tmp_path: Path) -> None:
     before = hashes(damaged)
     fails(lsm("repair", damaged), "--into NEW", "--in-place", "--plan")
     fails(lsm("repair", damaged, "--in-place", "--into", tmp_path / "new"), "--into NEW")
@@ -249,7 +250,7 @@ def test_one_way_has_to_be_chosen(damaged: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["directory", "file", "dangling link", "itself"])
-def test_a_target_that_exists(damaged: Path, tmp_path: Path, kind: str) -> None:
+def test_repair_refuses_an_existing_target(damaged: Path, tmp_path: Path, kind: str) -> None:
     new = tmp_path / "new"
     if kind == "directory":
         new.mkdir()
@@ -260,12 +261,12 @@ def test_a_target_that_exists(damaged: Path, tmp_path: Path, kind: str) -> None:
     else:
         new = damaged
     before = sorted(os.listdir(tmp_path))
-    # Refused before anything is read, so before a plan is shown.
+    # It is refused before anything is read, so no plan is printed.
     fails(lsm("repair", damaged, "--into", new), f"{new}: File exists")
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_a_target_without_a_parent(damaged: Path, tmp_path: Path) -> None:
+def test_repair_refuses_a_target_without_a_parent(damaged: Path, tmp_path: Path) -> None:
     fails(lsm("repair", damaged, "--into", tmp_path / "no" / "new"), "no")
     assert not (tmp_path / "no").exists()
 
@@ -278,7 +279,7 @@ def test_a_store_in_use(damaged: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_stale_entries(tmp_path: Path) -> None:
+def test_repair_sets_stale_entries_aside(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with lsmkv.DB(path, create_if_missing=True, **SMALL) as db:
         for value in (b"old", b"new"):
@@ -297,10 +298,10 @@ def test_stale_entries(tmp_path: Path) -> None:
     assert len(content(tmp_path / "kept")) == 100
 
 
-# The order that a store is kept in
+# Comparators
 
 
-def test_indexeddb(tmp_path: Path) -> None:
+def test_verify_and_repair_of_an_indexeddb_store(tmp_path: Path) -> None:
     path = tmp_path / "store"
     order = IndexedDBComparator()
     start = b"\0\1\1\1\3" + bytes(6)  # then the two highest bytes of a double
@@ -322,8 +323,8 @@ def test_indexeddb(tmp_path: Path) -> None:
     assert content(path, comparator=order) == found
 
 
-def test_the_wrong_order_loses_nothing(tmp_path: Path) -> None:
-    """Without its MANIFEST a store of many blocks in another order is refused, not taken apart."""
+def test_repair_refuses_tables_in_another_order(tmp_path: Path) -> None:
+    """A store of many blocks in another order is refused when its MANIFEST is gone."""
     path = tmp_path / "store"
     reverse = lsmkv.ReverseBytewiseComparator()
     with lsmkv.DB(path, create_if_missing=True, comparator=reverse, **SMALL) as db:
@@ -345,13 +346,15 @@ def test_the_wrong_order_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["verify"], ["repair", "--plan"], ["repair", "--in-place"]])
-def test_ctrl_c(damaged: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+def test_ctrl_c_changes_nothing(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
     @contextmanager
-    def interrupting(description: str, unit: str) -> Iterator[Callable[[int, int, str], None]]:
-        yield lambda *_: signal.raise_signal(signal.SIGINT)
+    def interrupting(description: str, unit: str) -> Iterator[Any]:
+        yield SimpleNamespace(report=lambda *_: signal.raise_signal(signal.SIGINT))
 
     before = hashes(damaged)
-    monkeypatch.setattr(recovery, "steps", interrupting)
+    monkeypatch.setattr(recovery, "progress", interrupting)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         done = lsm(command[0], damaged, *command[1:])

@@ -53,8 +53,25 @@ def test_arguments() -> None:
             from_hex(wrong)
 
 
-def test_figures_for_people() -> None:
-    assert count(0, "key") == "0 keys"
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (0, "key", "0 keys"),
+        (1, "byte", "1 byte"),
+        (2, "byte", "2 bytes"),
+        (1, "data block", "1 data block"),
+        (241_643, "data block", "241,643 data blocks"),
+        (1, "entry", "1 entry"),
+        (2, "entry", "2 entries"),
+        (2, "batch", "2 batches"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(number: int, noun: str, text: str) -> None:
+    assert count(number, noun) == text
+
+
+def test_sizes_have_binary_units() -> None:
     assert size(1024) == "1.0 KiB"
     assert size(1024 * 1024) == "1.0 MiB"
-    assert size(5 * 1024**3) == "5,120.0 MiB"
+    assert size(5 * 1024**3) == "5.0 GiB"
+    assert size(5000 * 1024**3) == "5,000.0 GiB"

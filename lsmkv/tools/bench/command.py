@@ -13,7 +13,7 @@ from lsmkv.tools.bench.engines.registry import OWN, PEERS, is_installed
 from lsmkv.tools.bench.runner import NAMES, Plan, run
 from lsmkv.tools.bench.settings import MIB, Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
-from lsmkv.tools.console import guarded, say, steps, write_line
+from lsmkv.tools.console import guarded, progress, say, write_line
 
 ALL = "all"
 
@@ -105,7 +105,7 @@ def make_plan(
     wanted = PEERS if ALL in peers else peers
     missing = tuple(name for name in wanted if not is_installed(name))
     for name in missing:
-        say(f"{name} is not installed, and left out: pip install 'lsmkv[bench]' brings what it can")
+        say(f"{name} is not installed, and left out: pip install '.[bench]' in lsmkv's checkout")
     return Plan(
         settings=settings,
         workloads=tuple(name for name in chosen if name in WORKLOADS),
@@ -119,8 +119,8 @@ def make_plan(
 
 def measure(plan: Plan) -> dict[str, Any]:
     """Run it, with a progress bar, and give what the command prints as JSON."""
-    with steps("Benchmark", "runs") as progress:
-        return run(plan, progress).to_dict()
+    with progress("Benchmark", "run") as bar:
+        return run(plan, bar.report).to_dict()
 
 
 def _require_known(names: tuple[str, ...], known: tuple[str, ...], kind: str) -> None:

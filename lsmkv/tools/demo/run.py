@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lsmkv.tools.console import task
+from lsmkv.tools.console import progress
 from lsmkv.tools.demo.keys import DataSet, Misspeller
 from lsmkv.tools.demo.measure import Loading, Measurement, compact, load, measure
 from lsmkv.tools.demo.reading import TITLES
@@ -74,15 +74,15 @@ def run_demo(plan: Plan, report: Report) -> Outcome:
         report.begin(plan.data, plan.directory)
         for layout in plan.layouts:
             path = os.path.join(directory, layout)
-            with task(f"Loading, {TITLES[layout]}", len(plan.data.records), "keys") as advance:
-                outcome.loadings.append(load(path, layout, plan.data.records, advance))
+            with progress(f"Loading, {TITLES[layout]}", "key", len(plan.data.records)) as bar:
+                outcome.loadings.append(load(path, layout, plan.data.records, bar.advance))
             report.loaded(outcome.loadings[-1], len(plan.data.records))
         report.asking(len(questions.present), questions.example)
         outcome.as_loaded = _measure_all(plan, directory, questions, compacted=False)
         report.measured(outcome.as_loaded)
         if any(one.overlapping > 1 for one in outcome.as_loaded):
             for layout in plan.layouts:
-                with task(f"Compacting, {TITLES[layout]}", None, ""):
+                with progress(f"Compacting, {TITLES[layout]}", ""):
                     compact(os.path.join(directory, layout), layout)
             outcome.compacted = _measure_all(plan, directory, questions, compacted=True)
             report.measured(outcome.compacted)
@@ -107,14 +107,14 @@ def _measure_all(
     measured: list[Measurement] = []
     lookups = len(questions.present) + len(questions.absent)
     for layout in plan.layouts:
-        with task(f"Looking up, {TITLES[layout]}", lookups, "keys") as advance:
+        with progress(f"Looking up, {TITLES[layout]}", "key", lookups) as bar:
             measured.append(
                 measure(
                     os.path.join(directory, layout),
                     layout,
                     questions.present,
                     questions.absent,
-                    advance,
+                    bar.advance,
                     compacted=compacted,
                 )
             )

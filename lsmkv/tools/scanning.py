@@ -1,0 +1,124 @@
+"""The commands that go through a range of keys: scan, keys and count."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Annotated
+
+import typer
+
+from lsmkv.tools.arguments import (
+    Bounds,
+    Directory,
+    Hex,
+    HexKeys,
+    Json,
+    Prefix,
+    Start,
+    Stop,
+    key_bounds,
+    open_to_read,
+)
+from lsmkv.tools.console import guarded, progress, write, write_line
+from lsmkv.tools.formats import json_field, json_line
+from lsmkv.tools.text import shown
+
+Reverse = Annotated[bool, typer.Option("--reverse", help="Last key first.")]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=0, help="At most N of them.")]
+
+_REPORT_EVERY = 10_000
+
+
+@guarded
+def scan(
+    directory: Directory,
+    start: Start = None,
+    stop: Stop = None,
+    prefix: Prefix = None,
+    reverse: Reverse = False,
+    limit: Limit = None,
+    keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
+    is_hex: Hex = False,
+    as_json: Json = False,
+) -> None:
+    r"""Print records in the order of their keys: KEY, a tab, VALUE.
+
+    What is not printable UTF-8 is escaped (\xNN, \t, \n, \r, \\), so each record is one line, which
+    'load --escaped' reads.
+
+    JSON: an object a line, "key" and "value".
+    """
+    bounds = key_bounds(start, stop, prefix, is_hex)
+    if keys_only:
+        _print_keys(directory, bounds, reverse, limit, is_hex, as_json)
+        return
+    with (
+        open_to_read(directory) as db,
+        db.iterator(**bounds._asdict(), reverse=reverse, fill_cache=False) as records,
+    ):
+        for key, value in itertools.islice(records, limit):
+            if as_json:
+                write(json_line(key, value, is_hex))
+            else:
+                write_line(f"{shown(key, is_hex)}\t{shown(value, is_hex)}")
+
+
+@guarded
+def keys(
+    directory: Directory,
+    start: Start = None,
+    stop: Stop = None,
+    prefix: Prefix = None,
+    reverse: Reverse = False,
+    limit: Limit = None,
+    is_hex: HexKeys = False,
+    as_json: Json = False,
+) -> None:
+    r"""Print keys in their order, a line each, as 'scan --keys-only' does.
+
+    JSON: an object a line, "key".
+    """
+    _print_keys(directory, key_bounds(start, stop, prefix, is_hex), reverse, limit, is_hex, as_json)
+
+
+@guarded
+def count(
+    directory: Directory,
+    start: Start = None,
+    stop: Stop = None,
+    prefix: Prefix = None,
+    is_hex: HexKeys = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The figure as JSON.")] = False,
+) -> None:
+    """Print the number of keys, or of those in a range.
+
+    All keys of the range are read, since a store does not keep their number.
+
+    JSON: "path", "keys".
+    """
+    bounds = key_bounds(start, stop, prefix, is_hex)
+    found = 0
+    with (
+        open_to_read(directory) as db,
+        progress("Counting", "key") as bar,
+        db.iterator(**bounds._asdict(), include_value=False, fill_cache=False) as records,
+    ):
+        while step := sum(1 for _ in itertools.islice(records, _REPORT_EVERY)):
+            found += step
+            bar.advance(step)
+    write_line(json.dumps({"path": directory, "keys": found}) if as_json else str(found))
+
+
+def _print_keys(
+    directory: str, bounds: Bounds, reverse: bool, limit: int | None, is_hex: bool, as_json: bool
+) -> None:
+    with (
+        open_to_read(directory) as db,
+        db.iterator(
+            **bounds._asdict(), reverse=reverse, include_value=False, fill_cache=False
+        ) as found,
+    ):
+        for key in itertools.islice(found, limit):
+            text = json.dumps(json_field("key", key, is_hex)) if as_json else shown(key, is_hex)
+            write_line(text)

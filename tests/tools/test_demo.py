@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.filter.bloom import BloomFilterPolicy, rate_from_fill
+from lsmkv.tools import app
+from lsmkv.tools.demo import command
+from lsmkv.tools.demo.keys import DataSet, Misspeller, lines_as_keys, unicode_names
+from lsmkv.tools.demo.measure import (
+    LAYOUTS,
+    Lookups,
+    Measurement,
+    RecordingPolicy,
+    compact,
+    load,
+    measure,
+)
+from lsmkv.tools.demo.reading import reading
+from lsmkv.tools.demo.report import Report, table
+from lsmkv.tools.demo.run import Plan, run_demo
+
+LINES = [b"%06x of %d\n" % (random.Random(n).getrandbits(24), n) for n in range(2000)]
+
+
+def ignore(_: int) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("keys") / "keys.txt"
+    path.write_bytes(b"".join(LINES))
+    return path
+
+
+@pytest.fixture(scope="module")
+def figures(key_file: Path) -> dict[str, Any]:
+    done = CliRunner().invoke(app.app, ["demo", "--keys", str(key_file), "--json"])
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+# The keys
+
+
+def test_every_unicode_name_is_a_key() -> None:
+    data = unicode_names()
+    assert len(data.records) > 137_000
+    assert data.expected[b"SNOWMAN"] == "☃".encode()
+    assert data.duplicates == 0
+    assert 3.5e6 < data.size < 5e6
+
+
+def test_more_names_are_more_keys() -> None:
+    plain = len(unicode_names().records)
+    more = unicode_names(plain + 1)
+    assert len(more.expected) == 2 * plain + 1
+    assert more.expected[b"SNOWMAN #2"] == "☃".encode()
+    assert b"SPACE #3" in more.expected
+
+
+def test_lines_are_keys() -> None:
+    data = lines_as_keys([b"b\n", b"\n", b"a\r\n", b"b"], "file")
+    assert data.records == [(b"b", b"1"), (b"a", b"3"), (b"b", b"4")]
+    assert data.expected == {b"a": b"3", b"b": b"4"}
+    assert (data.duplicates, data.blank_lines) == (1, 1)
+    with pytest.raises(ValueError, match="file: no keys"):
+        lines_as_keys([b"\n"], "file")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        LINES,
+        [b"a"],
+        [b"%d" % n for n in range(10)],  # every change of one digit gives another key
+        [b"%03d" % n for n in range(1000)],
+        [bytes([n]) for n in range(256) if n not in b"\r\n"],
+        ["ключ".encode(), "замок".encode()],
+        [b"\xff\xfe", b"\xff\xff\xff"],
+    ],
+)
+def test_misspelt_keys_are_absent(lines: list[bytes]) -> None:
+    data = lines_as_keys(lines, "file")
+    absent = Misspeller(data, random.Random(1)).absent_keys(500)
+    assert len(absent) == 500
+    assert not set(absent) & set(data.expected)
+
+
+def test_misspelt_keys_look_like_the_keys_and_lie_among_them() -> None:
+    data = lines_as_keys(LINES, "file")
+    absent = Misspeller(data, random.Random(1)).absent_keys(500)
+    assert all(min(data.expected) < key < max(data.expected) for key in absent)
+    lengths = {len(key) for key in data.expected}
+    assert all(len(key) in lengths for key in absent)
+    assert absent == Misspeller(data, random.Random(1)).absent_keys(500)
+    assert absent != Misspeller(data, random.Random(2)).absent_keys(500)
+
+
+# The measurements
+
+
+def test_the_recording_policy_sees_every_filter_asked(tmp_path: Path) -> None:
+    data = lines_as_keys(LINES, "file")
+    load(str(tmp_path / "db"), "block", data.records, ignore)
+    policy = RecordingPolicy()
+    with lsmkv.DB(tmp_path / "db", filter_policy=policy) as db:
+        assert all(db.get(key) is not None for key in data.expected)
+        assert policy.asked == db.stats().filters_asked == len(data.expected)
+
+
+def test_the_recording_policy_answers_as_the_policy_does() -> None:
+    keys = [b"%d" % n for n in range(50)]
+    plain = BloomFilterPolicy(10)
+    policy = RecordingPolicy()
+    summary = policy.create_filter(keys)
+    assert summary == plain.create_filter(keys)
+    for key in (b"7", b"absent", b"other"):
+        assert policy.key_may_match(key, summary) == plain.key_may_match(key, summary)
+    assert policy.rates == pytest.approx(3 * rate_from_fill(summary))
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+def test_wrong_answers_are_found(tmp_path: Path, layout: str) -> None:
+    load(str(tmp_path / "db"), layout, [(b"a", b"1"), (b"b", b"2")], ignore)
+    asked = [(b"a", b"1"), (b"b", b"other"), (b"c", b"3")]
+    found = measure(str(tmp_path / "db"), layout, asked, [b"b", b"d"], ignore, compacted=False)
+    assert (found.present.gets, found.present.wrong) == (3, 2)
+    assert (found.absent.gets, found.absent.wrong) == (2, 1)
+
+
+def test_compacting_leaves_one_table_to_ask(tmp_path: Path) -> None:
+    path = str(tmp_path / "db")
+    load(path, "off", [(b"a", b"1"), (b"c", b"2")], ignore)
+    with lsmkv.DB(path) as db:
+        db.put(b"b", b"3")
+        db.flush()
+    asked = [(b"a", b"1"), (b"b", b"3")]
+    before = measure(path, "off", asked, [b"bb"], ignore, compacted=False)
+    assert before.overlapping == 2
+    compact(path, "off")
+    after = measure(path, "off", asked, [b"bb"], ignore, compacted=True)
+    assert after.overlapping == 1
+    assert (after.present.wrong, after.absent.wrong) == (0, 0)
+    assert after.absent.blocks_read == 1
+
+
+def test_figures(figures: dict[str, Any]) -> None:
+    assert figures["keys"] == 2000
+    assert figures["wrong_answers"] == 0
+    assert figures["compacted"] == []  # one table: nothing to compact
+    off, block, whole = figures["as_loaded"]
+    assert [one["layout"] for one in (off, block, whole)] == ["off", "block", "table"]
+    for one in (off, block, whole):
+        assert one["present"]["gets"] == one["absent"]["gets"] == 2000
+        assert one["present"]["blocks_per_get"] >= 1
+        assert one["metadata_reads"] > 0
+    assert off["absent"]["blocks_per_get"] >= 0.9
+    assert off["absent"]["filters_asked"] == 0
+    assert off["predicted_rate"] is off["measured_rate"] is None
+    for one in (block, whole):
+        assert one["absent"]["blocks_per_get"] <= 0.05
+        assert one["absent"]["bytes_per_get"] < off["absent"]["bytes_per_get"] / 20
+        assert one["disk_bytes"] > off["disk_bytes"]
+        assert one["predicted_rate"] == pytest.approx(figures["textbook_rate"], rel=0.25)
+        assert one["measured_rate"] == pytest.approx(one["predicted_rate"], abs=0.01)
+        assert one["absent"]["blocks_read"] == one["absent"]["filter_positives"]
+
+
+def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: Path) -> None:
+    options = ["--keys", str(key_file), "--json", "--layout", "block", "--seed"]
+    same, other = [
+        json.loads(CliRunner().invoke(app.app, ["demo", *options, seed]).stdout)
+        for seed in ("1", "2")
+    ]
+
+    def absent(result: dict[str, Any], at: int) -> list[int]:
+        return [result["as_loaded"][at]["absent"][name] for name in ("bytes_read", "blocks_read")]
+
+    assert absent(same, 0) == absent(figures, 1)
+    assert absent(other, 0) != absent(figures, 1)
+
+
+# What it prints
+
+
+def test_the_report_fits_80_columns_and_tells_all(key_file: Path) -> None:
+    done = CliRunner().invoke(app.app, ["demo", "--keys", str(key_file)])
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "\x1b" not in done.stdout
+    for words in (
+        "2,000 keys",
+        "block cache",
+        "pread",
+        "textbook",
+        "As loaded: at most 1 table",
+        "per 2 KiB",
+        "whole table",
+        "All 12,000 answers were right.",
+    ):
+        assert words in done.stdout
+
+
+def test_stores_are_kept_where_the_user_says(key_file: Path, tmp_path: Path) -> None:
+    stores = tmp_path / "stores"
+    options = ["demo", "--keys", str(key_file), "--dir", str(stores), "--layout", "both"]
+    assert CliRunner().invoke(app.app, options).exit_code == 0
+    with lsmkv.DB(stores / "both") as db:
+        assert db.get(LINES[0].rstrip()) == b"1"
+    again = CliRunner().invoke(app.app, options)
+    assert again.exit_code == 2
+    assert again.stdout == ""
+    assert again.stderr == f"lsmkv: {stores / 'both'} exists; the demo makes its stores anew\n"
+
+
+def test_overlapping_tables_are_compacted_and_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LAYOUTS, "block", LAYOUTS["block"] | {"write_buffer_size": 16 << 10})
+    data = lines_as_keys(LINES, "file")
+    with open(tmp_path / "report", "w", encoding="utf-8") as out:
+        report = Report(Console(file=out, width=80))
+        outcome = run_demo(Plan(data, ("block",), 500, 1, None), report)
+    (before,), (after,) = outcome.as_loaded, outcome.compacted
+    assert before.overlapping > 1
+    assert after.overlapping == 1
+    assert outcome.wrong == 0
+    assert before.absent.checks_per_get > 1.5
+    assert after.absent.checks_per_get <= 1
+    told = (tmp_path / "report").read_text(encoding="utf-8")
+    assert "After compact_range(): at most 1 table" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--keys", "no such file"], "no such file: No such file or directory"),
+        (["--keys", "/dev/null"], "no keys"),
+        (["--keys", "/dev/null", "--more", "5"], "--more"),
+    ],
+)
+def test_bad_input(options: list[str], words: str) -> None:
+    done = CliRunner().invoke(app.app, ["demo", *options])
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("lsmkv: ")
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+def test_keys_from_stdin() -> None:
+    done = CliRunner().invoke(
+        app.app, ["demo", "--keys", "-", "--json", "--layout", "off"], input=b"one\ntwo\none\n"
+    )
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["duplicates"] == 1
+
+
+def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = DataSet("wrong", [(b"a", b"1"), (b"b", b"2")], {b"a": b"1", b"b": b"other"})
+    monkeypatch.setattr(command, "lines_as_keys", lambda *_: data)
+    done = CliRunner().invoke(app.app, ["demo", "--keys", "/dev/null"])
+    assert done.exit_code == 2
+    assert "3 of 12 answers were WRONG" in done.stdout
+    assert done.stderr == "lsmkv: 3 wrong answers\n"
+
+
+# What it says
+
+
+def measurement(
+    layout: str,
+    *,
+    asked: int = 0,
+    positives: int = 0,
+    blocks: int = 0,
+    predicted: float | None = None,
+    levels: dict[int, int] | None = None,
+) -> Measurement:
+    hits = Lookups(1000, 0, 10.0, 1000, 2_000_000, asked, asked)
+    misses = Lookups(1000, 0, 5.0, blocks, blocks * 2000, asked, positives)
+    tables = {2: 1} if levels is None else levels
+    return Measurement(layout, False, tables, 100_000, 4, 5_000, hits, misses, predicted)
+
+
+def test_the_reading_follows_the_figures() -> None:
+    off = measurement("off", blocks=2500, levels={0: 2, 1: 3})
+    block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.01)
+    told = " ".join(reading([off, block], [], 100_000))
+    assert "cost 2.500 block reads without filters: up to 3 tables" in told
+    assert "0.025 with a filter per 2 KiB (100 times fewer)" in told
+    assert "25 of 2,500 checks of absent keys wrongly said maybe, 1.00%" in told
+    assert "Their bits predict 1.00%" in told
+    assert "agree within chance" in told
+    assert "Compacted" not in told
+
+
+@pytest.mark.parametrize(
+    ("positives", "words"),
+    [(25, "agree within chance"), (60, "does not explain so many"), (1, "explain so few")],
+)
+def test_chance(positives: int, words: str) -> None:
+    one = measurement("table", blocks=positives, asked=2500, positives=positives, predicted=0.01)
+    assert words in " ".join(reading([one], [], 1000))
+
+
+def test_the_reading_of_a_perfect_filter_and_of_none() -> None:
+    off = measurement("off", blocks=1000)
+    perfect = measurement("block", asked=1000, predicted=0.01)
+    assert "(no block at all)" in " ".join(reading([off, perfect], [perfect], 1000))
+    alone = " ".join(reading([off], [], 1000))
+    assert "the one block where it would have been." in alone
+    assert "predict" not in alone
+
+
+def test_the_table() -> None:
+    off = measurement("off", blocks=2500)
+    block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.011)
+    *_, exists, absent, kept, lost = [line.plain for line in table([off, block])]
+    assert exists.split() == ["filters", "off", "exists", "1.000", "2,000", "-", "10.0"]
+    assert absent.split() == ["absent", "2.500", "5,000", "-", "5.0"]
+    assert kept.split() == ["per", "2", "KiB", "exists", "1.000", "2,000", "2.50", "10.0"]
+    assert lost.split() == ["absent", "0.025", "50", "2.50", "5.0", "1.00%", "1.10%", "0.84%"]
