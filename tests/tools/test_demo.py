@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import io
 import json
+import os
 import random
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +29,9 @@ from lsmkv.tools.demo.measure import (
     load,
     measure,
 )
-from lsmkv.tools.demo.reading import reading
-from lsmkv.tools.demo.report import Report, table
-from lsmkv.tools.demo.run import Plan, run_demo
+from lsmkv.tools.demo.reading import finding, reading
+from lsmkv.tools.demo.report import print_report, table
+from lsmkv.tools.demo.run import Outcome, Plan, run_demo
 
 LINES = [b"%06x of %d\n" % (random.Random(n).getrandbits(24), n) for n in range(2000)]
 
@@ -96,7 +102,7 @@ def test_misspelt_keys_are_absent(lines: list[bytes]) -> None:
     assert not set(absent) & set(data.expected)
 
 
-def test_misspelt_keys_look_like_the_keys_and_lie_among_them() -> None:
+def test_misspelt_keys_resemble_the_keys_and_lie_among_them() -> None:
     data = lines_as_keys(LINES, "file")
     absent = Misspeller(data, random.Random(1)).absent_keys(500)
     assert all(min(data.expected) < key < max(data.expected) for key in absent)
@@ -109,7 +115,7 @@ def test_misspelt_keys_look_like_the_keys_and_lie_among_them() -> None:
 # The measurements
 
 
-def test_the_recording_policy_sees_every_filter_asked(tmp_path: Path) -> None:
+def test_the_recording_policy_counts_every_filter_asked(tmp_path: Path) -> None:
     data = lines_as_keys(LINES, "file")
     load(str(tmp_path / "db"), "block", data.records, ignore)
     policy = RecordingPolicy()
@@ -138,7 +144,7 @@ def test_wrong_answers_are_found(tmp_path: Path, layout: str) -> None:
     assert (found.absent.gets, found.absent.wrong) == (2, 1)
 
 
-def test_compacting_leaves_one_table_to_ask(tmp_path: Path) -> None:
+def test_compact_leaves_one_table_that_covers_a_key(tmp_path: Path) -> None:
     path = str(tmp_path / "db")
     load(path, "off", [(b"a", b"1"), (b"c", b"2")], ignore)
     with lsmkv.DB(path) as db:
@@ -154,7 +160,7 @@ def test_compacting_leaves_one_table_to_ask(tmp_path: Path) -> None:
     assert after.absent.blocks_read == 1
 
 
-def test_figures(figures: dict[str, Any]) -> None:
+def test_the_figures_show_what_filters_save(figures: dict[str, Any]) -> None:
     assert figures["keys"] == 2000
     assert figures["wrong_answers"] == 0
     assert figures["compacted"] == []  # one table: nothing to compact
@@ -174,6 +180,9 @@ def test_figures(figures: dict[str, Any]) -> None:
         assert one["predicted_rate"] == pytest.approx(figures["textbook_rate"], rel=0.25)
         assert one["measured_rate"] == pytest.approx(one["predicted_rate"], abs=0.01)
         assert one["absent"]["blocks_read"] == one["absent"]["filter_positives"]
+        # One table: a Get reads a block exactly if its one filter says maybe.
+        assert one["filters_answered"] == 2000 - one["absent"]["filter_positives"]
+    assert off["filters_answered"] is None
 
 
 def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: Path) -> None:
@@ -193,7 +202,55 @@ def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: 
 # What it prints
 
 
-def test_the_report_fits_80_columns_and_tells_all(key_file: Path) -> None:
+def printed(plan: Plan, outcome: Outcome, width: int, encoding: str = "utf-8") -> str:
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    print_report(Console(file=out, width=width), plan, outcome)
+    out.seek(0)
+    return out.read()
+
+
+@pytest.fixture(scope="module")
+def demo() -> tuple[Plan, Outcome]:
+    """The demo of 2,000 keys, of which one is too long for a line."""
+    lines = [*LINES, b"9" * 200 + b"\n"]
+    plan = Plan(lines_as_keys(lines, "file"), ("off", "block", "table"), 2001, 1, None)
+    return plan, run_demo(plan)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_report_fits_the_terminal(demo: tuple[Plan, Outcome], width: int) -> None:
+    lines = printed(*demo, width).splitlines()
+    assert max(map(len, lines)) <= min(max(width, 50), 80)
+    assert not any(re.match(r" *([KM]i)?B\b", line) for line in lines)  # a unit without a figure
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_finding_is_first_and_last(demo: tuple[Plan, Outcome], width: int) -> None:
+    title, *lines = printed(*demo, width).split("\n\n")[0].splitlines()
+    assert title == "lsmkv demo: what a filter saves"
+    found = " ".join(lines)
+    assert re.fullmatch(
+        r"The filters answered 9\d\.\d% of the Gets of absent keys without reading a block:"
+        r" 0\.0\d\d blocks a Get instead of (0\.9\d\d|1\.000)\.",
+        found,
+    )
+    assert " ".join(printed(*demo, width).split("\n\n")[-1].splitlines()) == found
+
+
+@pytest.mark.parametrize(("encoding", "mark"), [("utf-8", "█"), ("ascii", "#")])
+def test_the_chart_has_bars_that_the_encoding_can_show(
+    demo: tuple[Plan, Outcome], encoding: str, mark: str
+) -> None:
+    text = printed(*demo, 60, encoding)
+    bars = [line for line in text.split("\n\n")[1].splitlines() if "." in line]
+    high = [float(bar.split()[-2]) > 0.9 for bar in bars]
+    assert high == [True, False, False, True, True, True]
+    assert max(bar.count(mark) for bar in bars) == 27
+    assert bars[1].split()[-1] in ("▍", "▎", "▏", "#")  # small, and visible
+    assert text.isascii() == (encoding == "ascii")
+
+
+def test_the_report_of_a_process_tells_all(key_file: Path) -> None:
     done = CliRunner().invoke(app.app, ["demo", "--keys", str(key_file)])
     assert done.exit_code == 0
     assert done.stderr == ""
@@ -202,7 +259,6 @@ def test_the_report_fits_80_columns_and_tells_all(key_file: Path) -> None:
     for words in (
         "2,000 keys",
         "block cache",
-        "pread",
         "textbook",
         "As loaded: at most 1 table",
         "per 2 KiB",
@@ -212,7 +268,7 @@ def test_the_report_fits_80_columns_and_tells_all(key_file: Path) -> None:
         assert words in done.stdout
 
 
-def test_stores_are_kept_where_the_user_says(key_file: Path, tmp_path: Path) -> None:
+def test_stores_stay_in_the_directory_given(key_file: Path, tmp_path: Path) -> None:
     stores = tmp_path / "stores"
     options = ["demo", "--keys", str(key_file), "--dir", str(stores), "--layout", "both"]
     assert CliRunner().invoke(app.app, options).exit_code == 0
@@ -221,25 +277,54 @@ def test_stores_are_kept_where_the_user_says(key_file: Path, tmp_path: Path) -> 
     again = CliRunner().invoke(app.app, options)
     assert again.exit_code == 2
     assert again.stdout == ""
-    assert again.stderr == f"lsmkv: {stores / 'both'} exists; the demo makes its stores anew\n"
+    assert again.stderr == f"lsmkv: {stores / 'both'} exists; the demo makes new stores\n"
 
 
 def test_overlapping_tables_are_compacted_and_measured_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(LAYOUTS, "block", LAYOUTS["block"] | {"write_buffer_size": 16 << 10})
     data = lines_as_keys(LINES, "file")
-    with open(tmp_path / "report", "w", encoding="utf-8") as out:
-        report = Report(Console(file=out, width=80))
-        outcome = run_demo(Plan(data, ("block",), 500, 1, None), report)
+    plan = Plan(data, ("block",), 500, 1, None)
+    outcome = run_demo(plan)
     (before,), (after,) = outcome.as_loaded, outcome.compacted
     assert before.overlapping > 1
     assert after.overlapping == 1
     assert outcome.wrong == 0
     assert before.absent.checks_per_get > 1.5
     assert after.absent.checks_per_get <= 1
-    told = (tmp_path / "report").read_text(encoding="utf-8")
-    assert "After compact_range(): at most 1 table" in told
+    assert "After compact_range(): at most 1 table" in printed(plan, outcome, 80)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_demo_leaves_no_files(
+    tmp_path: Path, key_file: Path, number: signal.Signals
+) -> None:
+    program = (
+        "import signal, sys\n"
+        "from lsmkv.tools import cli\n"
+        "from lsmkv.tools.demo import run\n"
+        "def measure(*_, **__):\n"
+        "    print('ready', flush=True)\n"
+        "    signal.pause()\n"
+        "run.measure = measure\n"
+        "sys.exit(cli.main())"
+    )
+    home = str(Path(lsmkv.__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "demo", "--keys", str(key_file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": home, "TMPDIR": str(tmp_path)},
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.glob("lsmkv-demo-*/block/CURRENT"))) == 1
+        demo.send_signal(number)
+        _, err = demo.communicate()
+    assert demo.returncode == 128 + number
+    assert err == b""
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -272,11 +357,13 @@ def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "lines_as_keys", lambda *_: data)
     done = CliRunner().invoke(app.app, ["demo", "--keys", "/dev/null"])
     assert done.exit_code == 2
-    assert "3 of 12 answers were WRONG" in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[1] == lines[-1] == "3 of 12 answers were WRONG."
+    assert "without reading a block" not in done.stdout
     assert done.stderr == "lsmkv: 3 wrong answers\n"
 
 
-# What it says
+# Its sentences
 
 
 def measurement(
@@ -286,31 +373,33 @@ def measurement(
     positives: int = 0,
     blocks: int = 0,
     predicted: float | None = None,
+    answered: int | None = None,
     levels: dict[int, int] | None = None,
 ) -> Measurement:
     hits = Lookups(1000, 0, 10.0, 1000, 2_000_000, asked, asked)
     misses = Lookups(1000, 0, 5.0, blocks, blocks * 2000, asked, positives)
     tables = {2: 1} if levels is None else levels
-    return Measurement(layout, False, tables, 100_000, 4, 5_000, hits, misses, predicted)
+    opened = (4, 5_000)
+    return Measurement(layout, False, tables, 100_000, *opened, hits, misses, predicted, answered)
 
 
 def test_the_reading_follows_the_figures() -> None:
     off = measurement("off", blocks=2500, levels={0: 2, 1: 3})
     block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.01)
     told = " ".join(reading([off, block], [], 100_000))
-    assert "cost 2.500 block reads without filters: up to 3 tables" in told
-    assert "0.025 with a filter per 2 KiB (100 times fewer)" in told
+    assert "read 2.500 data blocks without filters: up to 3 tables" in told
+    assert "0.025 with a filter per 2 KiB (a factor of 100)" in told
     assert "25 of 2,500 checks of absent keys wrongly said maybe, 1.00%" in told
     assert "Their bits predict 1.00%" in told
     assert "agree within chance" in told
-    assert "Compacted" not in told
+    assert "compaction" not in told
 
 
 @pytest.mark.parametrize(
     ("positives", "words"),
-    [(25, "agree within chance"), (60, "does not explain so many"), (1, "explain so few")],
+    [(25, "agree within chance"), (60, "more than chance"), (1, "fewer than chance")],
 )
-def test_chance(positives: int, words: str) -> None:
+def test_the_reading_compares_false_positives_with_chance(positives: int, words: str) -> None:
     one = measurement("table", blocks=positives, asked=2500, positives=positives, predicted=0.01)
     assert words in " ".join(reading([one], [], 1000))
 
@@ -324,10 +413,34 @@ def test_the_reading_of_a_perfect_filter_and_of_none() -> None:
     assert "predict" not in alone
 
 
-def test_the_table() -> None:
+def test_the_finding_follows_the_figures() -> None:
+    off = measurement("off", blocks=2500)
+    block = measurement("block", blocks=25, asked=2500, positives=25, answered=976)
+    assert finding([off, block], 0, 4000) == (
+        "The filters answered 97.6% of the Gets of absent keys without reading a block:"
+        " 0.025 blocks a Get instead of 2.500."
+    )
+    assert finding([block], 0, 2000).endswith(": 0.025 blocks a Get.")
+    assert finding([off], 0, 2000) == (
+        "Without filters, a Get of an absent key read 2.500 data blocks."
+    )
+    assert finding([off, block], 1, 4000) == "1 of 4,000 answers were WRONG."
+
+
+def test_the_table_that_does_not_fit_is_two_tables() -> None:
     off = measurement("off", blocks=2500)
     block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.011)
-    *_, exists, absent, kept, lost = [line.plain for line in table([off, block])]
+    lines = [line.plain for line in table([off, block], 59)]
+    assert max(map(len, lines)) <= 59
+    assert lines[-1].split() == ["per", "2", "KiB", "absent", "1.00%", "1.10%", "0.84%"]
+    assert lines[-5] == ""
+    assert "" not in [line.plain for line in table([off], 59)]
+
+
+def test_the_table_of_costs_and_false_positives() -> None:
+    off = measurement("off", blocks=2500)
+    block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.011)
+    *_, exists, absent, kept, lost = [line.plain for line in table([off, block], 80)]
     assert exists.split() == ["filters", "off", "exists", "1.000", "2,000", "-", "10.0"]
     assert absent.split() == ["absent", "2.500", "5,000", "-", "5.0"]
     assert kept.split() == ["per", "2", "KiB", "exists", "1.000", "2,000", "2.50", "10.0"]

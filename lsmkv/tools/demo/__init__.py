@@ -1,6 +1,6 @@
 """``lsmkv demo``: what a filter saves, measured on real keys.
 
-``keys.py`` makes the keys that exist and the ones that do not, ``measure.py`` loads stores and
-counts what lookups read, ``report.py`` tells people what it means, and ``run.py`` puts them
-together.
+``command.py`` is the command, and ``run.py`` the measurement, from keys to figures: ``keys.py``
+makes the keys that exist and the absent ones, and ``measure.py`` loads stores and counts what Gets
+read.  ``report.py`` prints the figures, and ``reading.py`` makes sentences of them.
 """

@@ -15,7 +15,7 @@ from lsmkv.tools.arguments import open_input
 from lsmkv.tools.console import ERROR, guarded, say, write_line
 from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
-from lsmkv.tools.demo.report import Report
+from lsmkv.tools.demo.report import print_report
 from lsmkv.tools.demo.run import Plan, run_demo
 from lsmkv.tools.text import count, printable
 
@@ -35,35 +35,36 @@ class Layout(StrEnum):
 def demo(
     keys: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Your own keys, one per line; - is stdin."),
+        typer.Option(metavar="FILE", help="Your own keys, one a line; - is stdin."),
     ] = None,
     layout: Annotated[
         list[Layout] | None,
         typer.Option(help="A filter layout to measure; may be repeated.", show_default=False),
     ] = None,
     lookups: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Keys to look up, of either kind.")
+        int, typer.Option(metavar="N", min=1, help="Existing keys to look up, and absent ones.")
     ] = 5000,
     more: Annotated[
-        int, typer.Option(metavar="N", min=0, help="So many keys more: the names, numbered.")
+        int, typer.Option(metavar="N", min=0, help="N more keys: the names again, numbered.")
     ] = 0,
     directory: Annotated[
         str | None, typer.Option("--dir", metavar="DIR", help="Keep the stores here.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the random choices.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
 ) -> None:
-    """Measure what filters save: block reads per Get with filters off, per 2 KiB, per table.
+    """Measure what filters save: the data blocks that a Get reads with and without them.
 
-    The keys are the names of all Unicode characters, or your own.
+    The keys are the names of all Unicode characters, or your own. The filters are off, one for each
+    2 KiB of file, or one for each table. The finding is printed first and last.
     """
     if keys is not None and more:
         raise ValueError("give --keys or --more, not both")
     layouts = DEFAULT_LAYOUTS if not layout else tuple(dict.fromkeys(one.value for one in layout))
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a name may be beyond the locale's encoding
+        sys.stdout.reconfigure(errors="replace")  # the locale may not encode every name
     plan = Plan(_demo_keys(keys, more), layouts, lookups, seed, directory)
-    outcome = run_demo(plan, Report(Console(highlight=False, quiet=as_json)))
+    outcome = run_demo(plan)
     if as_json:
         about = {
             "lsmkv": lsmkv.__version__,
@@ -76,6 +77,8 @@ def demo(
             "textbook_rate": TEXTBOOK_RATE,
         }
         write_line(json.dumps(about | outcome.to_dict(), indent=2))
+    else:
+        print_report(Console(highlight=False), plan, outcome)
     if outcome.wrong:
         say(f"{count(outcome.wrong, 'wrong answer')}")
         raise typer.Exit(ERROR)

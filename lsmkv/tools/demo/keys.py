@@ -1,4 +1,4 @@
-"""The keys of the demo: real names, or the user's lines; and keys that look like them."""
+"""The keys of the demo: real names or the user's lines, and absent keys that look like them."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ _SAMPLE = 1000
 
 @dataclass(frozen=True)
 class DataSet:
-    """What is loaded, in this order, and what must be found afterwards."""
+    """The records to load, in this order, and what must be found afterwards."""
 
     title: str
     records: list[tuple[bytes, bytes]]
     expected: dict[bytes, bytes]
-    """The value of each key: that of its last record."""
+    """The value of each key, which is that of its last record."""
     blank_lines: int = 0
 
     @property
     def duplicates(self) -> int:
-        """Records whose key came before."""
+        """The number of records whose key came before."""
         return len(self.records) - len(self.expected)
 
     @property
     def size(self) -> int:
-        """Bytes of all keys and values."""
+        """The bytes of all keys and values."""
         return sum(len(key) + len(value) for key, value in self.records)
 
 
 def unicode_names(more: int = 0) -> DataSet:
-    """Every named character of the Unicode database that Python ships: name -> the character.
+    """The name of every character in Python's Unicode database, with the character as its value.
 
-    In the order of the code points.  ``more`` records follow, whose keys are the names with
-    `` #2``, `` #3`` and so on behind them.
+    They are in the order of the code points.  ``more`` records follow, whose keys are the names
+    with `` #2``, `` #3`` and so on appended.
     """
     names = [
         (name, character.encode())
@@ -57,7 +57,7 @@ def unicode_names(more: int = 0) -> DataSet:
 
 
 def lines_as_keys(lines: Iterable[bytes], title: str) -> DataSet:
-    """Every line a key, its number the value; blank lines are left out.
+    """Each line as a key, with its line number as the value; blank lines are left out.
 
     ``ValueError`` if there is no key at all.
     """
@@ -75,10 +75,10 @@ def lines_as_keys(lines: Iterable[bytes], title: str) -> DataSet:
 
 
 class Misspeller:
-    """Makes keys that are nearly right, and certainly not in the data set.
+    """Makes absent keys that resemble those of a data set.
 
-    They lie between its first and its last key where that can be: a key beyond them is not looked
-    for in any table, and costs nothing with filters or without.
+    They lie between its first and its last key where possible: a key outside that range is looked
+    for in no table, so it costs nothing with or without filters.
     """
 
     def __init__(self, data: DataSet, rng: random.Random) -> None:
@@ -92,13 +92,13 @@ class Misspeller:
         self._alphabet = sorted(letters) if len(letters) > 1 else list(_LETTERS)
 
     def absent_keys(self, number: int) -> list[bytes]:
-        """So many absent keys, in random order; a small data set may repeat some."""
+        """``number`` absent keys in random order, which may repeat for a small data set."""
         return [self.misspelt(key) for key in self._rng.choices(self._keys, k=number)]
 
     def misspelt(self, key: bytes) -> bytes:
-        """``key`` with two neighbours swapped or a letter changed, such that no such key exists.
+        """``key`` with two adjacent letters swapped or one changed, if no such key exists.
 
-        Where neither will do (all such neighbours exist), letters are added until it does.
+        If all such keys exist, letters are appended until one does not.
         """
         text = _text(key)
         for _ in range(_TRIES):

@@ -1,4 +1,4 @@
-"""Loading a store, and counting what its lookups read."""
+"""Loads stores, and counts what Gets read in them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "table": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "table"},
     "both": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "both"},
 }
-"""The options in which the stores differ, by the layout's name."""
+"""The options in which the stores differ, by the name of the layout."""
 
 READING: dict[str, Any] = {"lru_cache_size": 0, "seek_compaction": False}
-"""The options for lookups: no block cache, and no compaction that changes what is measured."""
+"""The options for Gets: no block cache, and no compaction that changes what is measured."""
 
 _BATCH = 1000
 _TIMED_BATCH = 100
@@ -38,29 +38,29 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Loading:
-    """One load."""
+    """A store that was loaded."""
 
     layout: str
     seconds: float
     tables_per_level: dict[int, int]
     disk_bytes: int
-    """Of the tables."""
+    """The size of the tables."""
 
 
 @dataclass(frozen=True)
 class Lookups:
-    """What a number of Gets did, all of keys that exist or all of keys that do not."""
+    """What a number of Gets did, either all of existing keys or all of absent ones."""
 
     gets: int
     wrong: int
-    """Answers that were not what was loaded."""
+    """Answers that differ from what was loaded."""
     microseconds_per_get: float
-    """By the clock: the median of small batches, which a busy machine disturbs least."""
+    """Wall-clock time: the median of small batches, which a busy machine disturbs least."""
     blocks_read: int
     bytes_read: int
     filters_asked: int
     filter_positives: int
-    """Filters that said maybe: for an absent key, each a false positive."""
+    """Filters that said maybe; for an absent key, each of them is a false positive."""
 
     @property
     def blocks_per_get(self) -> float:
@@ -79,25 +79,28 @@ class Lookups:
 
     @property
     def positive_rate(self) -> float | None:
-        """Share of the filters asked that said maybe; None if none was asked."""
+        """The share of the filters asked that said maybe; None if none was asked."""
         return self.filter_positives / self.filters_asked if self.filters_asked else None
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A store, and what lookups in it cost."""
+    """A store, and what Gets in it cost."""
 
     layout: str
     compacted: bool
     tables_per_level: dict[int, int]
     disk_bytes: int
     metadata_reads: int
-    """Reads of footers, indexes and filters: once, as the tables were opened."""
+    """Reads of footers, indexes and filters, once for each table as it was opened."""
     metadata_bytes: int
     present: Lookups
     absent: Lookups
     predicted_rate: float | None
-    """Mean of (ones/m)^k over the filters that the absent keys asked; None without filters."""
+    """The mean of (ones/m)^k over the filters asked about absent keys; None without filters."""
+    filters_answered: int | None
+    """Gets of absent keys in which filters were asked and all said no, so that no data block was
+    read; None without filters."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON: what was counted, and per Get."""
@@ -113,36 +116,39 @@ class Measurement:
 
     @property
     def overlapping(self) -> int:
-        """How many tables may have to be asked for one key."""
+        """The largest number of tables that may be asked for one key."""
         return sum(n if level == 0 else 1 for level, n in self.tables_per_level.items())
 
 
 class RecordingPolicy:
-    """The Bloom filter policy, which also notes how good each filter is that it is asked about."""
+    """The Bloom filter policy, which also records the answers and the quality of its filters."""
 
     def __init__(self) -> None:
         self._policy = BloomFilterPolicy(BITS_PER_KEY)
         self.name = self._policy.name
         self._rate = functools.lru_cache(maxsize=None)(rate_from_fill)
         self.asked = 0
+        self.positives = 0
         self.rates = 0.0
-        """Sum of the predicted false-positive rates of the filters asked."""
+        """The sum of the predicted false-positive rates of the filters asked."""
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        """As the policy makes it."""
+        """The policy's filter for ``keys``."""
         return self._policy.create_filter(keys)
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        """As the policy answers."""
+        """The policy's answer."""
         self.asked += 1
         self.rates += self._rate(filter_data)
-        return self._policy.key_may_match(key, filter_data)
+        answer = self._policy.key_may_match(key, filter_data)
+        self.positives += answer
+        return answer
 
 
 def load(
     path: str, layout: str, records: Sequence[tuple[bytes, bytes]], advance: Advance
 ) -> Loading:
-    """Make a store of ``records``, flushed to tables and closed.  It must not exist yet."""
+    """Make a store of ``records``, flush it to tables and close it.  It must not exist yet."""
     started = time.perf_counter()
     with DB(path, create_if_missing=True, error_if_exists=True, **LAYOUTS[layout]) as db:
         for at in range(0, len(records), _BATCH):
@@ -174,11 +180,12 @@ def measure(
     *,
     compacted: bool,
 ) -> Measurement:
-    """Open the store afresh and look up records that exist and keys that do not."""
+    """Open the store anew, and look up records that exist and keys that do not."""
     with DB(path, **READING, **LAYOUTS[layout]) as db:
         hits = _look_up(db, present, advance)
         misses = _look_up(db, [(key, None) for key in absent], advance)
         stats = db.stats()
+    rate, answered = (None, None) if layout == "off" else _ask_filters(path, absent)
     return Measurement(
         layout,
         compacted,
@@ -188,12 +195,13 @@ def measure(
         stats.metadata_bytes_read,
         hits,
         misses,
-        None if layout == "off" else _predict(path, absent),
+        rate,
+        answered,
     )
 
 
 def _look_up(db: DB, wanted: Sequence[tuple[bytes, bytes | None]], advance: Advance) -> Lookups:
-    """Get each key, and compare with what it must give."""
+    """Get each key, and compare the answer with the right one."""
     before = db.stats()
     times: list[float] = []
     wrong = 0
@@ -218,17 +226,23 @@ def _look_up(db: DB, wanted: Sequence[tuple[bytes, bytes | None]], advance: Adva
     )
 
 
-def _predict(path: str, absent: Sequence[bytes]) -> float | None:
-    """Ask the same filters once more, off the clock, and look at their bits."""
+def _ask_filters(path: str, absent: Sequence[bytes]) -> tuple[float | None, int]:
+    """Get the absent keys once more, untimed, and look at the filters that are asked.
+
+    Gives the mean rate that their bits predict, and the number of keys that they answered alone.
+    """
     policy = RecordingPolicy()
+    answered = 0
     with DB(path, **READING, filter_policy=policy) as db:
         for key in absent:
+            asked, positives = policy.asked, policy.positives
             db.get(key)
-    return policy.rates / policy.asked if policy.asked else None
+            answered += policy.asked > asked and policy.positives == positives
+    return policy.rates / policy.asked if policy.asked else None, answered
 
 
 def _wait_for_compactions(db: DB) -> None:
-    """Until no level is over its limit, so that nothing moves while lookups are counted."""
+    """Wait until no level is over its limit, so that nothing moves while Gets are counted."""
     while any(
         level.files >= L0_COMPACTION_TRIGGER
         if level.level == 0
@@ -236,7 +250,7 @@ def _wait_for_compactions(db: DB) -> None:
         for level in db.stats().levels[:-1]
     ):
         time.sleep(0.02)
-        db.sync()  # raises what the compaction died of, if it did
+        db.sync()  # raises the error of a compaction that failed
 
 
 def _tables(stats: Stats) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What the figures say, in sentences that are made from them."""
+"""Sentences that say what the figures of the demo mean."""
 
 from __future__ import annotations
 
@@ -23,17 +23,40 @@ _WITH = {
     "both": "with both kinds",
 }
 _BEYOND_CHANCE = 3.0
-"""Standard errors; so many come about by chance in fewer than 1 case of 100."""
+"""Standard errors; chance exceeds this many in fewer than 1 case of 100."""
+
+
+def finding(measurements: Sequence[Measurement], wrong: int, lookups: int) -> str:
+    """What the demo shows, in one sentence: how many Gets of absent keys filters answered alone.
+
+    ``wrong`` answers of ``lookups`` invalidate everything else.
+    """
+    if wrong:
+        return f"{wrong:,} of {count(lookups, 'answer')} were WRONG."
+    off = _without_filters(measurements)
+    filtered = next((one for one in measurements if one is not off), None)
+    instead = "" if off is None else f" instead of {off.absent.blocks_per_get:.3f}"
+    if filtered is None or filtered.filters_answered is None:
+        each = measurements[0].absent.blocks_per_get
+        return f"Without filters, a Get of an absent key read {each:.3f} data blocks."
+    share = math.floor(1000 * filtered.filters_answered / filtered.absent.gets) / 10
+    return (
+        f"The filters answered {share}% of the Gets of absent keys without reading a block:"
+        f" {filtered.absent.blocks_per_get:.3f} blocks a Get{instead}."
+    )
 
 
 def reading(
     as_loaded: Sequence[Measurement], compacted: Sequence[Measurement], keys: int
 ) -> list[str]:
-    """The sentences, for measurements of stores that hold so many keys."""
+    """What the figures say, for measurements of stores that hold ``keys`` keys."""
     sentences = [_misses(as_loaded), _hits(as_loaded)]
     if compacted:
         costs = _listed([f"{one.absent.blocks_per_get:.3f} {_with(one)}" for one in compacted])
-        sentences.append(f"Compacted, a key has at most one table to ask: a miss cost {costs}.")
+        sentences.append(
+            "After the compaction, at most one table covers a key: a Get of an absent key read"
+            f" {costs}."
+        )
     sentences += [_false_positives(one) for one in as_loaded if one.absent.filters_asked]
     sentences += _price(as_loaded, keys)
     sentences.append(_opening(as_loaded))
@@ -45,14 +68,14 @@ def _misses(measurements: Sequence[Measurement]) -> str:
     filtered = [one for one in measurements if one is not off]
     costs = _listed([_saving(one, off) for one in filtered])
     if off is None:
-        return f"A key that is not there cost {costs} block reads."
-    told = f"A key that is not there cost {off.absent.blocks_per_get:.3f} block reads"
+        return f"A Get of an absent key read {costs} data blocks."
+    told = f"A Get of an absent key read {off.absent.blocks_per_get:.3f} data blocks"
     told += " without filters: "
     if off.overlapping > 1:
-        told += f"up to {off.overlapping} tables had to be read to find nothing."
+        told += f"up to {off.overlapping} tables had to be searched to find nothing."
     else:
         told += "the one block where it would have been."
-    return f"{told} It cost {costs}." if filtered else told
+    return f"{told} It read {costs}." if filtered else told
 
 
 def _saving(one: Measurement, off: Measurement | None) -> str:
@@ -61,19 +84,19 @@ def _saving(one: Measurement, off: Measurement | None) -> str:
         return told
     if one.absent.blocks_read == 0:
         return f"{told} (no block at all)"
-    return f"{told} ({off.absent.blocks_read / one.absent.blocks_read:,.0f} times fewer)"
+    return f"{told} (a factor of {off.absent.blocks_read / one.absent.blocks_read:,.0f})"
 
 
 def _hits(measurements: Sequence[Measurement]) -> str:
     each = {f"{one.present.blocks_per_get:.3f}" for one in measurements}
     if len(each) == 1:
-        return f"A key that is there cost {each.pop()} in each store: the block that holds it."
+        return f"A Get of an existing key read {each.pop()} in each store: the block that holds it."
     costs = _listed([f"{one.present.blocks_per_get:.3f} {_with(one)}" for one in measurements])
-    return f"A key that is there cost {costs}. One of them is the block that holds it."
+    return f"A Get of an existing key read {costs}. One of them is the block that holds it."
 
 
 def _false_positives(one: Measurement) -> str:
-    """How often filters erred, and whether that is what their bits predict."""
+    """How often filters were wrong, and whether their bits predict that."""
     absent = one.absent
     rate = absent.filter_positives / absent.filters_asked
     title = TITLES[one.layout]
@@ -89,8 +112,8 @@ def _false_positives(one: Measurement) -> str:
     if abs(rate - predicted) <= _BEYOND_CHANCE * error:
         return f"{told} measured and predicted agree within chance."
     if rate < predicted:
-        return f"{told} chance alone does not explain so few."
-    return f"{told} chance alone does not explain so many (docs/filters.md does)."
+        return f"{told} fewer than chance explains."
+    return f"{told} more than chance explains (docs/filters.md says why)."
 
 
 def _price(measurements: Sequence[Measurement], keys: int) -> list[str]:
@@ -103,16 +126,16 @@ def _price(measurements: Sequence[Measurement], keys: int) -> list[str]:
     for one in filtered:
         added = one.disk_bytes - off.disk_bytes
         costs.append(f"{size(added)} {_with(one)} ({added * 8 / keys:.1f} bits a key)")
-    return [f"To {size(off.disk_bytes)} of tables, filters add {_listed(costs)}."]
+    return [f"The tables take {size(off.disk_bytes)}; filters add {_listed(costs)}."]
 
 
 def _opening(measurements: Sequence[Measurement]) -> str:
     costs = [
-        f"{one.metadata_reads} of {size(one.metadata_bytes)} {_with(one)}" for one in measurements
+        f"{one.metadata_reads:,} of {size(one.metadata_bytes)} {_with(one)}" for one in measurements
     ]
     return (
-        "Counted apart: the reads that opened the tables, of footer, index and filters,"
-        f" {_listed(costs)}."
+        "Not counted in these figures are the reads of footers, indexes and filters, once when a"
+        f" table is opened: {_listed(costs)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""The demo, from keys to exit status."""
+"""The demo, from keys to figures."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from lsmkv.tools.console import progress
 from lsmkv.tools.demo.keys import DataSet, Misspeller
 from lsmkv.tools.demo.measure import Loading, Measurement, compact, load, measure
 from lsmkv.tools.demo.reading import TITLES
-from lsmkv.tools.demo.report import Report
 
 _NUMBERED = re.compile(rb"[0-9]")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the user asked for."""
+    """What is measured."""
 
     data: DataSet
     layouts: tuple[str, ...]
     lookups: int
     seed: int
     directory: str | None
-    """Where the stores are left; None for a temporary place that is removed."""
+    """Where the stores stay; None for a temporary directory that is removed."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What is looked up, in random order."""
+    """The keys that are looked up, in random order."""
 
     present: list[tuple[bytes, bytes]]
     absent: list[bytes]
@@ -46,10 +45,11 @@ class Questions:
 class Outcome:
     """All that was measured, in the order of the layouts."""
 
+    questions: Questions
     loadings: list[Loading] = field(default_factory=list)
     as_loaded: list[Measurement] = field(default_factory=list)
     compacted: list[Measurement] = field(default_factory=list)
-    """Empty if there was nothing to compact: no key had more than one table to ask."""
+    """Empty if there was nothing to compact, since no key was covered by more than one table."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -61,37 +61,36 @@ class Outcome:
         }
 
     @property
+    def lookups(self) -> int:
+        """The number of all Gets."""
+        return sum(one.present.gets + one.absent.gets for one in self.as_loaded + self.compacted)
+
+    @property
     def wrong(self) -> int:
-        """Answers that were not what was loaded."""
+        """Answers that differ from what was loaded."""
         return sum(one.present.wrong + one.absent.wrong for one in self.as_loaded + self.compacted)
 
 
-def run_demo(plan: Plan, report: Report) -> Outcome:
-    """Load, look up, and report as it goes."""
+def run_demo(plan: Plan) -> Outcome:
+    """Load the stores and look keys up, then compact them and look the keys up again."""
     questions = _questions(plan)
-    outcome = Outcome()
+    outcome = Outcome(questions)
     with _place(plan) as directory:
-        report.begin(plan.data, plan.directory)
         for layout in plan.layouts:
             path = os.path.join(directory, layout)
             with progress(f"Loading, {TITLES[layout]}", "key", len(plan.data.records)) as bar:
                 outcome.loadings.append(load(path, layout, plan.data.records, bar.advance))
-            report.loaded(outcome.loadings[-1], len(plan.data.records))
-        report.asking(len(questions.present), questions.example)
         outcome.as_loaded = _measure_all(plan, directory, questions, compacted=False)
-        report.measured(outcome.as_loaded)
         if any(one.overlapping > 1 for one in outcome.as_loaded):
             for layout in plan.layouts:
                 with progress(f"Compacting, {TITLES[layout]}", ""):
                     compact(os.path.join(directory, layout), layout)
             outcome.compacted = _measure_all(plan, directory, questions, compacted=True)
-            report.measured(outcome.compacted)
-    report.end(outcome.as_loaded, outcome.compacted, len(plan.data.expected), outcome.wrong)
     return outcome
 
 
 def _questions(plan: Plan) -> Questions:
-    """Every key at most once where it exists; as many that do not, made from keys at random."""
+    """Existing keys, each at most once, and as many absent ones made from random keys."""
     rng = random.Random(plan.seed)
     records = list(plan.data.expected.items())
     present = rng.sample(records, min(plan.lookups, len(records)))
@@ -123,7 +122,7 @@ def _measure_all(
 
 @contextlib.contextmanager
 def _place(plan: Plan) -> Iterator[str]:
-    """The directory of the stores: the user's, where none of them may exist, or a passing one."""
+    """The directory of the stores: the user's, if none of them exists there, or a temporary one."""
     if plan.directory is None:
         with tempfile.TemporaryDirectory(prefix="lsmkv-demo-") as directory:
             yield directory
@@ -132,5 +131,5 @@ def _place(plan: Plan) -> Iterator[str]:
     for layout in plan.layouts:
         path = os.path.join(plan.directory, layout)
         if os.path.lexists(path):
-            raise ValueError(f"{path} exists; the demo makes its stores anew")
+            raise ValueError(f"{path} exists; the demo makes new stores")
     yield plan.directory
