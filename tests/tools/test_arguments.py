@@ -1,4 +1,4 @@
-"""Opening what a command names: the store's own order is followed where lsmkv brings it."""
+"""Opening the store that a command names, with its comparator found by name."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def indexeddb(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_orders_that_lsmkv_brings() -> None:
+def test_the_comparators_that_lsmkv_ships() -> None:
     assert set(KNOWN_ORDERS) == {"idb_cmp1", "leveldb.ReverseBytewiseComparator"}
     assert all(order.name == name for name, order in KNOWN_ORDERS.items())
 
 
-def test_commands_read_chromiums_order(indexeddb: Path) -> None:
+def test_commands_find_chromiums_comparator_by_name(indexeddb: Path) -> None:
     before = sorted(os.listdir(indexeddb))
     assert lsm("scan", "--hex", "--keys-only", indexeddb) == (
         0,
@@ -54,7 +54,7 @@ def test_commands_read_chromiums_order(indexeddb: Path) -> None:
     assert sorted(os.listdir(indexeddb)) == before
 
 
-def test_commands_read_the_reverse_order(tmp_path: Path) -> None:
+def test_commands_find_the_reverse_comparator_by_name(tmp_path: Path) -> None:
     order = lsmkv.ReverseBytewiseComparator()
     with lsmkv.DB(tmp_path / "db", create_if_missing=True, comparator=order) as db:
         db.put(b"a", b"1")
@@ -62,18 +62,18 @@ def test_commands_read_the_reverse_order(tmp_path: Path) -> None:
     assert lsm("scan", tmp_path / "db") == (0, "b\t2\na\t1\n", "")
 
 
-def test_an_order_that_lsmkv_does_not_bring_is_named(tmp_path: Path) -> None:
+def test_an_unknown_comparator_is_named(tmp_path: Path) -> None:
     with lsmkv.DB(
         tmp_path / "db",
         create_if_missing=True,
         comparator=lambda a, b: (a > b) - (a < b),
-        comparator_name="someone.else",
+        comparator_name="another.program",
     ):
         pass
     with pytest.raises(lsmkv.ComparatorMismatchError) as caught:
         open_to_read(str(tmp_path / "db"))
-    assert caught.value.stored == "someone.else"
+    assert caught.value.stored == "another.program"
     status, out, err = lsm("scan", tmp_path / "db")
     assert (status, out) == (2, "")
-    assert "someone.else" in err
+    assert "another.program" in err
     assert "leveldb.BytewiseComparator" in err

@@ -335,7 +335,7 @@ def test_a_signal_that_ends_the_demo_leaves_no_files(
         (["--keys", "/dev/null", "--more", "5"], "--more"),
     ],
 )
-def test_bad_input(options: list[str], words: str) -> None:
+def test_keys_that_cannot_be_used_are_an_error(options: list[str], words: str) -> None:
     done = CliRunner().invoke(app.app, ["demo", *options])
     assert done.exit_code == 2
     assert done.stdout == ""
@@ -352,7 +352,7 @@ def test_keys_from_stdin() -> None:
     assert json.loads(done.stdout)["duplicates"] == 1
 
 
-def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_answer_of_the_demo_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     data = DataSet("wrong", [(b"a", b"1"), (b"b", b"2")], {b"a": b"1", b"b": b"other"})
     monkeypatch.setattr(command, "lines_as_keys", lambda *_: data)
     done = CliRunner().invoke(app.app, ["demo", "--keys", "/dev/null"])

@@ -1,4 +1,4 @@
-"""What differs between two stores, against two dicts; and what is read to find it."""
+"""``lsmkv diff``, checked against two dicts, and how much it reads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fill(db: lsmkv.DB, keys: list[bytes], text: bytes) -> None:
 
 
 def scattered(path: Path, text: bytes = b"value") -> None:
-    """A store of many tables: ranges that do not overlap, a level or two below the first."""
+    """A store of many tables with disjoint ranges, one or two levels below level 0."""
     with lsmkv.DB(path, create_if_missing=True, **TINY) as db:
         fill(db, KEYS, text)
         db.compact_range()
@@ -58,7 +58,7 @@ def expected_differences(a: dict[bytes, bytes], b: dict[bytes, bytes]) -> list[D
 
 
 def compare(a: Path, b: Path) -> tuple[list[Difference], Plan, int]:
-    """The differences, judged by two dicts; the plan; and the data blocks read."""
+    """The differences, checked against two dicts, the plan, and the data blocks read."""
     with lsmkv.DB(a, read_only=True) as ours, lsmkv.DB(b, read_only=True) as theirs:
         counted: list[int] = []
         plan = plan_of(ours, theirs)
@@ -73,7 +73,7 @@ def compare(a: Path, b: Path) -> tuple[list[Difference], Plan, int]:
 
 
 def some_operations(db: lsmkv.DB, choose: random.Random) -> None:
-    """Writes here and there, and what moves them into tables and down the levels."""
+    """Random writes, flushes and compactions."""
     first = choose.randrange(len(KEYS))
     near = KEYS[first : first + choose.choice([1, 20, 300])]
     for _ in range(choose.choice([0, 1, 3, 60])):
@@ -92,7 +92,7 @@ def some_operations(db: lsmkv.DB, choose: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_stores(tmp_path: Path, seed: int) -> None:
+def test_differences_of_random_stores(tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     with lsmkv.DB(a, create_if_missing=True, **TINY) as db:
@@ -114,8 +114,8 @@ def test_random_stores(tmp_path: Path, seed: int) -> None:
     compare(b, a)
 
 
-def test_the_random_stores_are_of_all_kinds(tmp_path: Path) -> None:
-    """Ranges, keys by themselves, and tables left unread: the seeds above meet them together."""
+def test_the_random_stores_cover_every_part_of_a_plan(tmp_path: Path) -> None:
+    """The seeds above have ranges, single keys, and skipped tables in one plan."""
     scattered(tmp_path / "a")
     with lsmkv.DB(tmp_path / "a") as db:
         db.checkpoint(tmp_path / "b")
@@ -145,7 +145,7 @@ def test_the_random_stores_are_of_all_kinds(tmp_path: Path) -> None:
 # What is not read
 
 
-def test_a_checkpoint_is_compared_unread(tmp_path: Path) -> None:
+def test_tables_of_a_checkpoint_are_not_read(tmp_path: Path) -> None:
     scattered(tmp_path / "a")
     with lsmkv.DB(tmp_path / "a", **TINY) as db:
         db.put(b"in the log", b"of both")
@@ -184,7 +184,7 @@ def test_a_shared_table_alone_does_not_settle_its_range(tmp_path: Path) -> None:
 
 
 def test_an_older_version_below_a_shared_table(tmp_path: Path) -> None:
-    """A deletion that both hold may cover something in one of them, and uncover nothing."""
+    """The older version that only B still has stays hidden by the newer one."""
     a, b = tmp_path / "a", tmp_path / "b"
     with lsmkv.DB(a, create_if_missing=True) as db:
         db.put(b"k", b"1")
@@ -196,7 +196,7 @@ def test_an_older_version_below_a_shared_table(tmp_path: Path) -> None:
     assert compare(a, b)[0] == []
 
 
-def test_the_same_content_in_other_tables(tmp_path: Path) -> None:
+def test_equal_content_in_different_tables_has_no_differences(tmp_path: Path) -> None:
     scattered(tmp_path / "a")
     with lsmkv.DB(tmp_path / "b", create_if_missing=True) as db:
         fill(db, KEYS, b"value")
@@ -205,8 +205,8 @@ def test_the_same_content_in_other_tables(tmp_path: Path) -> None:
     assert plan.extent.bytes_skipped == 0
 
 
-def test_tables_that_look_alike_are_compared(tmp_path: Path) -> None:
-    """Size and range are the same, a value is not."""
+def test_tables_of_equal_size_and_range_are_compared_by_content(tmp_path: Path) -> None:
+    """Tables of equal size and range that differ in a value."""
     for name, value in (("a", b"1"), ("b", b"2")):
         with lsmkv.DB(tmp_path / name, create_if_missing=True) as db:
             for key, content in ((b"a", b"x"), (b"b", value), (b"c", b"x")):
@@ -221,7 +221,7 @@ def test_tables_that_look_alike_are_compared(tmp_path: Path) -> None:
     assert compare(tmp_path / "a", tmp_path / "b")[0] == [Difference(b"b", b"1", b"2")]
 
 
-def test_beside_a_writer_that_removes_tables(tmp_path: Path) -> None:
+def test_diff_beside_a_writer_that_removes_tables(tmp_path: Path) -> None:
     scattered(tmp_path / "a")
     with lsmkv.DB(tmp_path / "a", **TINY) as writer:
         writer.checkpoint(tmp_path / "b")
@@ -265,7 +265,9 @@ def by_folded_case(a: bytes, b: bytes) -> int:
         ),
     ],
 )
-def test_in_other_orders(tmp_path: Path, order: dict[str, Any], expected: list[bytes]) -> None:
+def test_diff_with_other_comparators(
+    tmp_path: Path, order: dict[str, Any], expected: list[bytes]
+) -> None:
     with lsmkv.DB(tmp_path / "a", create_if_missing=True, **TINY, **order) as db:
         fill(db, [b"Key" + key for key in KEYS], b"value")
         db.compact_range()
@@ -288,7 +290,7 @@ def test_in_other_orders(tmp_path: Path, order: dict[str, Any], expected: list[b
     assert plan.extent.bytes_skipped > 0
 
 
-def test_different_orders_are_refused(tmp_path: Path) -> None:
+def test_different_comparators_are_refused(tmp_path: Path) -> None:
     lsmkv.DB(tmp_path / "a", create_if_missing=True).close()
     lsmkv.DB(
         tmp_path / "b", create_if_missing=True, comparator=lsmkv.ReverseBytewiseComparator()
@@ -299,7 +301,7 @@ def test_different_orders_are_refused(tmp_path: Path) -> None:
     assert "leveldb.ReverseBytewiseComparator" in err
 
 
-def test_a_store_that_may_change_is_refused(tmp_path: Path) -> None:
+def test_a_store_open_for_writing_is_refused(tmp_path: Path) -> None:
     with (
         lsmkv.DB(tmp_path / "a", create_if_missing=True) as a,
         pytest.raises(ValueError, match="must be opened with read_only=True"),
@@ -334,11 +336,13 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
         (["--quiet", "--json"], []),
     ],
 )
-def test_what_is_printed(two: tuple[Path, Path], options: list[str], lines: list[str]) -> None:
+def test_each_option_prints_its_lines(
+    two: tuple[Path, Path], options: list[str], lines: list[str]
+) -> None:
     assert lsm("diff", *two, *options) == (1, "".join(f"{line}\n" for line in lines), "")
 
 
-def test_the_same_content_is_status_0(two: tuple[Path, Path]) -> None:
+def test_equal_content_is_status_0(two: tuple[Path, Path]) -> None:
     a, _ = two
     for options in ([], ["-q"], ["--limit", "1"]):
         assert lsm("diff", a, a, *options) == (0, "", "")
@@ -388,7 +392,7 @@ def test_neither_store_is_written_to(two: tuple[Path, Path]) -> None:
     assert before == after
 
 
-def test_where_there_is_no_store(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_missing_store_is_an_error(two: tuple[Path, Path], tmp_path: Path) -> None:
     for arguments in ((two[0], tmp_path / "none"), (tmp_path / "none", two[0])):
         status, out, err = lsm("diff", *arguments)
         assert (status, out) == (2, "")

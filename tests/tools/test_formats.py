@@ -61,7 +61,7 @@ def test_json_round_trip(key: bytes, value: bytes, is_hex: bool) -> None:
     assert all(32 <= byte < 127 for byte in line[:-1])  # nothing that could upset a terminal
 
 
-def test_lines_that_others_write() -> None:
+def test_json_lines_of_other_programs_are_read() -> None:
     lines = ["", '{"value":"é","key":"k"}\r\n', " \n", '{"key_hex":"00FF","value_base64":""}']
     assert list(read_json_lines(line.encode() for line in lines)) == [
         (b"k", "é".encode()),
@@ -137,7 +137,7 @@ def test_many_frames() -> None:
     assert from_raw(raw(records)) == records
 
 
-def test_a_cut_or_a_flip_anywhere_is_noticed() -> None:
+def test_every_truncation_and_flip_is_detected() -> None:
     records = [(b"%d" % number, b"v" * number) for number in range(20)]
     content = raw(records)
     for cut in range(len(RAW_HEADER), len(content)):
@@ -170,7 +170,7 @@ def test_a_damaged_frame_gives_no_record() -> None:
     assert f"after record {len(found)}" in str(error.value)
 
 
-def test_a_missing_frame_is_noticed() -> None:
+def test_a_missing_frame_is_detected() -> None:
     frames = list(write_raw([(b"%04d" % number, bytes(1000)) for number in range(200)]))
     assert len(frames) > 4
     del frames[2]

@@ -1,6 +1,6 @@
-"""``lsmkv dump``: what stands in a store's files, record by record or byte by byte.
+"""``lsmkv dump``: the content of a store's files, record by record or byte by byte.
 
-``sources`` names the files.  ``logs`` and ``tables`` turn each into the records of ``records``;
+``sources`` finds the files.  ``logs`` and ``tables`` turn each into the records of ``records``, and
 ``annotated_logs`` and ``annotated_tables`` into pieces that cover every byte once.  ``text`` and
-``jsonlines`` say how either is printed.  Nothing here writes.
+``jsonlines`` print both.  Nothing here writes to a store.
 """

@@ -36,7 +36,7 @@ class _Filler(NamedTuple):
 
 
 class _Bad(NamedTuple):
-    """Bytes that are no fragment."""
+    """Bytes that are not a fragment."""
 
     offset: int
     data: bytes
@@ -48,21 +48,21 @@ _Part = _Fragment | _Filler | _Bad
 
 
 def annotate_log(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fault]:
-    """A write-ahead log.  Holds one record at a time."""
+    """The pieces of a write-ahead log.  One record is in memory at a time."""
     return _annotate(file, is_hex, batch_spans)
 
 
 def annotate_manifest(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fault]:
-    """A MANIFEST."""
+    """The pieces of a MANIFEST."""
     return _annotate(file, is_hex, edit_spans)
 
 
 def annotate_current(file: RandomAccessFile) -> Iterator[Piece | Fault]:
-    """CURRENT: a name and a newline, or whatever it holds."""
+    """The pieces of CURRENT: a name and a newline, or the bytes that it has instead."""
     for record in read_current(file):
         if isinstance(record, Current):
             name = record.manifest
-            yield Piece(0, name.encode(), f"the MANIFEST that counts: '{name}'")
+            yield Piece(0, name.encode(), f"the MANIFEST in force: '{name}'")
             yield Piece(len(name), b"\n", "newline")
             return
         yield record
@@ -72,7 +72,7 @@ def annotate_current(file: RandomAccessFile) -> Iterator[Piece | Fault]:
 
 
 def _annotate(file: RandomAccessFile, is_hex: bool, spans: RecordSpans) -> Iterator[Piece | Fault]:
-    waiting: list[_Fragment | _Filler] = []  # of a record whose FIRST fragment was met
+    waiting: list[_Fragment | _Filler] = []  # fragments of a record since its FIRST one
     for part in _parts(file):
         if isinstance(part, _Fragment) and part.kind not in (FULL, FIRST) and not waiting:
             yield Fault("damage", part.offset, "a fragment without its beginning")
@@ -100,7 +100,7 @@ def _annotate(file: RandomAccessFile, is_hex: bool, spans: RecordSpans) -> Itera
 
 
 def _parts(file: RandomAccessFile) -> Iterator[_Part]:
-    """The file from one end to the other, as :class:`lsmkv.format.log.LogReader` takes it apart."""
+    """The parts of the whole file, divided as :class:`lsmkv.format.log.LogReader` divides it."""
     for base in range(0, file.size, BLOCK_SIZE):
         block = file.read(base, min(BLOCK_SIZE, file.size - base))
         at = 0
@@ -133,7 +133,7 @@ def _data_length(block: bytes, at: int) -> int:
 
 
 def _fault_at(block: bytes, at: int) -> str:
-    """Why no good fragment starts at ``at``; empty if one does."""
+    """Why no sound fragment starts at ``at``; empty if one does."""
     kind = block[at + 6]
     if not FULL <= kind <= LAST:
         return f"a fragment of type {kind}"
@@ -146,7 +146,7 @@ def _fault_at(block: bytes, at: int) -> str:
 
 
 def _next_fragment(block: bytes, at: int) -> int:
-    """Where the next good fragment starts; the block's end if there is none."""
+    """Where the next sound fragment starts; the block's end if there is none."""
     for start in range(at, len(block) - HEADER_SIZE + 1):
         if not _fault_at(block, start):
             return start
@@ -156,7 +156,7 @@ def _next_fragment(block: bytes, at: int) -> int:
 def _record(
     parts: list[_Fragment | _Filler], is_hex: bool, spans: RecordSpans
 ) -> Iterator[Piece | Fault]:
-    """A whole record: headers, and its bytes with their meaning, in the order of the file."""
+    """The pieces of a complete record, headers and content, in the order of the file."""
     payload = b"".join([part.data for part in parts if isinstance(part, _Fragment)])
     offset = parts[0].offset
 
@@ -165,7 +165,7 @@ def _record(
 
     told = complete(len(payload), spans(payload, is_hex), fault)
     span = next(told, None)
-    start = 0  # in the payload, of the fragment at hand
+    start = 0  # where the current fragment begins in the payload
     for part in parts:
         if isinstance(part, _Filler):
             yield _filler(part)
@@ -190,14 +190,14 @@ def _record(
 
 
 def _orphans(parts: list[_Fragment | _Filler]) -> Iterator[Piece]:
-    """Good fragments of a record that is not whole."""
+    """The pieces of sound fragments whose record is incomplete."""
     for part in parts:
         if isinstance(part, _Filler):
             yield _filler(part)
             continue
         yield from _header(part)
         if part.data:
-            yield Piece(part.offset + HEADER_SIZE, part.data, "part of a record that is not whole")
+            yield Piece(part.offset + HEADER_SIZE, part.data, "part of an incomplete record")
 
 
 def _header(fragment: _Fragment) -> Iterator[Piece]:

@@ -1,7 +1,7 @@
 """The bytes of a table, each with its meaning.
 
-The footer leads to the index and the metaindex, and these lead to all other blocks.  They are told
-in the order in which they lie in the file; bytes that no handle leads to are told as such.
+The footer points to the index and the metaindex, and these point to all other blocks.  Blocks are
+annotated in the order of the file; bytes that no handle points to are marked as such.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from lsmkv.tools.dump.spans import (
     one_filter_spans,
 )
 from lsmkv.tools.dump.tables import meta_kind, read_footer, read_handles
+from lsmkv.tools.text import count
 from lsmkv.util.checksum import masked_crc32c
 
 _STRETCH = 65536
-"""Bytes without meaning are read so many at a time."""
+"""Bytes without a meaning are read in stretches of this size."""
 
 
 class _Place(NamedTuple):
-    """Where a block lies, and what it is."""
+    """Where a block is, and what it is."""
 
     offset: int
     size: int
@@ -40,7 +41,7 @@ class _Place(NamedTuple):
 
 
 def annotate_table(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fault]:
-    """A table.  Holds the index and one block at a time."""
+    """The pieces of a table.  The index and one block are in memory at a time."""
     at = 0
     end = max(0, file.size - FOOTER_SIZE)
     try:
@@ -53,7 +54,8 @@ def annotate_table(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fau
         if place.offset < at:
             yield Fault("damage", place.offset, f"a {place.kind} block inside another one")
         elif place.offset + place.size + BLOCK_TRAILER_SIZE > end:
-            reason = f"a {place.kind} block of {place.size:,} bytes beyond the end of the file"
+            length = count(place.size, "byte")
+            reason = f"a {place.kind} block of {length} beyond the end of the file"
             yield Fault("damage", place.offset, reason)
         else:
             yield from _unknown(file, at, place.offset)
@@ -85,7 +87,7 @@ def _unknown(file: RandomAccessFile, start: int, end: int) -> Iterator[Piece]:
     for at in range(start, end, _STRETCH):
         data = file.read(at, min(_STRETCH, end - at))
         if data:
-            yield Piece(at, data, "bytes that nothing leads to")
+            yield Piece(at, data, "bytes that no handle points to")
 
 
 def _block(file: RandomAccessFile, place: _Place, is_hex: bool) -> Iterator[Piece | Fault]:
@@ -104,7 +106,8 @@ def _block(file: RandomAccessFile, place: _Place, is_hex: bool) -> Iterator[Piec
     elif block.compression == 0:
         yield from _pieces(block, place, is_hex, place.offset, -1)
     else:
-        meaning = f"{place.kind} block, {block.codec}: {len(block.plain)} bytes once decompressed:"
+        length = count(len(block.plain), "byte")
+        meaning = f"{place.kind} block, {block.codec}: {length} once decompressed:"
         yield Piece(place.offset, content, meaning)
         yield from _pieces(block, place, is_hex, 0, place.offset)
     yield from _trailer(stored, place)
@@ -113,7 +116,7 @@ def _block(file: RandomAccessFile, place: _Place, is_hex: bool) -> Iterator[Piec
 def _pieces(
     block: LoadedBlock, place: _Place, is_hex: bool, base: int, inside: int
 ) -> Iterator[Piece | Fault]:
-    """The plain block; its first byte is numbered ``base``."""
+    """The pieces of the plain block, whose first byte has offset ``base``."""
 
     def fault(reason: str, at: int) -> Fault:
         return Fault("damage", place.offset, f"{reason}, at byte {at} of the block")
@@ -133,7 +136,7 @@ def _spans(block: LoadedBlock, place: _Place, is_hex: bool) -> Spans:
         case "full filter":
             return one_filter_spans(block.plain, 0, "filter for the whole table", place.policy)
         case "meta":
-            return iter([Span(0, len(block.plain), "meta block of a kind unknown here")])
+            return iter([Span(0, len(block.plain), "meta block of an unknown kind")])
         case "data" | "index" | "metaindex":
             return block_spans(block, place.kind, is_hex)
 

@@ -1,4 +1,4 @@
-"""A block of a table, taken apart with the position of everything in it."""
+"""A block of a table, divided into its parts with their positions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.keys import KIND_VALUE
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, open_block
 from lsmkv.tools.dump.records import BlockKind, Fault, InternalKey
+from lsmkv.tools.text import count
 from lsmkv.util.coding import decode_fixed32, decode_varint32
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 
@@ -20,7 +21,7 @@ _ZLIB = b"\x78"
 
 
 class LoadedBlock(NamedTuple):
-    """A block read, verified and decompressed."""
+    """A block that was read, verified and decompressed."""
 
     handle: BlockHandle
     stored: bytes
@@ -34,53 +35,53 @@ class LoadedBlock(NamedTuple):
 
     @property
     def codec(self) -> str:
-        """The type byte, in a word."""
+        """The name of the compression."""
         return codec_name(self.compression, self.stored)
 
 
 def codec_name(compression: int, stored: bytes) -> str:
-    """What a type byte says; type 2 is also zlib, told by the first byte stored."""
+    """The compression of a type byte; type 2 is also zlib, known by the first byte stored."""
     if compression == 2 and stored[:1] == _ZLIB:
         return "zlib"
     return COMPRESSIONS.get(compression, f"compression type {compression}")
 
 
 def load_block(file: RandomAccessFile, handle: BlockHandle) -> LoadedBlock | Fault:
-    """Read a block, verify and decompress it, or say why that cannot be."""
+    """Read, verify and decompress a block; a fault if that fails."""
     stored = read_stored(file, handle)
     return stored if isinstance(stored, Fault) else unpack(stored, handle)
 
 
 def read_stored(file: RandomAccessFile, handle: BlockHandle) -> bytes | Fault:
-    """A block's bytes, trailer included, if they are all in the file."""
+    """A block's bytes with its trailer; a fault if they are not all in the file."""
     length = handle.size + BLOCK_TRAILER_SIZE
     if handle.offset + length > file.size:
-        reason = f"a block of {handle.size:,} bytes beyond the end of the file"
+        reason = f"a block of {count(handle.size, 'byte')} beyond the end of the file"
         return Fault("damage", handle.offset, reason)
     stored = file.read(handle.offset, length)
     return stored if len(stored) == length else Fault("damage", handle.offset, "block cut short")
 
 
 def unpack(stored: bytes, handle: BlockHandle) -> LoadedBlock | Fault:
-    """A block out of its bytes."""
+    """The block that these bytes store; a fault if it is damaged or of unknown compression."""
     try:
         return LoadedBlock(handle, stored, open_block(stored, DEFAULT_MAX_BLOCK_BYTES))
     except CorruptionError as error:
         return Fault("damage", handle.offset, error.reason)
     except UnsupportedCompressionError:
         kind = stored[-BLOCK_TRAILER_SIZE]
-        return Fault("codec", handle.offset, f"a block of compression type {kind}, unknown here")
+        return Fault("codec", handle.offset, f"a block of unknown compression type {kind}")
 
 
 class EntrySpan(NamedTuple):
-    """An entry of a block, and where its parts lie."""
+    """An entry of a block, and the positions of its parts."""
 
     offset: int
     shared: int
     unshared_at: int
-    """Where the second length stands."""
+    """Where the second length is."""
     size_at: int
-    """Where the third length stands."""
+    """Where the third length is."""
     key_at: int
     value_at: int
     end: int
@@ -90,18 +91,19 @@ class EntrySpan(NamedTuple):
 
 def restart_points(plain: bytes) -> tuple[int, list[int]]:
     """``(where the array of restart points begins, the points)``; ``CorruptionError`` if none."""
-    count = decode_fixed32(plain, len(plain) - 4)
-    if count > (len(plain) - 4) // 4:
-        raise CorruptionError(f"{count} restart points do not fit the block", None, 0)
-    array = len(plain) - 4 - 4 * count
-    return array, [decode_fixed32(plain, array + 4 * number) for number in range(count)]
+    stated = decode_fixed32(plain, len(plain) - 4)
+    if stated > (len(plain) - 4) // 4:
+        points = count(stated, "restart point")
+        raise CorruptionError(f"the block is too small for {points}", None, 0)
+    array = len(plain) - 4 - 4 * stated
+    return array, [decode_fixed32(plain, array + 4 * number) for number in range(stated)]
 
 
 def entry_spans(plain: bytes, array: int) -> Iterator[EntrySpan]:
-    """The entries that stand before ``array``, one by one.
+    """The entries before ``array``, one by one.
 
-    ``CorruptionError`` after the last good one; so, too, where keys share more than the engine
-    lets a block hold (see ``lsmkv/table/block.py``).
+    ``CorruptionError`` after the last sound one, and where keys share more than the engine allows
+    (see ``lsmkv/table/block.py``).
     """
     at = 0
     key = b""
@@ -125,9 +127,9 @@ def entry_spans(plain: bytes, array: int) -> Iterator[EntrySpan]:
 
 
 def spans_and_faults(block: LoadedBlock, kind: BlockKind) -> Iterator[EntrySpan | Fault]:
-    """The entries of a block, each after what is wrong with it; last, bad restart points.
+    """The entries of a block, each after its faults, and last the faults of restart points.
 
-    Entries end at the first one that runs out of bounds.
+    The first entry that runs out of bounds is a fault, and the last item.
     """
     at = block.handle.offset
     whole: set[int] = set()
@@ -147,19 +149,19 @@ def spans_and_faults(block: LoadedBlock, kind: BlockKind) -> Iterator[EntrySpan 
         whole.add(0)  # a block without entries has one restart point nevertheless
     for restart in restarts:
         if restart not in whole:
-            yield Fault("damage", at, f"a restart point at {restart}, where no whole key stands")
+            yield Fault("damage", at, f"a restart point at {restart}, where there is no whole key")
 
 
 def _fault_in(plain: bytes, span: EntrySpan, kind: BlockKind) -> str:
     if kind != "metaindex" and split_key(span.key).sequence is None:
-        return "a key that is no internal key"
+        return "a key that is not an internal key"
     if kind != "data" and entry_handle(plain, span) is None:
         return "an entry that holds no handle"
     return ""
 
 
 def entry_handle(plain: bytes, span: EntrySpan) -> BlockHandle | None:
-    """The handle that an entry of the index or the metaindex holds, if it does."""
+    """The handle in an entry of the index or the metaindex; None if there is none."""
     try:
         return BlockHandle.decode(plain[span.value_at : span.end])[0]
     except CorruptionError:
@@ -167,29 +169,29 @@ def entry_handle(plain: bytes, span: EntrySpan) -> BlockHandle | None:
 
 
 def split_key(key: bytes) -> InternalKey:
-    """A table's key, taken apart if it is an internal one."""
+    """The parts of a table's key, if it is an internal key."""
     if len(key) < 8 or key[-8] > KIND_VALUE:
         return InternalKey(key, None, None)
     return InternalKey(key[:-8], int.from_bytes(key[-7:], "little"), key[-8])
 
 
 def kind_word(kind: int | None) -> str:
-    """A version's kind, as LevelDB's dump says it."""
+    """The word for a version's kind in LevelDB's dump."""
     return {0: "del", 1: "val"}.get(-1 if kind is None else kind, str(kind))
 
 
 def is_bloom(policy: bytes) -> bool:
-    """Whether filters under this policy's name are bits and a number of probes."""
+    """Whether a policy's name is that of Bloom filters: bits and a number of probes."""
     return policy == BloomFilterPolicy().name.encode()
 
 
 def ones(data: bytes) -> int:
-    """How many bits of a Bloom filter are set; its last byte, the probes, does not count."""
+    """The number of bits set in a Bloom filter, without its last byte, the probes."""
     return int.from_bytes(data[:-1], "little").bit_count()
 
 
 class FilterSpans(NamedTuple):
-    """A filter block of LevelDB's layout: where each filter begins and ends."""
+    """The bounds of each filter in a filter block of LevelDB's layout."""
 
     array: int
     """Where the offsets begin."""

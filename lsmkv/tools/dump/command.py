@@ -31,7 +31,7 @@ def dump(
         str, typer.Argument(metavar="FILE|DIR", help="A file of a store, or its directory.")
     ],
     annotate: Annotated[
-        bool, typer.Option("--annotate", help="The file's bytes, each with what it is.")
+        bool, typer.Option("--annotate", help="Every byte of the file, with its meaning.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="JSON lines: an object for each record.")
@@ -43,15 +43,15 @@ def dump(
         typer.Option(
             metavar="N",
             min=0,
-            help="At most so many batches, edits, entries or annotated pieces of each file.",
+            help="At most N batches, edits, entries or annotated pieces of each file.",
         ),
     ] = None,
 ) -> None:
-    r"""Print what stands in a log, a MANIFEST, a table or CURRENT, or in all files of a store.
+    r"""Print the content of a log, a MANIFEST, a table or CURRENT, or of all files of a store.
 
-    Keys and values are escaped as 'scan' does it (\xNN, \t, \n, \r, \\), in JSON too, or are in
-    hexadecimal. Damage is marked where it is, and reading goes on behind it; the exit status is 2
-    then. Nothing is written, and no lock is taken.
+    Keys and values are escaped as 'scan' escapes them (\xNN, \t, \n, \r, \\), also in JSON, or are
+    in hexadecimal. Damage is marked where it is, reading continues after it, and the exit status is
+    2. Nothing is written, and no lock is taken.
     """
     if annotate and keys_only:
         raise ValueError("give --annotate or --keys-only, not both")

@@ -1,8 +1,8 @@
 """Records as JSON: one object each, on a line of its own.
 
-``file`` and ``record`` (what it is) come first.  Keys, values and other bytes of the user's are
-strings: escaped as in the text form, which ``lsmkv.tools.text.unescape`` takes back, or in
-hexadecimal if asked.  The bytes of filters and of annotated pieces are hexadecimal always.
+``file`` and ``record`` (the record's type) come first.  Keys, values and other bytes of the user
+are strings, either escaped as in the text form, for ``lsmkv.tools.text.unescape``, or in
+hexadecimal.  The bytes of filters and of annotated pieces are always hexadecimal.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Fields = dict[str, Any]
 
 
 class JsonForm:
-    """How records become objects."""
+    """Prints records as JSON objects."""
 
     def __init__(self, is_hex: bool, keys_only: bool) -> None:
         self._is_hex = is_hex
@@ -43,7 +43,7 @@ class JsonForm:
         self._file = ""
 
     def lines(self, record: Record) -> list[str]:
-        """The one line of a record."""
+        """The line of a record, in a list."""
         if isinstance(record, Heading):
             self._file = printable(record.name)
         name = type(record).__name__.lower()

@@ -1,4 +1,4 @@
-"""Reading a log, a MANIFEST and CURRENT into records."""
+"""Reads a log, a MANIFEST and CURRENT into records."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.log import LogDamage, LogReader
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.tools.dump.records import Batch, Current, Edit, Fault, Operation
+from lsmkv.tools.text import count
 from lsmkv.util.coding import decode_fixed32, decode_fixed64, decode_string
 
 _LONGEST_CURRENT = 64
 
 
 def read_log(file: RandomAccessFile) -> Iterator[Batch | Operation | Fault]:
-    """The batches of a write-ahead log and their operations.  Holds one batch at a time."""
+    """The batches of a write-ahead log and their operations; one batch is in memory at a time."""
     reader = LogReader(file)
     for record in reader:
         if record.damage is not None:
@@ -30,7 +31,8 @@ def read_log(file: RandomAccessFile) -> Iterator[Batch | Operation | Fault]:
 
 def _read_batch(payload: bytes, offset: int, end: int) -> Iterator[Batch | Operation | Fault]:
     if len(payload) < HEADER_SIZE:
-        yield Fault("damage", offset, f"a record of {len(payload)} bytes, too short for a batch")
+        length = count(len(payload), "byte")
+        yield Fault("damage", offset, f"a record of {length}, too short for a batch")
         return
     batch = Batch(offset, end, decode_fixed64(payload, 0), decode_fixed32(payload, 8))
     yield batch
@@ -43,11 +45,12 @@ def _read_batch(payload: bytes, offset: int, end: int) -> Iterator[Batch | Opera
         yield Fault("damage", offset, f"{error.reason}, at byte {error.offset} of the record")
         return
     if done != batch.operations:
-        yield Fault("damage", offset, f"a batch of {done} operations states {batch.operations}")
+        told = count(done, "operation")
+        yield Fault("damage", offset, f"a batch of {told} states {batch.operations:,}")
 
 
 def operations(payload: bytes) -> Iterator[BatchOperation]:
-    """The operations of a batch, one by one; :class:`CorruptionError` after the last good one."""
+    """The operations of a batch, one by one; :class:`CorruptionError` after the last sound one."""
     at = HEADER_SIZE
     while at < len(payload):
         kind = payload[at]
@@ -87,7 +90,7 @@ def read_current(file: RandomAccessFile) -> Iterator[Current | Fault]:
 
 
 def manifest_named(content: bytes) -> str | None:
-    """The name in CURRENT's bytes; None if they are not a MANIFEST's name and a newline."""
+    """The MANIFEST that CURRENT's bytes name; None unless they are its name and a newline."""
     try:
         name = content.decode("ascii")
     except UnicodeDecodeError:

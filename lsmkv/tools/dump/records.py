@@ -1,8 +1,8 @@
-"""What a dump consists of, whatever it is printed as.
+"""The records of a dump, which are printed as text or as JSON.
 
-A file gives a stream of these, in the order of the file: for a log ``(Batch Operation*)*``, for a
-MANIFEST ``Edit*``, for a table ``(Block (Entry | Handle | Filter)*)* Footer``, for CURRENT one
-``Current``.  A :class:`Fault` may stand anywhere: where the file is not what it must be.
+A file gives a stream of records in its order: a log ``(Batch Operation*)*``, a MANIFEST ``Edit*``,
+a table ``(Block (Entry | Handle | Filter)*)* Footer``, and CURRENT one ``Current``.  A
+:class:`Fault` comes wherever the file is not what its format requires.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ FaultKind = Literal["damage", "torn", "codec", "unreadable"]
 
 
 class Fault(NamedTuple):
-    """Something that could not be shown, where it stands."""
+    """A place of a file that could not be read."""
 
     kind: FaultKind
     """``torn`` is what a write cut short leaves at the end of a log; ``codec`` is a compression
-    that this installation does not know; ``unreadable`` is what the system refused."""
+    that this installation does not know; ``unreadable`` is a file that the system refuses."""
     offset: int | None
-    """In the file, in bytes; None for the file as a whole."""
+    """The offset in the file; None for the file as a whole."""
     reason: str
 
 
 class Heading(NamedTuple):
-    """A file begins."""
+    """The beginning of a file."""
 
     name: str
     kind: str
     size: int
-    """In bytes."""
+    """The file's size in bytes."""
 
 
 class Current(NamedTuple):
-    """What CURRENT says."""
+    """The content of CURRENT."""
 
     manifest: str
 
@@ -46,19 +46,19 @@ class Batch(NamedTuple):
     """A record of a write-ahead log; its operations follow."""
 
     offset: int
-    """In the file, of its first fragment."""
+    """The offset of its first fragment in the file."""
     end: int
     sequence: int
-    """Of the first operation; each one after it has the next."""
+    """The sequence of the first operation; each later operation has the next one."""
     operations: int
-    """How many there are, as its header states."""
+    """The number of operations that its header states."""
 
 
 class Operation(NamedTuple):
     """A put, or a deletion if ``value`` is None."""
 
     offset: int
-    """Of its batch, in the file."""
+    """The offset of its batch in the file."""
     sequence: int
     key: bytes
     value: bytes | None
@@ -73,23 +73,25 @@ class Edit(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block of a table; what it holds follows."""
+    """A block of a table; its content follows."""
 
     kind: BlockKind
     handle: BlockHandle
     name: bytes
-    """Of a filter or another meta block, as the metaindex has it; empty for the other kinds."""
+    """The name that the metaindex gives a meta block; empty for other blocks."""
     codec: str
-    """How it is compressed, in a word."""
+    """The name of the compression."""
     plain_size: int
-    """Bytes once decompressed."""
+    """The bytes once decompressed."""
     restarts: list[int] | None
     """Offsets in the plain block; None for a filter, which has none."""
 
 
 class InternalKey(NamedTuple):
-    """A key of a table, taken apart; ``sequence`` and ``kind`` are None if it is no internal key,
-    and ``user_key`` is all of it then."""
+    """The parts of a table's key.
+
+    If it is not an internal key, ``user_key`` is all of it, and ``sequence`` and ``kind`` are None.
+    """
 
     user_key: bytes
     sequence: int | None
@@ -100,40 +102,40 @@ class Entry(NamedTuple):
     """A version of a key, in a data block."""
 
     block: int
-    """Offset of its block in the file."""
+    """The offset of its block in the file."""
     offset: int
-    """In the plain block."""
+    """The offset in the plain block."""
     restart: bool
-    """Whether a restart point leads to it."""
+    """Whether a restart point points to it."""
     key: InternalKey
     value: bytes
 
 
 class Handle(NamedTuple):
-    """An entry of the index or the metaindex: a key, and the block that it stands for."""
+    """An entry of the index or the metaindex: a key and the handle of a block."""
 
     block: int
     offset: int
     restart: bool
     key: InternalKey | bytes
-    """A name in the metaindex, else a separator."""
+    """A name in the metaindex, a separator in the index."""
     handle: BlockHandle
 
 
 class Filter(NamedTuple):
-    """One filter of a filter block, or the whole table's."""
+    """A filter of a filter block, or the filter of the whole table."""
 
     block: int
     offset: int
-    """In the block."""
+    """The offset in the block."""
     number: int
     first: int | None
-    """It speaks for the data blocks that start from here ..."""
+    """The smallest offset in the file of the data blocks that it covers; None if it covers all."""
     last: int | None
-    """... to here, in the file; both None if it speaks for all of them."""
+    """The largest offset of those blocks; None if it covers all."""
     policy: bytes
     data: bytes
-    """As the policy made it; empty if no keys went into it."""
+    """The policy's bytes; empty if the filter has no keys."""
 
 
 class Footer(NamedTuple):
@@ -145,18 +147,18 @@ class Footer(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Some bytes of a file, and what they are.
+    """Some bytes of a file, and their meaning.
 
-    Those with ``block`` -1 cover the file: each byte stands in one of them.  The others show what
-    is in a compressed block once it is decompressed.
+    The pieces with ``block`` -1 cover the file: each byte is in one of them.  The others show the
+    content of a compressed block.
     """
 
     offset: int
-    """In the file, or in the plain block."""
+    """The offset in the file, or in the plain block."""
     data: bytes
     meaning: str
     block: int = -1
-    """Offset in the file of the compressed block that these bytes come out of."""
+    """The offset in the file of the compressed block that holds these bytes."""
 
 
 Record = (

@@ -1,4 +1,4 @@
-"""Which files there are to dump, and what reads each."""
+"""The files to dump, and the reader of each kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lsmkv.tools.dump.records import (
 from lsmkv.tools.dump.tables import read_table
 
 _WORDS = {
-    FileType.CURRENT: "the MANIFEST that counts",
+    FileType.CURRENT: "the MANIFEST in force",
     FileType.MANIFEST: "MANIFEST",
     FileType.LOG: "write-ahead log",
     FileType.TABLE: "table",
@@ -49,21 +49,21 @@ _FIRST = [FileType.CURRENT, FileType.MANIFEST]
 
 
 class Wanted(NamedTuple):
-    """What is asked of a dump."""
+    """What a dump shows."""
 
     annotate: bool = False
     is_hex: bool = False
-    """Of the keys and values in annotations."""
+    """Whether annotations show keys and values in hexadecimal."""
     limit: int | None = None
-    """At most so many batches, edits, entries or pieces of each file."""
+    """The largest number of batches, edits, entries or pieces of each file."""
 
 
 def dump_path(path: str, wanted: Wanted) -> Iterator[Record]:
-    """A file or a whole directory, each file after its heading.  Nothing is written.
+    """The records of a file, or of each file of a directory, after its heading.
 
-    ``OSError`` if it cannot be read, ``ValueError`` for a file of another sort, and
-    ``NotFoundError`` for a directory with no store in it.  In a directory, a file that cannot be
-    read is a :class:`Fault`, and the next one follows.
+    ``OSError`` if it cannot be read, ``ValueError`` for a file that no store has, and
+    ``NotFoundError`` for a directory without a store.  In a directory, a file that cannot be read
+    is a :class:`Fault`, and the next file follows.
     """
     if not os.path.lexists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -78,7 +78,7 @@ def dump_path(path: str, wanted: Wanted) -> Iterator[Record]:
 
 
 def dump_directory(directory: Directory, wanted: Wanted) -> Iterator[Record]:
-    """CURRENT, the MANIFESTs, then logs and tables by number."""
+    """The records of CURRENT, the MANIFESTs, and then logs and tables by number."""
     names = directory.names()
     if "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names):
         raise ForeignFormatError(f"{directory.path} is a RocksDB database")
@@ -113,7 +113,7 @@ def _in_directory(
 
 
 def dump_file(file: RandomAccessFile, name: str, wanted: Wanted) -> Iterator[Record]:
-    """One file, after its heading; ``ValueError`` if its name is none of a store's."""
+    """The records of one file, after its heading; ``ValueError`` if no store has such a name."""
     kind = known_kind(name)
     yield Heading(name, _WORDS[kind], file.size)
     if wanted.annotate:
@@ -123,7 +123,7 @@ def dump_file(file: RandomAccessFile, name: str, wanted: Wanted) -> Iterator[Rec
 
 
 def _limited(records: Iterator[Record], limit: int | None) -> Iterator[Record]:
-    """What belongs to the first ``limit`` records."""
+    """The records up to the end of the ``limit``th batch, edit, entry or piece."""
     left = limit
     for record in records:
         if left is not None:
@@ -135,7 +135,7 @@ def _limited(records: Iterator[Record], limit: int | None) -> Iterator[Record]:
 
 
 def known_kind(name: str) -> FileType:
-    """What a file is, going by its name: the engine's own, or anything with such an ending.
+    """The kind of a file by its name, which is one of the engine's or has such an ending.
 
     ``ValueError`` for any other name.
     """
@@ -147,14 +147,14 @@ def known_kind(name: str) -> FileType:
     ending = os.path.splitext(name)[1]
     if ending not in _ENDINGS:
         raise ValueError(
-            f"{name}: not a file of a store, going by its name: those are"
-            " *.log, *.ldb, *.sst, MANIFEST-* and CURRENT"
+            f"{name}: not the name of a store's file:"
+            " those are *.log, *.ldb, *.sst, MANIFEST-* and CURRENT"
         )
     return _ENDINGS[ending]
 
 
 def _place(name: str) -> tuple[int, int, str]:
-    """What an engine's file is sorted by; anything else is (-1, ...)."""
+    """The sort key of a store's file; (-1, ...) for any other file."""
     parsed = parse_filename(name)
     if parsed is None or parsed[1] not in _WORDS:
         return -1, 0, name

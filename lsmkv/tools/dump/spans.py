@@ -1,4 +1,4 @@
-"""The bytes of a record or block in order, each stretch with its meaning: pure functions."""
+"""Pure functions that divide a record or block into spans of bytes with their meaning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lsmkv.tools.dump.blocks import (
     split_key,
 )
 from lsmkv.tools.dump.records import BlockKind, Fault
-from lsmkv.tools.text import shown
+from lsmkv.tools.text import count, shown
 from lsmkv.util.coding import (
     decode_fixed32,
     decode_fixed64,
@@ -31,7 +31,7 @@ from lsmkv.util.coding import (
 )
 
 _SHOWN = 64
-"""Bytes of a key or value that are repeated as text."""
+"""The largest number of bytes of a key or value that are repeated as text."""
 
 
 class Span(NamedTuple):
@@ -46,10 +46,10 @@ Spans = Iterator[Span | Fault]
 
 
 def complete(size: int, spans: Spans, fault: Callable[[str, int], Fault]) -> Spans:
-    """The spans, which start at 0 and leave nothing out, made to cover all ``size`` bytes.
+    """The spans, which are contiguous from 0, extended to cover all ``size`` bytes.
 
-    Where they end in a ``CorruptionError``, what ``fault`` makes of its reason and position comes
-    next, then the rest.  Empty spans are left out.
+    If they end in a ``CorruptionError``, ``fault`` makes a fault of its reason and position, which
+    comes next, and then the rest.  Empty spans are left out.
     """
     at = 0
     try:
@@ -63,11 +63,11 @@ def complete(size: int, spans: Spans, fault: Callable[[str, int], Fault]) -> Spa
     except CorruptionError as error:
         yield fault(error.reason, at if error.offset is None else error.offset)
     if at < size:
-        yield Span(at, size, "bytes that cannot be told apart")
+        yield Span(at, size, "bytes that cannot be divided")
 
 
 def batch_spans(payload: bytes, is_hex: bool) -> Iterator[Span]:
-    """A record of the write-ahead log."""
+    """The spans of a record of the write-ahead log."""
     if len(payload) < HEADER_SIZE:
         raise CorruptionError("a record too short for a batch", None, 0)
     sequence = decode_fixed64(payload, 0)
@@ -89,7 +89,8 @@ def batch_spans(payload: bytes, is_hex: bool) -> Iterator[Span]:
             at = end
         done += 1
     if done != stated:
-        raise CorruptionError(f"a batch of {done} operations states {stated}", None, 8)
+        told = count(done, "operation")
+        raise CorruptionError(f"a batch of {told} states {stated:,}", None, 8)
 
 
 _NUMBERS = {2: "log number", 9: "previous log number", 3: "next file number", 4: "last sequence"}
@@ -97,7 +98,7 @@ _FIELDS = {1: "comparator", 5: "compact pointer", 6: "deleted file", 7: "new fil
 
 
 def edit_spans(payload: bytes, is_hex: bool) -> Iterator[Span]:
-    """A record of the MANIFEST."""
+    """The spans of a record of the MANIFEST."""
     at = 0
     while at < len(payload):
         tag, end = decode_varint32(payload, at)
@@ -108,7 +109,7 @@ def edit_spans(payload: bytes, is_hex: bool) -> Iterator[Span]:
         for span in _field_spans(tag, payload, at, is_hex):
             yield span
             at = span.end
-    VersionEdit.decode(payload)  # raises for what has the right shape and cannot be, as level 9
+    VersionEdit.decode(payload)  # raises for fields with impossible values, such as level 9
 
 
 def _field_spans(tag: int, payload: bytes, at: int, is_hex: bool) -> Iterator[Span]:
@@ -135,11 +136,11 @@ def _field_spans(tag: int, payload: bytes, at: int, is_hex: bool) -> Iterator[Sp
 
 
 def key_spans(key: bytes, at: int, shared: int, what: str, is_hex: bool) -> Iterator[Span]:
-    """The last bytes of an internal key, those after ``shared``, which stand at ``at``."""
+    """The spans of the bytes of an internal key after the first ``shared``, which are at ``at``."""
     parts = split_key(key)
     end = at + len(key) - shared
     if parts.sequence is None:
-        yield Span(at, end, f"{what} {_quoted(key, is_hex)}, no internal key")
+        yield Span(at, end, f"{what} {_quoted(key, is_hex)}, not an internal key")
         return
     user = parts.user_key
     tag_at = max(at, at + len(user) - shared)
@@ -147,13 +148,13 @@ def key_spans(key: bytes, at: int, shared: int, what: str, is_hex: bool) -> Iter
     name = f"{what} {_quoted(user, is_hex)}"
     yield Span(at, tag_at, f"{name}{more}")
     whose = f" of {name}{more}" if tag_at == at else ""
-    less = f", its last {end - tag_at} bytes" if end - tag_at < 8 else ""
+    less = f", its last {count(end - tag_at, 'byte')}" if end - tag_at < 8 else ""
     version = f"sequence {parts.sequence}, {kind_word(parts.kind)}"
     yield Span(tag_at, end, f"tag{whose}: {version}{less}")
 
 
 def block_spans(block: LoadedBlock, kind: BlockKind, is_hex: bool) -> Spans:
-    """A block with entries: ``data``, ``index``, or ``metaindex``, whose keys are names."""
+    """The spans of a ``data``, ``index`` or ``metaindex`` block; keys of the last are names."""
     plain = block.plain
     at = 0
     for entry in spans_and_faults(block, kind):
@@ -180,7 +181,7 @@ def block_spans(block: LoadedBlock, kind: BlockKind, is_hex: bool) -> Spans:
     try:
         array, restarts = restart_points(plain)
     except CorruptionError:
-        return  # told above
+        return  # reported with the entries
     if at < array:
         return
     for number, restart in enumerate(restarts):
@@ -197,11 +198,11 @@ def _handle_value_spans(plain: bytes, entry: EntrySpan) -> Iterator[Span]:
     for span in handle_spans(plain, done, "block"):
         yield span
         done = span.end
-    yield Span(done, entry.end, "bytes behind the handle")
+    yield Span(done, entry.end, "bytes after the handle")
 
 
 def handle_spans(data: bytes, at: int, what: str) -> Iterator[Span]:
-    """A handle."""
+    """The spans of a handle."""
     offset, middle = decode_varint64(data, at)
     size, end = decode_varint64(data, middle)
     yield Span(at, middle, f"{what}: offset {offset}")
@@ -209,7 +210,7 @@ def handle_spans(data: bytes, at: int, what: str) -> Iterator[Span]:
 
 
 def filter_block_spans(plain: bytes, policy: bytes) -> Iterator[Span]:
-    """A filter block of LevelDB's layout."""
+    """The spans of a filter block in LevelDB's layout."""
     spans = filter_spans(plain)
     base = 1 << spans.base_lg
     first = spans.bounds[0][0] if spans.bounds else spans.array
@@ -226,18 +227,18 @@ def filter_block_spans(plain: bytes, policy: bytes) -> Iterator[Span]:
 
 
 def one_filter_spans(data: bytes, at: int, what: str, policy: bytes) -> Iterator[Span]:
-    """One filter, which stands at ``at``."""
+    """The spans of one filter, which is at ``at``."""
     end = at + len(data)
     if not is_bloom(policy) or len(data) < 2:
         yield Span(at, end, f"{what}: as its policy made it")
         return
     bits = 8 * (len(data) - 1)
-    yield Span(at, end - 1, f"{what}: {bits:,} bits, {ones(data):,} set")
+    yield Span(at, end - 1, f"{what}: {count(bits, 'bit')}, {ones(data):,} set")
     yield Span(end - 1, end, f"probes: {data[-1]}")
 
 
 def footer_spans(data: bytes) -> Iterator[Span]:
-    """The 48 bytes at a table's end, which must be a footer."""
+    """The spans of a footer, the 48 bytes at a table's end."""
     metaindex = list(handle_spans(data, 0, "metaindex"))
     index = list(handle_spans(data, metaindex[-1].end, "index"))
     yield from metaindex
@@ -247,6 +248,6 @@ def footer_spans(data: bytes) -> Iterator[Span]:
 
 
 def _quoted(data: bytes, is_hex: bool) -> str:
-    """Bytes that stand beside it in full: the beginning will do."""
-    more = "" if len(data) <= _SHOWN else f"... of {len(data):,} bytes"
+    """The beginning of some bytes, in quotes; the line has all of them in hexadecimal."""
+    more = "" if len(data) <= _SHOWN else f"... of {count(len(data), 'byte')}"
     return f"'{shown(data[:_SHOWN], is_hex)}'{more}"

@@ -1,7 +1,7 @@
-"""Reading a table into records.
+"""Reads a table into records.
 
-Everything in a table is found from its footer: without that, or without the index, the entries
-cannot be told from any other bytes, and reading ends there.
+Everything in a table is found from its footer.  Without the footer or the index, no entry can be
+found, and reading ends there.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from lsmkv.tools.dump.records import (
     Footer,
     Handle,
 )
+from lsmkv.tools.text import count
 
 ROCKSDB_MAGIC = bytes.fromhex("f7cff485b741e288")
 
@@ -38,9 +39,10 @@ TableRecord = Block | Entry | Handle | Filter | Footer | Fault
 
 
 def read_table(file: RandomAccessFile) -> Iterator[TableRecord]:
-    """The blocks of a table and what is in them, in the order of the file.
+    """The blocks of a table and their content, in the order of the file.
 
-    Holds the index and one block at a time.  :class:`ForeignFormatError` for RocksDB's tables.
+    The index and one block are in memory at a time.  :class:`ForeignFormatError` for a table of
+    RocksDB.
     """
     offset = file.size - FOOTER_SIZE
     try:
@@ -67,7 +69,8 @@ def read_footer(file: RandomAccessFile) -> TableFooter:
     if data.endswith(ROCKSDB_MAGIC):
         raise ForeignFormatError(f"{file.path} is a RocksDB table")
     if len(data) < FOOTER_SIZE:
-        raise CorruptionError(f"{len(data)} bytes, too few for a table's footer", file.path, 0)
+        reason = f"{count(len(data), 'byte')}, too few for a table's footer"
+        raise CorruptionError(reason, file.path, 0)
     return TableFooter.decode(data)
 
 
@@ -75,7 +78,7 @@ Handles = list[Block | Handle | Fault]
 
 
 def read_handles(file: RandomAccessFile, handle: BlockHandle, kind: BlockKind) -> Handles:
-    """The index or the metaindex, whole."""
+    """All records of the index or the metaindex."""
     block = load_block(file, handle)
     if isinstance(block, Fault):
         return [block._replace(reason=f"{block.reason}; it is the {kind}")]
@@ -144,12 +147,12 @@ def _heading(block: LoadedBlock, kind: BlockKind, name: bytes) -> Block:
         try:
             restarts = restart_points(block.plain)[1]
         except CorruptionError:
-            restarts = []  # told with the entries, of which there are none then
+            restarts = []  # a fault reports this in place of the entries
     return Block(kind, block.handle, name, block.codec, len(block.plain), restarts)
 
 
 def meta_kind(name: bytes) -> tuple[BlockKind, bytes]:
-    """What a name in the metaindex stands for, and the policy in it."""
+    """The kind of block that a name in the metaindex denotes, and the policy in the name."""
     kinds: list[tuple[bytes, BlockKind]] = [
         (BLOCK_FILTER_PREFIX, "filter"),
         (TABLE_FILTER_PREFIX, "full filter"),

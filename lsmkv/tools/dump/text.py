@@ -1,8 +1,8 @@
-"""Records as lines of text.
+"""Prints records as lines of text.
 
-Where LevelDB's own ``leveldbutil dump`` has a line, it is that line, but for the way in which bytes
-are escaped.  What LevelDB does not show begins with ``===`` (a file), ``---`` (a block), two spaces
-(what is in it, other than entries) or ``!!!`` (a fault).
+Where LevelDB's ``leveldbutil dump`` prints a line, it is the same line, except that bytes are
+escaped in another way.  Lines that LevelDB does not print begin with ``===`` (a file), ``---`` (a
+block), two spaces (its content other than entries) or ``!!!`` (a fault).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from lsmkv.tools.dump.records import (
     Piece,
     Record,
 )
-from lsmkv.tools.text import escape, printable, shown
+from lsmkv.tools.text import count, escape, printable, shown
 
 _ROW = 8
-"""Bytes in a line, of an annotated piece or of a filter."""
+"""Bytes of an annotated piece or of a filter on a line."""
 
 
 class TextForm:
-    """How records are printed: one line or a few each."""
+    """Prints each record as one or a few lines."""
 
     def __init__(self, is_hex: bool, keys_only: bool, headings: bool) -> None:
-        """``headings`` is whether files are told apart by a line each."""
+        """With ``headings``, a line with its name begins each file."""
         self._is_hex = is_hex
         self._headings = headings
         self._keys_only = keys_only
-        self._width = 1  # of the offsets in the file that was begun last
+        self._width = 1  # digits of the largest offset in the current file
 
     def lines(self, record: Record) -> Iterator[str]:
         """The lines of a record."""
@@ -77,7 +77,8 @@ class TextForm:
             case Heading():
                 self._width = len(str(record.size))
                 if self._headings:
-                    yield f"=== {printable(record.name)}: {record.kind}, {record.size:,} bytes"
+                    size = count(record.size, "byte")
+                    yield f"=== {printable(record.name)}: {record.kind}, {size}"
             case Fault():
                 where = "" if record.offset is None else f"offset {record.offset}; "
                 yield f"!!! {where}{record.kind}: {printable(record.reason)}"
@@ -119,7 +120,7 @@ class TextForm:
             )
 
     def _bound(self, key: bytes) -> str:
-        """An internal key in a MANIFEST, where LevelDB shows its kind as a number."""
+        """An internal key in a MANIFEST, with its kind as a number, as LevelDB prints it."""
         parts = split_key(key)
         return f"{self._quoted(parts.user_key)} @ {parts.sequence} : {parts.kind}"
 
@@ -150,7 +151,8 @@ class TextForm:
             yield f"{start}: {record.data.hex()}"
             return
         bits = 8 * (len(record.data) - 1)
-        yield f"{start}: {bits} bits, {ones(record.data)} set, {record.data[-1]} probes"
+        probes = count(record.data[-1], "probe")
+        yield f"{start}: {count(bits, 'bit')}, {ones(record.data):,} set, {probes}"
         for at in range(0, len(record.data) - 1, _ROW):
             row = record.data[at : min(at + _ROW, len(record.data) - 1)]
             yield f"    {8 * at:>{len(str(bits))}}  {' '.join(map(_bits, row))}"
@@ -173,5 +175,5 @@ def _at(handle: BlockHandle) -> str:
 
 
 def _bits(byte: int) -> str:
-    """A byte's bits, the first of them (the lowest) first."""
+    """A byte's bits, the lowest first."""
     return f"{byte:08b}"[::-1]

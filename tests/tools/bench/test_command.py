@@ -202,7 +202,7 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_worker_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
-    """It finds that nobody listens when it tells of its next step."""
+    """It ends when it reports its next step to a pipe that is closed."""
     with runner._started([sys.executable, "-P", "-m", "lsmkv.tools.bench.worker"]) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""``lsmkv dump``: the lines, the objects, every byte once, and what is said of damaged files."""
+"""``lsmkv dump``: its lines, its JSON, the annotation of every byte, and damaged files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
 
 
 def dump(*arguments: str | Path) -> Done:
-    """Exit status, lines of stdout, stderr."""
+    """Run the command: exit status, lines of stdout, stderr."""
     done = CliRunner().invoke(app, ["dump", *map(str, arguments)])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -72,7 +72,7 @@ def lines(text: str) -> list[str]:
 
 
 class Bytes(RandomAccessFile):
-    """A file's content, and how much of it was asked for at once."""
+    """A file's content, which records the largest read of it."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -89,7 +89,7 @@ class Bytes(RandomAccessFile):
 
 
 def records(name: str, data: bytes, annotate: bool = False) -> list[Record]:
-    """What a file of this name gives, without its heading."""
+    """The records of a file of this name, without its heading."""
     return list(dump_file(Bytes(data), name, Wanted(annotate)))[1:]
 
 
@@ -101,7 +101,7 @@ def faults(name: str, data: bytes, annotate: bool = False) -> list[Fault]:
 
 
 def make_table(entries: list[tuple[bytes, bytes]], bits: int = 10, **options: Any) -> bytes:
-    """A store's table, of internal keys."""
+    """A table of a store, with internal keys."""
     policy = internal_filter_policy(BloomFilterPolicy(bits)) if bits else None
     settings = {"compression": 0, "filter_policy": policy} | options
     with MemoryEnv().open_directory("/") as directory:
@@ -154,7 +154,7 @@ MANIFEST = make_log([SMALL.encode(), LARGE.encode()])
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store's directory, put together by hand."""
+    """The directory of a store, written file by file."""
     path = tmp_path / "store"
     path.mkdir()
     (path / "CURRENT").write_bytes(b"MANIFEST-000002\n")
@@ -216,15 +216,15 @@ TABLE_TEXT = r"""
         ("CURRENT", "--- offset 0; MANIFEST-000002"),
     ],
 )
-def test_a_file_line_by_line(store: Path, name: str, expected: str) -> None:
+def test_the_lines_of_each_kind_of_file(store: Path, name: str, expected: str) -> None:
     assert dump(store / name) == (0, lines(expected), "")
 
 
-def test_a_directory_in_order_and_each_file_under_its_name(store: Path) -> None:
+def test_a_directory_is_dumped_file_by_file_in_order(store: Path) -> None:
     status, printed, err = dump(store)
     headings = [line for line in printed if line.startswith("=== ")]
     assert headings == [
-        "=== CURRENT: the MANIFEST that counts, 16 bytes",
+        "=== CURRENT: the MANIFEST in force, 16 bytes",
         f"=== MANIFEST-000002: MANIFEST, {len(MANIFEST)} bytes",
         f"=== 000007.ldb: table, {len(TABLE)} bytes",
         f"=== 000009.log: write-ahead log, {len(LOG)} bytes",
@@ -243,7 +243,7 @@ def test_manifests_come_before_logs_and_tables_of_any_number(store: Path) -> Non
     assert names[4:] == ["000007.ldb", "000009.log", "000010.sst"]
 
 
-def test_any_name_with_the_right_ending_will_do(store: Path) -> None:
+def test_a_file_is_known_by_the_ending_of_its_name(store: Path) -> None:
     for name, copy in (("000009.log", "saved.log"), ("MANIFEST-000002", "MANIFEST-old")):
         (store / copy).write_bytes((store / name).read_bytes())
         assert dump(store / copy) == dump(store / name)
@@ -362,7 +362,7 @@ def test_a_log_byte_by_byte(store: Path) -> None:
 
 
 def meanings(name: str, data: bytes) -> list[tuple[int, str, str]]:
-    """Offset, hexadecimal bytes and meaning of the pieces that cover the file."""
+    """The offset, hexadecimal bytes and meaning of each piece that covers the file."""
     return [
         (one.offset, one.data.hex(), one.meaning)
         for one in records(name, data, annotate=True)
@@ -542,7 +542,7 @@ def test_a_compressed_block_is_shown_stored_and_plain(compression: int, tmp_path
 
 
 def covers(name: str, data: bytes, same_faults: bool = True) -> None:
-    """The pieces of a file cover each byte once, and faults are told as they are without them."""
+    """Check that pieces cover each byte once, and that the faults are those of a plain dump."""
     at = 0
     found = records(name, data, annotate=True)
     inside: dict[int, int] = {}
@@ -627,7 +627,7 @@ def damaged(rng: random.Random, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_every_byte_is_accounted_for_once(seed: int) -> None:
+def test_every_byte_is_in_exactly_one_piece(seed: int) -> None:
     rng = random.Random(seed)
     name, data = random_file(rng)
     covers(name, data)
@@ -756,7 +756,7 @@ def test_json_agrees_with_the_text(tmp_path: Path) -> None:
         assert [line for line in printed if line.startswith(("'", "  put", "  del"))] == rebuilt
 
 
-def test_json_gives_the_bytes_back(store: Path) -> None:
+def test_keys_and_values_in_json_can_be_unescaped(store: Path) -> None:
     plain = objects(store / "000009.log")
     for one, other in zip(plain, objects(store / "000009.log", "--hex"), strict=True):
         for name in ("key", "value"):
@@ -764,7 +764,7 @@ def test_json_gives_the_bytes_back(store: Path) -> None:
                 assert unescape(one[name].encode()) == bytes.fromhex(other[name])
 
 
-def test_nothing_reaches_a_terminal_as_it_is(tmp_path: Path) -> None:
+def test_control_characters_are_always_escaped(tmp_path: Path) -> None:
     path = tmp_path / "\x9b[31m.log"
     path.write_bytes(LOG[:-1])
     manifest = tmp_path / "MANIFEST-1"
@@ -793,20 +793,20 @@ def test_json_of_annotations(store: Path) -> None:
 # Damage
 
 
-def test_every_flip_is_found() -> None:
+def test_every_flipped_byte_of_a_table_is_detected() -> None:
     for name, content in (("1.log", LOG), ("MANIFEST-1", MANIFEST), ("1.ldb", TABLE)):
         for at in range(len(content)):
             broken = bytearray(content)
             broken[at] ^= 0x40
             found = faults(name, bytes(broken))
-            if name == "1.ldb" and 172 <= at < 207:  # the footer's padding, which nobody reads
+            if name == "1.ldb" and 172 <= at < 207:  # the footer's padding has no meaning
                 assert found == []
             else:
                 assert found != []
                 assert {one.kind for one in found} <= {"damage", "torn"}
 
 
-def test_every_cut_is_found() -> None:
+def test_every_truncation_of_a_table_is_detected() -> None:
     for cut in range(len(TABLE)):
         (fault,) = faults("1.ldb", TABLE[:cut])
         assert fault.offset == max(0, cut - 48)
@@ -860,7 +860,7 @@ def test_a_damaged_index_and_metaindex() -> None:
     assert any(isinstance(one, Entry) for one in found)
 
 
-def test_a_log_goes_on_behind_a_bad_record(tmp_path: Path) -> None:
+def test_a_log_is_read_on_after_a_bad_record(tmp_path: Path) -> None:
     path = tmp_path / "1.log"
     path.write_bytes(LOG[:20] + b"\xff" + LOG[21:])
     status, printed, err = dump(path)
@@ -893,7 +893,7 @@ def test_a_torn_log(tmp_path: Path) -> None:
     ("payload", "shown", "reason"),
     [
         (b"short", 0, "a record of 5 bytes, too short for a batch"),
-        (batch_record(1, 2, encode_put(b"a", b"b")), 1, "a batch of 1 operations states 2"),
+        (batch_record(1, 2, encode_put(b"a", b"b")), 1, "a batch of 1 operation states 2"),
         (
             batch_record(1, 2, encode_put(b"a", b"b") + b"\x07"),
             1,
@@ -927,7 +927,7 @@ def test_a_sound_record_with_a_bad_edit() -> None:
 
 
 def forged(data_block: bytes, index_value: bytes | None = None, kind: int = 0) -> bytes:
-    """A table of one data block, whatever is in it, with sound checksums."""
+    """A table of one data block with any content and sound checksums."""
     body = data_block + bytes([kind])
     stored = body + masked_crc32c(body).to_bytes(4, "little")
     index = BlockBuilder(1)
@@ -952,19 +952,19 @@ ONE_RESTART = bytes(4) + b"\1\0\0\0"
         (
             GOOD + b"\1\x08\0" + pack(b"", 9, 0) + bytes(4) + b"\x0d\0\0\0" + b"\2\0\0\0",
             2,
-            "a restart point at 13, where no whole key stands",
+            "a restart point at 13, where there is no whole key",
         ),
         (GOOD + b"\x0a\1\0xx" + ONE_RESTART, 1, "shares more than the key before it has"),
         (GOOD + b"\xff\xff\xff\xff\xff\xff" + ONE_RESTART, 1, "varint32"),
         (
             GOOD + bytes(4) + b"\1\0\0\0" + b"\2\0\0\0",
             1,
-            "a restart point at 1, where no",
+            "a restart point at 1, where there is no",
         ),
-        (GOOD + b"\xff\0\0\0", 0, "255 restart points do not fit the block"),
+        (GOOD + b"\xff\0\0\0", 0, "the block is too small for 255 restart points"),
         (b"", 0, "truncated fixed32"),
-        (b"\0\3\1key" + b"v" + ONE_RESTART, 1, "a key that is no internal key"),
-        (b"\0\x09\1" + pack(b"a", 1, 7) + b"v" + ONE_RESTART, 1, "a key that is no internal key"),
+        (b"\0\3\1key" + b"v" + ONE_RESTART, 1, "a key that is not an internal key"),
+        (b"\0\x09\1" + pack(b"a", 1, 7) + b"v" + ONE_RESTART, 1, "not an internal key"),
     ],
 )
 def test_a_sound_block_with_bad_content(block: bytes, entries: int, reason: str) -> None:
@@ -993,15 +993,15 @@ def test_a_bad_key_is_printed_as_leveldb_does(tmp_path: Path) -> None:
         (BlockHandle(3, 4).encode(), "block checksum mismatch"),
     ],
 )
-def test_an_index_that_leads_astray(value: bytes, reason: str) -> None:
+def test_an_index_with_bad_handles(value: bytes, reason: str) -> None:
     data = forged(GOOD + ONE_RESTART, value)
     assert [reason in one.reason for one in faults("1.ldb", data)] == [True]
     covers("1.ldb", data)
-    unexplained = [one for one in meanings("1.ldb", data) if "nothing leads" in one[2]]
+    unexplained = [one for one in meanings("1.ldb", data) if "no handle points" in one[2]]
     assert unexplained or b"\3\4" in value
 
 
-def test_blocks_inside_one_another_are_not_told_twice() -> None:
+def test_overlapping_blocks_are_a_fault_and_not_repeated() -> None:
     data = forged(GOOD + ONE_RESTART)
     footer = Footer.decode(data[-48:])
     twice = Footer(footer.index, footer.index).encode()
@@ -1010,11 +1010,11 @@ def test_blocks_inside_one_another_are_not_told_twice() -> None:
     assert "a metaindex block inside another one" in told
 
 
-def test_a_codec_that_is_unknown_is_no_damage(tmp_path: Path) -> None:
+def test_an_unknown_codec_is_not_damage(tmp_path: Path) -> None:
     path = tmp_path / "1.ldb"
     path.write_bytes(forged(b"whatever", kind=7))
     status, printed, err = dump(path)
-    assert printed[0] == "!!! offset 0; codec: a block of compression type 7, unknown here"
+    assert printed[0] == "!!! offset 0; codec: a block of unknown compression type 7"
     assert not any("damage" in line for line in printed)
     assert (status, err) == (2, f"lsmkv: {path}: 1 unknown-codec block\n")
     assert "end of the data block: compression type 7" in "\n".join(dump(path, "--annotate")[1])
@@ -1075,13 +1075,14 @@ def fails(done: Done, *words: str) -> None:
         assert word in err
 
 
-def test_paths_that_lead_nowhere(tmp_path: Path, store: Path) -> None:
+def test_paths_without_a_file_of_a_store_are_errors(tmp_path: Path, store: Path) -> None:
     fails(dump(tmp_path / "none.log"), "none.log: No such file or directory")
     fails(dump(tmp_path / "nowhere"), "nowhere: No such file or directory")
     fails(dump(tmp_path / "none" / "1.log"), "none/1.log: No such file or directory")
     fails(dump(tmp_path), "no database here")
-    fails(dump(store / "notes.txt"), "notes.txt: not a file of a store", "*.ldb", "MANIFEST-*")
-    fails(dump(store / "LOCK"), "not a file of a store")
+    reason = "notes.txt: not the name of a store's file"
+    fails(dump(store / "notes.txt"), reason, "*.ldb", "MANIFEST-*")
+    fails(dump(store / "LOCK"), "not the name of a store's file")
     assert sorted(tmp_path.iterdir()) == [store]
 
 
@@ -1093,7 +1094,7 @@ def test_a_text_file_under_a_tables_name(tmp_path: Path) -> None:
     assert printed == [f"!!! offset 192; damage: {reason}"]
 
 
-def test_rocksdb_is_named(tmp_path: Path) -> None:
+def test_a_rocksdb_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "1.sst"
     path.write_bytes(bytes(60) + bytes.fromhex("f7cff485b741e288"))
     fails(dump(path), "1.sst is a RocksDB table")
@@ -1126,14 +1127,14 @@ def test_a_directory_without_current(store: Path) -> None:
     (store / "CURRENT").unlink()
     status, printed, err = dump(store)
     assert printed[:2] == [
-        "=== CURRENT: the MANIFEST that counts, 0 bytes",
+        "=== CURRENT: the MANIFEST in force, 0 bytes",
         "!!! damage: CURRENT is missing",
     ]
     assert lines(TABLE_TEXT)[1] in printed
     assert (status, err) == (2, f"lsmkv: {store}: 1 damaged place\n")
 
 
-def test_a_current_that_names_nothing(store: Path) -> None:
+def test_a_current_that_names_a_missing_manifest(store: Path) -> None:
     (store / "CURRENT").write_bytes(b"MANIFEST-000077\n")
     for options in ([], ["--annotate"]):
         status, printed, _ = dump(store, *options)
@@ -1158,7 +1159,7 @@ def test_nothing_is_written(store: Path) -> None:
     assert everything() == before
 
 
-def test_beside_a_writer(tmp_path: Path) -> None:
+def test_dump_beside_a_writer(tmp_path: Path) -> None:
     with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
         db.put(b"new", b"one")
         status, printed, err = dump(tmp_path / "db")
@@ -1182,7 +1183,7 @@ def test_large_files_are_read_in_small_parts() -> None:
             assert file.longest_read <= most
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_dump_into_a_closed_pipe_exits_like_sigpipe(tmp_path: Path) -> None:
     path = tmp_path / "1.log"
     path.write_bytes(make_log([batch_record(1, 9000, encode_put(b"k", b"v" * 50) * 9000)]))
     environment = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1])}

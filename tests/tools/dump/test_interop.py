@@ -67,7 +67,7 @@ def leveldb_dump(path: Path) -> list[bytes]:
         return succeed(status)
 
     callbacks = [_Append(append), *(_Other(lambda status, _: succeed(status)) for _ in range(3))]
-    # Two destructors, which nobody calls, then Append, Close, Flush and Sync.
+    # Two destructors, which are never called, then Append, Close, Flush and Sync.
     members = [None, None, *(ctypes.cast(one, ctypes.c_void_p).value for one in callbacks)]
     virtual = (ctypes.c_void_p * len(members))(*members)
     writable = ctypes.c_void_p(ctypes.addressof(virtual))
@@ -96,7 +96,7 @@ def leveldb_dump(path: Path) -> list[bytes]:
 
 
 def our_dump(path: Path) -> list[bytes]:
-    """Our lines, without those that LevelDB does not have."""
+    """The lines of lsmkv dump that LevelDB prints, too."""
     done = CliRunner().invoke(app, ["dump", str(path)])
     assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout_bytes.split(b"\n")[:-1]
@@ -106,13 +106,13 @@ def our_dump(path: Path) -> list[bytes]:
 
 
 def as_leveldb_escapes(line: bytes) -> bytes:
-    r"""LevelDB leaves a backslash as it is and writes all that is not printable ASCII ``\xNN``."""
+    r"""Bytes as LevelDB escapes them: ``\xNN`` for all but printable ASCII."""
     plain = unescape(line)
     return re.sub(rb"[^ -~]", lambda one: b"\\x%02x" % one[0][0], plain)
 
 
 def agrees(directory: Path) -> dict[str, int]:
-    """Compare every file; the number of lines compared, by the sort of file."""
+    """Compare every file; gives the number of lines compared for each kind of file."""
     compared = {".ldb": 0, ".log": 0, "": 0}
     for path in directory.iterdir():
         if path.suffix in (".ldb", ".log") or path.name.startswith("MANIFEST-"):
@@ -149,7 +149,9 @@ Open = Callable[..., Any]
     ],
     ids=["plain", "filters", "snappy"],
 )
-def test_the_same_lines(engine: Open, options: dict[str, Any], tmp_path: Path) -> None:
+def test_dump_prints_the_lines_of_leveldbutil(
+    engine: Open, options: dict[str, Any], tmp_path: Path
+) -> None:
     rng = random.Random(repr((engine, options)))
     path = tmp_path / "db"
     sizes = {"write_buffer_size": 70_000, "max_file_size": 30_000}
@@ -175,7 +177,7 @@ def test_the_same_lines(engine: Open, options: dict[str, Any], tmp_path: Path) -
         assert CliRunner().invoke(app, ["dump", "--annotate", str(one)]).exit_code == 0
 
 
-def test_the_comparison_can_fail(tmp_path: Path) -> None:
+def test_the_comparison_with_leveldbutil_can_fail(tmp_path: Path) -> None:
     with plyvel.DB(str(tmp_path / "db"), create_if_missing=True) as db:
         db.put(b"k", b"v")
     (log,) = (tmp_path / "db").glob("*.log")
