@@ -50,7 +50,7 @@ def key_bounds(start: str | None, stop: str | None, prefix: str | None, is_hex: 
 
 
 def open_to_read(directory: str) -> lsmkv.DB:
-    """Open a store for reading, as it is now: takes no lock, writes nothing, allows a writer.
+    """Open a store for reading: takes no lock, writes nothing, and works beside a writer.
 
     Its comparator is found by name if it is one that lsmkv ships.
     """

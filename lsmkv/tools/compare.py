@@ -35,7 +35,7 @@ def diff(
         int | None, typer.Option(metavar="N", min=1, help="Stop after N differences.")
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print nothing; the exit status tells.")
+        bool, typer.Option("--quiet", "-q", help="Print nothing: the exit status is the answer.")
     ] = False,
     stats: Annotated[
         bool, typer.Option("--stats", help="Print on stderr what was found and what was read.")

@@ -14,7 +14,7 @@ fixed32s, as everywhere in LevelDB::
     record  := varint32 length of the key, key, varint32 length of the value, value
     end     := fixed32 CRC-32C of the rest, varint32 0, varint64 number of all records
 
-A record lies in one frame, and a frame is checked before its first record is taken.  Nothing
+A record is in one frame, and a frame is checked before its first record is used.  Nothing
 follows the end.
 """
 
@@ -51,7 +51,7 @@ _CHUNK = 1024 * 1024
 
 
 def json_field(name: str, data: bytes, is_hex: bool = False) -> dict[str, str]:
-    r"""The field that stands for some bytes.
+    r"""A bytes object as a field of JSON.
 
     >>> json_field("key", b"ant"), json_field("key", b"\xff"), json_field("key", b"\xff", True)
     ({'key': 'ant'}, {'key_base64': '/w=='}, {'key_hex': 'ff'})

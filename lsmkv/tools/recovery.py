@@ -96,7 +96,7 @@ def repair(
     "entries", "stale", "lost"), "logs", "problems", "lost_bytes", "stale", "repaired" (where).
     """
     if plan_only:
-        with progress("Looking", "") as bar:
+        with progress("Planning", "") as bar:
             plan = in_its_order(
                 lsmkv.plan_repair, directory, keep_stale=keep_stale, progress=bar.report
             )
