@@ -30,7 +30,8 @@ from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views import prefixed
 from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError
-from lsmkv.format.batch import BytesLike, WriteBatch
+from lsmkv.format import batch as batches
+from lsmkv.format.batch import BytesLike
 from lsmkv.options import refuse_unknown
 from lsmkv.repair import repair
 
@@ -220,8 +221,9 @@ class DB(engine.DB):
 
         The block's end writes it even if the block raised, unless ``transaction`` is true.
         """
-        return super().write_batch(
-            transaction=_flag("transaction", transaction), sync=_flag("sync", sync)
+        self._open_store()
+        return WriteBatch(
+            self, b"", transaction=_flag("transaction", transaction), sync=_flag("sync", sync)
         )
 
     def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
@@ -338,8 +340,12 @@ class PrefixedDB(prefixed.PrefixedDB[D]):
         self, *, transaction: bool | None = False, sync: bool | None = False
     ) -> WriteBatch:
         """As ``DB.write_batch``."""
-        return super().write_batch(
-            transaction=_flag("transaction", transaction), sync=_flag("sync", sync)
+        self.db._open_store()
+        return WriteBatch(
+            self.db,
+            self.prefix,
+            transaction=_flag("transaction", transaction),
+            sync=_flag("sync", sync),
         )
 
     def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
@@ -360,6 +366,66 @@ class PrefixedDB(prefixed.PrefixedDB[D]):
     def snapshot(self) -> Snapshot:
         """As ``DB.snapshot``."""
         return Snapshot(self.db.snapshot(), self.prefix)
+
+
+class WriteBatch(prefixed.PrefixedWriteBatch):
+    """plyvel's ``WriteBatch``: :class:`lsmkv.WriteBatch`, of a store or of a part of it.
+
+    Every method raises ``RuntimeError`` once the store is closed, as plyvel's do.  Other errors and
+    costs are those of :class:`lsmkv.WriteBatch`.
+
+    >>> db = DB(":memory:")
+    >>> batch, other = db.write_batch(), db.prefixed_db(b"user:").write_batch()
+    >>> other.put(b"ann", b"41")
+    >>> other.delete(b"bob")
+    >>> batch.append(other)
+    >>> batch.approximate_size(), list(db)
+    (35, [])
+    >>> batch.write()
+    >>> batch.clear()
+    >>> list(db)
+    [(b'user:ann', b'41')]
+    >>> db.close()
+    >>> batch.put(b"k", b"v")
+    Traceback (most recent call last):
+    lsmkv.errors.ClosedError: the database is closed
+    """
+
+    def __init__(
+        self, db: engine.DB, prefix: bytes, *, transaction: bool = False, sync: bool = False
+    ) -> None:
+        """Not called by users: they ask a store for it, by ``write_batch``."""
+        super().__init__(db, prefix, transaction=transaction, sync=sync)
+        self._whole = db
+
+    def put(self, key: BytesLike, value: BytesLike) -> None:
+        """Set ``key`` to ``value``."""
+        self._whole._open_store()
+        super().put(key, value)
+
+    def delete(self, key: BytesLike) -> None:
+        """Remove ``key``; no error if it is not there."""
+        self._whole._open_store()
+        super().delete(key)
+
+    def append(self, source: batches.WriteBatch) -> None:
+        """Add all operations of another batch after those of this one."""
+        self._whole._open_store()
+        super().append(source)
+
+    def clear(self) -> None:
+        """Forget all operations."""
+        self._whole._open_store()
+        super().clear()
+
+    def approximate_size(self) -> int:
+        """Bytes of the record that the batch makes in the log."""
+        self._whole._open_store()
+        return super().approximate_size()
+
+    def __enter__(self) -> WriteBatch:
+        self._whole._open_store()
+        return self
 
 
 class Snapshot(prefixed.PrefixedSnapshot):

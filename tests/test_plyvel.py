@@ -314,6 +314,8 @@ def test_after_close_there_is_runtime_error(letters: Any) -> None:
         "raw iterator": letters.raw_iterator(),
         "snapshot": letters.snapshot(),
         "batch": letters.write_batch(),
+        "batch of a part": letters.prefixed_db(b"p").write_batch(),
+        "other batch": letters.write_batch(),
         "part": letters.prefixed_db(b"p"),
     }
     letters.close()
@@ -342,7 +344,14 @@ def test_after_close_there_is_runtime_error(letters: Any) -> None:
         lambda: handles["snapshot"].get(b"a"),
         handles["snapshot"].iterator,
         handles["snapshot"].raw_iterator,
+        lambda: handles["batch"].put(b"a", b""),
+        lambda: handles["batch"].delete(b"a"),
+        lambda: handles["batch"].append(handles["other batch"]),
+        handles["batch"].clear,
+        handles["batch"].approximate_size,
         handles["batch"].write,
+        handles["batch"].__enter__,
+        lambda: handles["batch of a part"].put(b"a", b""),
         lambda: handles["part"].get(b"a"),
         handles["part"].iterator,
         handles["part"].snapshot,
