@@ -20,6 +20,7 @@ line.  What is different from plyvel, and why, is listed in ``docs/plyvel.md``.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
@@ -29,7 +30,8 @@ from lsmkv.db.opening import directory
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views import prefixed
-from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError
+from lsmkv.env.local import is_write_protected
+from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError, NotFoundError
 from lsmkv.format import batch as batches
 from lsmkv.format.batch import BytesLike
 from lsmkv.options import refuse_unknown
@@ -150,22 +152,29 @@ class DB(engine.DB):
         if unknown:
             refuse_unknown(unknown, DB.__init__.__kwdefaults__ or (), "plyvel.DB")
         self._name = name
-        super().__init__(
-            os.fsdecode(name),
-            create_if_missing=_flag("create_if_missing", create_if_missing),
-            error_if_exists=_flag("error_if_exists", error_if_exists),
-            paranoid_checks=bool(paranoid_checks),
-            write_buffer_size=write_buffer_size,
-            max_open_files=max_open_files,
-            lru_cache_size=lru_cache_size,
-            block_size=block_size,
-            block_restart_interval=block_restart_interval,
-            max_file_size=max_file_size,
-            compression=_compression(compression),
-            bloom_filter_bits=_bits(bloom_filter_bits),
-            comparator=comparator,
-            comparator_name=_comparator_name(comparator_name),
-        )
+        try:
+            super().__init__(
+                os.fsdecode(name),
+                create_if_missing=_flag("create_if_missing", create_if_missing),
+                error_if_exists=_flag("error_if_exists", error_if_exists),
+                paranoid_checks=bool(paranoid_checks),
+                write_buffer_size=write_buffer_size,
+                max_open_files=max_open_files,
+                lru_cache_size=lru_cache_size,
+                block_size=block_size,
+                block_restart_interval=block_restart_interval,
+                max_file_size=max_file_size,
+                compression=_compression(compression),
+                bloom_filter_bits=_bits(bloom_filter_bits),
+                comparator=comparator,
+                comparator_name=_comparator_name(comparator_name),
+            )
+        except NotFoundError as error:
+            # plyvel takes LOCK before it looks for a database, and says that it could not.
+            path = os.fsdecode(name)
+            if is_write_protected(path):
+                raise IOError(errno.EACCES, os.strerror(errno.EACCES), path) from error
+            raise
 
     @property
     def name(self) -> Any:

@@ -17,6 +17,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -269,6 +270,26 @@ def test_open_with_a_comparator(module: ModuleType, tmp_path: Path) -> None:
         assert db.get(b"bbb") == b"BBB"
     with pytest.raises(module.Error):
         module.DB(name)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_write_protected_directory_is_io_error(module: ModuleType) -> None:
+    """Even if there is no database in it."""
+    with tempfile.TemporaryDirectory() as name:  # where another user gets at it, too
+        os.chmod(name, 0o555)
+        child = os.fork()
+        if child == 0:
+            try:
+                if os.getuid() == 0:
+                    os.setuid(65534)  # root may write anywhere
+                module.DB(name)
+            except module.IOError:
+                os._exit(0)
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        os.chmod(name, 0o755)
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_filters_are_off_unless_asked_for(opened: Callable[..., Any]) -> None:

@@ -466,3 +466,8 @@ def _full_sync(fd: int) -> bool:
             raise
         return False
     return True
+
+
+def is_write_protected(path: str) -> bool:
+    """Whether a directory is there in which this process may not make files."""
+    return os.path.isdir(path) and not os.access(path, os.W_OK)
