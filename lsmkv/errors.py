@@ -98,6 +98,8 @@ class UnsupportedCompressionError(Error):
 class ComparatorMismatchError(Error):
     """The store was made with another comparator than the one given; both are named.
 
+    With no comparator given, it is one that lsmkv does not bring.
+
     ``path`` is the MANIFEST that says so, ``stored`` the name in it, ``given`` that of the
     comparator that was passed.
 

@@ -15,11 +15,13 @@ from typing import Any, Final, Literal, NamedTuple, Never, TypedDict, cast
 
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
+from lsmkv.errors import ComparatorMismatchError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import (
     BYTEWISE,
+    REVERSE_BYTEWISE,
     BytewiseComparator,
     CallableComparator,
     Comparator,
@@ -58,7 +60,9 @@ class Options(NamedTuple):
     * ``reuse_logs``: go on with the log that is found when opening, rather than make a table of it.
     * ``env``: the file system; None is the local one.
     * ``comparator``: the order of keys: an object with the members of :class:`~lsmkv.Comparator`,
-      or a function of two keys.  ``comparator_name``: the function's name, kept on disk.
+      or a function of two keys.  ``comparator_name``: the function's name, kept on disk.  None is
+      the order that the store is kept in, if lsmkv brings it (bytewise, reverse bytewise,
+      Chromium's ``idb_cmp1``), and bytewise for a new store.
     * ``write_buffer_size``: a memtable of this size, counted as LevelDB's arena is, becomes a
       table.
     * ``lru_cache_size``: bytes of the block cache: 8 MiB by default; 0 turns it off.  The row cache
@@ -237,6 +241,38 @@ def make_options(
         read_only=bool(read_only),
         env=env,
     )
+
+
+def in_stored_order(arguments: OptionArguments, error: ComparatorMismatchError) -> Options:
+    """The options for a store whose order is not the one that it was to be opened in.
+
+    A store that is opened without a ``comparator`` is opened in its own order, if lsmkv brings that
+    order.  Raises ``error`` where the order is another one, or where a comparator was given.
+    """
+    order = None if arguments.get("comparator") is not None else own_comparator(error.stored)
+    if order is None:
+        raise error
+    own = arguments.copy()
+    own["comparator"] = order
+    return make_options(**own)
+
+
+def own_comparator(name: str) -> Comparator | None:
+    """The comparator of this name, if lsmkv brings it.
+
+    >>> own_comparator("leveldb.ReverseBytewiseComparator").name, own_comparator("idb_cmp1").name
+    ('leveldb.ReverseBytewiseComparator', 'idb_cmp1')
+    >>> own_comparator("example.ByLength") is None
+    True
+    """
+    if name == "idb_cmp1":
+        from lsmkv.indexeddb import IndexedDBComparator  # noqa: PLC0415 - few stores are Chromium's
+
+        return IndexedDBComparator()
+    for order in (BYTEWISE, REVERSE_BYTEWISE):
+        if order.name == name:
+            return order
+    return None
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], taker: str) -> None:

@@ -23,7 +23,7 @@ WINGS: list[tuple[str, ...]] = [
     ("lsmkv.tools",),
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
-        *("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio", "lsmkv.indexeddb"),
+        *("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio"),
         "lsmkv.testing",
     ),
     ("lsmkv.repair",),
@@ -38,6 +38,7 @@ WINGS: list[tuple[str, ...]] = [
     ("lsmkv.options",),
     ("lsmkv.env",),
     ("lsmkv.filter",),
+    ("lsmkv.indexeddb",),  # an order of keys, which options look up by its name
     ("lsmkv.util",),
     ("lsmkv.stats", "lsmkv.errors"),
 ]
@@ -47,6 +48,7 @@ LATE_IMPORTS = {
     ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.env.process", "subprocess"),
     ("lsmkv.options", "difflib"),
+    ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 

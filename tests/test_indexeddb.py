@@ -9,6 +9,7 @@ import functools
 import json
 import math
 import random
+import shutil
 import struct
 from itertools import pairwise, product
 from pathlib import Path
@@ -510,6 +511,58 @@ def test_chromiums_indexeddb(seen: dict[str, Any]) -> None:
     assert {len(store["keys"]) for store in found["library"].values()} == {43, 140, 0}
     kinds = {type(key) for key in found["library"]["anything"]["keys"]}
     assert kinds == {float, Date, str, bytes, list}
+
+
+def test_the_order_is_found_by_its_name_for_writing_too(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    shutil.copytree(DATA / "indexeddb-chromium", path)
+    with open_indexeddb(path) as db:
+        before = list(db)
+    late, early = record("zz"), record(-1.0)
+    with lsmkv.DB(path, bloom_filter_bits=None) as db:
+        assert db.options.comparator.name == "idb_cmp1"
+        assert db.options.filter_policy is None  # unequal bytes may be equal keys
+        assert list(db) == before
+        db.put(late, b"late")
+        db.put(early, b"early")
+        db.flush()
+        db.compact_range()
+        written = list(db)
+        db.check()
+    assert len(written) == len(before) + 2
+    assert not (path / "LOG.old").exists()  # it was opened once
+    assert "failed" not in (path / "LOG").read_text()
+    with open_indexeddb(path) as db:
+        assert list(db) == written
+        assert all(ORDER.compare(a, b) < 0 for (a, _), (b, _) in pairwise(written))
+        db.refresh()
+        assert list(db) == written
+    with lsmkv.DB(path, bloom_filter_bits=10, write_buffer_size=4096) as db:
+        assert db.options.filter_policy is not None  # as it was asked for
+        assert db.options.write_buffer_size == 4096
+
+
+def test_the_order_is_found_by_its_name_for_a_repair(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    shutil.copytree(DATA / "indexeddb-chromium", path)
+    with open_indexeddb(path) as db:
+        before = list(db)
+    assert not lsmkv.plan_repair(path).needed
+    (path / "CURRENT").unlink()
+    assert lsmkv.repair_db(path).needed
+    with open_indexeddb(path) as db:
+        assert db.options.comparator.name == "idb_cmp1"
+        assert list(db) == before
+
+
+def test_an_order_that_was_asked_for_is_not_replaced() -> None:
+    for read in (lsmkv.plan_repair, functools.partial(lsmkv.DB, read_only=True)):
+        with pytest.raises(lsmkv.ComparatorMismatchError) as caught:
+            read(DATA / "indexeddb-chromium", comparator=lsmkv.BytewiseComparator())
+        assert (caught.value.stored, caught.value.given) == (
+            "idb_cmp1",
+            "leveldb.BytewiseComparator",
+        )
 
 
 def test_chromiums_local_storage(seen: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_
 from lsmkv.format.keys import (
     MAX_SEQUENCE,
 )
-from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import Stats
 from lsmkv.util.progress import Progress
 
@@ -95,13 +95,13 @@ class DB:
         self._arguments = options
         self.path: str = os.fsdecode(path)
         """The directory, as it was given."""
-        self.options: Options = make_options(**options)
-        """The settings in force."""
         self._superseded: list[Store] = []  # earlier views of a read-only store
         try:
-            self._opened = open_store(self.path, self.options)
+            self._opened = open_store(self.path, options)
         except OSError as error:
             raise_typed(error)
+        self.options: Options = self._opened.options
+        """The settings in force."""
         self._take_up(self._opened)
         _open_handles.add(self)
 
@@ -530,7 +530,7 @@ class DB:
         with self._close_lock:
             store = self._open_store()
             try:
-                view_now(self._opened, self.options, store)
+                view_now(self._opened, store)
             except OSError as error:
                 raise_typed(error)
             self._superseded = [old for old in self._superseded if len(old.live) > 0]

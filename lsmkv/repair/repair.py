@@ -16,12 +16,17 @@ from lsmkv.db.admin.staging import build_directory, refuse_taken
 from lsmkv.db.opening.directory import open_remains
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import CorruptionError, LockedError, raise_typed
+from lsmkv.errors import (
+    ComparatorMismatchError,
+    CorruptionError,
+    LockedError,
+    raise_typed,
+)
 from lsmkv.format.filenames import (
     LOCK,
 )
 from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_table import OUT_OF_ORDER
 from lsmkv.repair.job import RepairJob
 from lsmkv.repair.plan import (
@@ -58,7 +63,7 @@ def plan_repair(
     settings = make_options(**options)
     try:
         with open_remains(_env(settings), where) as directory:
-            return _plan(directory, settings, keep_stale, progress)
+            return _plan(directory, options, keep_stale, progress)[1]
     except OSError as error:
         raise_typed(error)
 
@@ -86,9 +91,9 @@ def repair_db(
 
     ``confirm`` is called with the plan before anything is written; if it returns False, nothing is
     written.
-    Options are those of :class:`DB`; the comparator must be the store's, and the new tables get
-    the filters and compression that are asked for.  ``progress`` is called with what is done, how
-    much there is, and the phase.  Raises what :func:`plan_repair` raises, and
+    Options are those of :class:`DB`; the comparator, if one is given, must be the store's, and the
+    new tables get the filters and compression that are asked for.  ``progress`` is called with what
+    is done, how much there is, and the phase.  Raises what :func:`plan_repair` raises, and
     :class:`LockedError` if the store is open.  Cost: that of the plan, and writing anew the tables
     that are damaged; without a MANIFEST, all of them.
 
@@ -112,7 +117,7 @@ def repair_db(
         with open_remains(env, where) as directory:
             lock = _lock(directory, into is None)
             try:
-                plan = _plan(directory, settings, keep_stale, progress)
+                settings, plan = _plan(directory, options, keep_stale, progress)
                 if confirm is not None and not confirm(plan):
                     return plan
                 if into is not None:
@@ -146,6 +151,21 @@ def _lock(directory: Directory, in_place: bool) -> FileLock | None:
 
 
 def _plan(
+    directory: Directory,
+    arguments: OptionArguments,
+    keep_stale: bool,
+    progress: Progress | None,
+) -> tuple[Options, RepairPlan]:
+    """The plan, and the settings that it was made with: those of the order that the store names."""
+    settings = make_options(**arguments)
+    try:
+        return settings, _plan_with(directory, settings, keep_stale, progress)
+    except ComparatorMismatchError as error:
+        settings = in_stored_order(arguments, error)
+    return settings, _plan_with(directory, settings, keep_stale, progress)
+
+
+def _plan_with(
     directory: Directory, settings: Options, keep_stale: bool, progress: Progress | None
 ) -> RepairPlan:
     comparator = InternalKeyComparator(settings.comparator)

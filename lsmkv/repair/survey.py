@@ -34,7 +34,7 @@ from lsmkv.format.filenames import (
 from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, unpack
 from lsmkv.format.log import LogReader
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.options import OptionArguments, Options, make_options
+from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
 from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
@@ -60,13 +60,20 @@ def survey_db(
     :class:`NotFoundError` and :class:`IOError` too.
     """
     settings = make_options(**options)
-    comparator = InternalKeyComparator(settings.comparator)
     env = LocalEnv() if settings.env is None else settings.env
     try:
         with open_remains(env, os.fsdecode(path)) as directory:
-            return survey(directory, settings, comparator, progress)
+            try:
+                return _survey(directory, settings, progress)
+            except ComparatorMismatchError as error:
+                return _survey(directory, in_stored_order(options, error), progress)
     except OSError as error:
         raise_typed(error)
+
+
+def _survey(directory: Directory, settings: Options, progress: Progress | None) -> Survey:
+    comparator = InternalKeyComparator(settings.comparator)
+    return survey(directory, settings, comparator, progress)
 
 
 def survey(
@@ -77,8 +84,7 @@ def survey(
 ) -> Survey:
     """Look at every file of the store in ``directory``.
 
-    ``progress`` is called with bytes
-    done and in all.  O(size of the store).  Raises :class:`ComparatorMismatchError`,
+    ``progress`` is called with bytes done and in all.  O(size of the store).  Raises :class:`ComparatorMismatchError`,
     :class:`ForeignFormatError`, :class:`UnsupportedCompressionError` and ``OSError``; damage is
     not raised but noted.
     """

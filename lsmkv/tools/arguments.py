@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, BinaryIO, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import Annotated, BinaryIO, NamedTuple
 
 import typer
 
 import lsmkv
-from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.text import from_argument
-
-T = TypeVar("T")
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The store's directory.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key, as text in UTF-8.")]
@@ -26,11 +23,6 @@ Start = Annotated[
 ]
 Stop = Annotated[str | None, typer.Option(metavar="KEY", help="Up to this key, itself left out.")]
 Prefix = Annotated[str | None, typer.Option(metavar="KEY", help="Only keys that begin with this.")]
-
-KNOWN_ORDERS: dict[str, lsmkv.Comparator] = {
-    order.name: order for order in (lsmkv.ReverseBytewiseComparator(), IndexedDBComparator())
-}
-"""Comparators that lsmkv ships beside the default one, by the name that a MANIFEST records."""
 
 
 class Bounds(NamedTuple):
@@ -50,34 +42,13 @@ def key_bounds(start: str | None, stop: str | None, prefix: str | None, is_hex: 
 
 
 def open_to_read(directory: str) -> lsmkv.DB:
-    """Open a store for reading: takes no lock, writes nothing, and works beside a writer.
-
-    Its comparator is found by name if it is one that lsmkv ships.
-    """
-    return in_its_order(lsmkv.DB, directory, read_only=True)
+    """Open a store for reading: takes no lock, writes nothing, and works beside a writer."""
+    return lsmkv.DB(directory, read_only=True)
 
 
 def open_to_write(directory: str, create: bool = False) -> lsmkv.DB:
-    """Open a store for writing: takes its lock and flushes its log to tables.
-
-    Its comparator is found by name if it is one that lsmkv ships.
-    """
-    return in_its_order(lsmkv.DB, directory, create_if_missing=create)
-
-
-def in_its_order(action: Callable[..., T], directory: str, **options: Any) -> T:
-    """Call ``action(directory, **options)`` with the comparator that the store's MANIFEST names.
-
-    ``action`` takes the keywords of ``lsmkv.DB``.  :class:`ComparatorMismatchError` if lsmkv does
-    not ship that comparator.
-    """
-    try:
-        return action(directory, **options)
-    except lsmkv.ComparatorMismatchError as error:
-        order = KNOWN_ORDERS.get(error.stored)
-        if order is None:
-            raise
-    return action(directory, **options, comparator=order)
+    """Open a store for writing: takes its lock and flushes its log to tables."""
+    return lsmkv.DB(directory, create_if_missing=create)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from lsmkv.repair.report import (
     user_range,
 )
 from lsmkv.repair.survey import survey_db
-from lsmkv.tools.arguments import Directory, in_its_order
+from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import guarded, progress, write_folded, write_line
 from lsmkv.tools.text import count, escape, printable, size
 
@@ -56,7 +56,7 @@ def verify(
     "entries", "problems" ("offset", "bytes", "reason", "after", "to": the keys lost), "remarks".
     """
     with progress("Verifying", "byte") as bar:
-        found = in_its_order(survey_db, directory, progress=bar.report)
+        found = survey_db(directory, progress=bar.report)
     if as_json:
         write_line(json.dumps(_as_data(found), indent=2))
     else:
@@ -97,9 +97,7 @@ def repair(
     """
     if plan_only:
         with progress("Planning", "") as bar:
-            plan = in_its_order(
-                lsmkv.plan_repair, directory, keep_stale=keep_stale, progress=bar.report
-            )
+            plan = lsmkv.plan_repair(directory, keep_stale=keep_stale, progress=bar.report)
         _write_plan(plan, None, as_json)
         return
     if (into is None) == (not in_place):
@@ -111,8 +109,7 @@ def repair(
         return True
 
     with progress("Repairing", "") as bar:
-        plan = in_its_order(
-            lsmkv.repair_db,
+        plan = lsmkv.repair_db(
             directory,
             into=into,
             keep_stale=keep_stale,

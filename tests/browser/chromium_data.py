@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import lsmkv
-from lsmkv.indexeddb import Date, DecodedKey, IndexedDBComparator, decode_key
+from lsmkv.indexeddb import Date, DecodedKey, decode_key
 from lsmkv.util.coding import decode_varint64
 
 Databases = dict[str, dict[str, dict[str, Any]]]
 
 
 def open_indexeddb(directory: Path) -> lsmkv.DB:
-    return lsmkv.DB(directory, read_only=True, comparator=IndexedDBComparator())
+    return lsmkv.DB(directory, read_only=True)  # it names its order itself
 
 
 def indexeddb(db: lsmkv.DB) -> Databases:

@@ -141,8 +141,9 @@ def test_indexeddb(profile: Profile) -> None:
 
 
 def test_another_order_is_refused(profile: Profile) -> None:
+    order = lsmkv.BytewiseComparator()
     with pytest.raises(lsmkv.ComparatorMismatchError) as caught:
-        lsmkv.DB(profile.indexeddb, read_only=True)
+        lsmkv.DB(profile.indexeddb, read_only=True, comparator=order)
     assert caught.value.stored == "idb_cmp1"
 
 

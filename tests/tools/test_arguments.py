@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.app import app
-from lsmkv.tools.arguments import KNOWN_ORDERS, open_to_read
+from lsmkv.tools.arguments import open_to_read
 
 ONE = bytes.fromhex("0001010103000000000000f03f")
 MINUS_ONE = bytes.fromhex("0001010103000000000000f0bf")
@@ -34,11 +34,6 @@ def indexeddb(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_comparators_that_lsmkv_ships() -> None:
-    assert set(KNOWN_ORDERS) == {"idb_cmp1", "leveldb.ReverseBytewiseComparator"}
-    assert all(order.name == name for name, order in KNOWN_ORDERS.items())
-
-
 def test_commands_find_chromiums_comparator_by_name(indexeddb: Path) -> None:
     before = sorted(os.listdir(indexeddb))
     assert lsm("scan", "--hex", "--keys-only", indexeddb) == (
@@ -48,6 +43,8 @@ def test_commands_find_chromiums_comparator_by_name(indexeddb: Path) -> None:
     )
     assert lsm("get", "--hex", indexeddb, ONE.hex()) == (0, b"1".hex() + "\n", "")
     assert lsm("get", "--hex", indexeddb, "00")[0] == 1
+    assert lsm("verify", indexeddb)[0] == 0
+    assert lsm("repair", "--plan", indexeddb)[0] == 0
     status, out, _ = lsm("stats", indexeddb)
     assert status == 0
     assert out.splitlines()[-1].split()[:2] == ["all", "1"]

@@ -20,10 +20,10 @@ from lsmkv.db.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
-from lsmkv.errors import Error
+from lsmkv.errors import ComparatorMismatchError, Error
 from lsmkv.format.filenames import CURRENT, LOCK
 from lsmkv.format.keys import InternalKeyComparator
-from lsmkv.options import Options
+from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 
 MEMORY = ":memory:"
 
@@ -31,10 +31,14 @@ MEMORY = ":memory:"
 class OpenStore:
     """The parts of an open store.  ``writer`` and ``background`` are None if it is read-only."""
 
-    def __init__(self, env: Env, directory: Directory, file_lock: FileLock | None) -> None:
+    def __init__(
+        self, env: Env, directory: Directory, file_lock: FileLock | None, options: Options
+    ) -> None:
+        self.options = options
         self.env = env
         self.directory = directory
         self.file_lock = file_lock
+        self.info_log: InfoLog | None = None
         self.writer: Writer | None = None
         self.background: Background | None = None
 
@@ -52,8 +56,13 @@ class OpenStore:
         self.directory.close()
 
 
-def open_store(path: str, options: Options) -> OpenStore:
-    """Open the store in ``path``; after an error nothing stays open."""
+def open_store(path: str, arguments: OptionArguments) -> OpenStore:
+    """Open the store in ``path``; after an error nothing stays open.
+
+    ``arguments`` are the keywords of ``lsmkv.DB``.  Where they name no comparator, the store's own
+    name for its order decides.
+    """
+    options = make_options(**arguments)
     create = options.create_if_missing
     env = options.env
     if env is None and path == MEMORY:
@@ -62,47 +71,58 @@ def open_store(path: str, options: Options) -> OpenStore:
     elif env is None:
         env = LocalEnv()
     if options.read_only:
-        opened = OpenStore(env, open_database_directory(env, path, False), None)
+        opened = OpenStore(env, open_database_directory(env, path, False), None, options)
     else:
         directory = open_database_directory(env, path, create)
         try:
-            opened = OpenStore(env, directory, directory.lock(LOCK))
+            opened = OpenStore(env, directory, directory.lock(LOCK), options)
         except BaseException:
             directory.close()
             raise
     try:
-        if options.read_only:
-            view_now(opened, options, None)
-        else:
-            _recover(opened, path, options)
-    except BaseException:
+        try:
+            _start(opened, path)
+        except ComparatorMismatchError as error:
+            opened.options = in_stored_order(arguments, error)
+            _start(opened, path)
+    except BaseException as error:
+        if opened.info_log is not None:
+            opened.info_log.warn(f"Open failed: {error}")
+            opened.info_log.close()
         opened.release()
         raise
     return opened
 
 
-def view_now(opened: OpenStore, options: Options, previous: Store | None) -> None:
-    """Let a read-only store show the present state of its directory."""
+def _start(opened: OpenStore, path: str) -> None:
+    if opened.options.read_only:
+        view_now(opened, None)
+    else:
+        _recover(opened, path)
+
+
+def view_now(opened: OpenStore, previous: Store | None) -> None:
+    """Let a read-only store show what its directory holds now."""
+    options = opened.options
     comparator = InternalKeyComparator(options.comparator)
     store = open_read_only(opened.directory, options, comparator, previous)
     opened.start(store, None, None)
 
 
-def _recover(opened: OpenStore, path: str, options: Options) -> None:
+def _recover(opened: OpenStore, path: str) -> None:
     directory = opened.directory
+    options = opened.options
     if options.error_if_exists and directory.exists(CURRENT):
         raise Error(f"{path}: the database exists, and error_if_exists is true")
     comparator = InternalKeyComparator(options.comparator)
     refuse_rocksdb(directory)
-    info_log = InfoLog(directory)
+    info_log = opened.info_log
+    if info_log is None:
+        info_log = InfoLog(directory)
+        opened.info_log = info_log
     lock = Lock()
-    try:
-        recovery = Recovery(directory, options, comparator, info_log, lock)
-        recovered, wal = recovery.run()
-    except BaseException as error:
-        info_log.warn(f"Open failed: {error}")
-        info_log.close()
-        raise
+    recovery = Recovery(directory, options, comparator, info_log, lock)
+    recovered, wal = recovery.run()
     store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
     opened.start(store, Writer(store, background, wal), background)
