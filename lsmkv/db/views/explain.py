@@ -120,6 +120,9 @@ class Explanation:
     """The version that answers; a deletion answers with a miss."""
     shadowed: tuple[KeyVersion, ...]
     """Older versions that it hides, newest first."""
+    missed: tuple[KeyVersion, ...]
+    """Versions that the Get does not see, since a filter wrongly says no: a filter policy that is
+    at fault, or one that does not go with the comparator."""
     blocks_searched: int
     """Data blocks that the Get looks into."""
     blocks_read: int
@@ -157,6 +160,8 @@ class Explanation:
             lines += _describe(table)
         if self.at_hand:
             lines.append("  kept at hand: as long as these tables stay, a Get asks none of them")
+        for version in self.missed:
+            lines.append(f"  missed, since a filter is wrong: {_describe_version(version)}")
         for version in self.shadowed:
             lines.append(f"  hidden: {_describe_version(version)}")
         lines.append(
@@ -184,6 +189,7 @@ class Explainer:
         self._store = store
         self._view = store.open_view()
         self._versions: list[KeyVersion] = []
+        self._missed: list[KeyVersion] = []
         self._tables: list[TableStep] = []
         self._memtables: list[str] = []
         self._blocks_searched = 0
@@ -210,6 +216,7 @@ class Explainer:
             tables=tuple(self._tables),
             chosen=chosen,
             shadowed=tuple(self._versions[1:]),
+            missed=tuple(self._missed),
             blocks_searched=self._blocks_searched,
             blocks_read=self._blocks_read,
             bytes_read=self._bytes_read,
@@ -240,6 +247,8 @@ class Explainer:
             ruled_out = any(not step.may_match for step in filters)
             if ruled_out:
                 verdict = "a filter says no: no block is read"
+                if versions:
+                    verdict += "; the block holds the key all the same: this filter is wrong"
             else:
                 block = _block_step(found.block)
                 verdict = "found" if versions else "not in the block"
@@ -247,7 +256,10 @@ class Explainer:
                     verdict += ": a false positive of the filter"
             if asked:
                 self._count(found.block, ruled_out)
-            self._versions += versions
+            if asked and ruled_out:
+                self._missed += versions
+            else:
+                self._versions += versions
         self._tables.append(
             TableStep(
                 level=level,

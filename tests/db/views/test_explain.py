@@ -192,6 +192,45 @@ def test_a_filter_policy_of_the_user() -> None:
         assert "false positive" in assert_told_right(db, b"cc").tables[0].verdict
 
 
+class Denying(FirstByte):
+    """A policy that is at fault: it denies all keys that begin with ``l``."""
+
+    name = "test.Denying"
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        return key[0] in filter and key[0] != ord("l")
+
+
+@pytest.mark.parametrize("layout", ["block", "table"])
+def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
+    with DB(":memory:", filter_policy=Denying(), filter_layout=layout, seek_compaction=False) as db:
+        for key in (b"a", b"lost", b"z"):
+            db.put(key, b"value")
+        db.flush()
+        told = assert_told_right(db, b"lost")
+        assert db.get(b"lost") is None
+        assert (told.found, told.chosen, told.shadowed) == (False, None, ())
+        assert told.blocks_searched == 0
+        assert [(version.sequence, version.value_size) for version in told.missed] == [(2, 5)]
+        (table,) = told.tables
+        assert table.block is None
+        assert table.verdict == (
+            "a filter says no: no block is read;"
+            " the block holds the key all the same: this filter is wrong"
+        )
+        text = str(told)
+        assert text.startswith("get 'lost': not there\n")
+        assert f"missed, since a filter is wrong: 5 bytes in {table.name}, write 2" in text
+        right = assert_told_right(db, b"let")
+        assert right.missed == ()
+        assert right.tables[0].verdict == "a filter says no: no block is read"
+        db.put(b"lost", b"found")  # a memtable has no filter
+        told = assert_told_right(db, b"lost")
+        assert told.found
+        assert told.missed == ()
+        assert [version.where for version in told.shadowed] == [table.name]
+
+
 def test_explain_leaves_no_table_open() -> None:
     env = MemoryEnv()
     with DB("/db", create_if_missing=True, env=env, **TINY) as db:
