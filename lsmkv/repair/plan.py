@@ -29,6 +29,7 @@ from lsmkv.repair.report import DAMAGED, LogSurvey, Survey, TableSurvey, user_ra
 from lsmkv.repair.stale import StaleTest, shadows_on
 from lsmkv.repair.survey import check_internal_keys
 from lsmkv.util.progress import Progress
+from lsmkv.util.text import count
 
 KEEP = "keep"
 """The file is used as it is."""
@@ -200,10 +201,10 @@ def _table_lines(plan: TablePlan) -> Iterator[str]:
         lower, upper = user_range(hole)
         first = "the first key" if lower is None else f"'{escape(lower)}'"
         last = "the last key" if upper is None else f"'{escape(upper)}'"
-        yield f"  lost at {hole.offset}: {hole.size} bytes, keys from {first} to {last}"
+        yield f"  lost at {hole.offset}: {count(hole.size, 'byte')}, keys from {first} to {last}"
     if plan.stale:
-        entries = "1 entry" if plan.stale == 1 else f"{plan.stale} entries"
-        yield f"  set aside: {entries} that a lost block may have replaced"
+        stale = count(plan.stale, "entry")
+        yield f"  set aside: {stale} that a lost block may have replaced"
 
 
 def _hole_dict(hole: Hole) -> dict[str, Any]:
@@ -282,10 +283,10 @@ def _action(table: TableSurvey) -> tuple[str, str]:
         return LEAVE_OUT, "none of its entries can be read"
     if table.holes:
         blocks = table.blocks + len(table.holes)
-        return REWRITE, f"{len(table.holes)} of {blocks} blocks cannot be read"
+        return REWRITE, f"{len(table.holes):,} of {count(blocks, 'block')} cannot be read"
     if table.problems:
         return REWRITE, f"all of its entries can be read ({table.problems[0].reason})"
-    return KEEP, f"undamaged, {table.entries} {'entry' if table.entries == 1 else 'entries'}"
+    return KEEP, f"undamaged, {count(table.entries, 'entry')}"
 
 
 def _keep_order_of_level_0(tables: list[TablePlan]) -> None:

@@ -10,6 +10,19 @@ from __future__ import annotations
 import re
 
 import lsmkv
+from lsmkv.util.text import count
+
+__all__ = [
+    "count",
+    "escape",
+    "from_argument",
+    "from_hex",
+    "printable",
+    "shown",
+    "size",
+    "unescape",
+    "version_line",
+]
 
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
@@ -62,27 +75,6 @@ def from_hex(text: str) -> bytes:
 def shown(data: bytes, is_hex: bool) -> str:
     """A key or value as one line of text."""
     return data.hex() if is_hex else escape(data)
-
-
-def count(number: int, noun: str) -> str:
-    """A number and what it counts, in the singular or the plural.
-
-    Counts for people have thousands separated; offsets, sequences and file numbers, which name a
-    place or a thing, do not, and neither do figures on stdout that a program reads.
-
-    >>> count(1, "table"), count(1200, "entry"), count(2, "batch"), count(0, "key")
-    ('1 table', '1,200 entries', '2 batches', '0 keys')
-    """
-    return f"{number:,} {noun if number == 1 else plural(noun)}"
-
-
-def plural(noun: str) -> str:
-    """The regular plural of an English noun."""
-    if noun.endswith(("ch", "s", "sh", "x")):
-        return f"{noun}es"
-    if noun.endswith("y") and noun[-2] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}s"
 
 
 def size(number: float) -> str:

@@ -26,6 +26,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.format import BLOCK_TRAILER_SIZE
 from lsmkv.table.inspection import BlockLook, FilterLook, look
 from lsmkv.table.reader import Table
+from lsmkv.util.text import count
 
 _CODECS = {0: "none", 1: "snappy", 2: "zstd", 4: "deflate"}
 
@@ -158,6 +159,8 @@ class Explanation:
         ]
         for table in self.tables:
             lines += _describe(table)
+        if self.chosen is None and not self.tables:
+            lines.append("  no table's range covers the key")
         if self.at_hand:
             lines.append("  kept at hand: as long as these tables stay, a Get asks none of them")
         for version in self.missed:
@@ -165,9 +168,9 @@ class Explanation:
         for version in self.shadowed:
             lines.append(f"  hidden: {_describe_version(version)}")
         lines.append(
-            f"  searched {self.blocks_searched} data blocks ({self.blocks_read} from the file,"
-            f" {self.bytes_read} bytes); without filters {self.blocks_without_filters}"
-            f" ({self.bytes_without_filters} bytes)"
+            f"  searched {count(self.blocks_searched, 'data block')} ({self.blocks_read:,} from the"
+            f" file, {count(self.bytes_read, 'byte')}); without filters"
+            f" {self.blocks_without_filters:,} ({count(self.bytes_without_filters, 'byte')})"
         )
         return "\n".join(lines)
 
@@ -336,20 +339,20 @@ def _describe(table: TableStep) -> list[str]:
     for step in table.filters:
         bits = f", bits {', '.join(map(str, step.positions))}" if step.positions else ""
         answer = "maybe" if step.may_match else "no"
-        lines.append(f"    filter per {step.layout}, {step.size} bytes{bits}: {answer}")
+        lines.append(f"    filter per {step.layout}, {count(step.size, 'byte')}{bits}: {answer}")
     if table.block is not None:
         block = table.block
-        source = "from the cache" if block.cached else f"read, {block.bytes_read} bytes"
+        source = "from the cache" if block.cached else f"read, {count(block.bytes_read, 'byte')}"
         codec = "" if block.compression == "none" else f", {block.compression}"
         lines.append(
-            f"    block at {block.offset}: {source}{codec}, {block.plain_size} bytes plain"
+            f"    block at {block.offset}: {source}{codec}, {count(block.plain_size, 'byte')} plain"
         )
     return lines
 
 
 def _describe_version(version: KeyVersion) -> str:
-    what = "a deletion" if version.deleted else f"{version.value_size} bytes"
-    return f"{what} in {version.where}, write {version.sequence}"
+    what = "a deletion" if version.deleted else count(version.value_size, "byte")
+    return f"{what} in {version.where}, write {version.sequence:,}"
 
 
 def _quote(key: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -229,6 +230,32 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         assert told.found
         assert told.missed == ()
         assert [version.where for version in told.shadowed] == [table.name]
+
+
+def test_numbers_are_told_in_one_way() -> None:
+    with DB(":memory:", compression=None, block_size=1 << 20, lru_cache_size=0) as db:
+        fill(db, 0, 1500)
+        db.flush()
+        text = str(assert_told_right(db, b"key1234"))
+        assert "  searched 1 data block (1 from the file, " in text
+        assert "; without filters 1 (" in text
+        assert "1,235" in text.splitlines()[0]  # the write
+        for line in text.splitlines():
+            assert not re.search(r"(?<!at )(?<!bits )(?<![\w,. '])\d{4,}", line), line
+        db.put(b"one", b"x")
+        assert "found, 1 byte in memtable" in str(db.explain(b"one"))
+
+
+def test_a_miss_outside_of_all_tables_says_so() -> None:
+    with DB(":memory:") as db:
+        reason = "  no table's range covers the key\n"
+        assert reason in str(db.explain(b"a"))
+        fill(db)
+        db.flush()
+        assert reason in str(db.explain(b"a"))
+        assert reason not in str(db.explain(b"key0100?"))
+        db.put(b"a", b"found")
+        assert reason not in str(db.explain(b"a"))
 
 
 def test_explain_leaves_no_table_open() -> None:

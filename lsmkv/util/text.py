@@ -1,0 +1,28 @@
+"""Numbers in messages for people."""
+
+from __future__ import annotations
+
+
+def count(number: int, noun: str) -> str:
+    """A number and what it counts, in the singular or the plural.
+
+    Counts for people have thousands separated.  Offsets, sequences and file numbers, which name a
+    place or a thing, do not.
+
+    >>> count(1, "table"), count(1200, "entry"), count(2, "batch"), count(0, "key")
+    ('1 table', '1,200 entries', '2 batches', '0 keys')
+    """
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """The regular plural of an English noun.
+
+    >>> plural("index")
+    'indexes'
+    """
+    if noun.endswith(("ch", "s", "sh", "x")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
