@@ -39,7 +39,7 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone
 
-        modules.append("lsmkv/stats.py")
+        modules += ["lsmkv/counters.py", "lsmkv/stats.py"]
         # One group, but named as a separate one: only then does mypyc let classes that are not
         # native be derived from in interpreted code.
         found: list[Extension] = mypycify(modules, separate=[(modules, "lsmkv")], opt_level="3")

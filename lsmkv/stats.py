@@ -1,102 +1,9 @@
-"""Counters: what the engine does, as plain numbers; and statistics, the records of them for users.
-
-The engine adds to :class:`Counters`.  They only ever grow while a store is open.  They are exact
-when one thread uses the store; under several, an increment may on rare occasions be lost, never
-invented.  ``DB.stats()`` copies them into a :class:`Stats`, which does not change any more.
-"""
+"""Statistics: the counters of a store at one moment, as records that users get."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final, TypeVar
-
-NUM_LEVELS: Final = 7
-"""Levels 0 to 6, as LevelDB has them."""
-
-
-class ReadCounters:
-    """What lookups and scans did to the tables of one level."""
-
-    __slots__ = (
-        "block_cache_hits",
-        "blocks_read",
-        "bytes_read",
-        "filter_false_positives",
-        "filter_negatives",
-        "filters_asked",
-        "tables_asked",
-    )
-
-    def __init__(self) -> None:
-        self.tables_asked = 0
-        """Tables whose key range covered a key that was looked up."""
-        self.filters_asked = 0
-        self.filter_negatives = 0
-        """Filters that said no: each saved a data block."""
-        self.filter_false_positives = 0
-        """Filters that said maybe for a key that the block did not hold."""
-        self.blocks_read = 0
-        """Data blocks read from the file, one ``pread`` each, served by disk or by the OS."""
-        self.bytes_read = 0
-        """Bytes of those blocks as stored, trailers included."""
-        self.block_cache_hits = 0
-        """Data blocks found in lsmkv's own block cache."""
-
-    @property
-    def filter_positives(self) -> int:
-        """Filters that said maybe."""
-        return self.filters_asked - self.filter_negatives
-
-
-class CompactionCounters:
-    """What compactions into one level did (a flush counts for the level that it lands on)."""
-
-    __slots__ = ("bytes_read", "bytes_written", "runs", "seconds")
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.seconds = 0.0
-        self.bytes_read = 0
-        self.bytes_written = 0
-
-    def add(self, seconds: float, bytes_read: int, bytes_written: int) -> None:
-        """One more run."""
-        self.runs += 1
-        self.seconds += seconds
-        self.bytes_read += bytes_read
-        self.bytes_written += bytes_written
-
-
-class Counters:
-    """All counters of one open store, as the engine keeps them."""
-
-    def __init__(self) -> None:
-        self.reads = [ReadCounters() for _ in range(NUM_LEVELS)]
-        self.compactions_into = [CompactionCounters() for _ in range(NUM_LEVELS)]
-        self.gets = 0
-        self.gets_found = 0
-        self.gets_from_memory = 0
-        self.gets_from_rows = 0
-        self.iterators = 0
-        self.tables_opened = 0
-        self.metadata_reads = 0
-        self.metadata_bytes_read = 0
-        self.writes = 0
-        self.operations = 0
-        self.user_bytes = 0
-        self.log_bytes = 0
-        self.log_writes = 0
-        self.log_syncs = 0
-        self.slowdowns = 0
-        self.stalls = 0
-        self.stall_seconds = 0.0
-        self.flushes = 0
-        self.flush_bytes = 0
-        self.compactions = 0
-        self.trivial_moves = 0
-        self.seek_compactions = 0
-        self.compaction_bytes_read = 0
-        self.compaction_bytes_written = 0
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True)
@@ -124,7 +31,12 @@ class LevelStats:
     """Data blocks read from files by lookups and iterators."""
     bytes_read: int
     block_cache_hits: int
+    flushes: int
+    """Memtables made into tables of this level."""
+    flush_seconds: float
+    flush_bytes: int
     compactions: int
+    """Compactions into this level; neither flushes nor trivial moves are among them."""
     compaction_seconds: float
     compaction_bytes_read: int
     compaction_bytes_written: int
@@ -187,12 +99,14 @@ class Stats:
     """Writes that waited for a flush or a compaction."""
     stall_seconds: float
     flushes: int
+    """Memtables made into tables."""
     flush_bytes: int
     compactions: int
+    """Tables merged into the next level.  Flushes and trivial moves are not among them."""
     trivial_moves: int
-    """Compactions that only moved a file down a level."""
+    """Files that went down a level as they are, in place of a compaction."""
     seek_compactions: int
-    """Compactions that lookups called for."""
+    """Compactions and moves that lookups called for."""
     compaction_bytes_read: int
     compaction_bytes_written: int
 

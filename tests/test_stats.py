@@ -9,7 +9,8 @@ import pytest
 
 import lsmkv
 from lsmkv import DB
-from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
+from lsmkv.counters import NUM_LEVELS
+from lsmkv.stats import LevelStats, Stats
 
 STANDING = {"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"}
 
@@ -60,6 +61,41 @@ def test_of_a_store() -> None:
         assert change.memtable_bytes == after.memtable_bytes > 0
         assert sum(part.blocks_read for part in change.levels) == 1
         assert isinstance(change, lsmkv.Stats)
+
+
+def test_flushes_and_compactions_are_told_apart_alike_in_all_and_by_level() -> None:
+    size = 256 * 1024
+    with DB(":memory:", write_buffer_size=size, max_file_size=size, compression=None) as db:
+        db.put(b"k", b"v")
+        db.flush()
+        stats = db.stats()
+        assert (stats.flushes, stats.compactions) == (1, 0)
+        assert [level.flushes for level in stats.levels] == [0, 0, 1, 0, 0, 0, 0]
+        assert {level.compactions for level in stats.levels} == {0}
+        for n in range(3000):
+            db.put(b"%05d" % (n * 7919 % 3000), bytes(2000))
+        db.compact_range()
+        stats = db.stats()
+        table = db.get_property("leveldb.stats")
+    assert stats.compactions > 0
+    for name in (
+        "flushes",
+        "flush_bytes",
+        "compactions",
+        "compaction_bytes_read",
+        "compaction_bytes_written",
+    ):
+        assert getattr(stats, name) == sum(getattr(level, name) for level in stats.levels), name
+    assert sum(level.flush_seconds for level in stats.levels) > 0
+    assert sum(level.compaction_seconds for level in stats.levels) > 0
+    assert table is not None
+    rows = [[float(figure) for figure in row.split()] for row in table.splitlines()[3:]]
+    by_level = {int(row[0]): row for row in rows}
+    for level in stats.levels:  # LevelDB counts a flush for the level that it lands on
+        if level.files or level.flushes or level.compactions:
+            written = level.flush_bytes + level.compaction_bytes_written
+            assert by_level[level.level][5] == round(written / 1024**2)
+    assert any(row[5] for row in rows)
 
 
 def test_plain_data() -> None:

@@ -157,7 +157,7 @@ class BackgroundJobs:
         store = self._store
         store.counters.flushes += 1
         store.counters.flush_bytes += file.size
-        store.counters.compactions_into[level].add(seconds, 0, file.size)
+        store.counters.flushes_into[level].add(seconds, 0, file.size)
         store.info_log.write(f"Level-{level} table #{file.number}: {file.size} bytes flushed")
 
     # Ingest

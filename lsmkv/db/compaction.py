@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from lsmkv.counters import NUM_LEVELS, ReadCounters
 from lsmkv.db.merge import live_entries, merge
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput, remove_table
@@ -17,7 +18,6 @@ from lsmkv.env.base import Directory
 from lsmkv.format.keys import Entry, InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, ReadCounters
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

@@ -5,6 +5,7 @@ Recovery, repair and ``lsmkv verify`` read it here; ``VersionSet`` writes it.
 
 from __future__ import annotations
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.errors import ComparatorMismatchError, CorruptionError
@@ -12,7 +13,6 @@ from lsmkv.format.filenames import MAX_FILE_NUMBER
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log import LogDamage, LogReader
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.stats import NUM_LEVELS
 
 
 class Manifest:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from librt.threading import Lock
 
+from lsmkv.counters import Counters
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.pinned import Pin, PinnedSequences
@@ -21,7 +22,6 @@ from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
-from lsmkv.stats import Counters
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

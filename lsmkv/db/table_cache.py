@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lsmkv.counters import Counters, ReadCounters
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import old_table_name, table_name
 from lsmkv.format.keys import KIND_VALUE, Entry
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.stats import Counters, ReadCounters
 from lsmkv.table.reader import Table
 from lsmkv.util.second_chance_cache import SecondChanceCache
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.row_cache import RowCache
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE, InternalKeyComparator, sequence_in, unpack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import L0_COMPACTION_TRIGGER, MAX_MEM_COMPACT_LEVEL, Options
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.search import SortedKeys
 
 if TYPE_CHECKING:

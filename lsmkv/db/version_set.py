@@ -12,6 +12,7 @@ import weakref
 
 from librt.threading import Lock
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import Error, io_error, raise_typed
@@ -20,7 +21,6 @@ from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS
 
 _MANIFEST_GROWTH = 4
 """A new MANIFEST is begun when the old one has grown to so many times what it began with."""

@@ -22,9 +22,9 @@ Other tags are refused, as in LevelDB, so no field may ever be added.
 
 from __future__ import annotations
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import unpack
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.cache_entry import CacheEntry
 from lsmkv.util.coding import (
     decode_string,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from librt.threading import Lock
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import copy, link_or_copy
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
@@ -43,7 +44,6 @@ from lsmkv.repair.plan import (
     read_entries,
 )
 from lsmkv.repair.report import LogSurvey
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.progress import Progress
 
 _COMPARE_CHUNK = 1024 * 1024

@@ -11,6 +11,7 @@ import os
 from collections.abc import Container
 from typing import Unpack
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.manifest import Manifest
 from lsmkv.db.opening.directory import open_remains
 from lsmkv.db.recovery import is_rocksdb
@@ -38,7 +39,6 @@ from lsmkv.options import OptionArguments, Options, in_stored_order, make_option
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
 from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.progress import Progress
 
 

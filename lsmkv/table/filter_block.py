@@ -19,10 +19,10 @@ from typing import Final
 from librt.vecs import append, vec
 from mypy_extensions import i64
 
+from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import bloom_may_match, is_bloom
 from lsmkv.filter.policy import FilterPolicy, key_hasher
-from lsmkv.stats import ReadCounters
 from lsmkv.util.coding import decode_fixed32
 
 FILTER_BASE_LG: Final = 11

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import MAX_SEQUENCE, user_key_of
-from lsmkv.stats import ReadCounters
 from lsmkv.table.filter_block import count_denied
 from lsmkv.table.format import BLOCK_TRAILER_SIZE
 from lsmkv.table.reader import FROM_CACHE, Table

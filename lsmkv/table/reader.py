@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.options import Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,

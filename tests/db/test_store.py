@@ -11,12 +11,12 @@ from stores import run_python
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.store import Changed, View
 from lsmkv.db.version import Version
 from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.comparator import BYTEWISE
 
 

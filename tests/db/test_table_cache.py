@@ -11,6 +11,7 @@ from stores import ENTRIES, files, fill
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import Version
@@ -31,7 +32,6 @@ from lsmkv.format.keys import (
 )
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.builder import TableBuilder
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator

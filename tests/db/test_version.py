@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.version import (
     Version,
     describe_key,
@@ -22,7 +23,6 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 OPTIONS = Options()

@@ -11,6 +11,7 @@ import pytest
 from stores import contents, files, settle
 
 from lsmkv import DB
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.version_set import VersionSet
 from lsmkv.env.base import Directory
@@ -22,7 +23,6 @@ from lsmkv.format.filenames import FileType, manifest_name, read_current
 from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.comparator import BYTEWISE
 
 ORDER = InternalKeyComparator(BYTEWISE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from librt.threading import Lock
 
+from lsmkv.counters import Counters, ReadCounters
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.table_cache import TableCache
@@ -21,7 +22,6 @@ from lsmkv.format.keys import (
 )
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.stats import Counters, ReadCounters
 from lsmkv.util.comparator import BYTEWISE, Comparator
 
 EVERYONE_LOOKS_AT = 1 << 50

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.keys import InternalKeyComparator, internal_filter_policy, pack
 from lsmkv.options import FilterLayout, Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle, Footer, open_block

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import FilterLayout, Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.filter_block import FilterBlockReader

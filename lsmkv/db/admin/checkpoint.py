@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import build_directory, copy, link_or_copy
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
@@ -26,7 +27,6 @@ from lsmkv.format.filenames import (
 )
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import VersionEdit
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.util.progress import Progress
 
 

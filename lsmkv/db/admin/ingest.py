@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from threading import Lock, get_ident
 from typing import NoReturn
 
+from lsmkv.counters import ReadCounters
 from lsmkv.db.background import Background
 from lsmkv.db.background_jobs import Publication
 from lsmkv.db.merge import live_entries, merge
@@ -35,7 +36,6 @@ from lsmkv.format.keys import (
     pack,
 )
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.stats import ReadCounters
 from lsmkv.table.inspection import first_and_last_key
 from lsmkv.table.reader import Table
 from lsmkv.util.progress import Progress

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
-from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
+from lsmkv.stats import LevelStats, Stats
 
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
@@ -120,6 +121,7 @@ def collect_stats(store: Store) -> Stats:
     for level in range(NUM_LEVELS):
         files = view.version.levels[level]
         reads = counters.reads[level]
+        flushed = counters.flushes_into[level]
         into = counters.compactions_into[level]
         levels.append(
             LevelStats(
@@ -134,6 +136,9 @@ def collect_stats(store: Store) -> Stats:
                 blocks_read=reads.blocks_read,
                 bytes_read=reads.bytes_read,
                 block_cache_hits=reads.block_cache_hits,
+                flushes=flushed.runs,
+                flush_seconds=flushed.seconds,
+                flush_bytes=flushed.bytes_written,
                 compactions=into.runs,
                 compaction_seconds=into.seconds,
                 compaction_bytes_read=into.bytes_read,
@@ -172,6 +177,7 @@ def collect_stats(store: Store) -> Stats:
 
 
 def _stats_table(store: Store, view: View) -> str:
+    """``leveldb.stats``: as in LevelDB, a flush counts for the level that it lands on."""
     lines = [
         "                               Compactions",
         "Level  Files Size(MB) Time(sec) Read(MB) Write(MB)",
@@ -179,11 +185,14 @@ def _stats_table(store: Store, view: View) -> str:
     ]
     for level in range(NUM_LEVELS):
         files = view.version.levels[level]
+        flushed = store.counters.flushes_into[level]
         into = store.counters.compactions_into[level]
-        if files or into.runs:
+        if files or flushed.runs or into.runs:
+            seconds = flushed.seconds + into.seconds
+            written = flushed.bytes_written + into.bytes_written
             lines.append(
-                f"{level:3d} {len(files):8d} {total_size(files) / _MB:8.0f} {into.seconds:9.0f}"
-                f" {into.bytes_read / _MB:8.0f} {into.bytes_written / _MB:9.0f}"
+                f"{level:3d} {len(files):8d} {total_size(files) / _MB:8.0f} {seconds:9.0f}"
+                f" {into.bytes_read / _MB:8.0f} {written / _MB:9.0f}"
             )
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,7 @@ import logging
 
 from librt.threading import Lock
 
+from lsmkv.counters import Counters
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.recovery import Recovered, Recovery
 from lsmkv.db.store import Store
@@ -21,7 +22,6 @@ from lsmkv.format.filenames import CURRENT, LOST, read_current
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.log import LogDamage
 from lsmkv.options import Options
-from lsmkv.stats import Counters
 
 _ATTEMPTS = 500  # in each, the writer may be faster: it may commit every few milliseconds
 _DESCRIPTORS = (errno.EMFILE, errno.ENFILE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.db.scan.level_iterator import (
@@ -20,7 +21,6 @@ from lsmkv.db.store import ReadView, Store
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
 
 if TYPE_CHECKING:

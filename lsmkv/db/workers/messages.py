@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from lsmkv.counters import NUM_LEVELS, Counters
 from lsmkv.db.compaction import Compaction
 from lsmkv.db.version import Version
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
@@ -28,7 +29,6 @@ from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 
 _COMPARATORS: dict[str, Comparator] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from lsmkv.counters import Counters
 from lsmkv.db.compaction import CompactionJob
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import write_entries
@@ -27,7 +28,6 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import log_name, parse_filename, worker_table_name
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import Options
-from lsmkv.stats import Counters
 
 IDLE_SECONDS = 5.0
 """A worker ends when it gets no request for so long."""

@@ -15,6 +15,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, TableWriter
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import Env
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
@@ -24,7 +25,6 @@ from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import make_options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.reader import Table
 from lsmkv.util.comparator import BYTEWISE, Comparator
 

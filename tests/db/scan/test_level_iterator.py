@@ -8,6 +8,7 @@ import random
 import pytest
 from librt.threading import Lock
 
+from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import InternalIterator, KeyOrder, Pair, Position, Seen
 from lsmkv.db.scan.level_iterator import (
@@ -27,7 +28,6 @@ from lsmkv.format.batch import Operation
 from lsmkv.format.keys import InternalKeyComparator, rank_of
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.block_iterator import NO_LIMIT, PAIRS, SEEN
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import BYTEWISE

@@ -6,6 +6,7 @@ import errno
 
 import pytest
 
+from lsmkv.counters import NUM_LEVELS, Counters
 from lsmkv.db.compaction import Compaction, compaction_of_range
 from lsmkv.db.version import Version
 from lsmkv.db.workers.messages import (
@@ -20,7 +21,6 @@ from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompression
 from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options, make_options
-from lsmkv.stats import NUM_LEVELS, Counters
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
 
 TOKEN = "0123456789abcdef"
