@@ -6,12 +6,12 @@ real names, with two filter layouts and timings: ``lsmkv demo``.
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import tempfile
 
 import lsmkv
-from lsmkv.filter.bloom import predicted_rate
 
 rng = random.Random(1)
 NAMES = list(dict.fromkeys(b"user-%08x" % rng.getrandbits(32) for _ in range(60_000)))
@@ -48,7 +48,8 @@ def main() -> None:
             if bits_per_key > 0:
                 measured = stats.filter_false_positives / stats.filters_asked
                 probes = lsmkv.BloomFilterPolicy(bits_per_key).probes
-                line += f"  {measured:15.2%}  {predicted_rate(bits_per_key, probes):8.2%}"
+                textbook = (1 - math.exp(-probes / bits_per_key)) ** probes
+                line += f"  {measured:15.2%}  {textbook:8.2%}"
             print(line)
 
 
