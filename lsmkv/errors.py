@@ -9,6 +9,7 @@ nothing of lsmkv still handles it.  Wrong *types* raise plain ``TypeError`` and 
 from __future__ import annotations
 
 import errno as _errno
+import os as _os
 from typing import NoReturn
 
 __all__ = [
@@ -192,7 +193,8 @@ class LockedError(IOError, BlockingIOError):
     """
 
     def __init__(self, path: str, pid: int | None = None) -> None:
-        holder = "" if pid is None else f" (held by process {pid})"
+        who = "this process" if pid == _os.getpid() else f"process {pid}"
+        holder = "" if pid is None else f" (held by {who})"
         super().__init__(_errno.EAGAIN, f"the database is in use{holder}", path)
         self.pid = pid
 

@@ -78,7 +78,7 @@ class FlaggedArguments(TypedDict, total=False):
     fill_cache: bool | None
 
 
-_NOT_FLAGS = ("start", "stop", "prefix")
+_FLAGS = frozenset(FlaggedArguments.__annotations__) - {"start", "stop", "prefix"}
 
 
 def _flag(name: str, value: object) -> bool:
@@ -88,9 +88,8 @@ def _flag(name: str, value: object) -> bool:
 
 
 def _plain(arguments: FlaggedArguments) -> IteratorArguments:
-    plain = {
-        name: value if name in _NOT_FLAGS else _flag(name, value)
-        for name, value in arguments.items()
+    plain = {  # an unexpected keyword is refused further down
+        name: _flag(name, value) if name in _FLAGS else value for name, value in arguments.items()
     }
     return cast(IteratorArguments, plain)
 

@@ -697,6 +697,14 @@ def test_iterator_flags(letters: Any) -> None:
                 source.iterator(**{"prefix": b"a", end: b"a"})
 
 
+def test_an_unexpected_keyword_is_named(db: Any) -> None:
+    for source in (db, db.snapshot(), db.prefixed_db(b"p")):
+        with pytest.raises(
+            TypeError, match=r"iterator\(\) got an unexpected keyword argument 'foo'"
+        ):
+            source.iterator(foo=1)
+
+
 def test_iterator_ranges(opened: Callable[..., Any], module: ModuleType) -> None:
     """Every range over a few keys, forward; backward wherever plyvel has it right."""
     keys = [b"", b"\0", b"b", b"bb", b"b\xff", b"c", b"\xff", b"\xff\xff"]
