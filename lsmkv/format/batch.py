@@ -26,6 +26,7 @@ from lsmkv.util.coding import (
     string_place,
     varint_size,
 )
+from lsmkv.util.text import count
 
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8
@@ -343,6 +344,10 @@ class WriteBatch:
         if self._db is None:
             raise ValueError("this batch belongs to no store: use db.write(batch)")
         self._db.write(self, sync=self._sync)
+
+    def __repr__(self) -> str:
+        target = "" if self._db is None else f" for {self._db!r}"
+        return f"<lsmkv.WriteBatch of {count(len(self.operations), 'operation')}{target}>"
 
     def __enter__(self) -> WriteBatch:
         return self

@@ -1,4 +1,4 @@
-"""Numbers in messages for people."""
+"""Numbers and keys in messages for people."""
 
 from __future__ import annotations
 
@@ -26,3 +26,12 @@ def plural(noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}s"
+
+
+def shortened(key: bytes) -> str:
+    """A key as Python writes it; of a long one, how it begins.
+
+    >>> shortened(b"key"), shortened(b"long" * 1000)
+    ("b'key'", "b'longlong'...")
+    """
+    return repr(key) if len(key) <= 32 else f"{key[:8]!r}..."

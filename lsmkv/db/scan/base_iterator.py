@@ -12,6 +12,7 @@ from lsmkv.db.scan.scan import Bounds, Scan
 from lsmkv.db.store import ReadView, Store
 from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.format.key_order import Position
+from lsmkv.util.text import shortened
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
@@ -68,6 +69,20 @@ class BaseIterator:
         b'ann'
         """
         self._prefix = prefix
+
+    def _described(self, name: str, state: str) -> str:
+        """What ``repr`` says: keys are those of the store, with any prefix that is hidden."""
+        lower, upper = self._bounds.lower, self._bounds.upper
+        if lower is None and upper is None:
+            keys = "all keys"
+        else:
+            keys = "key"
+            if lower is not None:
+                keys = f"{shortened(lower.user_key)} {'<' if lower.after else '<='} {keys}"
+            if upper is not None:
+                keys = f"{keys} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
+        closed = " (closed)" if self.closed else ""
+        return f"<lsmkv.{name} over {keys} at write {self._pin.sequence:,}{state}{closed}>"
 
     def __enter__(self) -> Self:
         return self

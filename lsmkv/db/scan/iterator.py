@@ -252,6 +252,9 @@ class Iterator(BaseIterator):
         self._prefix = prefix
         self._window.hide(len(prefix))
 
+    def __repr__(self) -> str:
+        return self._described("Iterator", ", reverse" if self._window.reverse else "")
+
     def _forget(self) -> None:
         self._place(None)
 

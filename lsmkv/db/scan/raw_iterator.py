@@ -11,6 +11,7 @@ from lsmkv.db.store import ReadView, Store
 from lsmkv.errors import IteratorInvalidError
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import Position
+from lsmkv.util.text import shortened
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
@@ -136,6 +137,11 @@ class RawIterator(BaseIterator):
     def item(self) -> tuple[bytes, bytes]:
         """Key and value."""
         return self.key(), self.value()
+
+    def __repr__(self) -> str:
+        window = self._window
+        where = f"on {shortened(window[self._at][0])}" if window else "on no entry"
+        return self._described("RawIterator", f", {where}")
 
     def _valid_window(self) -> list[Pair]:
         self._open_scan()

@@ -243,6 +243,10 @@ class PrefixedSnapshot(Snapshot):
         """Release the versions that the snapshot keeps.  Closing twice is harmless."""
         self._whole.close()
 
+    def __repr__(self) -> str:
+        whole = repr(self._whole)
+        return f"<lsmkv.PrefixedSnapshot {self._prefix!r} of {whole}>" if self._prefix else whole
+
 
 @mypyc_attr(native_class=False)
 class PrefixedWriteBatch(WriteBatch):

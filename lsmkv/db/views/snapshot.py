@@ -91,6 +91,12 @@ class Snapshot(Readable):
         """
         self.close()
 
+    def __repr__(self) -> str:
+        reader = self._reader
+        store = "" if reader is None else f" of {reader.store.directory.path!r}"
+        closed = " (closed)" if reader is None or reader.store.view is None else ""
+        return f"<lsmkv.Snapshot{store} at write {self._pin.sequence:,}{closed}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -18,6 +18,7 @@ from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.errors import ClosedError, ConflictError
 from lsmkv.format.batch import BytesLike, Operation, WriteBatch, as_bytes
 from lsmkv.util.comparator import Comparator, equal_means_identical
+from lsmkv.util.text import count
 
 T = TypeVar("T")
 
@@ -155,6 +156,12 @@ class Transaction:
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None
+
+    def __repr__(self) -> str:
+        if self._snapshot is None:
+            return "<lsmkv.Transaction (over)>"
+        operations = count(len(self._batch), "operation")
+        return f"<lsmkv.Transaction of {operations} since write {self._sequence:,}>"
 
     def __enter__(self) -> Transaction:
         return self
