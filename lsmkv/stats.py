@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
+
+from lsmkv.util.text import count, size
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ class LevelStats:
 class Stats:
     """A store's counters at one moment: ``db.stats()``.
 
-    It is plain data: reading it costs nothing more, and raises nothing.  What a thousand Gets of
-    absent keys cost, with filters:
+    It is plain data: reading it costs nothing more, and raises nothing.  ``str`` is a table.
+    What a thousand Gets of absent keys cost, with filters:
 
     >>> import lsmkv
     >>> db = lsmkv.DB(":memory:", compression=None)
@@ -173,6 +176,41 @@ class Stats:
         ]
         return replace(_difference(self, before), levels=tuple(levels))
 
+    def __str__(self) -> str:
+        """A table of the levels that hold or did anything, and the other counters below it."""
+        shown = [level for level in self.levels if level.files or level.tables_asked]
+        lines = [
+            f"{'':25}{'data blocks':^22}{'filters':^33}".rstrip(),
+            _row("level", "tables", "size", "read", "cached", "asked", "no", "in vain"),
+        ]
+        lines += [_level_row(f"{level.level}", [level]) for level in shown]
+        lines.append(_level_row("all", self.levels))
+        lines += [
+            "",
+            f"gets           {self.gets:,}: {self.gets_found:,} found",
+            f"answered by    memtables {self.gets_from_memory:,},"
+            f" values kept at hand {self.gets_from_rows:,}",
+            f"iterators      {self.iterators:,}",
+            f"tables opened  {self.tables_opened:,}: {count(self.metadata_reads, 'read')},"
+            f" {size(self.metadata_bytes_read)}",
+            f"writes         {self.writes:,}: {count(self.operations, 'operation')},"
+            f" {size(self.user_bytes)}",
+            f"log            {count(self.log_writes, 'write')}, {size(self.log_bytes)},"
+            f" {count(self.log_syncs, 'sync')}",
+            f"waits          {count(self.slowdowns, 'slowdown')}, {count(self.stalls, 'stall')},"
+            f" {self.stall_seconds:,.1f} s",
+            f"flushes        {self.flushes:,}: {size(self.flush_bytes)} written",
+            f"compactions    {self.compactions:,}: {size(self.compaction_bytes_read)} read,"
+            f" {size(self.compaction_bytes_written)} written",
+            f"trivial moves  {self.trivial_moves:,}",
+            f"by seeks       {self.seek_compactions:,} of the compactions and moves",
+            f"memory         {size(self.block_cache_bytes)} in the block cache,"
+            f" {size(self.memtable_bytes)} in memtables",
+            f"amplification  {self.read_amplification:,.2f} blocks per read,"
+            f" {self.write_amplification:,.2f} bytes written per byte",
+        ]
+        return "\n".join(lines)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON: every field, and every property by its name.
 
@@ -196,6 +234,23 @@ class Stats:
         ):
             plain[name] = getattr(self, name)
         return plain
+
+
+def _row(level: str, tables: str, size: str, *figures: str) -> str:
+    return f"{level:>5}{tables:>7}{size:>13}" + "".join(f"{figure:>11}" for figure in figures)
+
+
+def _level_row(name: str, levels: Sequence[LevelStats]) -> str:
+    return _row(
+        name,
+        f"{sum(level.files for level in levels):,}",
+        size(sum(level.bytes for level in levels)),
+        f"{sum(level.blocks_read for level in levels):,}",
+        f"{sum(level.block_cache_hits for level in levels):,}",
+        f"{sum(level.filters_asked for level in levels):,}",
+        f"{sum(level.filter_negatives for level in levels):,}",
+        f"{sum(level.filter_false_positives for level in levels):,}",
+    )
 
 
 _GAUGES = frozenset({"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"})

@@ -40,6 +40,7 @@ OPERATORS = {
     "len({})": "__len__",
     "with {}": "__enter__",
     "{} - before": "__sub__",
+    "print({})": "__str__",
 }
 FOR_PLYVELS_SAKE = "verify_checksums"
 """Said once on the page, not in every signature."""

@@ -40,7 +40,7 @@ WINGS: list[tuple[str, ...]] = [
     ("lsmkv.filter",),
     ("lsmkv.indexeddb",),  # an order of keys, which options look up by its name
     ("lsmkv.util",),
-    ("lsmkv.counters", "lsmkv.stats", "lsmkv.errors"),
+    ("lsmkv.counters", "lsmkv.stats", "lsmkv.errors", "lsmkv.util.text"),
 ]
 
 LATE_IMPORTS = {

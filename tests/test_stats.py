@@ -108,6 +108,44 @@ def test_plain_data() -> None:
     assert plain["write_amplification"] > 1
 
 
+def test_the_text_is_a_table_of_80_columns() -> None:
+    with DB(":memory:", lru_cache_size=0) as db:
+        for n in range(100):
+            db.put(b"%d" % n, b"v")
+        db.flush()
+        db.put(b"one", b"more")
+        assert db.get(b"7") == b"v"
+        assert db.get(b"70?") is None
+        stats = db.stats()
+    text = str(stats)
+    lines = text.splitlines()
+    assert lines[1].split() == [
+        "level",
+        "tables",
+        "size",
+        "read",
+        "cached",
+        "asked",
+        "no",
+        "in",
+        "vain",
+    ]
+    (level,) = (level for level in stats.levels if level.files)
+    figures = [f"{level.level}", "1", f"{level.bytes:,}", "B", "1", "0", "2", "1", "0"]
+    assert lines[2].split() == figures
+    assert lines[3].split() == ["all", *figures[1:]]
+    assert "gets           2: 1 found" in lines
+    assert "writes         101: 101 operations, 297 B" in lines
+    assert "flushes        1: " in text
+    assert text.isascii()
+    assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
+    large = {f.name: 98_765_432 for f in fields(Stats) if f.name != "levels"}
+    busy = LevelStats(6, 4321, 98_765_432_100, *[98_765_432] * (len(fields(LevelStats)) - 3))
+    text = str(replace(stats, levels=(busy,), **large))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "98,765,432" in text
+
+
 def test_only_stats_can_be_taken_away() -> None:
     with DB(":memory:") as db, pytest.raises((TypeError, AttributeError)):
         db.stats() - 1  # type: ignore[operator]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 import lsmkv
-from lsmkv.util.text import count
+from lsmkv.util.text import count, size
 
 __all__ = [
     "count",
@@ -75,21 +75,6 @@ def from_hex(text: str) -> bytes:
 def shown(data: bytes, is_hex: bool) -> str:
     """A key or value as one line of text."""
     return data.hex() if is_hex else escape(data)
-
-
-def size(number: float) -> str:
-    """A number of bytes, for people.
-
-    >>> size(0), size(1023), size(4096), size(3_602_695), size(3 << 30)
-    ('0 B', '1,023 B', '4.0 KiB', '3.4 MiB', '3.0 GiB')
-    """
-    if number < 1024:
-        return f"{number:,.0f} B"
-    for unit in ("KiB", "MiB"):
-        number /= 1024
-        if number < 1024:
-            return f"{number:.1f} {unit}"
-    return f"{number / 1024:,.1f} GiB"
 
 
 def fold(text: str, width: int, indent: int) -> str:

@@ -28,6 +28,21 @@ def plural(noun: str) -> str:
     return f"{noun}s"
 
 
+def size(number: float) -> str:
+    """A number of bytes, for people.
+
+    >>> size(0), size(1023), size(4096), size(3_602_695), size(3 << 30)
+    ('0 B', '1,023 B', '4.0 KiB', '3.4 MiB', '3.0 GiB')
+    """
+    if number < 1024:
+        return f"{number:,.0f} B"
+    for unit in ("KiB", "MiB"):
+        number /= 1024
+        if number < 1024:
+            return f"{number:.1f} {unit}"
+    return f"{number / 1024:,.1f} GiB"
+
+
 def shortened(key: bytes) -> str:
     """A key as Python writes it; of a long one, how it begins.
 
