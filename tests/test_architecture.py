@@ -48,6 +48,11 @@ LATE_IMPORTS = {
     ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.env.process", "subprocess"),
     ("lsmkv.options", "difflib"),
+    ("lsmkv.db.info_log", "logging"),
+    ("lsmkv.db.workers.messages", "json"),
+    ("lsmkv.db.admin.properties", "lsmkv.stats.LevelStats"),
+    ("lsmkv.db.admin.properties", "lsmkv.stats.Stats"),
+    ("lsmkv.db.db", "lsmkv.db.views.explain.Explainer"),
     ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""

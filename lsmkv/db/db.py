@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -30,7 +30,6 @@ from lsmkv.db.reader import Reader
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store
-from lsmkv.db.views.explain import Explainer, Explanation
 from lsmkv.db.views.prefixed import PrefixedDB
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.db.views.transaction import ConflictCheck, Transaction
@@ -47,8 +46,11 @@ from lsmkv.format.keys import (
     MAX_SEQUENCE,
 )
 from lsmkv.options import OptionArguments, Options
-from lsmkv.stats import Stats
 from lsmkv.util.progress import Progress
+
+if TYPE_CHECKING:
+    from lsmkv.db.views.explain import Explanation
+    from lsmkv.stats import Stats
 
 T = TypeVar("T")
 
@@ -212,6 +214,8 @@ class DB:
           memtable: answers
           searched 0 data blocks (0 from the file, 0 bytes); without filters 0 (0 bytes)
         """
+        from lsmkv.db.views.explain import Explainer  # noqa: PLC0415 - dataclasses comes with it
+
         store = self._open_store()
         try:
             return Explainer(store).explain(as_bytes(key, "key"))

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-import logging
+import sys
 import threading
-from datetime import datetime
+import time
 
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.format.filenames import LOG, LOG_OLD
 
-logger = logging.getLogger("lsmkv")
+# The levels of ``logging``, which is imported only when it is needed.
+_DEBUG = 10
+INFO = 20
+WARNING = 30
 
 
 class InfoLog:
@@ -34,12 +37,13 @@ class InfoLog:
                 directory.rename(LOG, LOG_OLD)
             self._file = directory.create(LOG)
         except OSError as error:
-            logger.warning("%s: no LOG is written: %s", self._path, error)
+            self._log(f"no LOG is written: {error}", WARNING)
 
-    def write(self, message: str, level: int = logging.DEBUG) -> None:
+    def write(self, message: str, level: int = _DEBUG) -> None:
         """Note an event.  ``level`` is the level of the ``logging`` record."""
-        logger.log(level, "%s: %s", self._path, message)
-        stamp = datetime.now().strftime("%Y/%m/%d-%H:%M:%S.%f")
+        self._log(message, level)
+        now = time.time()
+        stamp = time.strftime("%Y/%m/%d-%H:%M:%S", time.localtime(now)) + f".{now % 1:.6f}"[2:]
         line = f"{stamp} {threading.get_native_id():x} {message}\n"
         with self._lock:
             if self._file is None:
@@ -52,7 +56,14 @@ class InfoLog:
 
     def warn(self, message: str) -> None:
         """Note an event that the user should know about."""
-        self.write(message, logging.WARNING)
+        self.write(message, WARNING)
+
+    def _log(self, message: str, level: int) -> None:
+        """Pass it to ``logging``.  Without it in the program, only warnings are."""
+        if level >= WARNING or "logging" in sys.modules:
+            import logging  # noqa: PLC0415 - a sixth of the time that importing lsmkv takes
+
+            logging.getLogger("lsmkv").log(level, "%s: %s", self._path, message)
 
     def close(self) -> None:
         """Close the file.  Later events go to ``logging`` alone."""

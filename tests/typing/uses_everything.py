@@ -515,6 +515,9 @@ def as_plyvel(path: str) -> None:
     db.delete(b"k")
     with db.write_batch(transaction=True, sync=None) as batch:
         assert_type(batch, plyvel.WriteBatch)
+        batch.append(part.write_batch())
+        assert_type(batch.approximate_size(), int)
+        batch.clear()
     assert_type(db.iterator(reverse=None), plyvel.Iterator)
     assert_type(db.raw_iterator(fill_cache=None), plyvel.RawIterator)
     with db.snapshot() as snapshot:

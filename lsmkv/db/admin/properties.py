@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
-from lsmkv.stats import LevelStats, Stats
+
+if TYPE_CHECKING:
+    from lsmkv.stats import LevelStats, Stats
 
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
@@ -115,6 +117,8 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
 
 def collect_stats(store: Store) -> Stats:
     """The counters as they are now."""
+    from lsmkv.stats import LevelStats, Stats  # noqa: PLC0415 - dataclasses comes with it
+
     view = store.open_view()
     counters = store.counters
     levels: list[LevelStats] = []

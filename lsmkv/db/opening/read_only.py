@@ -8,12 +8,11 @@ missing by then, the writer has committed a newer version, and everything is rea
 from __future__ import annotations
 
 import errno
-import logging
 
 from librt.threading import Lock
 
 from lsmkv.counters import Counters
-from lsmkv.db.info_log import InfoLog
+from lsmkv.db.info_log import INFO, WARNING, InfoLog
 from lsmkv.db.recovery import Recovered, Recovery
 from lsmkv.db.store import Store
 from lsmkv.env.base import Directory
@@ -48,7 +47,7 @@ class ReadOnlyRecovery(Recovery):
 
     def _report_tail(self, message: str, torn: bool) -> None:
         # A torn record may be a write that a live writer has not finished: no warning.
-        self._info_log.write(message, logging.INFO if torn else logging.WARNING)
+        self._info_log.write(message, INFO if torn else WARNING)
 
     def _report_missing_log(self, name: str) -> None:
         if not self.log_may_be_missing:

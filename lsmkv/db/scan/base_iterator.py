@@ -82,7 +82,7 @@ class BaseIterator:
             if upper is not None:
                 keys = f"{keys} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
         closed = " (closed)" if self.closed else ""
-        return f"<lsmkv.{name} over {keys} at write {self._pin.sequence:,}{state}{closed}>"
+        return f"<lsmkv.{name} over {keys} at write {self._read.sequence:,}{state}{closed}>"
 
     def __enter__(self) -> Self:
         return self

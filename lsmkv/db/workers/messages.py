@@ -18,7 +18,6 @@ is no second format for a table's number, size and bounds.
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 from lsmkv.counters import NUM_LEVELS, Counters
@@ -59,7 +58,7 @@ def encode_settings(token: str, low_priority: bool, options: Options) -> bytes:
 
 def decode_settings(line: bytes) -> tuple[str, bool, Options]:
     """Token, low priority, and options.  There is no block cache: each block is read once."""
-    settings = json.loads(line)
+    settings = _parsed(line)
     bits = settings["filter_bits"]
     options = Options(
         comparator=_COMPARATORS[settings["comparator"]],
@@ -147,7 +146,7 @@ class CompactionRequest(NamedTuple):
 
 def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
     """The request in a line."""
-    request = json.loads(line)
+    request = _parsed(line)
     if "log" in request:
         return FlushRequest(request["job"], request["log"], request["usage"], request["pinned"])
     files = VersionEdit.decode(bytes.fromhex(request["files"]))
@@ -201,7 +200,7 @@ class Report(NamedTuple):
     @staticmethod
     def decode(line: bytes) -> Report:
         """The report in a line."""
-        report = json.loads(line)
+        report = _parsed(line)
         job: int = report["job"]
         if "files" in report:
             files = VersionEdit.decode(bytes.fromhex(report["files"]))
@@ -241,4 +240,12 @@ def _exception(kind: str, *parts: Any) -> Exception:
 
 
 def _line(content: dict[str, Any]) -> bytes:
+    import json  # noqa: PLC0415 - few who import lsmkv need a worker process
+
     return json.dumps(content, separators=(",", ":")).encode("ascii")
+
+
+def _parsed(line: bytes) -> Any:
+    import json  # noqa: PLC0415 - as above
+
+    return json.loads(line)
