@@ -84,9 +84,9 @@ def survey(
 ) -> Survey:
     """Look at every file of the store in ``directory``.
 
-    ``progress`` is called with bytes done and in all.  O(size of the store).
-    Raises :class:`ComparatorMismatchError`, :class:`ForeignFormatError`, :class:`UnsupportedCompressionError` and ``OSError``; damage is
-    not raised but noted.
+    ``progress`` is called with bytes done and in all.  O(size of the store).  Raises
+    :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
+    :class:`UnsupportedCompressionError` and ``OSError``; damage is not raised but noted.
     """
     return _Surveyor(directory, options, comparator, progress).run()
 
