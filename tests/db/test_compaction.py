@@ -16,29 +16,27 @@ from lsmkv.db.compaction import (
     compaction_of_range,
     pick_compaction,
 )
-from lsmkv.db.merge import KeyOrder, visible
 from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput
+from lsmkv.db.table_output import write_entries
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.filenames import table_name
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
+    TAG_SIZE,
     Entry,
     InternalKeyComparator,
-    internal_filter_policy,
-    is_value,
-    oldest_rank_hidden,
     pack,
-    rank_of,
-    sequence_of,
+    sequence_in,
 )
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
+from lsmkv.table.inspection import check
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
 
@@ -447,6 +445,15 @@ def test_a_range_takes_partners_as_any_compaction_does() -> None:
 # Running
 
 
+def newest_first(entries: Iterable[Entry], order: KeyOrder) -> list[Entry]:
+    """Sorted by user key, and the versions of one key newest first."""
+    return sorted(entries, key=lambda entry: (order.of(entry[0]), -sequence_in(entry[1])))
+
+
+def is_value(entry: Entry) -> bool:
+    return entry[1][0] == KIND_VALUE
+
+
 class Bench:
     """Real tables in memory."""
 
@@ -461,8 +468,8 @@ class Bench:
         self.comparator = InternalKeyComparator(comparator)
         self.order = KeyOrder(comparator)
         self.options = Options(
-            comparator=self.comparator,
-            filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
+            comparator=comparator,
+            filter_policy=BloomFilterPolicy(10),
             max_file_size=max_file_size,
             block_size=block_size,
             compression=NO_COMPRESSION,
@@ -477,12 +484,9 @@ class Bench:
 
     def add(self, level: int, *entries: Entry) -> FileMetaData:
         """A table of these entries, which come in any order."""
-        rows = list(entries)
-        self.order.sort(rows)
-        output = TableOutput(self.directory, self.new_number(), self.options)
-        for row in rows:
-            output.add(*row)
-        made = output.finish()
+        ordered = newest_first(entries, self.order)
+        columns = [key for key, _ in ordered], [tagged for _, tagged in ordered]
+        made = write_entries([columns], self.directory, self.new_number(), self.options)
         self.levels[level].append(made)
         return made
 
@@ -510,23 +514,23 @@ class Bench:
         return [self.entries(each) for each in outputs]
 
     def entries(self, of: FileMetaData) -> list[Entry]:
-        table = self.tables.find(of)
-        table.check()
-        rows = [row for chunk in self.tables.scan(of, None, ReadCounters(), False) for row in chunk]
-        assert of.smallest == pack(rows[0][0], sequence_of(rows[0][1]), rows[0][1] & 1)
-        assert of.largest == pack(rows[-1][0], sequence_of(rows[-1][1]), rows[-1][1] & 1)
-        return rows
+        check(self.tables.find(of))
+        chunks = self.tables.entries(of, ReadCounters(), 1000, 1000)
+        found = [entry for chunk in chunks for entry in chunk]
+        assert of.smallest == found[0][0] + found[0][1][:TAG_SIZE]
+        assert of.largest == found[-1][0] + found[-1][1][:TAG_SIZE]
+        return found
 
     def tables_left(self) -> set[str]:
         return set(self.directory.names())
 
 
 def value(key: bytes, sequence: int, data: bytes = b"v") -> Entry:
-    return key, rank_of(sequence, KIND_VALUE), data
+    return key, pack(b"", sequence, KIND_VALUE) + data
 
 
 def deletion(key: bytes, sequence: int) -> Entry:
-    return key, rank_of(sequence, KIND_DELETION), b""
+    return key, pack(b"", sequence, KIND_DELETION)
 
 
 NOBODY = 1 << 50
@@ -803,18 +807,30 @@ FOLDING = CallableComparator(
 
 
 def all_entries(bench: Bench) -> list[Entry]:
-    rows = [row for files in bench.levels for each in files for row in bench.entries(each)]
-    bench.order.sort(rows)
-    return rows
+    found = [entry for files in bench.levels for each in files for entry in bench.entries(each)]
+    return newest_first(found, bench.order)
+
+
+def seen_at(entries: list[Entry], sequence: int, order: KeyOrder) -> list[tuple[bytes, bytes]]:
+    """What a reader sees of sorted entries: for each key the newest version that is old enough."""
+    found: list[Entry] = []
+    for entry in entries:
+        is_known = bool(found) and order.compare(found[-1][0], entry[0]) == 0
+        if sequence_in(entry[1]) <= sequence and not is_known:
+            found.append(entry)
+    return [(entry[0], entry[1][TAG_SIZE:]) for entry in found if is_value(entry)]
 
 
 def found_first(bench: Bench, of: Version, key: bytes, sequence: int) -> bytes | None:
     """What a lookup finds: it believes the first file that has any version old enough."""
     compare = bench.order.compare
-    for _, each in of.candidates(pack(key, sequence, KIND_VALUE)):
-        for name, rank, data in bench.entries(each):
-            if compare(name, key) == 0 and sequence_of(rank) <= sequence:
-                return data if is_value(rank) else None
+    order = bench.order.of(key)
+    place = of.next_candidate(0, order, sequence)
+    while place > 0:
+        for entry in bench.entries(of.file_in(place)):
+            if compare(entry[0], key) == 0 and sequence_in(entry[1]) <= sequence:
+                return entry[1][TAG_SIZE:] if is_value(entry) else None
+        place = of.next_candidate(place, order, sequence)
     return None
 
 
@@ -824,12 +840,11 @@ def spread(data: st.DataObject, bench: Bench, history: Sequence[Entry]) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(history)), min_size=5, max_size=5)))
     parts = [history[begin:end] for begin, end in zip([0, *cuts], [*cuts, None], strict=True)]
     for level in levels:
-        rows = list(parts.pop(0))
-        bench.order.sort(rows)
+        ordered = newest_first(parts.pop(0), bench.order)
         at = 0
-        while at < len(rows):
+        while at < len(ordered):
             step = data.draw(st.integers(1, 5))
-            bench.add(level, *rows[at : at + step])
+            bench.add(level, *ordered[at : at + step])
             at += step
     for part in parts:
         if part:
@@ -872,13 +887,11 @@ def test_compacting_changes_nothing_that_anyone_sees(
         for each, follower in pairwise(outputs):
             assert bench.order.compare(each.largest[:-8], follower.smallest[:-8]) < 0
         bench.levels = after.levels
-        rows = all_entries(bench)
-        expected = list(history)
-        bench.order.sort(expected)
+        kept = all_entries(bench)
+        expected = newest_first(history, bench.order)
         for sequence in range(oldest, len(history) + 1):
-            hidden = oldest_rank_hidden(sequence)
-            pairs = visible(expected, hidden, bench.order)
-            assert visible(rows, hidden, bench.order) == pairs
-            for key in {key for key, _, _ in history}:
-                seen = [data for name, data in pairs if bench.order.compare(name, key) == 0]
+            pairs = seen_at(expected, sequence, bench.order)
+            assert seen_at(kept, sequence, bench.order) == pairs
+            for key in {key for key, _ in history}:
+                seen = [data for name, data in pairs if bench.order.is_same(name, key)]
                 assert found_first(bench, after, key, sequence) == (seen[0] if seen else None)

@@ -9,25 +9,18 @@ from librt.threading import Lock
 
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import KeyOrder, joined
 from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput, remove_table, write_columns
+from lsmkv.db.table_output import TableOutput, remove_table, write_entries
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.filenames import table_name
-from lsmkv.format.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    Entry,
-    InternalKeyComparator,
-    internal_filter_policy,
-    pack,
-    rank_of,
-)
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, Entry, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.stats import Counters, ReadCounters
+from lsmkv.table.inspection import check
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 EVERYONE_LOOKS_AT = 1 << 50
@@ -39,8 +32,8 @@ class Bench:
         self.directory: Directory = self.env.open_directory("db", create=True)
         self.order = KeyOrder(comparator)
         self.options = Options(
-            comparator=InternalKeyComparator(comparator),
-            filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
+            comparator=comparator,
+            filter_policy=BloomFilterPolicy(10),
             block_size=200,
         )
         self.memtable = MemTable(comparator, Lock())
@@ -53,8 +46,8 @@ class Bench:
     def entries(self, file: FileMetaData | None) -> list[Entry]:
         assert file is not None
         cache = TableCache(self.directory, self.options, Counters())
-        cache.find(file).check()
-        return [e for chunk in cache.scan(file, None, ReadCounters(), False) for e in chunk]
+        check(cache.find(file))
+        return [e for chunk in cache.entries(file, ReadCounters(), 1000, 1000) for e in chunk]
 
 
 @pytest.fixture
@@ -63,11 +56,16 @@ def bench() -> Bench:
 
 
 def value(key: bytes, sequence: int, data: bytes) -> Entry:
-    return key, rank_of(sequence, KIND_VALUE), data
+    return key, pack(b"", sequence, KIND_VALUE) + data
 
 
 def deletion(key: bytes, sequence: int) -> Entry:
-    return key, rank_of(sequence, KIND_DELETION), b""
+    return key, pack(b"", sequence, KIND_DELETION)
+
+
+def add(output: TableOutput, entry: Entry) -> None:
+    """Append one entry."""
+    assert output.add_entries([entry[0]], [entry[1]], 0, 1, 1 << 40) == 1
 
 
 # One table
@@ -80,7 +78,7 @@ def test_a_table_and_what_is_known_of_it(bench: Bench) -> None:
     entries = [value(b"k%03d" % number, 5, b"v" * 50) for number in range(100)]
     sizes = []
     for entry in entries:
-        output.add(*entry)
+        add(output, entry)
         sizes.append(output.size)
     assert sizes == sorted(sizes)
     assert sizes[-1] > 1000
@@ -94,7 +92,7 @@ def test_a_table_and_what_is_known_of_it(bench: Bench) -> None:
 
 def test_finish_makes_the_content_durable(bench: Bench) -> None:
     output = TableOutput(bench.directory, 7, bench.options)
-    output.add(*value(b"k", 1, b"v"))
+    add(output, value(b"k", 1, b"v"))
     bench.directory.sync()
     output.finish()
     assert bench.env.history[-2:] == ["append", "sync"]
@@ -112,21 +110,24 @@ def test_the_disk_begins_with_a_table_every_half_mebibyte(
     file = bench.flush()
     assert file is not None
     assert file.size > 1_300_000
-    # After each chunk of rows as it is due, and less what the builder has in hand.
+    # After each chunk of entries as it is due, and less what the builder has in hand.
     assert len(sizes) == 2
     assert sizes[0] > 400_000
     assert 500_000 < sizes[1] - sizes[0] < 700_000
     begun = sizes.copy()
     sizes.clear()
-    keys, rows = zip(*bench.memtable.columns(), strict=True)
-    all_at_once = [(joined(list(keys)), joined(list(rows)))]
-    assert write_columns(all_at_once, bench.directory, 8, bench.options).size == file.size
+    keys: list[bytes] = []
+    tagged: list[bytes] = []
+    for some_keys, some_tagged in bench.memtable.columns():
+        keys += some_keys
+        tagged += some_tagged
+    assert write_entries([(keys, tagged)], bench.directory, 8, bench.options).size == file.size
     assert sizes == begun
 
 
 def test_abandon_removes_the_file(bench: Bench) -> None:
     output = TableOutput(bench.directory, 7, bench.options)
-    output.add(*value(b"k", 1, b"v"))
+    add(output, value(b"k", 1, b"v"))
     output.abandon()
     assert bench.directory.names() == []
     remove_table(bench.directory, 7)  # no error: it is gone
@@ -206,7 +207,7 @@ def test_any_order_and_many_chunks(comparator: Comparator) -> None:
     bench.memtable.add(1, [(name, name * 2) for name in names], -1)
     entries = bench.entries(bench.flush())
     assert [entry[0] for entry in entries] == sorted(names, reverse=comparator is REVERSE_BYTEWISE)
-    assert all(entry[2] == entry[0] * 2 for entry in entries)
+    assert all(entry[1][8:] == entry[0] * 2 for entry in entries)
 
 
 def test_the_table_is_durable_before_its_name_counts(bench: Bench) -> None:
