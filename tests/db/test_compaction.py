@@ -10,35 +10,33 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.compaction import (
     Compaction,
     CompactionJob,
     compaction_of_range,
     pick_compaction,
 )
-from lsmkv.db.merge import KeyOrder, visible
 from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput
+from lsmkv.db.table_output import write_entries
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.filenames import table_name
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
+    TAG_SIZE,
     Entry,
     InternalKeyComparator,
-    internal_filter_policy,
-    is_value,
-    oldest_rank_hidden,
     pack,
-    rank_of,
-    sequence_of,
+    sequence_in,
 )
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
+from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
+from lsmkv.table.inspection import check
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
 
@@ -95,7 +93,7 @@ def sought(of: Version, number: int) -> Compaction:
 # Picking: what is due
 
 
-def test_a_small_level_is_not_due() -> None:
+def test_nothing_is_due() -> None:
     assert pick_compaction(version({}), NO_POINTERS, OPTIONS) is None
     of = version({0: [file(number, b"a", b"b") for number in range(1, 4)]})
     assert pick_compaction(of, NO_POINTERS, OPTIONS) is None
@@ -153,7 +151,7 @@ def turn_taking() -> Version:
     return version({1: [file(at, b"%d0" % at, b"%d5" % at, size=4 * MIB) for at in range(1, 6)]})
 
 
-def test_the_compact_pointer_rotates_through_a_level() -> None:
+def test_the_files_of_a_level_take_turns() -> None:
     pointers = list(NO_POINTERS)
     turns = []
     for _ in range(12):
@@ -230,7 +228,7 @@ def test_inputs_are_not_widened_where_the_next_level_would_add_files() -> None:
     assert numbers(compaction.next_inputs) == [10]
 
 
-def test_inputs_are_widened_up_to_the_size_of_25_files() -> None:
+def test_inputs_are_widened_up_to_25_files_worth() -> None:
     limit = 25 * OPTIONS.max_file_size
     compaction = sought(wide(next_size=limit - 3 * MIB - 1), 2)
     assert numbers(compaction.inputs) == [1, 2, 3]
@@ -321,7 +319,7 @@ def test_split_keys_in_another_order() -> None:
 # Picking: by seeks
 
 
-def test_a_seek_compaction_is_picked_only_when_no_level_is_due() -> None:
+def test_a_file_read_in_vain_is_picked_only_when_no_level_is_due() -> None:
     of = version({1: [file(1, b"a", b"b"), file(2, b"c", b"d")]})
     compaction = sought(of, 2)
     assert (compaction.level, numbers(compaction.inputs)) == (1, [2])
@@ -447,6 +445,15 @@ def test_a_range_takes_partners_as_any_compaction_does() -> None:
 # Running
 
 
+def newest_first(entries: Iterable[Entry], order: KeyOrder) -> list[Entry]:
+    """Sorted by user key, and the versions of one key newest first."""
+    return sorted(entries, key=lambda entry: (order.of(entry[0]), -sequence_in(entry[1])))
+
+
+def is_value(entry: Entry) -> bool:
+    return entry[1][0] == KIND_VALUE
+
+
 class Bench:
     """Real tables in memory."""
 
@@ -461,8 +468,8 @@ class Bench:
         self.comparator = InternalKeyComparator(comparator)
         self.order = KeyOrder(comparator)
         self.options = Options(
-            comparator=self.comparator,
-            filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
+            comparator=comparator,
+            filter_policy=BloomFilterPolicy(10),
             max_file_size=max_file_size,
             block_size=block_size,
             compression=NO_COMPRESSION,
@@ -477,12 +484,9 @@ class Bench:
 
     def add(self, level: int, *entries: Entry) -> FileMetaData:
         """A table of these entries, which come in any order."""
-        rows = list(entries)
-        self.order.sort(rows)
-        output = TableOutput(self.directory, self.new_number(), self.options)
-        for row in rows:
-            output.add(*row)
-        made = output.finish()
+        ordered = newest_first(entries, self.order)
+        columns = [key for key, _ in ordered], [tagged for _, tagged in ordered]
+        made = write_entries([columns], self.directory, self.new_number(), self.options)
         self.levels[level].append(made)
         return made
 
@@ -510,23 +514,23 @@ class Bench:
         return [self.entries(each) for each in outputs]
 
     def entries(self, of: FileMetaData) -> list[Entry]:
-        table = self.tables.find(of)
-        table.check()
-        rows = [row for chunk in self.tables.scan(of, None, ReadCounters(), False) for row in chunk]
-        assert of.smallest == pack(rows[0][0], sequence_of(rows[0][1]), rows[0][1] & 1)
-        assert of.largest == pack(rows[-1][0], sequence_of(rows[-1][1]), rows[-1][1] & 1)
-        return rows
+        check(self.tables.find(of))
+        chunks = self.tables.entries(of, ReadCounters(), 1000, 1000)
+        found = [entry for chunk in chunks for entry in chunk]
+        assert of.smallest == found[0][0] + found[0][1][:TAG_SIZE]
+        assert of.largest == found[-1][0] + found[-1][1][:TAG_SIZE]
+        return found
 
     def tables_left(self) -> set[str]:
         return set(self.directory.names())
 
 
 def value(key: bytes, sequence: int, data: bytes = b"v") -> Entry:
-    return key, rank_of(sequence, KIND_VALUE), data
+    return key, pack(b"", sequence, KIND_VALUE) + data
 
 
 def deletion(key: bytes, sequence: int) -> Entry:
-    return key, rank_of(sequence, KIND_DELETION), b""
+    return key, pack(b"", sequence, KIND_DELETION)
 
 
 NOBODY = 1 << 50
@@ -592,7 +596,7 @@ def test_the_last_level_has_nothing_below() -> None:
     ("oldest_seen", "kept"),
     [(8, [8]), (7, [8, 6]), (6, [8, 6]), (5, [8, 6, 4]), (4, [8, 6, 4]), (3, [8, 6, 4, 2])],
 )
-def test_versions_that_a_snapshot_sees_are_kept(oldest_seen: int, kept: list[int]) -> None:
+def test_versions_that_someone_sees_are_kept(oldest_seen: int, kept: list[int]) -> None:
     """A version at the very sequence of the oldest reader is the one that it sees."""
     bench = Bench()
     bench.add(0, value(b"k", 8), value(b"k", 6))
@@ -725,7 +729,7 @@ def test_reads_are_counted_and_go_past_the_block_cache() -> None:
     assert job.reads.block_cache_hits == 0
 
 
-def test_the_callback_between_steps_is_called_often_and_may_end_the_job() -> None:
+def test_between_is_called_often_and_may_end_the_job() -> None:
     bench = Bench(max_file_size=60_000)
     rows = [value(b"%04d" % number, 5, bytes(150)) for number in range(3000)]
     bench.add(0, *rows[::2])
@@ -803,18 +807,30 @@ FOLDING = CallableComparator(
 
 
 def all_entries(bench: Bench) -> list[Entry]:
-    rows = [row for files in bench.levels for each in files for row in bench.entries(each)]
-    bench.order.sort(rows)
-    return rows
+    found = [entry for files in bench.levels for each in files for entry in bench.entries(each)]
+    return newest_first(found, bench.order)
+
+
+def seen_at(entries: list[Entry], sequence: int, order: KeyOrder) -> list[tuple[bytes, bytes]]:
+    """What a reader sees of sorted entries: for each key the newest version that is old enough."""
+    found: list[Entry] = []
+    for entry in entries:
+        is_known = bool(found) and order.compare(found[-1][0], entry[0]) == 0
+        if sequence_in(entry[1]) <= sequence and not is_known:
+            found.append(entry)
+    return [(entry[0], entry[1][TAG_SIZE:]) for entry in found if is_value(entry)]
 
 
 def found_first(bench: Bench, of: Version, key: bytes, sequence: int) -> bytes | None:
     """What a lookup finds: it believes the first file that has any version old enough."""
     compare = bench.order.compare
-    for _, each in of.candidates(pack(key, sequence, KIND_VALUE)):
-        for name, rank, data in bench.entries(each):
-            if compare(name, key) == 0 and sequence_of(rank) <= sequence:
-                return data if is_value(rank) else None
+    order = bench.order.of(key)
+    place = of.next_candidate(0, order, sequence)
+    while place > 0:
+        for entry in bench.entries(of.file_in(place)):
+            if compare(entry[0], key) == 0 and sequence_in(entry[1]) <= sequence:
+                return entry[1][TAG_SIZE:] if is_value(entry) else None
+        place = of.next_candidate(place, order, sequence)
     return None
 
 
@@ -824,12 +840,11 @@ def spread(data: st.DataObject, bench: Bench, history: Sequence[Entry]) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(history)), min_size=5, max_size=5)))
     parts = [history[begin:end] for begin, end in zip([0, *cuts], [*cuts, None], strict=True)]
     for level in levels:
-        rows = list(parts.pop(0))
-        bench.order.sort(rows)
+        ordered = newest_first(parts.pop(0), bench.order)
         at = 0
-        while at < len(rows):
+        while at < len(ordered):
             step = data.draw(st.integers(1, 5))
-            bench.add(level, *rows[at : at + step])
+            bench.add(level, *ordered[at : at + step])
             at += step
     for part in parts:
         if part:
@@ -838,7 +853,9 @@ def spread(data: st.DataObject, bench: Bench, history: Sequence[Entry]) -> None:
 
 @pytest.mark.parametrize("comparator", [BYTEWISE, REVERSE_BYTEWISE, FOLDING], ids=lambda c: c.name)
 @given(data=st.data())
-def test_compacting_changes_no_answer(comparator: Comparator, data: st.DataObject) -> None:
+def test_compacting_changes_nothing_that_anyone_sees(
+    comparator: Comparator, data: st.DataObject
+) -> None:
     keys = st.text(alphabet="aAbBc", min_size=1, max_size=2).map(str.encode)
     written = data.draw(st.lists(st.tuples(keys, st.booleans()), min_size=1, max_size=25))
     history = [
@@ -870,13 +887,11 @@ def test_compacting_changes_no_answer(comparator: Comparator, data: st.DataObjec
         for each, follower in pairwise(outputs):
             assert bench.order.compare(each.largest[:-8], follower.smallest[:-8]) < 0
         bench.levels = after.levels
-        rows = all_entries(bench)
-        expected = list(history)
-        bench.order.sort(expected)
+        kept = all_entries(bench)
+        expected = newest_first(history, bench.order)
         for sequence in range(oldest, len(history) + 1):
-            hidden = oldest_rank_hidden(sequence)
-            pairs = visible(expected, hidden, bench.order)
-            assert visible(rows, hidden, bench.order) == pairs
-            for key in {key for key, _, _ in history}:
-                seen = [data for name, data in pairs if bench.order.compare(name, key) == 0]
+            pairs = seen_at(expected, sequence, bench.order)
+            assert seen_at(kept, sequence, bench.order) == pairs
+            for key in {key for key, _ in history}:
+                seen = [data for name, data in pairs if bench.order.is_same(name, key)]
                 assert found_first(bench, after, key, sequence) == (seen[0] if seen else None)

@@ -20,7 +20,7 @@ from lsmkv.format.batch import (
     decode_batch,
     encode_batch,
 )
-from lsmkv.format.keys import MAX_SEQUENCE, is_value, sequence_of
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, sequence_in
 from lsmkv.util.comparator import BYTEWISE
 
 operations_lists = st.lists(
@@ -48,10 +48,11 @@ def contents(record: bytes) -> str:
     for at, operation in enumerate(operations):
         memtable.add(sequence + at, [operation], sequence + at - 1)
     told = ""
-    for chunk in memtable.scan(None):
-        for key, rank, value in chunk:
-            what = f"{key.decode()}, {value.decode()}" if is_value(rank) else key.decode()
-            told += f"{'Put' if is_value(rank) else 'Delete'}({what})@{sequence_of(rank)}"
+    for chunk in memtable.entries():
+        for key, tagged in chunk:
+            kept = tagged[0] == KIND_VALUE
+            what = f"{key.decode()}, {tagged[TAG_SIZE:].decode()}" if kept else key.decode()
+            told += f"{'Put' if kept else 'Delete'}({what})@{sequence_in(tagged)}"
     return told
 
 

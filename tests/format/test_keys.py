@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.strings import BytesWriter
 
 from lsmkv.errors import CorruptionError
-from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.keys import (
     KIND_DELETION,
     KIND_VALUE,
     MAX_SEQUENCE,
-    InternalFilterPolicy,
-    InternalHashedFilterPolicy,
+    TAG_SIZE,
     InternalKeyComparator,
-    after_versions,
     before_versions,
-    internal_filter_policy,
-    is_value,
-    oldest_rank_hidden,
+    entry_overhead,
     pack,
-    pack_entry,
-    rank_of,
-    sequence_of,
-    to_entries,
+    sequence_in,
+    tagged_value,
     unpack,
+    user_key_of,
 )
 from lsmkv.util.comparator import (
     BYTEWISE,
@@ -74,19 +66,26 @@ def test_encode_and_decode(sequence: int, kind: int) -> None:
     for user_key in USER_KEYS:
         key = pack(user_key, sequence, kind)
         assert unpack(key) == (user_key, sequence, kind)
-        rank = rank_of(sequence, kind)
-        assert pack_entry(user_key, rank) == key
-        assert sequence_of(rank) == sequence
-        assert is_value(rank) == (kind == KIND_VALUE)
-        assert to_entries([key], [b"v"]) == [(user_key, rank, b"v")]
+        assert user_key_of(key) == user_key
+        assert sequence_in(key[len(user_key) :]) == sequence
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES)
+@pytest.mark.parametrize("kind", [KIND_DELETION, KIND_VALUE])
+def test_a_tagged_value_is_the_tag_and_the_value(sequence: int, kind: int) -> None:
+    room = BytesWriter()
+    for value in (b"", b"v", b"value" * 100, b"before", bytes((1 << 16) - 1), bytes(1 << 16), b"w"):
+        tagged = tagged_value(room, sequence, kind, value)
+        assert tagged == pack(b"", sequence, kind) + value
+        assert sequence_in(tagged) == sequence
 
 
 @pytest.mark.parametrize("size", range(8))
 def test_too_short_to_be_an_internal_key(size: int) -> None:
     with pytest.raises(CorruptionError):
         unpack(bytes(size))
-    with pytest.raises(CorruptionError):
-        to_entries([pack(b"k", 1, KIND_VALUE), bytes(size)], [b"", b""])
+    with pytest.raises(CorruptionError, match="shorter than its tag"):
+        user_key_of(bytes(size))
 
 
 @pytest.mark.parametrize("kind", range(2, 256))
@@ -94,36 +93,22 @@ def test_unknown_kinds_are_refused(kind: int) -> None:
     bad = b"key" + bytes([kind]) + bytes(7)
     with pytest.raises(CorruptionError):
         unpack(bad)
-    with pytest.raises(CorruptionError):
-        to_entries([pack(b"k", 1, KIND_VALUE), bad], [b"", b""])
 
 
-def test_many_keys_are_decoded_at_once() -> None:
-    rows = list(product(USER_KEYS, SEQUENCES, [KIND_DELETION, KIND_VALUE]))
-    keys = [pack(*row) for row in rows]
-    values = [b"%d" % at for at in range(len(rows))]
-    assert to_entries(keys, values) == [
-        (user_key, rank_of(sequence, kind), value)
-        for (user_key, sequence, kind), value in zip(rows, values, strict=True)
-    ]
-    assert to_entries([], []) == []
+def test_a_tag_alone_is_the_empty_key() -> None:
+    assert user_key_of(bytes(TAG_SIZE)) == b""
+    assert unpack(bytes(TAG_SIZE)) == (b"", 0, KIND_DELETION)
 
 
-def test_ranks_put_newer_versions_first() -> None:
-    assert rank_of(2, KIND_DELETION) < rank_of(1, KIND_VALUE) < rank_of(1, KIND_DELETION)
-    assert rank_of(MAX_SEQUENCE, KIND_VALUE) == -(2**64 - 255)
-
-
-@pytest.mark.parametrize("sequence", SEQUENCES[:-1])
-@pytest.mark.parametrize("kind", [KIND_DELETION, KIND_VALUE])
-def test_which_versions_a_sequence_hides(sequence: int, kind: int) -> None:
-    hidden = oldest_rank_hidden(sequence)
-    assert rank_of(sequence, kind) > hidden
-    assert rank_of(sequence + 1, kind) <= hidden
-
-
-def test_nothing_is_hidden_from_the_largest_sequence() -> None:
-    assert rank_of(MAX_SEQUENCE, KIND_VALUE) > oldest_rank_hidden(MAX_SEQUENCE)
+@pytest.mark.parametrize(
+    ("key_size", "value_size", "lengths"),
+    [(0, 0, 2), (119, 127, 2), (120, 127, 3), (119, 128, 3), (120, 128, 4), (20000, 1 << 21, 7)],
+)
+def test_what_leveldbs_memtable_takes_beside_key_and_value(
+    key_size: int, value_size: int, lengths: int
+) -> None:
+    node_and_padding = 16 + 2 + 4
+    assert entry_overhead(key_size, value_size) == lengths + TAG_SIZE + node_and_padding
 
 
 # Order
@@ -145,13 +130,27 @@ def test_the_order(
     assert (x > y, x < y) == (expected > 0, expected < 0)
 
 
-@given(version=versions.filter(lambda version: version[1] > 0))
-def test_before_and_after_all_versions(version: tuple[bytes, int, int]) -> None:
-    comparator = InternalKeyComparator(BYTEWISE)
+@pytest.mark.parametrize("user_comparator", COMPARATORS, ids=lambda each: each.name)
+@given(version=versions, other=user_keys)
+def test_before_all_versions(
+    user_comparator: Comparator, version: tuple[bytes, int, int], other: bytes
+) -> None:
+    comparator = InternalKeyComparator(user_comparator)
     key = pack(*version)
+    assert user_key_of(before_versions(version[0])) == version[0]
     assert comparator.compare(before_versions(version[0]), key) <= 0
-    assert comparator.compare(key, after_versions(version[0])) < 0
-    assert comparator.compare(after_versions(version[0]), before_versions(version[0] + b"\0")) < 0
+    by_user_key = user_comparator.compare(version[0], other)
+    if by_user_key != 0:
+        compared = comparator.compare(key, before_versions(other))
+        assert (compared > 0, compared < 0) == (by_user_key > 0, by_user_key < 0)
+
+
+def test_the_order_of_the_user_keys() -> None:
+    for user_comparator in COMPARATORS:
+        comparator = InternalKeyComparator(user_comparator)
+        assert comparator.user_comparator is user_comparator
+        assert comparator.order.is_bytewise == (user_comparator is BYTEWISE)
+        assert comparator.order.compare(b"a", b"B") == user_comparator.compare(b"a", b"B")
 
 
 def test_the_name_is_leveldbs() -> None:
@@ -224,49 +223,3 @@ def test_shortened_keys_stay_in_their_place(
         assert comparator.compare(start, separator) <= 0
         assert comparator.compare(separator, limit) < 0
     assert comparator.compare(comparator.find_short_successor(start), start) >= 0
-
-
-# Filters
-
-
-class RecordingPolicy:
-    name = "test.Recording"
-
-    def __init__(self) -> None:
-        self.seen: list[bytes] = []
-
-    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        self.seen += keys
-        return b"filter"
-
-    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        self.seen.append(key)
-        return filter_data == b"filter"
-
-
-def test_a_policy_is_asked_about_user_keys() -> None:
-    mine = RecordingPolicy()
-    policy = internal_filter_policy(mine)
-    assert type(policy) is InternalFilterPolicy
-    assert policy.name == "test.Recording"
-    keys = [pack(b"a", 7, KIND_VALUE), pack(b"a", 3, KIND_DELETION), pack(b"", 1, KIND_VALUE)]
-    assert policy.create_filter(keys) == b"filter"
-    assert mine.seen == [b"a", b"a", b""]  # each version counts as one more key
-    assert policy.key_may_match(pack(b"zz", MAX_SEQUENCE, KIND_VALUE), b"filter")
-    assert not policy.key_may_match(pack(b"zz", 1, KIND_VALUE), b"other")
-    assert mine.seen[3:] == [b"zz", b"zz"]
-
-
-def test_a_policy_that_hashes_is_asked_by_the_user_keys_hash() -> None:
-    bloom = BloomFilterPolicy(10)
-    policy = internal_filter_policy(bloom)
-    assert isinstance(policy, InternalHashedFilterPolicy)
-    assert policy.name == bloom.name
-    users = [b"key%d" % at for at in range(100)]
-    data = policy.create_filter([pack(user, at + 1, KIND_VALUE) for at, user in enumerate(users)])
-    assert data == bloom.create_filter(users)
-    for user in users:
-        asked = pack(user, 12345, KIND_VALUE)
-        assert policy.key_hash(asked) == bloom.key_hash(user)
-        assert policy.hash_may_match(policy.key_hash(asked), data)
-        assert policy.key_may_match(asked, data)

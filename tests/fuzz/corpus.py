@@ -8,7 +8,8 @@ from lsmkv import DB, MemoryEnv
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.keys import pack
 from lsmkv.format.log import LogReader
-from lsmkv.table.block import Block, BlockBuilder
+from lsmkv.table.block import Block
+from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.format import FOOTER_SIZE, Footer, read_block
 
 OPTIONS: list[dict[str, Any]] = [

@@ -14,28 +14,33 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from lsmkv import DB, Error, MemoryEnv
-from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.batch import decode_batch, encode_batch
-from lsmkv.format.keys import InternalKeyComparator, unpack
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequence_in, unpack
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
-from lsmkv.table.block import Block, BlockBuilder
+from lsmkv.stats import ReadCounters
+from lsmkv.table.block import Block
+from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.block_iterator import ALL, BlockIterator
 from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer
+from lsmkv.table.inspection import check
 from lsmkv.table.reader import Table
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.coding import decode_varint32
-from lsmkv.util.comparator import BYTEWISE
+from lsmkv.util.comparator import BYTEWISE, CallableComparator
 from lsmkv.util.compression import NO_COMPRESSION, decompress
 
 TAG = 8
-NEWEST = (1 << 56) - 1
 MOST = 1 << 16
 """The bound on a block, and on what its keys may share."""
+BYTES = KeyOrder(BYTEWISE)
+COMPARED = KeyOrder(CallableComparator(BYTEWISE.compare, "fuzz.Compared"))
+"""The same order, by the ways of a user's comparator."""
 
 
 class Finding(AssertionError):
@@ -152,16 +157,16 @@ def fuzz_block(data: bytes) -> None:
         read_anyhow(data)
         return
     entries = list(zip(keys, values, strict=True))
-    rows_agree(data, entries)
-    order = InternalKeyComparator(BYTEWISE)
+    tagged_entries_agree(data, entries)
+    compare = InternalKeyComparator(BYTEWISE).compare
     tagged = all(len(key) >= TAG and key[-TAG] <= 1 for key in keys)
-    rising = tagged and all(order.compare(a, b) < 0 for a, b in itertools.pairwise(keys))
+    rising = tagged and all(compare(a, b) < 0 for a, b in itertools.pairwise(keys))
     if not rising or not restarts_are_sound(data, block):
         read_anyhow(data)
         return
-    searches_agree(data, entries, order)
+    gets_agree(data, entries)
     if not shares_much(data):
-        walks_agree(data, entries)
+        iterators_agree(data, entries)
     for interval in (1, 3, 16):
         builder = BlockBuilder(interval, MOST)
         for key, value in entries:
@@ -170,16 +175,16 @@ def fuzz_block(data: bytes) -> None:
         expect(again == (keys, values), "other entries once written again")
 
 
-def rows_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
-    """Rows are the entries in pieces."""
+def tagged_entries_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
+    """Tagged entries are the entries, cut before the tag."""
     try:
-        rows = Block(data, MOST).rows(TAG)
+        found = Block(data, MOST).tagged_entries()
     except Error:
         short = any(len(key) < TAG for key, _ in entries)
-        expect(short or shares_much(data), "entries that have no rows")
+        expect(short or shares_much(data), "entries that cannot be cut")
     else:
-        pieces = [(key[:-TAG], key[-TAG:] + value) for key, value in entries]
-        expect(rows == pieces, "rows are other entries")
+        expected = [(key[:-TAG], key[-TAG:] + value) for key, value in entries]
+        expect(found == expected, "tagged entries are other entries")
 
 
 def shares_much(data: bytes) -> bool:
@@ -206,91 +211,85 @@ def restarts_are_sound(data: bytes, block: Block) -> bool:
     return points[:1] == [0] and points == sorted(set(points)) and starts.issuperset(points)
 
 
-def searches_agree(
-    data: bytes, entries: list[tuple[bytes, bytes]], order: InternalKeyComparator
-) -> None:
-    """Whatever is searched for, every search finds what going through all entries finds."""
+def gets_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
+    """Whatever is looked for, and at any sequence, every search finds what going through all
+    entries finds."""
     often = Block(data, MOST)
-    targets = {key for key, _ in entries[:40]}
-    targets |= {key[:-TAG] + b"\0" + key[-TAG:] for key in targets}
-    targets |= {key[: (len(key) - TAG) // 2] + key[-TAG:] for key in targets}
+    targets = {key[:-TAG] for key, _ in entries[:40]}
+    targets |= {key + b"\0" for key in targets}
+    targets |= {key[: len(key) // 2] for key in targets}
+    sequences = {MAX_SEQUENCE, *(unpack(key)[1] for key, _ in entries[:5])}
     for target in sorted(targets):
-        expected = next((e for e in entries if order.compare(e[0], target) >= 0), None)
-        expect(Block(data, MOST).seek(target, order.compare) == expected, "seek")
-        found = often.find(target, order.coarse_key(target), order.compare, order.coarse_key)
-        expect(found == expected, "find")
-        begun = Block(data, MOST).entries(target, order.compare)
-        tail = list(zip(*begun, strict=True))
-        expect(tail == entries[len(entries) - len(tail) :], "entries from a target on")
-        expect(expected is None or expected in tail, "entries from a target on begin behind it")
-        wanted = target[:-TAG]
-        newest: tuple[int, bytes | None] = 0, None
-        for key, value in entries:
-            if key[:-TAG] == wanted:
-                newest = int.from_bytes(key[-TAG:], "little", signed=True), value
-                break
-        expect(Block(data, MOST).newest(wanted) == newest, "newest")
-        expect(often.newest(wanted) == newest, "newest, of a block that is searched often")
+        for sequence in sequences:
+            expected: tuple[int, bytes | None] = 0, None
+            for key, value in entries:
+                if key[:-TAG] == target and unpack(key)[1] <= sequence:
+                    expected = int.from_bytes(key[-TAG:], "little", signed=True), value
+                    break
+            for order in (BYTES, COMPARED):
+                found = Block(data, MOST).get(target, sequence, order)
+                expect(found == expected, "a Get finds another version")
+            found = often.get(target, sequence, BYTES)
+            expect(found == expected, "a Get in a block that is searched often")
 
 
-def walks_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
-    """A walk hands out what is seen of the entries, from any key on and at any number, and so do
-    one that leaps and one that begins anew."""
+def iterators_agree(data: bytes, entries: list[tuple[bytes, bytes]]) -> None:
+    """A block iterator hands out what is seen of the entries, from any key on and at any sequence,
+    and so do one that begins at a restart point and one that begins anew."""
     tags = [unpack(key) for key, _ in entries]
-    for newest in {NEWEST, *(tag[1] for tag in tags[:5])}:
+    for sequence in {MAX_SEQUENCE, *(tag[1] for tag in tags[:5])}:
         seen: list[tuple[bytes, bytes]] = []
         last: bytes | None = None
-        for (user_key, sequence, kind), (_, value) in zip(tags, entries, strict=True):
-            if user_key != last and sequence <= newest:
+        for (user_key, number, kind), (_, value) in zip(tags, entries, strict=True):
+            if user_key != last and number <= sequence:
                 last = user_key
                 if kind == 1:
                     seen.append((user_key, value))
         for start in {b"", *(tag[0] for tag in tags[:10]), b"k1\0"}:
-            found = walked(BlockIterator(Block(data, MOST), newest, start, b"", False))
-            expect(found == [pair for pair in seen if pair[0] >= start], "a walk sees other pairs")
-            walk = BlockIterator(Block(data, MOST), newest, b"", b"", False)
-            split = walk.seek_to_restart(start or None)
-            expect(
-                split == b"" or not start or split < start,
-                "a seek_to_restart beyond where it should end",
-            )
-            left = [pair for pair in seen if not split or pair[0] > split]
-            expect(walked(walk) == left, "a walk sees other pairs behind a seek_to_restart")
-            expect(walked(walk.anew()) == seen, "a walk sees other pairs anew")
+            for order in (BYTES, COMPARED):
+                found = pairs_of(BlockIterator(Block(data, MOST), order, sequence, start))
+                expect(found == [pair for pair in seen if pair[0] >= start], "other pairs")
+                block = BlockIterator(Block(data, MOST), order, sequence)
+                split = block.seek_to_restart(start or None)
+                expect(
+                    split == b"" or not start or split < start,
+                    "a restart point beyond where it should end",
+                )
+                left = [pair for pair in seen if not split or pair[0] > split]
+                expect(pairs_of(block) == left, "other pairs behind a restart point")
+                expect(pairs_of(block.from_start()) == seen, "other pairs from the start")
 
 
-def walked(walk: BlockIterator) -> list[tuple[bytes, bytes]]:
+def pairs_of(block: BlockIterator) -> list[tuple[bytes, bytes]]:
     """The pairs that are left, a few at a time."""
     found: list[tuple[bytes, bytes]] = []
-    while not walk.done:
-        found += walk.take(3)
+    while not block.done:
+        found += block.next_entries(3)
     return found
 
 
 def seek_to_restart(block: Block, stop: bytes | None) -> None:
     """What is read of the first block on the way back."""
-    walk = BlockIterator(block, NEWEST, b"", b"", False)
-    walk.seek_to_restart(stop)
-    walked(walk)
+    iterator = BlockIterator(block, BYTES, MAX_SEQUENCE)
+    iterator.seek_to_restart(stop)
+    pairs_of(iterator)
 
 
 def read_anyhow(data: bytes) -> None:
     """Every way of reading a block that may be none; answers are worth nothing."""
-    order = InternalKeyComparator(BYTEWISE)
-    target = data[:5] + bytes([1]) + bytes(7)
     readings: list[Callable[[Block], object]] = [
         Block.restart_points,
         Block.first_key,
-        lambda block: block.rows(TAG),
-        lambda block: BlockIterator(block, NEWEST, data[:3], b"", False).take(ALL),
-        lambda block: BlockIterator(block, 5, b"", b"", False).take(ALL),
+        Block.check,
+        Block.tagged_entries,
+        lambda block: BlockIterator(block, BYTES, MAX_SEQUENCE, data[:3]).next_entries(ALL),
+        lambda block: BlockIterator(block, COMPARED, MAX_SEQUENCE, data[:3]).next_entries(ALL),
+        lambda block: BlockIterator(block, BYTES, 5).next_entries(ALL),
         lambda block: seek_to_restart(block, None),
         lambda block: seek_to_restart(block, data[:3]),
-        lambda block: block.newest(data[:3]),
-        lambda block: [block.newest(name) for name in (b"", b"k") * 3],
-        lambda block: block.seek(data[:9], BYTEWISE.compare),
-        lambda block: block.entries(data[:9], BYTEWISE.compare),
-        lambda block: block.seek(target, order.compare),
+        lambda block: block.get(data[:3], MAX_SEQUENCE, BYTES),
+        lambda block: block.get(data[:3], 5, COMPARED),
+        lambda block: [block.get(name, 5, BYTES) for name in (b"", b"k") * 3],
     ]
     for reading in readings:
         try:
@@ -317,30 +316,32 @@ def read_table(data: bytes, filters: bool) -> None:
     counters = ReadCounters()
     table = Table(options, file_of(data))
     try:
-        first, last = table.check()
+        first, last = check(table)
         sound = True
     except Error:
         sound = False
-    entries = joined(table.scan(None, counters))
-    expect(sum(len(key) + len(value) for key, value in entries) < 1 << 26, "too much")
-    back = joined(reversed(list(table.scan_back(None, counters))))
-    expect(back == entries, "backward it is another table")
-    ahead = joined(table.scan(None, counters, readahead=4096))
+    entries = joined(table.entries(counters, 1, 1))
+    expect(sum(len(key) + len(tagged) for key, tagged in entries) < 1 << 26, "too much")
+    ahead = joined(table.entries(counters, 4096, 1 << 20))
     expect(ahead == entries, "with readahead it is another table")
     if not sound:
         return
     if entries:
-        expect((first, last) == (entries[0][0], entries[-1][0]), "check sees other keys")
+        ends = [key + tagged[:TAG] for key, tagged in (entries[0], entries[-1])]
+        expect([first, last] == ends, "check sees other keys")
     policy = options.filter_policy
-    for key, value in entries[:50]:
+    for key, tagged in entries[:50]:
         key_hash = -1 if not isinstance(policy, BloomFilterPolicy) else policy.key_hash(key)
-        _, found, content = table.get(key, key_hash, counters)
-        expect(found == key and content == value, "a key is not found")
+        sequence = sequence_in(tagged)
+        newest = next(t for k, t in entries if k == key and sequence_in(t) <= sequence)
+        _, tag, content = table.get(key, key, sequence, key_hash, counters, True)
+        expected = int.from_bytes(newest[:TAG], "little", signed=True), newest[TAG:]
+        expect((tag, content) == expected, "a version is not found")
 
 
-def joined(chunks: Iterable[tuple[list[bytes], list[bytes]]]) -> list[tuple[bytes, bytes]]:
+def joined(chunks: Iterable[list[Entry]]) -> list[Entry]:
     """The entries of all chunks."""
-    return [entry for keys, values in chunks for entry in zip(keys, values, strict=True)]
+    return [entry for entries in chunks for entry in entries]
 
 
 def with_table_checksums(data: bytes) -> bytes:

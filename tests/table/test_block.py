@@ -1,399 +1,180 @@
-"""lsmkv.table.block: exact bytes, searching against a sorted list, and hostile blocks."""
+"""lsmkv.table.block: searching against a sorted list, and hostile blocks."""
 
 from __future__ import annotations
 
 import itertools
-import tracemalloc
-from bisect import bisect_left
+from math import log2
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from plain import (
+    BOUNDS,
+    BYTES,
+    COMPARATORS,
+    HALF,
+    ORDERS,
+    TAG,
+    Row,
+    Versions,
+    build_block,
+    entries_of,
+    fixed32,
+    newest,
+    raw_entry,
+    rows_of,
+    with_tag,
+)
 
 from lsmkv.errors import CorruptionError
-from lsmkv.table.block import Block, BlockBuilder
-from lsmkv.util.coding import encode_varint
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, pack
+from lsmkv.table.block import Block
+from lsmkv.util.comparator import BYTEWISE, CallableComparator
 
-compare = BYTEWISE.compare
-
-FRUIT = [(b"apple", b"1"), (b"apply", b"22"), (b"apricot", b""), (b"b", b"x"), (b"bb", b"y")]
-
-keys = st.binary(max_size=12) | st.text("ab\xff", max_size=8).map(lambda text: text.encode("latin"))
-entry_sets = st.dictionaries(keys, st.binary(max_size=200), max_size=40)
-
-
-def build(entries: list[tuple[bytes, bytes]], interval: int = 16) -> bytes:
-    builder = BlockBuilder(interval)
-    for key, value in entries:
-        builder.add(key, value)
-    assert builder.empty == (not entries)
-    size = builder.size_estimate()
-    data = builder.finish()
-    assert len(data) == size
-    return data
-
-
-def fixed32(*numbers: int) -> bytes:
-    return b"".join(number.to_bytes(4, "little") for number in numbers)
-
-
-def raw_entry(shared: int, suffix: bytes, value: bytes = b"") -> bytes:
-    lengths = (shared, len(suffix), len(value))
-    return b"".join(encode_varint(length) for length in lengths) + suffix + value
-
-
-# Exact bytes
-
-
-def test_empty_block() -> None:
-    data = build([])
-    assert data.hex() == "00000000" + "01000000"
-    block = Block(data)
-    assert block.entries() == ([], [])
-    assert block.entries(b"k", compare) == ([], [])
-    assert block.seek(b"", compare) is None
-    assert block.restart_points() == [0]
-
-
-def test_interval_1_keeps_every_key_whole() -> None:
-    assert build(FRUIT, 1) == (
-        b"\x00\x05\x01apple1\x00\x05\x02apply22\x00\x07\x00apricot\x00\x01\x01bx\x00\x02\x01bby"
-    ) + fixed32(0, 9, 19, 29, 34, 5)
-
-
-def test_interval_2() -> None:
-    assert build(FRUIT, 2) == (
-        b"\x00\x05\x01apple1\x04\x01\x02y22\x00\x07\x00apricot\x00\x01\x01bx\x00\x02\x01bby"
-    ) + fixed32(0, 15, 30, 3)
-
-
-def test_interval_16() -> None:
-    assert build(FRUIT, 16) == (
-        b"\x00\x05\x01apple1\x04\x01\x02y22\x02\x05\x00ricot\x00\x01\x01bx\x01\x01\x01by"
-    ) + fixed32(0, 1)
-
-
-def test_a_restart_point_every_16_entries() -> None:
-    entries = [(b"k%03d" % number, b"") for number in range(33)]
-    block = Block(build(entries))
-    # Whole keys take 7 bytes, others 4, or 5 where the tens change: at 10; at 20 and 30.
-    first = 7 + 14 * 4 + 1 * 5
-    assert block.restart_points() == [0, first, first + 7 + 13 * 4 + 2 * 5]
-    assert block.entries() == ([key for key, _ in entries], [b""] * 33)
-
-
-def test_the_empty_key_and_the_empty_value() -> None:
-    data = build([(b"", b""), (b"\0", b"")])
-    assert data.hex() == "000000" + "00010000" + "0000000001000000"
-    assert Block(data).seek(b"", compare) == (b"", b"")
-    assert Block(data).seek(b"\0", compare) == (b"\0", b"")
-    assert Block(data).seek(b"\0\0", compare) is None
-
-
-def test_lengths_of_more_than_one_byte() -> None:
-    long = b"k" * 130
-    entries = [(long, b"v" * 20000), (long + b"a", b""), (long + b"b" * 127, b"w"), (b"l", b"")]
-    data = build(entries)
-    assert data == (
-        b"\x00\x82\x01\xa0\x9c\x01" + long + b"v" * 20000
-        + b"\x82\x01\x01\x00a"
-        + b"\x82\x01\x7f\x01" + b"b" * 127 + b"w"
-        + b"\x00\x01\x00l"
-        + fixed32(0, 1)
-    )  # fmt: skip
-    block = Block(data)
-    assert list(zip(*block.entries(), strict=True)) == entries
-    for key, value in entries:
-        assert block.seek(key, compare) == (key, value)
-
-
-@pytest.mark.parametrize("size", [126, 127, 128, 129, 16383, 16384])
-def test_lengths_at_the_varints_boundaries(size: int) -> None:
-    for entries in (
-        [(b"a" * size, b"v"), (b"a" * size + b"b", b"v")],
-        [(b"a", b"v" * size)],
-        [(b"a", b""), (b"b" * size, b"")],
-    ):
-        for interval in (1, 16):
-            block = Block(build(entries, interval))
-            assert list(zip(*block.entries(), strict=True)) == entries
-            assert [block.seek(key, compare) for key, _ in entries] == entries
-
-
-def test_len_is_for_the_caches_charge() -> None:
-    data = build(FRUIT)
-    assert len(Block(data)) == len(data)
-
-
-# Rows
-
-
-def split(entries: list[tuple[bytes, bytes]], tail: int) -> list[tuple[bytes, bytes]]:
-    return [(key[: len(key) - tail], key[len(key) - tail :] + value) for key, value in entries]
-
-
-def build_rows(
-    entries: list[tuple[bytes, bytes]], tail: int, interval: int = 16, bound: int = 1 << 28
-) -> bytes:
-    """Rows go in many at a time where they may, and one by one where not."""
-    builder = BlockBuilder(interval, bound)
-    rows = split(entries, tail)
-    heads, rests = [head for head, _ in rows], [rest for _, rest in rows]
-    at = 0
-    while at < len(entries):
-        upto = builder.add_rows(heads, rests, at, len(heads), tail, 1 << 30)
-        if upto == at:
-            builder.add(*entries[at])
-            upto += 1
-        at = upto
-        assert builder.last_key == entries[at - 1][0]
-    size = builder.size_estimate()
-    data = builder.finish()
-    assert len(data) == size
-    return data
-
-
-tailed_keys = st.builds(
-    lambda head, tail: head + tail,
-    keys | st.integers(0, 300).map(lambda number: b"key%06d" % number),
-    st.sampled_from([b"\0" * 8, b"\x01" * 8, b"\x01" + b"\0" * 7, b"a" * 8]),
+FRUIT = with_tag(
+    [(b"apple", b"1"), (b"apply", b"22"), (b"apricot", b""), (b"b", b"x"), (b"bb", b"y")]
 )
-tailed = st.dictionaries(tailed_keys, st.binary(max_size=200), max_size=60)
+LONG = with_tag((b"p" * 150 + b"%d" % number, b"v" * 130) for number in range(4))
+VERSIONS = [
+    (pack(key, sequence, sequence % 3 > 0), b"%d" % sequence)
+    for key in (b"apple", b"b", b"c")
+    for sequence in (MAX_SEQUENCE, HALF, 600, 5, 3, 1)
+]
+ORDER_NAMES = [comparator.name for comparator in COMPARATORS]
 
-
-@given(tailed, st.sampled_from([0, 3, 8]), st.sampled_from([1, 2, 16]), st.integers(0, 300))
-def test_rows_are_the_same_entries(
-    rows: dict[bytes, bytes], tail: int, interval: int, bound: int
-) -> None:
-    entries = sorted(rows.items(), key=lambda row: (row[0][: len(row[0]) - tail], row[0]))
-    one_by_one = BlockBuilder(interval, bound)
-    for key, value in entries:
-        one_by_one.add(key, value)
-    data = build_rows(entries, tail, interval, bound)
-    assert data == one_by_one.finish()
-    assert Block(data, bound).rows(tail) == split(entries, tail)
-
-
-def test_rows_go_in_many_at_a_time() -> None:
-    heads = [b"key%04d" % number for number in range(100)]
-    rests = [b"\x01tag...." + b"v" * 10] * 100
-    builder = BlockBuilder(16)
-    assert builder.add_rows(heads, rests, 0, 100, 8, 1 << 20) == 0  # the first goes in alone
-    builder.add(heads[0] + rests[0][:8], rests[0][8:])
-    assert builder.add_rows(heads, rests, 1, 40, 8, 1 << 20) == 40
-    upto = builder.add_rows(heads, rests, 40, 100, 8, 1500)
-    assert 40 < upto < 100
-    size = builder.size_estimate()
-    assert size >= 1500
-    assert builder.add_rows(heads, rests, upto, 100, 8, 1500) == upto  # it is full
-    shorter = BlockBuilder(16)
-    for head, rest in zip(heads[: upto - 1], rests, strict=False):
-        shorter.add(head + rest[:8], rest[8:])
-    assert shorter.size_estimate() < 1500
-    builder.finish()
-    assert builder.add_rows(heads, rests, upto, 100, 8, 1 << 20) == upto
-
-
-@pytest.mark.parametrize("interval", [1, 16])
-def test_rows_out_of_order_are_left(interval: int) -> None:
-    builder = BlockBuilder(interval)
-    tag = bytes(8)
-    builder.add(b"k5" + tag, b"")
-    for head in (b"k4", b"k5", b"k", b"", b"a9"):
-        assert builder.add_rows([head], [tag], 0, 1, 8, 1 << 20) == 0
-    assert builder.add_rows([b"k6", b"k6"], [tag, tag], 0, 2, 8, 1 << 20) == 1
-
-
-def test_a_row_out_of_order_after_a_restart_is_left() -> None:
-    """What the keys before the restart had in common is no more known of those after it."""
-    builder = BlockBuilder(2)
-    tag = bytes(8)
-    builder.add(b"aaaa1" + tag, b"")
-    heads = [b"aaaa2", b"aaab0", b"aaaa9"]
-    assert builder.add_rows(heads, [tag] * 3, 0, 3, 8, 1 << 20) == 2
-
-
-@pytest.mark.parametrize("tail", [1, 8])
-def test_a_key_shorter_than_the_tail(tail: int) -> None:
-    data = build([(b"k" * (tail - 1), b"value")])
-    with pytest.raises(CorruptionError, match="shorter than its tag"):
-        Block(data).rows(tail)
-    data = build([(b"k" * tail, b"value")])
-    assert Block(data).rows(tail) == [(b"", b"k" * tail + b"value")]
-
-
-@given(st.binary(max_size=60), st.integers(0, 9))
-def test_rows_of_any_bytes(junk: bytes, tail: int) -> None:
-    """What one way of decoding a block finds damaged, the other does too."""
-    data = junk + fixed32(0, 1)
-    try:
-        expected = Block(data).entries()
-    except CorruptionError:
-        with pytest.raises(CorruptionError):
-            Block(data).rows(tail)
-        return
-    if min(map(len, expected[0]), default=tail) < tail:
-        with pytest.raises(CorruptionError):
-            Block(data).rows(tail)
-    else:
-        assert Block(data).rows(tail) == split(list(zip(*expected, strict=True)), tail)
-
-
-# The builder's order of calls
-
-
-def test_builder_misuse() -> None:
-    with pytest.raises(ValueError, match="restart_interval"):
-        BlockBuilder(0)
-    builder = BlockBuilder(1)
-    builder.finish()
-    with pytest.raises(ValueError, match="finish twice"):
-        builder.finish()
-    with pytest.raises(ValueError, match="add after finish"):
-        builder.add(b"k", b"v")
-
-
-def test_a_large_block_leaves_no_room_taken() -> None:
-    builder = BlockBuilder(16)
-    value = bytes(8 << 20)
-    tracemalloc.start()
-    try:
-        for _ in range(2):
-            builder.add(b"key", value)
-            assert len(builder.finish()) > len(value)
-            builder.reset()
-            assert tracemalloc.get_traced_memory()[0] < 1 << 20
-    finally:
-        tracemalloc.stop()
-
-
-def test_reset_begins_anew() -> None:
-    builder = BlockBuilder(16)
-    for _ in range(2):
-        for key, value in FRUIT:
-            builder.add(key, value)
-        assert builder.finish() == build(FRUIT)
-        builder.reset()
-        assert builder.empty
-        assert builder.size_estimate() == 8
-
-
-# Reading against a sorted list
-
-
-kinds = st.just(1) | st.sampled_from([1, 1, 1, 0])
-
-
-def less_eight(key: bytes) -> bytes:
-    return key[:-8]
-
-
-def tagged(key: bytes, number: int, kind: int = 1) -> bytes:
-    return key + (number << 8 | kind).to_bytes(8, "little")
-
-
-def newest_first(a: bytes, b: bytes) -> int:
-    """The order of keys with a tag: by the rest, then the larger number first."""
-    x = a[:-8], -int.from_bytes(a[-8:], "little")
-    y = b[:-8], -int.from_bytes(b[-8:], "little")
-    return (x > y) - (x < y)
-
-
-@given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
-def test_find_does_what_seek_does(
-    entries: dict[bytes, bytes], interval: int, others: list[bytes]
-) -> None:
-    """Again and again, until the block is decoded, and after that."""
-    rows = sorted(entries.items())
-    block = Block(build(rows, interval))
-    targets = [*entries, *others, *(key + b"\0" for key in entries)]
-    for _ in range(6):
-        for target in targets:
-            assert block.find(target, target, compare, None) == block.seek(target, compare)
-
-
-@given(
-    st.lists(st.tuples(keys, st.integers(1, 9)), max_size=40, unique=True),
-    st.integers(1, 20),
-    st.lists(st.tuples(keys, st.integers(1, 9)), max_size=8),
+tag_like_keys = st.text("\0\1\2kK", max_size=11).map(str.encode)
+keys = (
+    st.binary(max_size=12)
+    | st.text("abAB\xff", max_size=8).map(lambda text: text.encode("latin"))
+    | tag_like_keys
 )
-def test_find_among_versions(
-    versions: list[tuple[bytes, int]], interval: int, others: list[tuple[bytes, int]]
-) -> None:
-    ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
-    rows = [(tagged(key, number), b"%d" % number) for key, number in ordered]
-    block = Block(build(rows, interval))
-    for _ in range(3):
-        for key, number in [*versions, *others]:
-            target = tagged(key, number)
-            expected = next((row for row in rows if newest_first(row[0], target) >= 0), None)
-            assert block.find(target, key, newest_first, less_eight) == expected
-
-
-tag_like_keys = st.text("\0\1\2k", max_size=11).map(str.encode)
-
-
-@given(
-    st.lists(st.tuples(keys | tag_like_keys, st.integers(1, 600)), max_size=60, unique=True),
-    st.integers(1, 20),
-    st.lists(keys | tag_like_keys, max_size=8),
+sequences = st.integers(0, 600) | st.sampled_from(BOUNDS)
+version_sets = st.dictionaries(
+    st.tuples(keys, sequences), st.sampled_from([KIND_DELETION, *[KIND_VALUE] * 3]), max_size=50
 )
-def test_newest(versions: list[tuple[bytes, int]], interval: int, others: list[bytes]) -> None:
-    """Keys that are beginnings of others, and keys that look like another's tag, among them."""
-    ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
-    rows = [(tagged(key, number), b"%d" % number) for key, number in ordered]
-    block = Block(build(rows, interval))
-    for key in {key for key, _ in versions} | set(others):
-        for wanted in (key, key + b"\0", key[:-1], key + b"\1\0\0\0\0\0\0\0"):
-            expected = next((row for row in rows if row[0][:-8] == wanted), None)
-            assert newest_in(block, wanted) == tag_and_value(expected)
 
 
-def newest_in(block: Block, name: bytes) -> tuple[int, bytes | None]:
-    """The same from a block that was never searched, which is to agree."""
-    found = Block(block.data).newest(name)
-    assert block.newest(name) == found
+def get(
+    block: Block, user_key: bytes, sequence: int = MAX_SEQUENCE, order: KeyOrder = BYTES
+) -> tuple[int, bytes | None]:
+    """What the block has; and the same from a block that was never searched, which is to agree."""
+    found = Block(block.data, block.max_shared).get(user_key, sequence, order)
+    assert block.get(user_key, sequence, order) == found
     return found
 
 
-def test_newest_in_a_block_that_is_searched_often() -> None:
-    block = Block(build([(b"a" + bytes(8), b"1"), (b"short", b"2"), (b"z" + bytes(8), b"3")], 1))
-    for _ in range(10):
-        with pytest.raises(CorruptionError, match="shorter than its tag"):
-            block.newest(b"zz")
+def pairs(block: Block) -> list[Row]:
+    return list(zip(*block.entries(), strict=True))
 
 
-def tag_and_value(row: tuple[bytes, bytes] | None) -> tuple[int, bytes | None]:
-    if row is None:
-        return 0, None
-    return int.from_bytes(row[0][-8:], "little", signed=True), row[1]
+def often_searched(block: Block) -> Block:
+    """Where the code is interpreted, it is decoded then."""
+    for _ in range(8):
+        block.get(b"any", MAX_SEQUENCE, BYTES)
+    return block
 
 
-def test_newest_where_an_entry_shares_part_of_the_tag_before_it() -> None:
-    """An entry that shares a part of the tag of the one before, which ends where it goes on."""
+# Get
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=ORDER_NAMES)
+@given(
+    version_sets, st.integers(1, 20), st.lists(keys, max_size=6), st.lists(sequences, max_size=4)
+)
+@example({(b"k", 9): 1, (b"k", 5): 0, (b"k", 1): 1, (b"kk", 7): 1}, 2, [b"l"], [4, 6, 8])
+def test_get_returns_the_newest_version_within_the_bound(
+    order: KeyOrder, versions: Versions, interval: int, others: list[bytes], bounds: list[int]
+) -> None:
+    """Keys that are beginnings of others, and keys that look like another's tag, among them."""
+    rows = rows_of(versions, order)
+    block = Block(build_block(rows, interval))
+    wanted_keys = {key for key, _ in versions} | set(others)
+    wanted_keys |= {key.swapcase() for key in wanted_keys}
+    wanted_keys |= {key + b"\0" for key in wanted_keys} | {key[:-1] for key in wanted_keys}
+    for wanted in wanted_keys | {key + b"\1\0\0\0\0\0\0\0" for key in others}:
+        own = {sequence for key, sequence in versions if order.is_same(key, wanted)}
+        for bound in {*(sequence - 1 for sequence in own), *own, *bounds, MAX_SEQUENCE}:
+            expected = newest(rows, wanted, bound, order)
+            assert get(block, wanted, bound, order) == expected
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=ORDER_NAMES)
+@pytest.mark.parametrize("interval", [1, 3, 16])
+def test_get_among_many_versions_of_one_key(order: KeyOrder, interval: int) -> None:
+    """They fill several restart intervals."""
+    versions = {
+        (key, sequence): sequence % 4 > 0
+        for key in (b"before", b"key", b"later")
+        for sequence in (*range(2, 80, 2), *BOUNDS[1:])
+    }
+    rows = rows_of(versions, order)
+    block = Block(build_block(rows, interval))
+    assert len(block.restart_points()) == -(-len(rows) // interval)
+    for bound in (*range(90), *BOUNDS, HALF + 2, MAX_SEQUENCE - 1):
+        for wanted in (b"before", b"key", b"later", b"absent"):
+            assert get(block, wanted, bound, order) == newest(rows, wanted, bound, order)
+
+
+@pytest.mark.parametrize("sequence", BOUNDS)
+@pytest.mark.parametrize("kind", [KIND_DELETION, KIND_VALUE])
+@pytest.mark.parametrize("order", ORDERS, ids=ORDER_NAMES)
+def test_the_tag_is_a_signed_number(sequence: int, kind: int, order: KeyOrder) -> None:
+    block = Block(build_block([(pack(b"k", sequence, kind), b"")]))
+    tag, value = get(block, b"k", sequence, order)
+    assert value == b""
+    assert tag & (1 << 64) - 1 == sequence << 8 | kind
+    assert (tag < 0) == (sequence >= HALF)
+    if sequence > 0:
+        assert get(block, b"k", sequence - 1, order) == (0, None)
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=ORDER_NAMES)
+def test_a_deletion_has_its_kind_and_the_empty_value(order: KeyOrder) -> None:
+    block = Block(build_block([(pack(b"k", 2, KIND_DELETION), b""), (pack(b"k", 1, 1), b"old")]))
+    assert get(block, b"k", 2, order) == (2 << 8, b"")
+    assert get(block, b"k", 1, order) == (1 << 8 | 1, b"old")
+    assert get(block, b"k", 0, order) == (0, None)
+
+
+def test_keys_that_are_equal_in_the_order_are_one_key() -> None:
+    order = ORDERS[2]
+    block = Block(build_block([(pack(b"Key", 7, 1), b"new"), (pack(b"kEY", 3, 1), b"old")], 1))
+    for wanted in (b"key", b"KEY", b"Key", b"kEY"):
+        assert get(block, wanted, MAX_SEQUENCE, order) == (7 << 8 | 1, b"new")
+        assert get(block, wanted, 6, order) == (3 << 8 | 1, b"old")
+        assert get(block, wanted, 2, order) == (0, None)
+
+
+def test_an_entry_that_shares_a_part_of_the_tag_before_it() -> None:
+    """Its key goes on where the other one ends, so the shared length alone does not tell."""
     tag = bytes.fromhex("0105000000000000")
     rows = [(b"k" + tag, b"1"), (b"k" + tag + tag, b"2"), (b"l" + tag, b"3")]
-    block = Block(build(rows, 16))
-    assert [newest_in(block, key[:-8]) for key, _ in rows * 2] == [
-        tag_and_value(row) for row in rows * 2
-    ]
-    assert newest_in(block, b"k" + tag[:-1]) == (0, None)
+    block = Block(build_block(rows, 16))
+    for key, _ in rows * 2:
+        for bound in (MAX_SEQUENCE, 5, 4):
+            expected = newest(rows, key[:-8], bound, BYTES)
+            assert get(block, key[:-8], bound) == expected
+    assert get(block, b"k" + tag[:-1]) == (0, None)
 
 
-@pytest.mark.parametrize("size", [60, 200])
-def test_newest_in_an_entry_that_runs_past_the_block(size: int) -> None:
-    tag = bytes(8)
-    data = build([(b"k" + tag, b"v" * size)], 16)
-    assert Block(data).newest(b"k") == (0, b"v" * size)
-    cut = data[: 3 + 9 + size // 2] + data[-8:]
-    for name in (b"k", b"l"):
-        with pytest.raises(CorruptionError, match="runs past"):
-            Block(cut).newest(name)
+def test_versions_that_share_parts_of_their_tags() -> None:
+    for high in (0x0100, 0x020000, 0x03 << 40, 0x80 << 48):
+        rows = [
+            (pack(b"k" * size, high + low, 1), b"%d" % low)
+            for size in (1, 2, 9)
+            for low in (0xFF, 0x80, 2, 1, 0)
+        ]
+        block = Block(build_block(rows, 16))
+        for size in range(11):
+            for low in (0xFF, 0xFE, 0x80, 0x7F, 2, 1, 0, -1):
+                wanted = b"k" * size
+                expected = newest(rows, wanted, high + low, BYTES)
+                assert get(block, wanted, high + low) == expected
 
 
 @pytest.mark.parametrize("size", [0, 127, 128, 300])
-def test_newest_of_long_and_short_entries(size: int) -> None:
+def test_get_of_long_and_short_entries(size: int) -> None:
     """Lengths of one byte and of two; tags that are negative as numbers."""
     rows = [
         (key + tag, b"v" * length)
@@ -402,51 +183,139 @@ def test_newest_of_long_and_short_entries(size: int) -> None:
         for tag in (b"\1" + b"\xff" * 7, b"\0" * 8)
     ]
     rows = sorted(dict(rows).items(), key=lambda row: (row[0][:-8], row[0][-8:] == bytes(8)))
-    block = Block(build(rows, 3))
+    block = Block(build_block(rows, 3))
     for key, _ in rows:
-        first = next(row for row in rows if row[0][:-8] == key[:-8])
-        assert newest_in(block, key[:-8]) == tag_and_value(first)
+        for bound in (0, MAX_SEQUENCE - 1, MAX_SEQUENCE):
+            assert get(block, key[:-8], bound) == newest(rows, key[:-8], bound, BYTES)
 
 
-@given(entry_sets, st.integers(1, 20), st.lists(keys, max_size=5))
-def test_seek_and_entries(entries: dict[bytes, bytes], interval: int, others: list[bytes]) -> None:
-    rows = sorted(entries.items())
-    block = Block(build(rows, interval))
-    assert list(zip(*block.entries(), strict=True)) == rows
-    assert len(block.restart_points()) == max(1, -(-len(rows) // interval))
-    sorted_keys = sorted(entries)
-    for target in [*entries, *others, *(key + b"\0" for key in entries)]:
-        at = bisect_left(sorted_keys, target)
-        assert block.seek(target, compare) == (rows[at] if at < len(rows) else None)
-        found = list(zip(*block.entries(target, compare), strict=True))
-        skipped = len(rows) - len(found)
-        assert found == rows[skipped:]  # a suffix, and not more than an interval too long
-        assert max(0, at - interval) <= skipped <= at
+@pytest.mark.parametrize("size", [60, 200])
+def test_get_of_an_entry_that_runs_past_the_block(size: int) -> None:
+    data = build_block([(b"k" + TAG, b"v" * size)], 16)
+    assert get(Block(data), b"k") == (1 << 8 | 1, b"v" * size)
+    cut = data[: 3 + 9 + size // 2] + data[-8:]
+    for wanted in (b"k", b"l"):
+        for order in ORDERS:
+            with pytest.raises(CorruptionError, match="runs past"):
+                Block(cut).get(wanted, MAX_SEQUENCE, order)
 
 
-@given(entry_sets, st.integers(1, 5))
-def test_seek_in_another_order(entries: dict[bytes, bytes], interval: int) -> None:
-    rows = sorted(entries.items(), reverse=True)
-    block = Block(build(rows, interval))
-    for key, value in rows:
-        assert block.seek(key, REVERSE_BYTEWISE.compare) == (key, value)
-        below = [row for row in rows if row[0] <= key + b"\0"]
-        assert block.seek(key + b"\0", REVERSE_BYTEWISE.compare) == below[0]
+def test_get_in_a_block_that_is_searched_often() -> None:
+    rows = [(b"a" + bytes(8), b"1"), (b"short", b"2"), (b"z" + bytes(8), b"3")]
+    for order in ORDERS:
+        block = Block(build_block(rows, 1))
+        for _ in range(10):
+            with pytest.raises(CorruptionError, match="shorter than its tag"):
+                block.get(b"zz", MAX_SEQUENCE, order)
 
 
-def test_seek_compares_a_logarithm_and_an_interval() -> None:
-    rows = [(b"%06d" % number, b"") for number in range(16 * 256)]
-    block = Block(build(rows))
+def test_a_block_without_entries_has_no_version() -> None:
+    for data in (build_block([]), fixed32(0)):
+        for order in ORDERS:
+            for _ in range(8):
+                block = Block(data)
+                assert get(block, b"", MAX_SEQUENCE, order) == (0, None)
+                assert get(block, b"k", 0, order) == (0, None)
+
+
+def test_get_in_an_order_of_the_users_compares_a_logarithm() -> None:
     calls: list[bytes] = []
 
     def counting(a: bytes, b: bytes) -> int:
         calls.append(a)
-        return compare(a, b)
+        return BYTEWISE.compare(a, b)
 
-    for key, _ in rows[::37]:
+    order = KeyOrder(CallableComparator(counting, "test.Counting"))
+    rows = with_tag((b"%06d" % number, b"%d" % number) for number in range(16 * 256))
+    block = Block(build_block(rows))
+    for key, value in rows[::37]:
         calls.clear()
-        assert block.seek(key, counting) == (key, b"")
-        assert len(calls) <= 8 + 17
+        assert block.get(key[:-8], MAX_SEQUENCE, order) == (1 << 8 | 1, value)
+        assert len(calls) <= log2(len(rows)) + 2
+
+
+# All entries
+
+
+@given(version_sets, st.integers(1, 20))
+def test_all_entries_in_order(versions: Versions, interval: int) -> None:
+    for order in ORDERS:
+        rows = rows_of(versions, order)
+        block = Block(build_block(rows, interval))
+        for searched in (block, often_searched(Block(block.data))):
+            assert pairs(searched) == rows
+            assert searched.tagged_entries() == entries_of(rows)
+        assert len(block.restart_points()) == max(1, -(-len(rows) // interval))
+        assert block.first_key() == (rows[0][0] if rows else b"")
+
+
+@given(st.binary(max_size=60))
+@example(raw_entry(0, b"k" * 8) + raw_entry(3, b"kkkkk"))
+def test_entries_of_any_bytes(junk: bytes) -> None:
+    """What one way of decoding a block finds damaged, the other does too."""
+    data = junk + fixed32(0, 1)
+    try:
+        expected = Block(data).entries()
+    except CorruptionError:
+        with pytest.raises(CorruptionError):
+            Block(data).tagged_entries()
+        return
+    if min(map(len, expected[0]), default=8) < 8:
+        with pytest.raises(CorruptionError):
+            Block(data).tagged_entries()
+    else:
+        found = Block(data).tagged_entries()
+        assert found == entries_of(list(zip(*expected, strict=True)))
+
+
+@pytest.mark.parametrize("size", range(9))
+def test_a_key_shorter_than_its_tag(size: int) -> None:
+    block = Block(build_block([(b"k" * size, b"value")]))
+    if size == 8:
+        assert block.tagged_entries() == [(b"", b"k" * 8 + b"value")]
+        assert get(block, b"") == (int.from_bytes(b"k" * 8, "little"), b"value")
+        return
+    assert block.entries() == ([b"k" * size], [b"value"])
+    with pytest.raises(CorruptionError, match="shorter than its tag"):
+        block.tagged_entries()
+    for order, wanted in itertools.product(ORDERS, (b"", b"k", b"z")):
+        with pytest.raises(CorruptionError, match="shorter than its tag"):
+            Block(block.data).get(wanted, MAX_SEQUENCE, order)
+
+
+def test_a_key_that_shares_so_much_that_no_tag_is_left() -> None:
+    block = Block(raw_entry(0, b"key" + TAG) + raw_entry(4, b"tag") + fixed32(0, 1))
+    with pytest.raises(CorruptionError, match="shorter than its tag"):
+        block.tagged_entries()
+    for order in ORDERS:
+        with pytest.raises(CorruptionError, match="shorter than its tag"):
+            Block(block.data).get(b"z", MAX_SEQUENCE, order)
+
+
+def test_len_is_for_the_caches_charge() -> None:
+    data = build_block(FRUIT)
+    assert len(Block(data)) == len(often_searched(Block(data))) == len(data)
+
+
+# Restart points
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=ORDER_NAMES)
+@given(version_sets, st.integers(1, 5), st.lists(keys, max_size=6))
+def test_the_last_restart_point_before_a_key(
+    order: KeyOrder, versions: Versions, interval: int, others: list[bytes]
+) -> None:
+    rows = rows_of(versions, order)
+    block = Block(build_block(rows, interval))
+    points = block.restart_points()
+    assert block.last_restart == points[-1]
+    for wanted in {key for key, _ in versions} | set(others):
+        below = [
+            point
+            for point, (key, _) in zip(points, rows[::interval], strict=False)
+            if order.compare(key[:-8], wanted) < 0
+        ]
+        assert block.restart_before(wanted, order) == (below[-1] if below else 0)
 
 
 # Damage
@@ -458,41 +327,47 @@ def use(data: bytes) -> None:
         block = Block(data)
     except CorruptionError:
         return
-    for target in (None, b"", b"apple", b"apq", b"b", b"zz"):
-        try:
-            found, values = block.entries(target, None if target is None else compare)
-            assert len(found) == len(values)
-            assert sum(map(len, values)) <= len(data)
-            if target is not None:
-                block.seek(target, compare)
-        except CorruptionError:
-            pass
-    for tail, coarse in ((0, None), (8, less_eight)):
+    try:
+        found, values = block.entries()
+        assert len(found) == len(values)
+        assert sum(map(len, values)) <= len(data)
+    except CorruptionError:
+        pass
+    try:
+        assert sum(len(tagged) - 8 for _, tagged in block.tagged_entries()) <= len(data)
+    except CorruptionError:
+        pass
+    for order in ORDERS[:2]:
         block = Block(data)
-        for target in (b"", b"apple", b"apple\1\0\0\0\0\0\0\0", b"b", b"zz") * 2:
-            order = target if coarse is None else coarse(target)
-            try:
-                block.find(target, order, compare, coarse)
-            except CorruptionError:
-                pass
-            if tail == 8:
+        for wanted in (b"", b"apple", b"apple\1\0\0\0\0\0\0\0", b"b", b"zz") * 2:
+            for bound in (MAX_SEQUENCE, 4):
                 try:
-                    block.newest(order)
+                    tag, value = block.get(wanted, bound, order)
+                    assert value is None or len(value) <= len(data)
+                    assert value is None or (tag >> 8) & MAX_SEQUENCE <= bound
                 except CorruptionError:
                     pass
+            try:
+                assert 0 <= block.restart_before(wanted, order) <= len(data)
+            except CorruptionError:
+                pass
+    for check in (block.first_key, block.check, lambda: block.last_restart):
+        try:
+            check()
+        except CorruptionError:
+            pass
     try:
         assert all(0 <= offset <= len(data) for offset in block.restart_points())
     except CorruptionError:
         pass
 
 
-LONG = [(b"p" * 150 + b"%d" % number, b"v" * 130) for number in range(4)]
-
-
 @pytest.mark.parametrize("interval", [1, 2, 16])
-@pytest.mark.parametrize("rows", [[], FRUIT, LONG], ids=["empty", "fruit", "long"])
-def test_cut_anywhere(rows: list[tuple[bytes, bytes]], interval: int) -> None:
-    data = build(rows, interval)
+@pytest.mark.parametrize(
+    "rows", [[], FRUIT, LONG, VERSIONS], ids=["empty", "fruit", "long", "versions"]
+)
+def test_cut_anywhere(rows: list[Row], interval: int) -> None:
+    data = build_block(rows, interval)
     for length in range(len(data)):
         use(data[:length])
         use(data[length:])
@@ -502,11 +377,12 @@ def test_cut_anywhere(rows: list[tuple[bytes, bytes]], interval: int) -> None:
 
 
 @pytest.mark.parametrize("interval", [1, 2, 16])
-@pytest.mark.parametrize("rows", [[], FRUIT], ids=["empty", "fruit"])
-def test_any_byte_changed_to_any_other(rows: list[tuple[bytes, bytes]], interval: int) -> None:
-    data = build(rows, interval)
+@pytest.mark.parametrize("rows", [[], FRUIT, VERSIONS], ids=["empty", "fruit", "versions"])
+def test_any_byte_changed_to_any_other(rows: list[Row], interval: int) -> None:
+    data = build_block(rows, interval)
+    few = (0, 1, 3, 9, 16, 127, 128, 255)
     for at in range(len(data)):
-        for byte in (*range(0, 256, 15), 1, 2, 3, 4, 5, 127, 128, 254, data[at] ^ 1):
+        for byte in (*few, data[at] ^ 1, data[at] + 1 & 255, data[at] - 1 & 255):
             use(data[:at] + bytes([byte]) + data[at + 1 :])
 
 
@@ -534,7 +410,7 @@ ENDLESS = b"\xff" * 12
         b"\x00" + BIGGER + b"\x00",
         ENDLESS,
         b"\x00\x00" + ENDLESS,
-        b"\x00\x05\x00k",  # the key runs into the restart points
+        b"\x00\x09\x00k",  # the key runs into the restart points
         b"\x00\x01\x05k",  # the value does
         b"\x00\x01",
         b"\x00",
@@ -542,18 +418,30 @@ ENDLESS = b"\xff" * 12
     ],
 )
 def test_hostile_lengths(entry: bytes) -> None:
-    block = Block(entry + fixed32(0, 1))
-    with pytest.raises(CorruptionError):
-        block.entries()
-    with pytest.raises(CorruptionError):
-        block.seek(b"k", compare)
+    alone = entry + fixed32(0, 1)
     if entry == b"\x01\x01\x00k":
-        entry = b"\x02\x01\x00k"  # of the one byte before it
-    after = Block(raw_entry(0, b"a") + entry + fixed32(0, 1))
-    with pytest.raises(CorruptionError):
-        after.entries()
-    with pytest.raises(CorruptionError):
-        after.seek(b"k", compare)
+        entry = b"\x0a\x01\x00k"  # of the nine bytes before it
+    after = raw_entry(0, b"a" + TAG) + entry + fixed32(0, 1)
+    for data in (alone, after):
+        with pytest.raises(CorruptionError):
+            Block(data).entries()
+        with pytest.raises(CorruptionError):
+            Block(data).tagged_entries()
+        for order in ORDERS:
+            with pytest.raises(CorruptionError):
+                Block(data).get(b"k", MAX_SEQUENCE, order)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [(b"\x02\x07\x00k", "runs past"), (raw_entry(10, b"k" * 8), "shares more")],
+)
+def test_damage_behind_a_version_that_is_too_new(entry: bytes, reason: str) -> None:
+    data = raw_entry(0, pack(b"a", 9, 1), b"v") + entry + fixed32(0, 1)
+    assert Block(data).get(b"a", 9, BYTES) == (9 << 8 | 1, b"v")
+    for order in ORDERS:
+        with pytest.raises(CorruptionError, match=reason):
+            Block(data).get(b"a", 8, order)
 
 
 @pytest.mark.parametrize("count", [2, 3, 255, 2**16, 2**30, 2**31, 2**32 - 1])
@@ -562,23 +450,29 @@ def test_more_restart_points_than_bytes(count: int) -> None:
         Block(fixed32(0, count))
 
 
-@pytest.mark.parametrize("offset", [4, 5, 8, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("offset", [12, 13, 16, 2**31, 2**32 - 1])
 def test_restart_points_beyond_the_entries(offset: int) -> None:
-    data = raw_entry(0, b"a") + fixed32(offset, 1)
+    entry = raw_entry(0, b"a" + TAG)
+    assert len(entry) == 12
+    for data in (entry + fixed32(offset, 1), entry + fixed32(0, offset, 2)):
+        with pytest.raises(CorruptionError, match="beyond"):
+            Block(data).restart_points()
+        with pytest.raises(CorruptionError, match="beyond"):
+            Block(data).check()
     with pytest.raises(CorruptionError, match="beyond"):
-        Block(data).seek(b"a", compare)
+        _ = Block(data).last_restart
+    for order in ORDERS:
+        with pytest.raises(CorruptionError, match="beyond"):
+            Block(data).restart_before(b"b", order)
     with pytest.raises(CorruptionError, match="beyond"):
-        Block(data).restart_points()
-    data = raw_entry(0, b"a") + fixed32(0, offset, 2)
-    with pytest.raises(CorruptionError, match="beyond"):
-        Block(data).entries(b"b", compare)
+        Block(data).get(b"b", MAX_SEQUENCE, BYTES)
 
 
 def test_check_finds_restart_points_that_lead_elsewhere() -> None:
     entries = raw_entry(0, b"abc") + raw_entry(2, b"d") + raw_entry(0, b"b")
     second, third = len(raw_entry(0, b"abc")), len(entries) - len(raw_entry(0, b"b"))
-    for rows, interval in itertools.product(([], FRUIT, LONG), (1, 2, 16)):
-        Block(build(rows, interval)).check()
+    for rows, interval in itertools.product(([], FRUIT, LONG, VERSIONS), (1, 2, 16)):
+        Block(build_block(rows, interval)).check()
     for points in ((0,), (0, third)):
         Block(entries + fixed32(*points, len(points))).check()
     for points in ((), (2,), (third,), (0, second), (0, 2), (0, 0), (0, third, third), (third, 0)):
@@ -588,20 +482,38 @@ def test_check_finds_restart_points_that_lead_elsewhere() -> None:
         Block(raw_entry(1, b"abc") + fixed32(0, 1)).check()
 
 
-def test_a_restart_point_inside_an_entry() -> None:
-    entries = raw_entry(0, b"abc") + raw_entry(2, b"d")
-    for search in (Block.seek, Block.entries):
+def test_a_restart_point_whose_key_is_not_whole() -> None:
+    first = raw_entry(0, b"abc" + TAG)
+    data = first + raw_entry(2, b"d" + TAG) + fixed32(0, len(first), 2)
+    for order in ORDERS:
         with pytest.raises(CorruptionError, match="not whole"):
-            search(Block(entries + fixed32(0, 6, 2)), b"b", compare)
-    with pytest.raises(CorruptionError, match="shares more"):
-        Block(entries + fixed32(6, 1)).seek(b"b", compare)
+            Block(data).restart_before(b"b", order)
+    with pytest.raises(CorruptionError, match="not whole"):
+        Block(data).get(b"b", MAX_SEQUENCE, BYTES)
+
+
+def test_a_restart_point_whose_key_is_shorter_than_its_tag() -> None:
+    first = raw_entry(0, b"abc" + TAG)
+    data = first + raw_entry(0, TAG[1:]) + fixed32(0, len(first), 2)
+    for order in ORDERS:
+        with pytest.raises(CorruptionError, match="shorter than its tag"):
+            Block(data).restart_before(b"b", order)
+        with pytest.raises(CorruptionError, match="shorter than its tag"):
+            Block(data).get(b"b", MAX_SEQUENCE, order)
 
 
 def test_no_restart_point_at_all() -> None:
-    block = Block(raw_entry(0, b"a", b"1") + fixed32(0))
-    assert block.entries() == ([b"a"], [b"1"])
-    assert block.seek(b"a", compare) == (b"a", b"1")
+    block = Block(raw_entry(0, b"a" + TAG, b"1") + fixed32(0))
+    assert block.entries() == ([b"a" + TAG], [b"1"])
+    assert block.tagged_entries() == [(b"a", TAG + b"1")]
     assert block.restart_points() == []
+    assert block.last_restart == 0
+    assert block.restart_before(b"z", BYTES) == 0
+    with pytest.raises(CorruptionError, match="lead elsewhere"):
+        block.check()
+    for order in ORDERS:
+        tag, value = Block(block.data).get(b"a", MAX_SEQUENCE, order)
+        assert (tag, value) in ((0, None), (1 << 8 | 1, b"1"))
 
 
 # Keys that a small block makes large
@@ -613,37 +525,12 @@ def test_a_small_block_of_huge_keys_is_refused() -> None:
     with pytest.raises(CorruptionError, match="share more"):
         block.entries()
     with pytest.raises(CorruptionError, match="share more"):
-        block.seek(b"l", compare)
-    with pytest.raises(CorruptionError, match="share more"):
-        block.rows(8)
+        block.tagged_entries()
+    for order in ORDERS[1:]:
+        with pytest.raises(CorruptionError, match="share more"):
+            block.get(b"l", MAX_SEQUENCE, order)
 
 
-def test_a_block_written_within_the_size_limit_can_be_read_within_it() -> None:
-    rows = [(b"k" * 1000 + b"%04d" % number, b"") for number in range(100)]
-    builder = BlockBuilder(1000, 20_000)
-    for key, value in rows:
-        builder.add(key, value)
-    data = builder.finish()
-    block = Block(data, 20_000)
-    assert list(zip(*block.entries(), strict=True)) == rows
-    assert [block.seek(key, compare) for key, _ in rows] == rows
-    # Twenty entries share 1,000 bytes and a few, then every one is whole.
-    assert len(block.restart_points()) == 80
-    with pytest.raises(CorruptionError, match="share more"):
-        Block(data, 19_000).entries()
-    builder.reset()
-    builder.add(*rows[0])
-    builder.add(*rows[1])
-    assert builder.finish() == build(rows[:2])
-
-
-@given(st.lists(st.integers(90, 300), min_size=1, max_size=60), st.integers(0, 1000))
-def test_writer_and_reader_count_alike(lengths: list[int], bound: int) -> None:
-    rows = sorted({b"k" * length: b"" for length in lengths}.items())
-    rows += [(b"l" + key, value) for key, value in rows]
-    builder = BlockBuilder(1000, bound)
-    for key, value in rows:
-        builder.add(key, value)
-    block = Block(builder.finish(), bound)
-    assert list(zip(*block.entries(), strict=True)) == rows
-    assert [block.seek(key, compare) for key, _ in rows] == rows
+def test_a_get_does_not_put_huge_keys_together() -> None:
+    data = raw_entry(0, b"k" * 100_000) + raw_entry(100_000, b"") * 100_000 + fixed32(0, 1)
+    assert Block(data, 1_000_000).get(b"l", MAX_SEQUENCE, BYTES) == (0, None)

@@ -3,227 +3,367 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log2
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from plain import (
+    BOUNDS,
+    BYTES,
+    COMPARATORS,
+    ORDERS,
+    Row,
+    Versions,
+    build_block,
+    fixed32,
+    raw_entry,
+    rows_of,
+    with_tag,
+)
 
 from lsmkv.errors import CorruptionError
-from lsmkv.table.block import Block, BlockBuilder
-from lsmkv.table.block_iterator import ALL, NO_LIMIT, NUMBERED, SEEN, BlockIterator
-from lsmkv.util.coding import encode_varint
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import MAX_SEQUENCE, pack, unpack
+from lsmkv.table.block import Block
+from lsmkv.table.block_iterator import ALL, WITH_DELETIONS, WITH_SEQUENCES, BlockIterator
+from lsmkv.util.comparator import BYTEWISE, CallableComparator
 
-Pairs = list[tuple[bytes, bytes]]
+REVERSE = ORDERS[1]
+
+Seen = tuple[bytes, bytes | None, int]
+
+IN_EVERY_ORDER = pytest.mark.parametrize(
+    "order", ORDERS, ids=[comparator.name for comparator in COMPARATORS]
+)
 
 keys = (
     st.binary(max_size=12)
-    | st.text("ab\1", max_size=8).map(lambda text: text.encode("latin"))
-    | st.sampled_from([b"", b"k", b"kk", b"k\1", b"k\1\5\0"])
+    | st.text("abAB\1", max_size=8).map(lambda text: text.encode("latin"))
+    | st.sampled_from([b"", b"k", b"K", b"kk", b"kK", b"k\1", b"k\1\5\0"])
 )
 version_sets = st.dictionaries(
-    st.tuples(keys, st.integers(1, 9) | st.integers(2**40, 2**40 + 3)),
+    st.tuples(keys, st.integers(1, 9) | st.integers(2**40, 2**40 + 3) | st.sampled_from(BOUNDS)),
     st.sampled_from([0, 1, 1, 1]),
     max_size=40,
 )
+bounds = st.integers(0, 10) | st.sampled_from(BOUNDS)
 
 
-def tagged(key: bytes, number: int, kind: int = 1) -> bytes:
-    return key + (number << 8 | kind).to_bytes(8, "little")
+def build(rows: list[Row], interval: int = 16) -> Block:
+    return Block(build_block(rows, interval))
 
 
-def build(rows: Pairs, interval: int = 16) -> Block:
-    builder = BlockBuilder(interval)
+def all_seen(rows: list[Row], bound: int, order: KeyOrder) -> list[Seen]:
+    """The model: of each key the first version that is not beyond the bound, and its sequence."""
+    found: list[Seen] = []
     for key, value in rows:
-        builder.add(key, value)
-    return Block(builder.finish())
+        user_key, sequence, kind = unpack(key)
+        if sequence <= bound and not (found and order.is_same(found[-1][0], user_key)):
+            found.append((user_key, value if kind else None, sequence))
+    return found
 
 
-def rows_of(versions: dict[tuple[bytes, int], int]) -> Pairs:
-    ordered = sorted(versions, key=lambda version: (version[0], -version[1]))
-    return [(tagged(*version, versions[version]), b"%d" % version[1]) for version in ordered]
+def seen(rows: list[Row], bound: int, order: KeyOrder = BYTES) -> list[Row]:
+    return [(key, value) for key, value, _ in all_seen(rows, bound, order) if value is not None]
 
 
-def seen(versions: dict[tuple[bytes, int], int], newest: int) -> Pairs:
-    """The model."""
-    found: dict[bytes, int] = {}
-    for key, number in versions:
-        if number <= newest:
-            found[key] = max(number, found.get(key, 0))
-    return [(key, b"%d" % number) for key, number in sorted(found.items()) if versions[key, number]]
+def beyond(pairs: list[Row], edge: bytes, after: bool, order: KeyOrder) -> list[Row]:
+    """Those at a key or after it; or, with ``after``, those after it."""
+    return [pair for pair in pairs if order.compare(pair[0], edge) >= after]
 
 
-def all_of(walk: BlockIterator, count: int = ALL) -> Pairs:
-    pairs: Pairs = []
-    while not walk.done:
-        some = walk.take(count)
+def all_of(iterator: BlockIterator, count: int = ALL) -> list[Row]:
+    pairs: list[Row] = []
+    while not iterator.done:
+        some = iterator.next_entries(count)
         assert len(some) <= count
-        assert len(some) == count or walk.done
+        assert len(some) == count or iterator.done
         pairs += some
     return pairs
 
 
-@given(version_sets, st.integers(1, 20), st.integers(0, 10), st.integers(1, 5))
+@IN_EVERY_ORDER
+@given(version_sets, st.integers(1, 20), bounds, st.integers(1, 5))
 def test_newest_versions(
-    versions: dict[tuple[bytes, int], int], interval: int, newest: int, count: int
+    order: KeyOrder, versions: Versions, interval: int, bound: int, count: int
 ) -> None:
-    block = build(rows_of(versions), interval)
-    for limit in (newest, 2**40 + 1, NO_LIMIT):
-        assert all_of(BlockIterator(block, limit, b"", b"", False)) == seen(versions, limit)
-        assert all_of(BlockIterator(block, limit, b"", b"", False), count) == seen(versions, limit)
+    rows = rows_of(versions, order)
+    block = build(rows, interval)
+    for sequence in (bound, 2**40 + 1, MAX_SEQUENCE):
+        expected = seen(rows, sequence, order)
+        assert all_of(BlockIterator(block, order, sequence)) == expected
+        assert all_of(BlockIterator(block, order, sequence), count) == expected
 
 
-@given(version_sets, st.integers(0, 10), st.integers(1, 5))
-def test_removals_and_numbers(
-    versions: dict[tuple[bytes, int], int], newest: int, count: int
+@IN_EVERY_ORDER
+@given(version_sets, bounds, st.integers(1, 5))
+def test_deletions_and_sequences(
+    order: KeyOrder, versions: Versions, bound: int, count: int
 ) -> None:
-    block = build(rows_of(versions), 3)
-    found: dict[bytes, int] = {}
-    for key, number in versions:
-        if number <= newest:
-            found[key] = max(number, found.get(key, 0))
-    expected = [
-        (key, b"%d" % number if versions[key, number] else None, number)
-        for key, number in sorted(found.items())
-    ]
-    for form in (SEEN, NUMBERED):
-        walk = BlockIterator(block, newest, b"", b"", False)
-        taken = []
-        while not walk.done:
-            taken += walk.take(count, form)
-        assert taken == [entry if form == NUMBERED else entry[:2] for entry in expected]
-    walk = BlockIterator(block, NO_LIMIT, b"", b"", False)
-    assert all(number > 0 for _, _, number in walk.take(ALL, NUMBERED))
+    rows = rows_of(versions, order)
+    block = build(rows, 3)
+    for sequence in (bound, MAX_SEQUENCE):
+        expected = all_seen(rows, sequence, order)
+        for form in (WITH_DELETIONS, WITH_SEQUENCES):
+            iterator = BlockIterator(block, order, sequence)
+            taken = []
+            while not iterator.done:
+                taken += iterator.next_entries(count, form)
+            assert taken == [entry if form == WITH_SEQUENCES else entry[:2] for entry in expected]
 
 
-@given(version_sets, st.integers(1, 20), st.lists(keys, max_size=5), st.booleans())
+@IN_EVERY_ORDER
+@given(version_sets, st.integers(1, 20), st.lists(keys, max_size=5), st.booleans(), bounds)
 def test_from_a_key_on(
-    versions: dict[tuple[bytes, int], int], interval: int, others: list[bytes], after: bool
+    order: KeyOrder,
+    versions: Versions,
+    interval: int,
+    others: list[bytes],
+    after: bool,
+    bound: int,
 ) -> None:
     """Keys that are beginnings of others, and keys that look like another's tag, among them."""
-    block = build(rows_of(versions), interval)
-    pairs = seen(versions, NO_LIMIT)
-    for start in {key for key, _ in versions} | set(others):
-        for edge in (start, start + b"\0", start[:-1], start + b"\1\5"):
-            walk = BlockIterator(block, NO_LIMIT, edge, edge, after)
-            expected = [pair for pair in pairs if pair[0] > edge or (pair[0] == edge and not after)]
-            assert all_of(walk, 2) == expected
+    rows = rows_of(versions, order)
+    block = build(rows, interval)
+    for sequence in (bound, MAX_SEQUENCE):
+        pairs = seen(rows, sequence, order)
+        for start in {key for key, _ in versions} | set(others):
+            for edge in (start, start + b"\0", start[:-1], start + b"\1\5", start.swapcase()):
+                if edge or order is not REVERSE:
+                    iterator = BlockIterator(block, order, sequence, edge, edge, after)
+                    assert all_of(iterator, 2) == beyond(pairs, edge, after, order)
 
 
-@given(version_sets, st.integers(1, 20), st.lists(keys, max_size=5), st.integers(0, 10))
+@pytest.mark.xfail(strict=True, reason="the empty key counts as no start in every order")
+@pytest.mark.parametrize("after", [False, True])
+def test_from_the_empty_key_on_where_it_is_the_last(after: bool) -> None:
+    rows = with_tag([(b"b", b"1"), (b"a", b"2"), (b"", b"3")])
+    iterator = BlockIterator(build(rows), REVERSE, MAX_SEQUENCE, b"", b"", after)
+    assert all_of(iterator) == ([] if after else [(b"", b"3")])
+
+
+@IN_EVERY_ORDER
+@given(version_sets, st.integers(1, 20), st.lists(keys, max_size=5), bounds)
 @example({(b"", 1): 1, (b"", 2): 1}, 1, [b"a"], 9)
 def test_the_last_interval_and_the_rest(
-    versions: dict[tuple[bytes, int], int], interval: int, others: list[bytes], newest: int
+    order: KeyOrder, versions: Versions, interval: int, others: list[bytes], bound: int
 ) -> None:
-    rows = rows_of(versions)
+    rows = rows_of(versions, order)
     block = build(rows, interval)
-    pairs = seen(versions, newest)
+    pairs = seen(rows, bound, order)
+    restarts = [key[:-8] for key, _ in rows[::interval]]
     for stop in (None, *{key for key, _ in versions}, *others):
-        walk = BlockIterator(block, newest, b"", b"", False)
-        split = walk.seek_to_restart(stop)
-        restarts = [key[:-8] for key, _ in rows[::interval]]
-        below = [key for at, key in enumerate(restarts) if at == 0 or stop is None or key < stop]
+        iterator = BlockIterator(block, order, bound)
+        split = iterator.seek_to_restart(stop)
+        below = [
+            key
+            for at, key in enumerate(restarts)
+            if at == 0 or stop is None or order.compare(key, stop) < 0
+        ]
         assert split == (below[-1] if len(below) > 1 else b"")
-        after = all_of(walk, 2)
-        assert after == [pair for pair in pairs if not split or pair[0] > split]
-        assert all_of(walk.anew(), 2) == pairs
+        after = all_of(iterator, 2)
+        assert after == [pair for pair in pairs if not split or order.compare(pair[0], split) > 0]
+        assert all_of(iterator.from_start(), 2) == pairs
 
 
-@given(version_sets, st.integers(0, 40), st.integers(0, 10))
+@IN_EVERY_ORDER
+@given(version_sets, st.integers(0, 40), bounds)
+@example({(b"k", 9): 1, (b"k", 5): 1, (b"K", 3): 1, (b"l", 2): 0}, 1, 5)
+@example({(b"k", 9): 1, (b"k", 5): 1, (b"K", 3): 1, (b"l", 2): 0}, 1, 9)
 def test_versions_of_one_key_in_two_blocks(
-    versions: dict[tuple[bytes, int], int], cut: int, newest: int
+    order: KeyOrder, versions: Versions, cut: int, bound: int
 ) -> None:
-    rows = rows_of(versions)
-    first = BlockIterator(build(rows[:cut], 3), newest, b"", b"", False)
-    pairs = all_of(first)
-    second = BlockIterator(build(rows[cut:], 3), newest, b"", first.head, first.settled)
-    assert pairs + all_of(second) == seen(versions, newest)
+    rows = rows_of(versions, order)
+    for sequence in (bound, MAX_SEQUENCE):
+        first = BlockIterator(build(rows[:cut], 3), order, sequence)
+        pairs = all_of(first)
+        before, settled = first.user_key, first.settled
+        second = BlockIterator(build(rows[cut:], 3), order, sequence, b"", before, settled)
+        assert pairs + all_of(second) == seen(rows, sequence, order)
 
 
-def test_the_largest_numbers() -> None:
-    for number in (1, 2**32, 2**55, 2**56 - 1):
-        block = build([(tagged(b"k", number), b"v")])
-        assert all_of(BlockIterator(block, number, b"", b"", False)) == [(b"k", b"v")]
-        assert all_of(BlockIterator(block, number - 1, b"", b"", False)) == []
+@IN_EVERY_ORDER
+@given(version_sets, st.integers(0, 40), bounds, keys, st.booleans())
+def test_from_a_key_on_that_goes_on_in_the_next_block(
+    order: KeyOrder, versions: Versions, cut: int, bound: int, start: bytes, after: bool
+) -> None:
+    """A scan begins in a block whose last key is its start, or lies after it."""
+    rows = rows_of(versions, order)
+    for edge in {start, *(key for key, _ in versions)} - {b""}:
+        if not rows[:cut] or order.compare(rows[:cut][-1][0][:-8], edge) < 0:
+            continue
+        first = BlockIterator(build(rows[:cut], 3), order, bound, edge, edge, after)
+        pairs = all_of(first)
+        before, settled = first.user_key, first.settled
+        second = BlockIterator(build(rows[cut:], 3), order, bound, b"", before, settled)
+        pairs += all_of(second)
+        assert pairs == beyond(seen(rows, bound, order), edge, after, order)
+
+
+@IN_EVERY_ORDER
+def test_the_largest_sequences(order: KeyOrder) -> None:
+    for sequence in (1, 2**32, 2**55 - 1, 2**55, 2**56 - 1):
+        block = build([(pack(b"k", sequence, 1), b"v")])
+        assert all_of(BlockIterator(block, order, sequence)) == [(b"k", b"v")]
+        assert all_of(BlockIterator(block, order, sequence - 1)) == []
+        iterator = BlockIterator(block, order, sequence)
+        assert iterator.next_entries(ALL, WITH_SEQUENCES) == [(b"k", b"v", sequence)]
+
+
+def test_a_start_in_an_order_of_the_users_compares_a_logarithm_and_an_interval() -> None:
+    calls: list[bytes] = []
+
+    def counting(a: bytes, b: bytes) -> int:
+        calls.append(a)
+        return BYTEWISE.compare(a, b)
+
+    order = KeyOrder(CallableComparator(counting, "test.Counting"))
+    rows = with_tag((b"%06d" % number, b"") for number in range(16 * 256))
+    block = build(rows)
+    for key, _ in rows[::37]:
+        calls.clear()
+        iterator = BlockIterator(block, order, MAX_SEQUENCE, key[:-8])
+        assert len(calls) <= log2(256) + 17
+        assert iterator.next_entries(1) == [(key[:-8], b"")]
+
+
+# Damage
 
 
 def raw_block(*entries: tuple[int, bytes], restarts: Sequence[int] = (0,)) -> Block:
     """A block of entries that share as much as is said, and restart points of these offsets."""
-    body = b"".join(
-        encode_varint(shared) + encode_varint(len(suffix)) + b"\0" + suffix
-        for shared, suffix in entries
-    )
-    points = b"".join(at.to_bytes(4, "little") for at in (*restarts, len(restarts)))
-    return Block(body + points)
+    body = b"".join(raw_entry(shared, suffix) for shared, suffix in entries)
+    return Block(body + fixed32(*restarts, len(restarts)))
 
 
+@IN_EVERY_ORDER
 @pytest.mark.parametrize(
     ("entries", "reason"),
     [
-        ([(1, tagged(b"k", 1))], "not whole"),
+        ([(1, pack(b"k", 1, 1))], "not whole"),
         ([(0, b"k")], "shorter than its tag"),
-        ([(0, tagged(b"a", 1)), (10, tagged(b"k", 1))], "shares more than the key before"),
-        ([(0, tagged(b"a", 1, 2))], "kind 2"),
+        ([(0, pack(b"a", 1, 1)), (10, pack(b"k", 1, 1))], "shares more than the key before"),
+        ([(0, pack(b"a", 1, 2))], "kind 2"),
+        ([(0, pack(b"a", 1, 255))], "kind 255"),
     ],
 )
-def test_damage(entries: list[tuple[int, bytes]], reason: str) -> None:
+def test_damage(order: KeyOrder, entries: list[tuple[int, bytes]], reason: str) -> None:
     with pytest.raises(CorruptionError, match=reason):
-        all_of(BlockIterator(raw_block(*entries), NO_LIMIT, b"", b"", False))
+        all_of(BlockIterator(raw_block(*entries), order, MAX_SEQUENCE))
 
 
-def test_damage_on_the_way_to_a_key() -> None:
-    with pytest.raises(CorruptionError, match="not whole"):
-        BlockIterator(raw_block((1, tagged(b"k", 1))), NO_LIMIT, b"k", b"k", False)
+@pytest.mark.parametrize("order", [ORDERS[0], ORDERS[2], ORDERS[3]])
+def test_damage_on_the_way_to_a_key(order: KeyOrder) -> None:
+    reason = "not whole" if order.is_bytewise else "shares more than the key before"
+    with pytest.raises(CorruptionError, match=reason):
+        BlockIterator(raw_block((1, pack(b"k", 1, 1))), order, MAX_SEQUENCE, b"k")
     # The first key ends where the wanted one goes on, so every key is put together.
-    entries = [(0, tagged(b"k", 1)), (20, tagged(b"l", 1))]
+    entries = [(0, pack(b"k", 1, 1)), (20, pack(b"l", 1, 1))]
     with pytest.raises(CorruptionError, match="shares more than the key before"):
-        BlockIterator(raw_block(*entries), NO_LIMIT, b"kk", b"kk", False)
+        BlockIterator(raw_block(*entries), order, MAX_SEQUENCE, b"kk")
     with pytest.raises(CorruptionError, match="shorter than its tag"):
-        BlockIterator(raw_block((0, b"short")), NO_LIMIT, b"kk", b"kk", False)
+        BlockIterator(raw_block((0, b"short")), order, MAX_SEQUENCE, b"kk")
 
 
-def test_no_restart_point() -> None:
-    for block in (raw_block(restarts=()), raw_block((0, tagged(b"a", 1)), restarts=())):
+@IN_EVERY_ORDER
+def test_no_restart_point(order: KeyOrder) -> None:
+    for block in (raw_block(restarts=()), raw_block((0, pack(b"a", 1, 1)), restarts=())):
         for stop in (None, b"z"):
-            assert BlockIterator(block, NO_LIMIT, b"", b"", False).seek_to_restart(stop) == b""
+            assert BlockIterator(block, order, MAX_SEQUENCE).seek_to_restart(stop) == b""
 
 
-def test_damage_at_a_restart_point() -> None:
-    first = (0, tagged(b"a", 1))
+@IN_EVERY_ORDER
+def test_damage_at_a_restart_point(order: KeyOrder) -> None:
+    first = (0, pack(b"a", 1, 1))
     at = 3 + len(first[1])
-    for entry, reason in (((1, tagged(b"k", 1)), "not whole"), ((0, b"k"), "shorter than its tag")):
+    for entry, reason in (
+        ((1, pack(b"k", 1, 1)), "not whole"),
+        ((0, b"k"), "shorter than its tag"),
+    ):
         block = raw_block(first, entry, restarts=(0, at))
         for stop in (None, b"z"):
             with pytest.raises(CorruptionError, match=reason):
-                BlockIterator(block, NO_LIMIT, b"", b"", False).seek_to_restart(stop)
+                BlockIterator(block, order, MAX_SEQUENCE).seek_to_restart(stop)
 
 
-def test_keys_that_share_more_than_a_block_may_hold() -> None:
-    entries = [(0, tagged(b"k" * 100, 9))]
-    entries += [(100, tagged(bytes((byte,)), 1)) for byte in range(10)]
+@IN_EVERY_ORDER
+def test_keys_that_share_more_than_a_block_may_hold(order: KeyOrder) -> None:
+    entries = [(0, pack(b"k" * 100, 9, 1))]
+    entries += [(100, pack(bytes((byte,)), 1, 1)) for byte in range(10)]
     body = raw_block(*entries).data
-    assert len(all_of(BlockIterator(Block(body, 10_000), NO_LIMIT, b"", b"", False))) == 11
+    assert len(all_of(BlockIterator(Block(body, 10_000), order, MAX_SEQUENCE))) == 11
     with pytest.raises(CorruptionError, match="share more than a block may hold"):
-        all_of(BlockIterator(Block(body, 200), NO_LIMIT, b"", b"", False), 1)
+        all_of(BlockIterator(Block(body, 200), order, MAX_SEQUENCE), 1)
 
 
+@IN_EVERY_ORDER
 @given(st.binary(max_size=120), st.lists(st.integers(0, 120), max_size=3))
-def test_any_bytes(data: bytes, restarts: list[int]) -> None:
+@example(raw_entry(0, pack(b"k", 7, 1)) + raw_entry(3, pack(b"k", 6, 1)[3:]), [])
+def test_any_bytes(order: KeyOrder, data: bytes, restarts: list[int]) -> None:
     """:class:`CorruptionError` may come of it, and nothing else; what is read agrees with what a
     reader of all entries finds."""
-    points = b"".join(point.to_bytes(4, "little") for point in [0, *restarts])
-    block = Block(data + points + (1 + len(restarts)).to_bytes(4, "little"))
+    block = Block(data + fixed32(0, *restarts, 1 + len(restarts)))
     for start in (b"", b"a", data[3:5], data[3:12]):
         try:
             for stop in (None, start):
-                walk = BlockIterator(block, NO_LIMIT, b"", b"", False)
-                walk.seek_to_restart(stop)
-                all_of(walk, 3)
+                iterator = BlockIterator(block, order, MAX_SEQUENCE)
+                iterator.seek_to_restart(stop)
+                all_of(iterator, 3)
         except CorruptionError:
             pass
         try:
-            pairs = all_of(BlockIterator(block, NO_LIMIT, start, start, False), 3)
+            pairs = all_of(BlockIterator(block, order, MAX_SEQUENCE, start, start), 3)
             found, values = block.entries()
         except CorruptionError:
             continue
         whole = list(zip([key[:-8] for key in found], values, strict=True))
         assert all(pair in whole for pair in pairs)
+
+
+SOUND = [
+    (pack(key, sequence, sequence % 4 > 0), b"%d" % sequence)
+    for key in (b"apple", b"apples", b"b")
+    for sequence in (MAX_SEQUENCE, 1 << 55, 600, 5, 4, 1)
+]
+
+
+def use(data: bytes, order: KeyOrder) -> None:
+    """Every way to go through a block; nothing but :class:`CorruptionError` may come of it."""
+    try:
+        block = Block(data)
+    except CorruptionError:
+        return
+    for bound in (MAX_SEQUENCE, 4):
+        for start in (b"", b"apple", b"apples", b"zz"):
+            try:
+                iterator = BlockIterator(block, order, bound, start, start, bound == 4)
+                while not iterator.done:
+                    iterator.next_entries(2, WITH_SEQUENCES)
+            except CorruptionError:
+                pass
+        for stop in (None, b"apples"):
+            try:
+                iterator = BlockIterator(block, order, bound)
+                iterator.seek_to_restart(stop)
+                all_of(iterator, 3)
+            except CorruptionError:
+                pass
+
+
+@IN_EVERY_ORDER
+@pytest.mark.parametrize("interval", [2, 16])
+def test_a_block_cut_anywhere(order: KeyOrder, interval: int) -> None:
+    data = build_block(SOUND, interval)
+    for length in range(len(data)):
+        use(data[:length], order)
+        use(data[length:], order)
+
+
+@pytest.mark.parametrize("order", [ORDERS[0], ORDERS[2]])
+@pytest.mark.parametrize("interval", [2, 16])
+def test_any_byte_changed(order: KeyOrder, interval: int) -> None:
+    data = build_block(SOUND, interval)
+    for at in range(len(data)):
+        for byte in (0, 1, 8, 9, 127, 128, 255, data[at] ^ 1):
+            use(data[:at] + bytes([byte]) + data[at + 1 :], order)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from librt.vecs import append, vec
+from mypy_extensions import i64
+from plain import fixed32
 
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
 from lsmkv.filter.policy import FilterPolicy
+from lsmkv.stats import ReadCounters
 from lsmkv.table.filter_block import (
     FilterBlockBuilder,
     FilterBlockReader,
     FilterReader,
     TableFilterReader,
+    TableFilters,
+    count_denied,
 )
 
 
@@ -57,10 +64,6 @@ class FirstBytePolicy:
 
 def hash_of(key: bytes) -> bytes:
     return leveldb_hash(key, 1).to_bytes(4, "little")
-
-
-def fixed32(*numbers: int) -> bytes:
-    return b"".join(number.to_bytes(4, "little") for number in numbers)
 
 
 def build(blocks: list[tuple[int, list[bytes]]], policy: FilterPolicy | None = None) -> bytes:
@@ -165,6 +168,14 @@ def test_keys_added_twice_count_twice() -> None:
     assert build([(0, [b"k", b"k"])], policy)[:2] == b"kk"
 
 
+def test_keys_may_come_many_at_a_time() -> None:
+    builder = FilterBlockBuilder(HashListPolicy())
+    for offset, keys in MULTI:
+        builder.start_block(offset)
+        builder.add_keys(keys)
+    assert builder.finish() == build(MULTI)
+
+
 def test_bloom_filters() -> None:
     policy = BloomFilterPolicy(10)
     data = build([(0, [b"foo"]), (5000, [b"bar", b"baz"])], policy)
@@ -245,6 +256,110 @@ def test_table_filter_is_the_policys_bytes_alone() -> None:
 def test_the_base_speaks_for_nothing() -> None:
     assert FilterReader(HashListPolicy()).filter_for(0) is None
     assert ask(FilterReader(HashListPolicy()), 0, b"foo")
+
+
+# The filters of one table
+
+
+def filters_of(readers: list[FilterReader], offsets: Sequence[int]) -> TableFilters:
+    starts = vec[i64]()
+    for offset in offsets:
+        starts = append(starts, offset)
+    return TableFilters(readers, starts)
+
+
+def test_a_table_without_filters_may_hold_anything() -> None:
+    counters = ReadCounters()
+    assert filters_of([], [0]).may_match(0, b"k", -1, counters)
+    assert (counters.filters_asked, counters.filter_negatives) == (0, 0)
+
+
+def test_filters_are_asked_by_the_number_of_a_block() -> None:
+    for policy in (HashListPolicy(), BloomFilterPolicy(10)):
+        reader = FilterBlockReader(policy, build(MULTI, policy))
+        filters = filters_of([reader], [offset for offset, _ in MULTI])
+        assert filters.readers == [reader]
+        counters = ReadCounters()
+        asked = denied = 0
+        for number, (offset, _) in enumerate(MULTI):
+            for key in (b"foo", b"bar", b"box", b"hello", b"missing"):
+                hashes = [-1]
+                if isinstance(policy, BloomFilterPolicy):
+                    hashes.append(policy.key_hash(key))
+                for key_hash in hashes:
+                    expected = reader.may_match(offset, key, -1)
+                    assert filters.may_match(number, key, key_hash, counters) == expected
+                    asked += 1
+                    denied += not expected
+                    assert counters.filters_asked == asked
+                    assert counters.filter_negatives == denied
+        assert 0 < denied < asked
+
+
+def test_a_table_is_asked_filter_by_filter_until_one_says_no() -> None:
+    policy = FirstBytePolicy()
+    readers = [TableFilterReader(policy, b"ab"), TableFilterReader(policy, b"bc")]
+    filters = filters_of([*readers], [0])
+    for key, answers in {b"a": [True, False], b"b": [True, True], b"c": [False]}.items():
+        for key_hash in (-1, key[0]):
+            counters = ReadCounters()
+            policy.asked.clear()
+            assert filters.may_match(0, key, key_hash, counters) == all(answers)
+            assert policy.asked == [key if key_hash < 0 else key_hash] * len(answers)
+            assert counters.filters_asked == len(answers)
+            assert counters.filter_negatives == answers.count(False)
+            assert counters.filter_positives == answers.count(True)
+
+
+def test_two_filters_of_blooms_are_both_asked() -> None:
+    policy = BloomFilterPolicy(10)
+    block = FilterBlockReader(policy, build([(0, [b"a"])], policy))
+    table = TableFilterReader(policy, policy.create_filter([b"a", b"b"]))
+    filters = filters_of([table, block], [0])
+    for key, asked, negatives in ((b"a", 2, 0), (b"b", 2, 1), (b"missing", 1, 1)):
+        for key_hash in (-1, policy.key_hash(key)):
+            counters = ReadCounters()
+            assert filters.may_match(0, key, key_hash, counters) == (negatives == 0)
+            assert (counters.filters_asked, counters.filter_negatives) == (asked, negatives)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 40])
+def test_blooms_say_the_same_by_number_as_by_offset(count: int) -> None:
+    """Though there are fewer filters than blocks, or empty ones."""
+    policy = BloomFilterPolicy(10)
+    rng = random.Random(count)
+    members = [b"k%04d" % number for number in range(500)]
+    offsets = [number * 69 for number in range(400)]
+    unfiltered = denied = 0
+    for _ in range(30):
+        parts = [policy.create_filter(rng.sample(members, 9)) for _ in range(3)]
+        contents = b"".join(parts)
+        starts = sorted(rng.choice([0, *range(13, len(contents) + 1)]) for _ in range(count))
+        array = fixed32(*starts, len(contents))
+        reader = FilterBlockReader(policy, contents + array + bytes([rng.choice([7, 9, 11])]))
+        filters = filters_of([reader], offsets)
+        for number, offset in enumerate(offsets):
+            key = rng.choice(members)
+            known = policy.key_hash(key)
+            expected = reader.may_match(offset, key, known)
+            assert filters.may_match(number, key, known, ReadCounters()) == expected
+            assert filters.may_match(number, key, -1, ReadCounters()) == expected
+            unfiltered += reader.filter_for(offset) is None
+            denied += not expected
+    assert unfiltered > 0
+    assert (denied > 0) == (count > 0)
+
+
+def test_denied_keys_are_counted_filter_by_filter() -> None:
+    policy = HashListPolicy()
+    block = FilterBlockReader(policy, build(MULTI))
+    table = TableFilterReader(policy, policy.create_filter([b"foo", b"box"]))
+    assert count_denied([], 0, [b"foo"]) == 0
+    assert count_denied([block], 0, [b"foo", b"bar"]) == 0
+    assert count_denied([block], 0, []) == 0
+    assert count_denied([block], 3100, [b"foo", b"bar", b"box"]) == 2
+    assert count_denied([table, block], 0, [b"foo", b"bar", b"box"]) == 2
+    assert count_denied([table, block], 3100, [b"foo", b"bar"]) == 3
 
 
 # Damage

@@ -11,11 +11,24 @@ from typing import Any
 
 import pytest
 
-from lsmkv.db.merge import InternalIterator, KeyOrder, ListsIterator, Pair, Position, Seen
-from lsmkv.db.scan.merging_iterator import MergingIterator, seen, seen_back
+from lsmkv.db.scan.internal_iterator import InternalIterator, Pair, Seen
+from lsmkv.db.scan.merging_iterator import MergingIterator
 from lsmkv.errors import CorruptionError
-from lsmkv.format.keys import Entry, oldest_rank_hidden, rank_of
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
+
+
+class ListsIterator(InternalIterator):
+    """The lists of an iterator, but for those that are empty."""
+
+    def __init__(self, lists: Iterator[list[Any]]) -> None:
+        self._lists = lists
+
+    def next_chunk(self) -> list[Any]:
+        for some in self._lists:
+            if some:
+                return some
+        return []
 
 
 def fold(a: bytes, b: bytes) -> int:
@@ -97,11 +110,12 @@ def test_the_newest_source_counts(comparator: Comparator, seed: int) -> None:
     assert again.next_chunk() == again.next_chunk() == []
 
 
+@every_comparator
 @pytest.mark.parametrize("seed", range(20))
-def test_level_0_goes_by_its_sequences(seed: int) -> None:
+def test_level_0_goes_by_its_sequences(comparator: Comparator, seed: int) -> None:
     """Its entries bring them along; the memtable before it and the levels below it do not."""
     rng = random.Random(seed)
-    order = KeyOrder(BYTEWISE)
+    order = KeyOrder(comparator)
     above, below = (source_of(rng, order, 20) for _ in range(2))
     numbers = list(range(1, 200))
     rng.shuffle(numbers)
@@ -109,15 +123,15 @@ def test_level_0_goes_by_its_sequences(seed: int) -> None:
         [(*pair, numbers.pop()) for pair in source_of(rng, order, 30)]
         for _ in range(rng.randrange(2, 5))
     ]
-    model: dict[bytes, Pair | Seen] = {pair[0]: pair for pair in below}
+    model: dict[bytes, Pair | Seen] = {name(order, pair[0]): pair for pair in below}
     model |= {
-        key: (key, value)
+        name(order, key): (key, value)
         for key, value, _ in sorted(
             (entry for source in level_0 for entry in source), key=lambda entry: entry[2]
         )
     }
-    model |= {pair[0]: pair for pair in above}
-    expected = [model[key] for key in sorted(model) if model[key][1] is not None]
+    model |= {name(order, pair[0]): pair for pair in above}
+    expected = [model[one] for one in sorted(model, key=order.of) if model[one][1] is not None]
     sources: list[list[Any]] = [above, *level_0, below]
     chunked = [chunks_of(source, rng) for source in sources]
     forward = chunks_in(MergingIterator([with_empty_lists(c, rng) for c in chunked], order))
@@ -128,7 +142,7 @@ def test_level_0_goes_by_its_sequences(seed: int) -> None:
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_entries_before_damage_are_returned(back: bool) -> None:
+def test_what_lies_before_damage_is_handed_out(back: bool) -> None:
     """Though it is met while reading ahead."""
 
     def source(step: int, end: int) -> Iterator[list[Seen]]:
@@ -140,13 +154,13 @@ def test_entries_before_damage_are_returned(back: bool) -> None:
         ListsIterator(source(1, 777)),
         ListsIterator(source(500, 4000)),
     ]
-    overlay = MergingIterator(sources, KeyOrder(BYTEWISE), back)
+    merging = MergingIterator(sources, KeyOrder(BYTEWISE), back)
     found: list[Pair] = []
     with pytest.raises(CorruptionError, match="damaged"):
-        found.extend(itertools.chain.from_iterable(chunks_in(overlay)))
+        found.extend(itertools.chain.from_iterable(chunks_in(merging)))
     assert len(found) == 777
     with pytest.raises(CorruptionError, match="damaged"):
-        overlay.next_chunk()
+        merging.next_chunk()
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -160,12 +174,12 @@ def test_keys_out_of_order_come_to_an_end(seed: int, back: bool) -> None:
         values = [rng.choice([None, b"v", b"v"]) for _ in keys]
         sources.append(chunks_of(list(zip(keys, values, strict=True)), rng))
     most = sum(len(chunk) for source in sources for chunk in source)
-    overlay = MergingIterator(
+    merging = MergingIterator(
         [ListsIterator(iter(source)) for source in sources], KeyOrder(BYTEWISE), back
     )
-    taken = [pair for _ in range(most + 1) for pair in overlay.next_chunk()]
+    taken = [pair for _ in range(most + 1) for pair in merging.next_chunk()]
     assert len(taken) <= most
-    assert overlay.next_chunk() == []
+    assert merging.next_chunk() == []
 
 
 class Lists:
@@ -193,13 +207,13 @@ def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int, count: in
     Some were not asked for anything yet, if the first list of one fails."""
     sources = [Lists([[(b"%d" % n, b"v")]] * count, fails=n == where) for n in range(3)]
     others = [weakref.ref(one) for one in sources if not one.fails]
-    overlay = MergingIterator([ListsIterator(source) for source in sources], KeyOrder(BYTEWISE))
+    merging = MergingIterator([ListsIterator(source) for source in sources], KeyOrder(BYTEWISE))
     del sources
     gc.disable()
     try:
         with pytest.raises(CorruptionError) as caught:
-            list(chunks_in(overlay))
-        del overlay
+            list(chunks_in(merging))
+        del merging
         assert [one() for one in others] == [None, None]
     finally:
         gc.enable()
@@ -210,14 +224,14 @@ def test_an_error_lets_go_of_the_sources_that_did_not_fail(where: int, count: in
 def test_of_equal_sequences_the_newer_table_counts(back: bool) -> None:
     """As it does for Gets: tables that were made apart all have sequence 0."""
     sources = [[(b"a", b"new", 0)], [(b"a", b"old", 0)]]
-    overlay = MergingIterator(
+    merging = MergingIterator(
         [ListsIterator(iter([some])) for some in sources], KeyOrder(BYTEWISE), back
     )
-    assert list(chunks_in(overlay)) == [[(b"a", b"new")]]
+    assert list(chunks_in(merging)) == [[(b"a", b"new")]]
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_no_source_is_read_too_early(back: bool) -> None:
+def test_no_list_is_asked_for_too_early(back: bool) -> None:
     """A source is asked for no more than is handed out, and that at most doubles each time."""
     asked = {"dense": 0, "sparse": 0}
 
@@ -260,45 +274,10 @@ def test_long_lists_come_in_parts(back: bool, count: int) -> None:
     assert [key for pairs in lists for key, _ in pairs] == keys
 
 
-def test_a_stretch_of_deletions_is_skipped() -> None:
-    removals: list[Seen] = [(b"%05d" % at, None) for at in range(5000)]
-    below: list[Seen] = [*((key, b"old") for key, _ in removals), (b"05000", b"v")]
-    overlay = MergingIterator(
-        [ListsIterator(iter([removals])), ListsIterator(iter([below]))], KeyOrder(BYTEWISE)
+def test_a_stretch_of_deletions_is_passed_over() -> None:
+    deletions: list[Seen] = [(b"%05d" % at, None) for at in range(5000)]
+    below: list[Seen] = [*((key, b"old") for key, _ in deletions), (b"05000", b"v")]
+    merging = MergingIterator(
+        [ListsIterator(iter([deletions])), ListsIterator(iter([below]))], KeyOrder(BYTEWISE)
     )
-    assert list(chunks_in(overlay)) == [[(b"05000", b"v")]]
-
-
-@every_comparator
-@pytest.mark.parametrize("seed", range(40))
-def test_sources_of_entries(comparator: Comparator, seed: int) -> None:
-    """The versions of a key may lie in several lists."""
-    rng = random.Random(seed)
-    order = KeyOrder(comparator)
-    history: list[Entry] = [
-        (random_key(rng, order), rank_of(sequence, int(rng.random() < 0.7)), b"%d" % sequence)
-        for sequence in range(1, rng.choice([2, 30, 100]))
-    ]
-    entries = sorted(history, key=lambda entry: (order.of(entry[0]), entry[1]))
-    limit = rng.randrange(101)
-    newest: dict[bytes, Seen] = {}
-    for sequence, (key, rank, value) in enumerate(history, 1):
-        if sequence <= limit:
-            newest[name(order, key)] = (key, value if rank & 1 else None)
-    expected = [newest[one] for one in sorted(newest, key=order.of)]
-    edge = Position(random_key(rng, order), rng.random() < 0.5)
-    below = [pair for pair in expected if not order.is_at_or_after(pair[0], edge)]
-    above = [pair for pair in expected if order.is_at_or_after(pair[0], edge)]
-    chunks = chunks_of(entries, rng)
-    hidden = oldest_rank_hidden(limit)
-
-    def forward(upper: Position | None) -> list[Seen]:
-        return [pair for pairs in seen(iter(chunks), hidden, order, upper) for pair in pairs]
-
-    def backward(lower: Position | None) -> list[Seen]:
-        lists = list(seen_back(iter(chunks[::-1]), hidden, order, lower))
-        return [pair for pairs in reversed(lists) for pair in pairs]
-
-    assert forward(None) == backward(None) == expected
-    assert forward(edge) == below
-    assert backward(edge) == above
+    assert list(chunks_in(merging)) == [[(b"05000", b"v")]]

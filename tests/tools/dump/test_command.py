@@ -20,11 +20,11 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.batch import HEADER_SIZE, encode_batch
-from lsmkv.format.keys import InternalKeyComparator, internal_filter_policy, pack
+from lsmkv.format.keys import pack
 from lsmkv.format.log import BLOCK_SIZE, frame
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
-from lsmkv.table.block import BlockBuilder
+from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.tools.app import app
@@ -42,7 +42,6 @@ from lsmkv.tools.dump.records import (
 from lsmkv.tools.dump.sources import Wanted, dump_file
 from lsmkv.tools.text import unescape
 from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.comparator import BYTEWISE
 
 Done = tuple[int, list[str], str]
 
@@ -106,8 +105,7 @@ def make_table(entries: list[tuple[bytes, bytes]], bits: int = 10, **options: An
     settings = {"compression": 0, "filter_policy": policy} | options
     with MemoryEnv().open_directory("/") as directory:
         with directory.create("t") as file:
-            order = InternalKeyComparator(BYTEWISE)
-            builder = TableBuilder(Options(comparator=order, **settings), file)
+            builder = TableBuilder(Options(**settings), file)
             for key, value in entries:
                 builder.add(key, value)
             builder.finish()

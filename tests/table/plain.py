@@ -1,0 +1,181 @@
+"""What the tests of tables share: internal keys, orders, blocks by hand, and a file in memory.
+
+A table of plain keys is a table all of whose keys have one tag: :func:`with_tag` appends it, and
+:func:`without_tag` takes it away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, Entry, pack, unpack
+from lsmkv.options import Options
+from lsmkv.table.block_builder import BlockBuilder
+from lsmkv.table.builder import TableBuilder
+from lsmkv.table.reader import Table
+from lsmkv.util.coding import encode_varint
+from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
+from lsmkv.util.compression import NO_COMPRESSION
+
+Row = tuple[bytes, bytes]
+"""A key, whatever its kind, and a value."""
+Versions = dict[tuple[bytes, int], int]
+"""The kind by user key and sequence."""
+
+TAG = pack(b"", 1, KIND_VALUE)
+
+PLAIN = Options(compression=NO_COMPRESSION)
+SMALL = PLAIN._replace(block_size=64)
+
+HALF = 1 << 55
+"""From this sequence on a tag is negative as a signed number."""
+BOUNDS = [0, 1, 2, 5, 9, 300, HALF - 1, HALF, HALF + 1, MAX_SEQUENCE]
+"""Sequences of versions, and sequences that reads are bounded by."""
+
+
+def fold(a: bytes, b: bytes) -> int:
+    """The order in which the case of letters does not count."""
+    x, y = a.lower(), b.lower()
+    return (x > y) - (x < y)
+
+
+class ByLength:
+    """Shorter keys first; with a sort key of its own."""
+
+    name = "test.ByLength"
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        x, y = self.sort_key(a), self.sort_key(b)
+        return (x > y) - (x < y)
+
+    def sort_key(self, key: bytes, /) -> tuple[int, bytes]:
+        return len(key), key
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        return start
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        return key
+
+
+FOLDING = CallableComparator(fold, "test.Folding")
+COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING, ByLength()]
+ORDERS = [KeyOrder(comparator) for comparator in COMPARATORS]
+BYTES = ORDERS[0]
+
+
+def with_tag(rows: Iterable[Row]) -> list[Row]:
+    """Plain keys made internal keys."""
+    return [(key + TAG, value) for key, value in rows]
+
+
+def without_tag(entries: Iterable[Entry]) -> list[Row]:
+    """Entries of plain keys as plain keys and values."""
+    rows = []
+    for user_key, tagged in entries:
+        assert tagged[:TAG_SIZE] == TAG
+        rows.append((user_key, tagged[TAG_SIZE:]))
+    return rows
+
+
+def entries_of(rows: Iterable[Row]) -> list[Entry]:
+    """Internal keys and values as entries."""
+    return [(key[:-TAG_SIZE], key[-TAG_SIZE:] + value) for key, value in rows]
+
+
+def rows_of(versions: Versions, order: KeyOrder) -> list[Row]:
+    """Internal keys and values in order; deletions have none.  Of versions that are the same in
+    this order, one.
+    """
+    rows: list[Row] = []
+    last: tuple[bytes, int] | None = None
+    for version in sorted(versions, key=lambda each: (order.of(each[0]), -each[1])):
+        if last is None or last[1] != version[1] or not order.is_same(last[0], version[0]):
+            kind = versions[version]
+            rows.append((pack(*version, kind), b"%d" % version[1] if kind else b""))
+        last = version
+    return rows
+
+
+def newest(
+    rows: Iterable[Row], user_key: bytes, sequence: int, order: KeyOrder
+) -> tuple[int, bytes | None]:
+    """The model of a Get: the signed tag and the value of the first version that counts."""
+    for key, value in rows:
+        if order.is_same(key[:-TAG_SIZE], user_key) and unpack(key)[1] <= sequence:
+            return int.from_bytes(key[-TAG_SIZE:], "little", signed=True), value
+    return 0, None
+
+
+# Blocks by hand
+
+
+def fixed32(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(4, "little") for number in numbers)
+
+
+def raw_entry(shared: int, suffix: bytes, value: bytes = b"") -> bytes:
+    lengths = (shared, len(suffix), len(value))
+    return b"".join(encode_varint(length) for length in lengths) + suffix + value
+
+
+def build_block(rows: Iterable[Row], interval: int = 16) -> bytes:
+    """The rows' keys are written as they are."""
+    builder = BlockBuilder(interval)
+    empty = True
+    for key, value in rows:
+        builder.add(key, value)
+        empty = False
+    assert builder.empty == empty
+    size = builder.size_estimate()
+    data = builder.finish()
+    assert len(data) == size
+    return data
+
+
+# Tables
+
+
+class CountingFile(RandomAccessFile):
+    """A file in memory that keeps a list of what was read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.path = "db/000005.ldb"
+        self.data = data
+        self.size = len(data)
+        self.reads: list[tuple[int, int]] = []
+        self.closed = False
+
+    def read(self, offset: int, length: int) -> bytes:
+        self.reads.append((offset, length))
+        return self.data[offset : offset + length]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def build_table(rows: Sequence[Row], options: Options = SMALL) -> bytes:
+    """A table of internal keys."""
+    directory = MemoryEnv().open_directory("/")
+    with directory.create("table") as file:
+        builder = TableBuilder(options, file)
+        for key, value in rows:
+            builder.add(key, value)
+        builder.finish()
+    return directory.read_file("table", builder.file_size)
+
+
+def build(rows: Sequence[Row], options: Options = SMALL) -> bytes:
+    """A table of plain keys."""
+    return build_table(with_tag(rows), options)
+
+
+def opened(data: bytes, options: Options = SMALL) -> tuple[Table, CountingFile]:
+    """The table, and its file with the reads of opening forgotten."""
+    file = CountingFile(data)
+    table = Table(options, file)
+    file.reads.clear()
+    return table, file
