@@ -48,10 +48,12 @@ from lsmkv.format.keys import (
 )
 from lsmkv.options import OptionArguments, Options, make_options
 from lsmkv.stats import Stats
+from lsmkv.util.introspection import described
 
 T = TypeVar("T")
 
 
+@described
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
 class DB:
     """An ordered key-value store in a directory of LevelDB's files.

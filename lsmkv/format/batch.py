@@ -26,6 +26,7 @@ from lsmkv.util.coding import (
     string_place,
     varint_size,
 )
+from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
     from mypy_extensions import i64, u8
@@ -218,6 +219,7 @@ class BatchTarget(Protocol):
         ...
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class WriteBatch:
     """Collects puts and deletions; later ones win over earlier ones on the same key.

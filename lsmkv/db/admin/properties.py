@@ -11,12 +11,14 @@ from lsmkv.db.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
 from lsmkv.format.keys import before_versions
 from lsmkv.stats import NUM_LEVELS, LevelStats, Stats
+from lsmkv.util.introspection import described
 
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
 _MB = 1048576.0
 
 
+@described
 class TableInfo(NamedTuple):
     """One table of a store: ``db.tables()``.  Plain data: it raises nothing and costs nothing.
 

@@ -17,6 +17,7 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.scan.scan import after_prefix
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.util.introspection import described
 
 T = TypeVar("T")
 
@@ -125,6 +126,7 @@ def _iterate_raw(
     return iterator
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class PrefixedDB(Generic[D]):
     """A store in a store: the keys with a common prefix, shown and asked for without it.
@@ -257,6 +259,7 @@ class PrefixedDB(Generic[D]):
         return f"<lsmkv.PrefixedDB {self._prefix!r} of {self._db!r}>"
 
 
+@described
 @mypyc_attr(native_class=False)
 class PrefixedSnapshot(Snapshot):
     """A part of a store, as it was."""
@@ -331,6 +334,7 @@ class PrefixedSnapshot(Snapshot):
         self._whole.close()
 
 
+@described
 @mypyc_attr(native_class=False)
 class PrefixedWriteBatch(WriteBatch):
     """A batch that puts a prefix before every key."""

@@ -13,10 +13,12 @@ from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.errors import ClosedError
 from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.introspection import described
 
 T = TypeVar("T")
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Snapshot:
     """A store as it was when the snapshot was taken, whatever is written after.
