@@ -46,7 +46,7 @@ LATE_IMPORTS = {
     ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.env.process", "subprocess"),
     ("lsmkv.options", "difflib"),
-    ("lsmkv.util.introspection", "lsmkv.util.source"),
+    ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 
