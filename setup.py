@@ -65,12 +65,12 @@ def extensions() -> list[Extension]:
         # One group, but named as a separate one: only then does mypyc let classes that are not
         # native be derived from in interpreted code.
         found: list[Extension] = mypycify(modules, separate=[(modules, "lsmkv")], opt_level="3")
+        add_docstrings_and_names(found, modules)
     except (Exception, SystemExit) as error:
         if MODE == "1":
             raise
         print(f"lsmkv is installed without compiling: {error!r}", file=sys.stderr)
         return []
-    add_docstrings_and_names(found, modules)
     if os.name == "posix":
         # Only the modules' entry points are for others: what is hidden is not bound at import.
         for extension in found:
