@@ -3,13 +3,21 @@
 ``LSMKV_MYPYC=0`` never compiles, ``1`` fails if it cannot, unset tries.  All or nothing: a package
 of which one extension failed would install and then die at its first import, so one failure drops
 every extension, and the same ``.py`` files are installed as they are.
+
+mypyc leaves docstrings out of the C that it writes, and an error in a call names the function
+without its class, or ``__call__``.  :func:`add_docstrings_and_names` puts them in, as literals that
+cost nothing at run time; ``lsmkv/util/introspection.py`` does what is left.
 """
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -21,6 +29,24 @@ MODE = os.environ.get("LSMKV_MYPYC", "")
 # What the source distribution holds beside what an installation needs: all that `make test` does.
 ALSO_IN_SDIST = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile")
 TREES_IN_SDIST = ("docs", "examples", "tests")
+# Places in mypyc's C: the name of a function, class or getter, and the literal that describes it.
+LITERAL = r'"(?:[^"\\]|\\.)*"'
+DOCSTRINGS = (
+    # {"seek", (PyCFunction)CPyPy_lsmkv___..._Iterator___seek, METH_..., PyDoc_STR("seek(...)...")}
+    rf"\(PyCFunction\)CPyPy_(\w+),\s+METH_[\w |]+,\s+(PyDoc_STR\({LITERAL}\)|NULL)",
+    # static PyTypeObject CPyType_lsmkv___..._Iterator_template_ = {... .tp_doc = PyDoc_STR("...")
+    rf"PyTypeObject CPyType_(\w+)_template_ = \{{[^}}]*?\.tp_doc = (PyDoc_STR\({LITERAL}\))",
+    # {"closed", (getter)lsmkv___..._BaseIterator_get_closed, NULL, NULL, NULL}
+    r"\(getter\)(\w+),\s+(?:\(setter\)\w+|NULL),\s+(NULL), NULL\}",
+)
+NAMES = (
+    # CPyPy_lsmkv___..._get_DB_obj_____call__(...) {... CPyArg_Parser parser = {"OO|O:__call__", ...
+    r"CPyPy_(\w+)\([\w *,]+kwnames\) \{[^{}]*\{[^{}]*\};\s+static CPyArg_Parser parser = \{"
+    r'"[^":]*:(\w+)"',
+    # CPyPy_lsmkv___..._BloomFilterPolicy_____init__(...) {... (args, kw, "|O", "__init__", kwlist
+    r"CPyPy_(\w+)\([\w *,]+\*kw\) \{[^{}]*\{[^{}]*\};[^{}]*CPyArg_ParseTupleAndKeywords\("
+    r'args, kw, "[^"]*", "(\w+)"',
+)
 
 
 def extensions() -> list[Extension]:
@@ -43,6 +69,7 @@ def extensions() -> list[Extension]:
         # One group, but named as a separate one: only then does mypyc let classes that are not
         # native be derived from in interpreted code.
         found: list[Extension] = mypycify(modules, separate=[(modules, "lsmkv")], opt_level="3")
+        add_docstrings_and_names(found, modules)
     except (Exception, SystemExit) as error:
         if MODE == "1":
             raise
@@ -54,6 +81,79 @@ def extensions() -> list[Extension]:
             options = extension.extra_compile_args  # one list, which they share
             extension.extra_compile_args = [*options, "-fvisibility=hidden"]
     return found
+
+
+class Described(NamedTuple):
+    """What is to be told of a function or class."""
+
+    name: str
+    doc: str | None
+
+
+def add_docstrings_and_names(extensions: list[Extension], modules: list[str]) -> None:
+    """Put docstrings, and qualified names for errors in calls, into the C that mypyc wrote."""
+    places = described_places(modules)
+
+    def described(pattern: str, code: str, describe: Callable[[str, Described], str]) -> str:
+        def replace(match: re.Match[str]) -> str:
+            place = places.get(match[1])
+            if place is None:
+                return match[0]
+            start, end = match.start(2) - match.start(), match.end(2) - match.start()
+            return match[0][:start] + describe(match[2], place) + match[0][end:]
+
+        return re.sub(pattern, replace, code)
+
+    for path in sorted({source for extension in extensions for source in extension.sources}):
+        code = Path(path).read_text(encoding="utf-8")
+        for pattern in DOCSTRINGS:
+            code = described(pattern, code, with_docstring)
+        for pattern in NAMES:
+            code = described(pattern, code, lambda _, place: place.name)
+        Path(path).write_text(code, encoding="utf-8")
+
+
+def with_docstring(text: str, place: Described) -> str:
+    """What stands for a docstring in C, which is a signature at best, with the docstring."""
+    if place.doc is None:
+        return text
+    signature = text.removeprefix("PyDoc_STR(").removesuffix(")").replace("NULL", "")
+    return f"PyDoc_STR({signature} {c_literal(place.doc)})"
+
+
+def described_places(modules: list[str]) -> dict[str, Described]:
+    """The functions and classes of some modules, by what mypyc calls them in C."""
+    places: dict[str, Described] = {}
+    for path in modules:
+        module = ".".join(Path(path).with_suffix("").parts)
+        for node in ast.parse(Path(path).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef):
+                place = Described(node.name, ast.get_docstring(node))
+                places[c_name(f"{module}.{node.name}")] = place
+            elif isinstance(node, ast.ClassDef):
+                owner = f"{module}.{node.name}"
+                places[c_name(owner)] = Described(node.name, ast.get_docstring(node))
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef):
+                        place = Described(f"{node.name}.{method.name}", ast.get_docstring(method))
+                        # A method or a property of a native class; a method of another class, which
+                        # is an object of its own class.
+                        places[c_name(f"{owner}.{method.name}")] = place
+                        places[c_name(f"{owner}_get_{method.name}")] = place
+                        places[c_name(f"{module}.{method.name}_{node.name}_obj")] = place
+                        places[c_name(f"{module}.{method.name}_{node.name}_obj.__call__")] = place
+    return places
+
+
+def c_name(name: str) -> str:
+    """A dotted name as mypyc spells it in C."""
+    return name.replace("___", "___3_").replace(".", "___")
+
+
+def c_literal(text: str) -> str:
+    """A string literal; what is not plain ASCII is spelt by its bytes."""
+    plain = {byte: chr(byte) for byte in range(32, 127) if chr(byte) not in '"\\?'}
+    return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
 
 
 class BuildAllOrNothing(build_ext):

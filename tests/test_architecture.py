@@ -54,6 +54,7 @@ LATE_IMPORTS = {
     ("lsmkv.db.admin.properties", "lsmkv.stats.Stats"),
     ("lsmkv.db.db", "lsmkv.db.views.explain.Explainer"),
     ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
+    ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 

@@ -46,6 +46,7 @@ from lsmkv.format.keys import (
     MAX_SEQUENCE,
 )
 from lsmkv.options import OptionArguments, Options
+from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+@described
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
 class DB:
     """An ordered key-value store in a directory of LevelDB's files.

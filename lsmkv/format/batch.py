@@ -26,6 +26,7 @@ from lsmkv.util.coding import (
     string_place,
     varint_size,
 )
+from lsmkv.util.introspection import described
 from lsmkv.util.text import count
 
 if TYPE_CHECKING:
@@ -226,6 +227,7 @@ class BatchTarget(Protocol):
         ...
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class WriteBatch:
     """Collects puts and deletions; of those on the same key the last one wins.

@@ -10,6 +10,7 @@ from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
     from lsmkv.stats import LevelStats, Stats
@@ -21,6 +22,7 @@ _READAHEAD = 64 * 1024  # bytes of a table that are read at once
 _CHUNK = 32 * 1024  # bytes of blocks that are taken apart at a time
 
 
+@described
 class TableInfo(NamedTuple):
     """One table of a store: ``db.tables()``.  Plain data: it raises nothing and costs nothing.
 

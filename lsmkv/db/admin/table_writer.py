@@ -23,10 +23,12 @@ from lsmkv.format.keys import KIND_VALUE, pack
 from lsmkv.options import TableArguments, make_options, refuse_unknown
 from lsmkv.table.builder import TableBuilder
 from lsmkv.util.coding import MAX_UINT32
+from lsmkv.util.introspection import described
 
 _writers = itertools.count()
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class TableWriter:
     """Writes sorted entries to one table, a file that :meth:`lsmkv.DB.ingest` takes.

@@ -18,6 +18,7 @@ from lsmkv.db.scan.scan import after_prefix
 from lsmkv.db.views.readable import Readable
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.util.introspection import described
 
 
 class Iterable(Protocol):
@@ -124,6 +125,7 @@ def _iterate_raw(
     return iterator
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class PrefixedDB(Readable, Generic[D]):
     """The part of a store whose keys share a prefix, accessed by keys without the prefix.
@@ -211,6 +213,7 @@ class PrefixedDB(Readable, Generic[D]):
         return _iterate_raw(self._db, self._prefix, prefix, fill_cache)
 
 
+@described
 @mypyc_attr(native_class=False)
 class PrefixedSnapshot(Snapshot):
     """A part of a store as it was at one sequence."""
@@ -248,6 +251,7 @@ class PrefixedSnapshot(Snapshot):
         return f"<lsmkv.PrefixedSnapshot {self._prefix!r} of {whole}>" if self._prefix else whole
 
 
+@described
 @mypyc_attr(native_class=False)
 class PrefixedWriteBatch(WriteBatch):
     """A batch that adds a prefix to every key."""

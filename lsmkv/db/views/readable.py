@@ -14,10 +14,12 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.introspection import described
 
 T = TypeVar("T")
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Readable:
     """The reading methods.  A subclass has ``_value``, ``_iterator`` and ``_raw_iterator``."""

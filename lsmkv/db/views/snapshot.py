@@ -18,8 +18,10 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.readable import Readable
 from lsmkv.errors import ClosedError
 from lsmkv.format.batch import BytesLike
+from lsmkv.util.introspection import described
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Snapshot(Readable):
     """A store as it was when the snapshot was taken, whatever is written later.

@@ -18,6 +18,7 @@ from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.errors import ClosedError, ConflictError
 from lsmkv.format.batch import BytesLike, Operation, WriteBatch, as_bytes
 from lsmkv.util.comparator import Comparator, equal_means_identical
+from lsmkv.util.introspection import described
 from lsmkv.util.text import count
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class ConflictCheck:
                 raise ConflictError(f"{key!r} was written since the transaction began")
 
 
+@described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
 class Transaction:
     """Reads from a snapshot, collects writes, and commits them if no key it used has changed.

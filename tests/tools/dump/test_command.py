@@ -101,7 +101,7 @@ def faults(name: str, data: bytes, annotate: bool = False) -> list[Fault]:
 
 def make_table(entries: list[tuple[bytes, bytes]], bits: int = 10, **options: Any) -> bytes:
     """A table of a store, with internal keys."""
-    policy = internal_filter_policy(BloomFilterPolicy(bits)) if bits else None
+    policy = BloomFilterPolicy(bits) if bits else None
     settings = {"compression": 0, "filter_policy": policy} | options
     with MemoryEnv().open_directory("/") as directory:
         with directory.create("t") as file:

@@ -1,0 +1,89 @@
+"""What the source of a class says of it: its docstring, and the signatures of its methods.
+
+:mod:`lsmkv.util.introspection` imports this when a compiled class is asked for them, and never
+otherwise: ``inspect`` and ``ast`` would be a large part of the time that importing lsmkv takes.
+The source is the ``.py`` file that is installed beside the extension; it is parsed, and not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import os.path
+import sys
+from typing import Any
+
+_known: dict[tuple[str, str], ClassFacts] = {}
+
+
+class ClassFacts:
+    """A class as its source has it."""
+
+    def __init__(self, doc: str | None, signatures: dict[str, inspect.Signature]) -> None:
+        self.doc = doc
+        self.signatures = signatures
+
+
+def class_facts(module: str, name: str) -> ClassFacts:
+    """The facts of a class at the top of a module; no docstring, and no signatures, if the source
+    is not there.
+    """
+    facts = _known.get((module, name))
+    if facts is None:
+        facts = _known[module, name] = _read(module, name)
+    return facts
+
+
+def _read(module: str, name: str) -> ClassFacts:
+    extension = str(sys.modules[module].__file__)
+    source = os.path.join(os.path.dirname(extension), module.rpartition(".")[2] + ".py")
+    for node in ast.parse("".join(linecache.getlines(source))).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            methods = [member for member in node.body if isinstance(member, ast.FunctionDef)]
+            names = vars(sys.modules[module])
+            signatures = {method.name: _signature(method, names) for method in methods}
+            return ClassFacts(ast.get_docstring(node), signatures)
+    return ClassFacts(None, {})
+
+
+def _signature(function: ast.FunctionDef, names: dict[str, Any]) -> inspect.Signature:
+    arguments = function.args
+    positional = [
+        *((argument, inspect.Parameter.POSITIONAL_ONLY) for argument in arguments.posonlyargs),
+        *((argument, inspect.Parameter.POSITIONAL_OR_KEYWORD) for argument in arguments.args),
+    ]
+    required = len(positional) - len(arguments.defaults)
+    defaults = [*[None] * required, *arguments.defaults]
+    every: list[tuple[ast.arg | None, Any, ast.expr | None]] = [
+        *((*pair, default) for pair, default in zip(positional, defaults, strict=True)),
+        (arguments.vararg, inspect.Parameter.VAR_POSITIONAL, None),
+        *(
+            (argument, inspect.Parameter.KEYWORD_ONLY, default)
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        ),
+        (arguments.kwarg, inspect.Parameter.VAR_KEYWORD, None),
+    ]
+    parameters = [
+        inspect.Parameter(
+            argument.arg,
+            kind,
+            default=_value(default, names),
+            annotation=_annotation(argument.annotation),
+        )
+        for argument, kind, default in every
+        if argument is not None
+    ]
+    return inspect.Signature(parameters, return_annotation=_annotation(function.returns))
+
+
+def _value(default: ast.expr | None, names: dict[str, Any]) -> Any:
+    """A literal, or what the module calls by that name."""
+    if default is None:
+        return inspect.Parameter.empty
+    return names[default.id] if isinstance(default, ast.Name) else ast.literal_eval(default)
+
+
+def _annotation(node: ast.expr | None) -> Any:
+    """A string, as ``from __future__ import annotations`` has it."""
+    return inspect.Parameter.empty if node is None else ast.unparse(node)
