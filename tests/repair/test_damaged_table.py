@@ -13,9 +13,10 @@ import pytest
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, InternalKeyComparator, pack
 from lsmkv.options import Options, make_options
 from lsmkv.repair.damaged_table import OUT_OF_ORDER, Found, Hole, Salvage, may_begin_block
-from lsmkv.table.block import BlockBuilder
+from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import (
     BLOCK_TRAILER_SIZE,
@@ -26,10 +27,20 @@ from lsmkv.table.format import (
     seal_block,
 )
 from lsmkv.util.checksum import SealFinder, find_sealed_end, masked_crc32c
+from lsmkv.util.comparator import BYTEWISE
 
 Content = dict[bytes, bytes]
+"""Values by internal key."""
 Compression = Literal["snappy", "zstd"] | None
 CODECS: tuple[Compression, ...] = (None, "snappy", "zstd")
+
+
+INTERNAL = InternalKeyComparator(BYTEWISE)
+
+
+def ik(user_key: bytes) -> bytes:
+    """The internal key of the only version."""
+    return pack(user_key, 1, KIND_VALUE)
 
 
 def any_keys(keys: list[bytes]) -> None:
@@ -76,8 +87,8 @@ class Sample:
         env = MemoryEnv()
         with env.open_directory("/") as directory, directory.create("table") as file:
             builder = TableBuilder(self.options, file)
-            for key, value in sorted(content.items()):
-                builder.add(key, value)
+            for key in sorted(content, key=INTERNAL.sort_key):
+                builder.add(key, content[key])
             builder.finish()
             with directory.open("table") as made:
                 self.data = made.read(0, made.size)
@@ -137,19 +148,20 @@ def judge(sample: Sample, found: list[Found | Hole], most_lost: int) -> None:
         fitting = [
             hole
             for hole in holes
-            if (hole.lower is None or hole.lower < key)
-            and (hole.upper is None or key <= hole.upper)
+            if (hole.lower is None or INTERNAL.compare(hole.lower, key) < 0)
+            and (hole.upper is None or INTERNAL.compare(key, hole.upper) <= 0)
         ]
         assert fitting, f"no hole admits {key!r}"
-        assert any(hole.may_hold(key) for hole in fitting), f"all holes deny {key!r}"
+        assert any(hole.may_hold(key[:-TAG_SIZE]) for hole in fitting), f"all holes deny {key!r}"
     keys = [key for piece in found if isinstance(piece, Found) for key in piece.keys]
-    assert keys == sorted(set(keys))
+    assert keys == sorted(set(keys), key=INTERNAL.sort_key)
 
 
 def content_of(count: int, seed: int = 1, width: int = 40) -> Content:
     rng = random.Random(seed)
     return {
-        b"key-%06d" % (number * 7): rng.randbytes(rng.randrange(width)) + b"abc" * rng.randrange(9)
+        ik(b"key-%06d" % (number * 7)): rng.randbytes(rng.randrange(width))
+        + b"abc" * rng.randrange(9)
         for number in range(count)
     }
 
@@ -217,7 +229,7 @@ def test_a_filter_spares_what_the_block_did_not_hold() -> None:
     (hole,) = [piece for piece in found if isinstance(piece, Hole)]
     others = [b"key-%06d" % number for number in range(1, 2800) if number % 7]
     assert sum(hole.may_hold(key) for key in others) < len(others) / 20
-    assert all(hole.may_hold(key) for key in block.keys)
+    assert all(hole.may_hold(key[:-TAG_SIZE]) for key in block.keys)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -289,8 +301,8 @@ def test_all_blocks_damaged() -> None:
 @pytest.mark.parametrize(("size", "first"), [(30_000, 3), (200_000, 0), (1_100_000, 0)])
 def test_big_blocks_without_an_index(size: int, first: int) -> None:
     """Of any size, behind a hole at the very beginning too."""
-    content = {b"key-%06d" % number: b"v" * size for number in range(first, first + 2)}
-    content |= {b"key-%06d" % number: b"small" for number in range(first)}
+    content = {ik(b"key-%06d" % number): b"v" * size for number in range(first, first + 2)}
+    content |= {ik(b"key-%06d" % number): b"small" for number in range(first)}
     sample = Sample(content, block_size=1 if first else 4096)
     for victim in sample.blocks[first : first + (2 if size < 1_000_000 else 1)]:
         data = without_index(flipped(sample.data, victim.offset + 20))
@@ -318,14 +330,14 @@ def test_a_page_of_zeros() -> None:
 def test_a_block_of_one_entry_is_not_taken_for_an_index() -> None:
     """Its value reads as the handle of a block at the file's beginning."""
     for value in (b"\0\0", b"\0\x05", b"\0\x7f"):
-        sample = Sample({b"the only key": value})
+        sample = Sample({ik(b"the only key"): value})
         assert found_in(pieces(without_index(sample.data), sample.options)) == sample.content
 
 
 def test_values_that_are_blocks() -> None:
     """A table of tables: what lies inside a value is no entry."""
     inner = Sample(content_of(8)).data
-    sample = Sample({b"key-%06d" % number: inner for number in range(9)}, block_size=2000)
+    sample = Sample({ik(b"key-%06d" % number): inner for number in range(9)}, block_size=2000)
     assert found_in(pieces(without_index(sample.data), sample.options)) == sample.content
 
 
@@ -362,26 +374,26 @@ def crafted(handles: list[tuple[bytes, BlockHandle]], data: bytes) -> bytes:
     ids=repr,
 )
 def test_handles_that_point_anywhere(handle: BlockHandle) -> None:
-    data = sealed([(b"key-a-long", b"1")])
+    data = sealed([(ik(b"key-a-long"), b"1")])
     options = options_of()
     good = BlockHandle(0, len(data) - BLOCK_TRAILER_SIZE)
-    found = pieces(crafted([(b"key-b-long", good), (b"key-d-long", handle)], data), options)
-    assert found_in(found) == {b"key-a-long": b"1"}
+    found = pieces(crafted([(ik(b"key-b-long"), good), (ik(b"key-d-long"), handle)], data), options)
+    assert found_in(found) == {ik(b"key-a-long"): b"1"}
     # The same in the footer, for the index, for the metaindex, and for both.
-    table = crafted([(b"key-b-long", good)], data)
+    table = crafted([(ik(b"key-b-long"), good)], data)
     footer = Footer.decode(table[-FOOTER_SIZE:])
     for metaindex, index in ((footer.metaindex, handle), (handle, footer.index), (handle, handle)):
         hostile = table[:-FOOTER_SIZE] + Footer(metaindex, index).encode()
         salvage = Salvage(options, BytesFile(hostile), any_keys)
         assert salvage.problems
-        assert found_in(list(salvage.pieces())) == {b"key-a-long": b"1"}
+        assert found_in(list(salvage.pieces())) == {ik(b"key-a-long"): b"1"}
 
 
 def test_one_block_named_a_thousand_times() -> None:
     """It is read a few times at most: an index cannot make much work of little."""
-    data = sealed([(b"key-a-long", bytes(10_000))])
+    data = sealed([(ik(b"key-a-long"), bytes(10_000))])
     handle = BlockHandle(0, len(data) - BLOCK_TRAILER_SIZE)
-    table = crafted([(b"key-%06d" % number, handle) for number in range(1000)], data)
+    table = crafted([(ik(b"key-%06d" % number), handle) for number in range(1000)], data)
 
     class Counted(BytesFile):
         total = 0
@@ -391,30 +403,30 @@ def test_one_block_named_a_thousand_times() -> None:
             return super().read(offset, length)
 
     file = Counted(table)
-    assert found_in(pieces(file, options_of())) == {b"key-a-long": bytes(10_000)}
+    assert found_in(pieces(file, options_of())) == {ik(b"key-a-long"): bytes(10_000)}
     assert file.total < 10 * len(table)
 
 
 def test_blocks_that_name_the_index_itself() -> None:
-    data = sealed([(b"key-a-long", b"1")])
+    data = sealed([(ik(b"key-a-long"), b"1")])
     for offset in range(0, 200, 5):
         for size in range(0, 60, 5):
-            handles = [(b"key-b-long", BlockHandle(offset, size))]
+            handles = [(ik(b"key-b-long"), BlockHandle(offset, size))]
             found = pieces(crafted(handles, data), options_of())
-            assert set(found_in(found)) <= {b"key-a-long", b"key-b-long"}
+            assert set(found_in(found)) <= {ik(b"key-a-long"), ik(b"key-b-long")}
 
 
 @pytest.mark.parametrize(
     "index",
     [
-        [(b"key-b", b"")],
-        [(b"key-b", b"\xff" * 10)],
-        [(b"key-c", b"\0\x05"), (b"key-b", b"\x0a\x05")],
-        [(b"key-b", b"\0\x05"), (b"key-b", b"\x0a\x05")],
+        [(ik(b"key-b"), b"")],
+        [(ik(b"key-b"), b"\xff" * 10)],
+        [(ik(b"key-c"), b"\0\x05"), (ik(b"key-b"), b"\x0a\x05")],
+        [(ik(b"key-b"), b"\0\x05"), (ik(b"key-b"), b"\x0a\x05")],
     ],
 )
 def test_an_index_that_is_none(index: list[tuple[bytes, bytes]]) -> None:
-    data = sealed([(b"key-a-long", b"1")])
+    data = sealed([(ik(b"key-a-long"), b"1")])
     metaindex = sealed([])
     block = sealed(index)
     footer = Footer(
@@ -424,35 +436,35 @@ def test_an_index_that_is_none(index: list[tuple[bytes, bytes]]) -> None:
     salvage = Salvage(options_of(), BytesFile(data + metaindex + block + footer.encode()), any_keys)
     assert not salvage.has_index
     assert [problem.reason.startswith("index") for problem in salvage.problems] == [True]
-    assert found_in(list(salvage.pieces())) == {b"key-a-long": b"1"}
+    assert found_in(list(salvage.pieces())) == {ik(b"key-a-long"): b"1"}
 
 
 def test_a_block_in_disorder() -> None:
     """Whole, but its keys fall: as a table looks under another comparator."""
-    good = sealed([(b"key-a-long", b"1")])
-    fallen = sealed([(b"key-d-long", b"2"), (b"key-c-long", b"3")])
-    last = sealed([(b"key-e-long", b"4")])
+    good = sealed([(ik(b"key-a-long"), b"1")])
+    fallen = sealed([(ik(b"key-d-long"), b"2"), (ik(b"key-c-long"), b"3")])
+    last = sealed([(ik(b"key-e-long"), b"4")])
     handles: list[tuple[bytes, BlockHandle]] = []
     at = 0
-    for key, block in ((b"key-b", good), (b"key-d-longer", fallen), (b"key-f", last)):
+    for key, block in ((ik(b"key-b"), good), (ik(b"key-d-longer"), fallen), (ik(b"key-f"), last)):
         handles.append((key, BlockHandle(at, len(block) - BLOCK_TRAILER_SIZE)))
         at += len(block)
     table = crafted(handles, good + fallen + last)
     for data in (table, without_index(table)):
         found = pieces(data, options_of())
-        assert found_in(found) == {b"key-a-long": b"1", b"key-e-long": b"4"}
+        assert found_in(found) == {ik(b"key-a-long"): b"1", ik(b"key-e-long"): b"4"}
         assert [piece.reason for piece in found if isinstance(piece, Hole)] == [OUT_OF_ORDER]
 
 
 def test_keys_that_the_caller_refuses() -> None:
     def check(keys: list[bytes]) -> None:
-        if b"key-000007" in keys:
+        if ik(b"key-000007") in keys:
             raise CorruptionError("a seven")
 
-    sample = Sample({b"key-%06d" % number: b"v" * 30 for number in range(30)}, block_size=200)
+    sample = Sample({ik(b"key-%06d" % number): b"v" * 30 for number in range(30)}, block_size=200)
     found = pieces(sample.data, sample.options, check)
-    (block,) = [block for block in sample.blocks if b"key-000007" in block.keys]
-    assert block.keys[-1] != b"key-000007"
+    (block,) = [block for block in sample.blocks if ik(b"key-000007") in block.keys]
+    assert block.keys[-1] != ik(b"key-000007")
     assert set(sample.content) - set(found_in(found)) == set(block.keys)
     assert [piece.reason for piece in found if isinstance(piece, Hole)] == ["a seven"]
 
@@ -598,7 +610,7 @@ def test_every_block_that_is_written_may_begin() -> None:
         for _ in range(40):
             width = rng.choice([0, 1, 5, 50])
             content = {
-                rng.choice([b"", b"\0" * 9, b"same" * 30]) + b"%08d" % number: rng.choice(
+                ik(rng.choice([b"", b"\0" * 9, b"same" * 30]) + b"%08d" % number): rng.choice(
                     [b"", bytes(width), rng.randbytes(width)]
                 )
                 for number in range(rng.randrange(1, 40))
