@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.db.compaction import (
     Compaction,
     CompactionJob,
@@ -35,7 +36,6 @@ from lsmkv.format.keys import (
 )
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS, Counters, ReadCounters
 from lsmkv.table.inspection import check
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION

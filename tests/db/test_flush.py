@@ -7,6 +7,7 @@ import os
 import pytest
 from librt.threading import Lock
 
+from lsmkv.counters import Counters, ReadCounters
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.table_cache import TableCache
@@ -19,7 +20,6 @@ from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, Entry, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.stats import Counters, ReadCounters
 from lsmkv.table.inspection import check
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 

@@ -25,7 +25,7 @@ import lsmkv
 from lsmkv.format.keys import pack
 from lsmkv.format.log import BLOCK_SIZE, frame
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.table.block import BlockBuilder
+from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.util.checksum import masked_crc32c
 from lsmkv.util.coding import encode_varint

@@ -1,38 +1,23 @@
-"""lsmkv.db.table_cache: tables opened once, and cursors over them from any place."""
+"""lsmkv.db.table_cache: tables opened once, and all that is in them."""
 
 from __future__ import annotations
 
-import os
-import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
-from stores import ENTRIES, files, fill
 
-import lsmkv
-from lsmkv import DB
-from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
+from lsmkv.counters import Counters, ReadCounters
 from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput
-from lsmkv.db.version import Version
+from lsmkv.db.table_output import write_entries
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.errors import CorruptionError
-from lsmkv.format.filenames import FileType, old_table_name, table_name
-from lsmkv.format.key_order import KeyOrder, Position
-from lsmkv.format.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    Entry,
-    InternalKeyComparator,
-    pack,
-    pack_entry,
-    rank_of,
-)
+from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, Entry, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.table.builder import TableBuilder
+from lsmkv.table.block_builder import BlockBuilder
+from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, Footer, seal_block
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
@@ -42,10 +27,8 @@ class Bench:
     """A directory with tables in it."""
 
     def __init__(self, comparator: Comparator = BYTEWISE, max_open_files: int = 1000) -> None:
-        self.order = KeyOrder(comparator)
-        self.comparator = InternalKeyComparator(comparator)
         self.options = Options(
-            comparator=self.comparator,
+            comparator=comparator,
             block_size=100,
             compression=NO_COMPRESSION,
             block_cache=BlockCache(10_000),
@@ -58,32 +41,25 @@ class Bench:
         self.cache = TableCache(self.directory, self.options, self.counters)
 
     def table(self, number: int, entries: Sequence[Entry]) -> FileMetaData:
-        output = TableOutput(self.directory, number, self.options)
-        for entry in entries:
-            output.add(*entry)
-        return output.finish()
+        columns = [key for key, _ in entries], [tagged for _, tagged in entries]
+        return write_entries([columns], self.directory, number, self.options)
 
     def opened(self) -> int:
         """How often a table's file was opened."""
         return self.env.history.count("open")
 
-    def scan(self, file: FileMetaData, start: Position | None = None) -> list[Entry]:
-        return flat(self.cache.scan(file, start, self.reads, True))
+    def entries(self, file: FileMetaData) -> list[Entry]:
+        return flat(self.cache.entries(file, self.reads, 1000, 300))
 
 
-def flat(chunks: object) -> list[Entry]:
-    return [entry for chunk in chunks for entry in chunk]  # type: ignore[attr-defined]
-
-
-def flat_back(chunks: object) -> list[Entry]:
-    """A backward scan's entries in rising order; each chunk rises already."""
-    return [entry for chunk in reversed(list(chunks)) for entry in chunk]  # type: ignore[call-overload]
+def flat(chunks: Iterable[list[Entry]]) -> list[Entry]:
+    return [entry for chunk in chunks for entry in chunk]
 
 
 def entries_of(names: Sequence[bytes], versions: int = 3) -> list[Entry]:
     """A few versions of each key, newest first."""
     return [
-        (name, rank_of(10 * sequence, KIND_VALUE if sequence % 2 else KIND_DELETION), name * 3)
+        (name, pack(b"", 10 * sequence, KIND_VALUE if sequence % 2 else KIND_DELETION) + name * 3)
         for name in names
         for sequence in range(versions, 0, -1)
     ]
@@ -98,7 +74,7 @@ def test_a_table_is_opened_once() -> None:
     file = bench.table(7, entries)
     table = bench.cache.find(file)
     assert bench.cache.find(file) is table
-    assert bench.scan(file) == entries
+    assert bench.entries(file) == entries
     assert bench.opened() == 1
     assert bench.counters.tables_opened == 1
     assert bench.counters.metadata_reads == table.metadata_reads > 0
@@ -126,7 +102,9 @@ def test_the_blocks_of_a_removed_table_make_room() -> None:
     files = [bench.table(number, entries) for number in (1, 2)]
     usages = []
     for file in files:
-        assert flat(bench.cache.scan(file, None, bench.reads, True)) == entries
+        table = bench.cache.find(file)
+        for number in range(table.num_blocks):
+            table.find(number, bench.reads, True)
         usages.append(blocks.usage)
     bench.cache.evict(1)
     assert 0 < blocks.usage == usages[1] - usages[0]
@@ -149,19 +127,17 @@ def test_tables_used_least_are_let_go() -> None:
     assert bench.opened() == 4
 
 
-def test_a_scan_outlives_the_tables_eviction() -> None:
+def test_a_reader_outlives_the_tables_eviction() -> None:
     bench = Bench()
     entries = entries_of([b"%03d" % number for number in range(50)])
     file = bench.table(7, entries)
-    scan = bench.cache.scan(file, None, bench.reads, True)
-    back = bench.cache.scan_back(file, None, bench.reads, True)
-    seen = next(scan)
-    behind = next(back)
+    chunks = bench.cache.entries(file, bench.reads, 100, 100)
+    first = next(chunks)
+    assert len(first) < len(entries)
     bench.cache.evict(7)
     bench.cache.clear()
     bench.directory.remove(table_name(7))
-    assert seen + flat(scan) == entries
-    assert flat_back(back) + behind == entries
+    assert first + flat(chunks) == entries
     with pytest.raises(CorruptionError):
         bench.cache.find(file)
 
@@ -183,7 +159,7 @@ def test_tables_of_old_databases_are_found() -> None:
     entries = entries_of([b"a"])
     file = bench.table(7, entries)
     bench.directory.rename(table_name(7), old_table_name(7))
-    assert bench.scan(file) == entries
+    assert bench.entries(file) == entries
 
 
 def test_a_missing_table() -> None:
@@ -232,10 +208,11 @@ def test_damage_in_the_first_block_leaves_the_others_readable() -> None:
     bench.directory.remove(table_name(7))
     with bench.directory.create(table_name(7)) as out:
         out.append(bytes(data))
-    rest = flat(bench.cache.scan(file, Position(b"030", False), bench.reads, True))
+    table = bench.cache.find(file)
+    rest = flat(table.read(at, bench.reads).tagged_entries() for at in range(1, table.num_blocks))
     assert rest[-60:] == entries[-60:]
     with pytest.raises(CorruptionError, match="checksum"):
-        flat(bench.cache.scan(file, None, bench.reads, True))
+        bench.entries(file)
 
 
 def test_an_error_of_the_disk_is_no_damage() -> None:
@@ -248,190 +225,110 @@ def test_an_error_of_the_disk_is_no_damage() -> None:
         file = bench.table(7, entries)
         bench.env.fail_at(n)
         try:
-            assert bench.scan(file) == entries
+            assert bench.entries(file) == entries
         except CorruptionError:
             raise
         except OSError:
             pass
         failed = bench.env.failures > 0
         bench.env.heal()
-        assert bench.scan(file) == entries  # nothing half open was kept
+        assert bench.entries(file) == entries  # nothing half open was kept
     assert n > 5
 
 
-def test_damage_is_reported_with_its_file() -> None:
+def test_damage_is_told_with_its_file() -> None:
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(20)]))
     data = bench.directory.read_file(table_name(7), 1 << 20)
-    blocks_end = bench.cache.find(file).approximate_offset(pack(b"z", 1, KIND_VALUE))
+    blocks_end = bench.cache.find(file).approximate_offset(b"z")
     for at in range(0, blocks_end, 7):
         bench.cache.evict(7)
         bench.directory.remove(table_name(7))
         with bench.directory.create(table_name(7)) as out:
             out.append(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        for scan in (bench.cache.scan, bench.cache.scan_back):
-            with pytest.raises(CorruptionError) as caught:
-                list(scan(file, None, bench.reads, False))
-            assert caught.value.path == "db/000007.ldb"
-            assert caught.value.offset is not None
-            assert caught.value.offset <= at
         with pytest.raises(CorruptionError) as caught:
-            list(bench.cache.rows(file, bench.reads, 1000, 100))
+            list(bench.cache.entries(file, bench.reads, 1000, 100))
         assert caught.value.path == "db/000007.ldb"
         assert caught.value.offset is not None
         assert caught.value.offset <= at
 
 
+def table_of_block(bench: Bench, keys: list[bytes]) -> FileMetaData:
+    """A table of one block with these keys, whatever they are."""
+    block = BlockBuilder(1)
+    for key in keys:
+        block.add(key, b"")
+    index = BlockBuilder(1)
+    data = seal_block(block.finish(), NO_COMPRESSION)
+    index.add(pack(b"z", 1, KIND_VALUE), BlockHandle(0, len(data) - BLOCK_TRAILER_SIZE).encode())
+    handles: list[BlockHandle] = []
+    for content in (BlockBuilder(1).finish(), index.finish()):
+        sealed = seal_block(content, NO_COMPRESSION)
+        handles.append(BlockHandle(len(data), len(sealed) - BLOCK_TRAILER_SIZE))
+        data += sealed
+    data += Footer(*handles).encode()
+    with bench.directory.create(table_name(7)) as out:
+        out.append(data)
+    return FileMetaData(7, len(data), keys[0], pack(b"z", 1, KIND_VALUE))
+
+
 @pytest.mark.parametrize("bad", [b"short", b"key\x02" + bytes(7)])
 def test_keys_that_are_no_internal_keys(bad: bytes) -> None:
     bench = Bench()
-    with bench.directory.create(table_name(7)) as out:
-        builder = TableBuilder(Options(compression=NO_COMPRESSION), out)
-        builder.add(bad, b"")
-        builder.finish()
-    file = FileMetaData(7, bench.directory.size(table_name(7)), bad, pack(b"z", 1, 1))
-    for scan in (
-        bench.cache.scan(file, None, bench.reads, True),
-        bench.cache.scan_back(file, None, bench.reads, True),
-    ):
-        with pytest.raises(CorruptionError, match="internal key") as caught:
-            list(scan)
-        assert caught.value.path == "db/000007.ldb"
+    file = table_of_block(bench, [bad])
     with pytest.raises(CorruptionError, match=r"internal key|shorter than its tag") as caught:
-        list(bench.cache.rows(file, bench.reads, 1000, 100))
+        list(bench.cache.entries(file, bench.reads, 1000, 100))
     assert caught.value.path == "db/000007.ldb"
+    good = pack(b"key", 1, KIND_VALUE)
+    bench.directory.remove(table_name(7))
+    bench.cache.clear()
+    assert bench.entries(table_of_block(bench, [good])) == [(b"key", good[3:])]
 
 
-# Cursors over one table
-
-
-def below(entries: Sequence[Entry], position: Position, comparator: Comparator) -> list[Entry]:
-    """The entries before a position."""
-    return [
-        entry
-        for entry in entries
-        if (order := comparator.compare(entry[0], position.user_key)) < 0
-        or (order == 0 and position.after)
-    ]
+# All entries of a table
 
 
 @pytest.mark.parametrize("comparator", [BYTEWISE, REVERSE_BYTEWISE], ids=lambda each: each.name)
 @pytest.mark.parametrize("versions", [1, 3, 40])
-def test_scans_begin_at_a_position(comparator: Comparator, versions: int) -> None:
+def test_entries_come_in_lists_of_whole_blocks(comparator: Comparator, versions: int) -> None:
     bench = Bench(comparator)
-    names = [b"%02d" % number for number in range(0, 40, 2)]
+    names = [b"%03d" % number for number in range(300)]
     names.sort(reverse=comparator is REVERSE_BYTEWISE)
     entries = entries_of(names, versions)
     file = bench.table(7, entries)
-    assert bench.scan(file) == entries
-    assert flat_back(bench.cache.scan_back(file, None, bench.reads, True)) == entries
-    for number in range(-1, 41):
-        probe = b"" if number < 0 else b"%02d" % number
-        for after in (False, True):
-            position = Position(probe, after)
-            before = below(entries, position, comparator)
-            assert bench.scan(file, position) == entries[len(before) :]
-            ahead = bench.cache.scan(file, position, bench.reads, False, readahead=1000)
-            assert flat(ahead) == entries[len(before) :]
-            back = bench.cache.scan_back(file, position, bench.reads, True)
-            assert flat_back(back) == before
-
-
-@pytest.mark.parametrize("versions", [1, 3])
-def test_rows_are_the_entries_undecoded(versions: int) -> None:
-    bench = Bench()
-    entries = entries_of([b"%03d" % number for number in range(300)], versions)
-    file = bench.table(7, entries)
     blocks = bench.cache.find(file).num_blocks
     for readahead in (1, 1000, 1 << 20):
-        chunks = list(bench.cache.rows(file, bench.reads, readahead, 1000))
-        assert [row for chunk in chunks for row in chunk] == [
-            (key, pack_entry(b"", rank) + value) for key, rank, value in entries
-        ]
+        chunks = list(bench.cache.entries(file, bench.reads, readahead, 1000))
+        assert flat(chunks) == entries
         assert 1 < len(chunks) < blocks
-    assert len(list(bench.cache.rows(file, bench.reads, 1000, 1 << 20))) == 1
-    assert len(list(bench.cache.rows(file, bench.reads, 1000, 1))) == blocks
+    assert len(list(bench.cache.entries(file, bench.reads, 1000, 1 << 30))) == 1
+    assert len(list(bench.cache.entries(file, bench.reads, 1000, 1))) == blocks
     assert (bench.reads.blocks_read, bench.reads.block_cache_hits) == (5 * blocks, 0)
 
 
-def test_scans_are_counted_and_leave_the_cache_alone_when_asked() -> None:
+def test_entries_spare_the_cache() -> None:
+    """Blocks that it has are read from the file all the same, and none is put there."""
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(50)]))
-    blocks = bench.cache.find(file).num_blocks
-    list(bench.cache.scan(file, None, bench.reads, False))
-    list(bench.cache.scan_back(file, None, bench.reads, False))
-    assert (bench.reads.blocks_read, bench.reads.block_cache_hits) == (2 * blocks, 0)
-    bench.scan(file)
-    bench.scan(file)
-    assert (bench.reads.blocks_read, bench.reads.block_cache_hits) == (3 * blocks, blocks)
-
-
-# Cursors over a level
-
-
-def test_scans_of_a_level() -> None:
-    """Files of any length, one user key in two of them, gaps between others."""
-    bench = Bench()
-    rng = random.Random(7)
-    entries = entries_of([b"%02d" % number for number in range(0, 60, 2)], 4)
-    for _ in range(20):
-        cuts = sorted(rng.sample(range(1, len(entries)), 6))
-        runs = [
-            entries[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(entries)], strict=True)
-        ]
-        base = bench.env.calls
-        files = [bench.table(base + at, run) for at, run in enumerate(runs)]
-        levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
-        levels[2] = files
-        version = Version(bench.comparator, levels)
-        version.check()
-        cache = bench.cache
-        assert flat(cache.scan_level(version, 2, None, bench.reads, True)) == entries
-        assert flat_back(cache.scan_level_back(version, 2, None, bench.reads, True)) == entries
-        for number in range(-1, 61):
-            probe = b"" if number < 0 else b"%02d" % number
-            for after in (False, True):
-                position = Position(probe, after)
-                before = below(entries, position, BYTEWISE)
-                ahead = cache.scan_level(version, 2, position, bench.reads, True)
-                assert flat(ahead) == entries[len(before) :]
-                back = cache.scan_level_back(version, 2, position, bench.reads, True)
-                assert flat_back(back) == before
-
-
-def test_a_scan_of_a_level_opens_only_what_it_reads() -> None:
-    bench = Bench()
-    files = [bench.table(number, entries_of([b"%02d" % number])) for number in range(1, 20)]
-    levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
-    levels[1] = files
-    version = Version(bench.comparator, levels)
-    next(bench.cache.scan_level(version, 1, Position(b"10", False), bench.reads, True))
-    assert bench.opened() == 1
-    next(bench.cache.scan_level_back(version, 1, Position(b"10", False), bench.reads, True))
-    assert bench.opened() <= 3
-    assert list(bench.cache.scan_level(version, 4, None, bench.reads, True)) == []
-    assert list(bench.cache.scan_level_back(version, 4, None, bench.reads, True)) == []
-    assert list(bench.cache.scan_level(version, 1, Position(b"20", False), bench.reads, True)) == []
+    cache = bench.options.block_cache
+    assert cache is not None
+    table = bench.cache.find(file)
+    bench.entries(file)
+    assert cache.usage == 0
+    table.find(0, bench.reads, True)
+    before = cache.usage
+    assert before > 0
+    bench.entries(file)
+    assert cache.usage == before
+    assert bench.reads.blocks_read == 2 * table.num_blocks + 1
+    assert bench.reads.block_cache_hits == 0
 
 
 def test_the_largest_sequence() -> None:
     bench = Bench()
-    entries = [(b"k", rank_of(MAX_SEQUENCE, KIND_VALUE), b"v"), (b"k", rank_of(1, KIND_VALUE), b"")]
+    entries = [
+        (b"k", pack(b"", MAX_SEQUENCE, KIND_VALUE) + b"v"),
+        (b"k", pack(b"", 1, KIND_VALUE)),
+    ]
     file = bench.table(7, entries)
-    assert bench.scan(file, Position(b"k", after=False)) == entries
-    assert bench.scan(file, Position(b"k", after=True)) == []
-
-
-def test_get_names_the_missing_table(path: str) -> None:
-    with DB(path, create_if_missing=True) as db:
-        fill(db)
-        db.flush()
-    (name,) = files(path, FileType.TABLE)
-    os.rename(os.path.join(path, name), os.path.join(path, "aside"))
-    with DB(path) as db:
-        with pytest.raises(lsmkv.CorruptionError, match="missing") as caught:
-            db.get(b"key0001")
-        assert str(caught.value.path).endswith(name)
-    os.rename(os.path.join(path, "aside"), os.path.join(path, name))
-    with DB(path) as db:
-        assert dict(db) == ENTRIES
+    assert bench.entries(file) == entries

@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from lsmkv import DB, Error, MemoryEnv
+from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.batch import decode_batch, encode_batch
@@ -22,7 +23,6 @@ from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequen
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
-from lsmkv.stats import ReadCounters
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.block_iterator import ALL, BlockIterator

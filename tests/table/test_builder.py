@@ -7,22 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
+from plain import COMPARATORS, FOLDING, PLAIN, TAG, CountingFile, Row, entries_of, with_tag
 
 from lsmkv.counters import ReadCounters
-from lsmkv.env.base import RandomAccessFile, WritableFile
+from lsmkv.env.base import WritableFile
 from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.format.keys import InternalKeyComparator, internal_filter_policy, pack
+from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, before_versions, pack
 from lsmkv.options import FilterLayout, Options
 from lsmkv.table.block import Block
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle, Footer, open_block
+from lsmkv.table.inspection import check
 from lsmkv.table.reader import Table
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE
-from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZSTD
+from lsmkv.util.comparator import REVERSE_BYTEWISE, Comparator
+from lsmkv.util.compression import SNAPPY, ZSTD
 
-Rows = Iterable[tuple[bytes, bytes]]
+Rows = Iterable[Row]
 
-PLAIN = Options(compression=NO_COMPRESSION)
 MIB = 1 << 20
 
 
@@ -53,19 +54,6 @@ class Sink(WritableFile):
         raise AssertionError("the caller closes")
 
 
-class BytesFile(RandomAccessFile):
-    def __init__(self, data: bytes) -> None:
-        self.path = "table"
-        self.data = data
-        self.size = len(data)
-
-    def read(self, offset: int, length: int) -> bytes:
-        return self.data[offset : offset + length]
-
-    def close(self) -> None:
-        pass
-
-
 class NamesPolicy:
     """A filter that says in clear what went into it."""
 
@@ -78,11 +66,8 @@ class NamesPolicy:
         return key in filter_data
 
 
-class Coarse(NamesPolicy):
-    coarse_policy = NamesPolicy()
-
-
-def build(rows: Rows, options: Options = PLAIN) -> bytes:
+def build_internal(rows: Rows, options: Options = PLAIN) -> bytes:
+    """A table of internal keys."""
     sink = Sink()
     builder = TableBuilder(options, sink)
     for key, value in rows:
@@ -92,23 +77,33 @@ def build(rows: Rows, options: Options = PLAIN) -> bytes:
     return sink.data
 
 
-def build_rows(rows: Rows, options: Options = PLAIN, tail: int = 8, many: int = 200) -> bytes:
-    """The same by rows, ``many`` to a call at most."""
+def build(rows: Rows, options: Options = PLAIN) -> bytes:
+    """A table of plain keys."""
+    return build_internal(with_tag(rows), options)
+
+
+def build_entries(rows: Rows, options: Options = PLAIN, many: int = 200) -> bytes:
+    """The same by entries, ``many`` to a call at most."""
     sink = Sink()
     builder = TableBuilder(options, sink)
-    pieces = list(rows)
-    heads = [key[: len(key) - tail] for key, _ in pieces]
-    rests = [key[len(key) - tail :] + value for key, value in pieces]
+    entries = entries_of(rows)
+    user_keys = [user_key for user_key, _ in entries]
+    tagged = [rest for _, rest in entries]
     at = 0
-    while at < len(heads):
-        upto = builder.add_rows(heads, rests, at, min(at + many, len(heads)), tail, 1 << 62)
-        assert upto == min(at + many, len(heads))
+    while at < len(entries):
+        stop = min(at + many, len(entries))
+        upto = builder.add_entries(user_keys, tagged, at, stop, 1 << 62)
+        assert upto == stop
         at = upto
-    assert builder.num_entries == len(heads)
-    if heads:
-        assert builder.last_key == heads[-1] + rests[-1][:tail]
+    assert builder.num_entries == len(entries)
+    if entries:
+        assert builder.last_key == user_keys[-1] + tagged[-1][:8]
     builder.finish()
     return sink.data
+
+
+def added(builder: TableBuilder, user_key: bytes, value: bytes = b"") -> None:
+    builder.add(user_key + TAG, value)
 
 
 def block_at(table: bytes, handle: BlockHandle) -> bytes:
@@ -144,25 +139,28 @@ def test_an_empty_table() -> None:
 
 
 def test_a_table_of_one_block() -> None:
-    assert build([(b"apple", b"red"), (b"apricot", b"orange")]).hex() == (
+    table = build([(b"apple", b"red"), (b"apricot", b"orange")])
+    last = "01" + "ff" * 7  # the tag of a shortened key
+    body = (
         # offset 0: the data block, two entries that share "ap", one restart point at 0
-        "000503" + b"applered".hex()
-        + "020506" + b"ricotorange".hex()
+        "000d03" + b"apple".hex() + TAG.hex() + b"red".hex()
+        + "020d06" + b"ricot".hex() + TAG.hex() + b"orange".hex()
         + "00000000" + "01000000"
-        + "00" + "e07fd992"
-        # 38: the metaindex, empty
+        + "00" + "3d24f111"
+        # 54: the metaindex, empty
         + "00000000" + "01000000" + "00" + "c0f2a1b0"
-        # 51: the index: "b" -> (0, 33)
-        + "000102" + b"b".hex() + "0021" + "00000000" + "01000000" + "00" + "cc693031"
-        # 70: the footer: metaindex (38, 8), index (51, 14)
-        + "2608" + "330e" + "00" * 36 + "57fb808b247547db"
+        # 67: the index: "b" -> (0, 49)
+        + "000902" + b"b".hex() + last + "0031" + "00000000" + "01000000" + "00" + "4e897818"
+        # 94: the footer: metaindex (54, 8), index (67, 22)
+        + "3608" + "4316" + "00" * 36 + "57fb808b247547db"
     )  # fmt: skip
+    assert table.hex() == body
 
 
 def test_a_table_with_a_filter() -> None:
     options = PLAIN._replace(filter_policy=BloomFilterPolicy(10))
     table = build([(b"hello", b""), (b"world", b"")], options)
-    metaindex = [(b"filter.leveldb.BuiltinBloomFilter2", BlockHandle(29, 18))]
+    metaindex = [(b"filter.leveldb.BuiltinBloomFilter2", BlockHandle(45, 18))]
     assert metaindex_of(table) == metaindex
     assert block_at(table, metaindex[0][1]).hex() == (
         "114000414410401006" + "00000000" + "09000000" + "0b"
@@ -175,7 +173,7 @@ def test_metaindex_of_the_three_layouts(layout: FilterLayout) -> None:
     rows = [(b"a", b"x" * 2600), (b"b", b"x" * 2600), (b"c", b""), (b"d", b"")]
     table = build(rows, options)
     end = sum(handle.size + BLOCK_TRAILER_SIZE for _, handle in index_of(table))
-    # The third block starts at 5,236, in the third stretch of 2 KiB.
+    # The third block starts at 5,252, in the third stretch of 2 KiB.
     per_block = b"<a><b><c,d>" + b"".join(n.to_bytes(4, "little") for n in (0, 3, 6, 11)) + b"\x0b"
     whole = b"<a,b,c,d>"
     found = [(key, block_at(table, handle)) for key, handle in metaindex_of(table)]
@@ -213,30 +211,64 @@ def test_index_separators_are_short() -> None:
     rows = [(key, b"v" * 100) for key in (b"abcdefgh", b"abxyz", b"b", b"caaa", b"d", b"d\xff")]
     table = build(rows, PLAIN._replace(block_size=64))
     assert [key for key, _ in index_of(table)] == [
-        b"abd",  # between abcdefgh and abxyz
-        b"abxyz",  # nothing shorter lies before b
-        b"b",
-        b"caaa",
-        b"d",
-        b"e",  # behind everything
+        before_versions(b"abd"),  # between abcdefgh and abxyz
+        b"abxyz" + TAG,  # nothing shorter lies before b
+        b"b" + TAG,
+        b"caaa" + TAG,
+        b"d" + TAG,
+        before_versions(b"e"),  # behind everything
     ]
+
+
+def test_versions_of_one_key_have_their_last_one_in_the_index() -> None:
+    rows = [(pack(b"key", sequence, sequence % 2), b"v" * 100) for sequence in (9, 4, 3, 1)]
+    rows.append((pack(b"keys", 7, KIND_VALUE), b""))
+    table = build_internal(rows, PLAIN._replace(block_size=64))
+    index = [key for key, _ in index_of(table)]
+    assert index == [*(key for key, _ in rows[:4]), before_versions(b"l")]
 
 
 def test_the_last_index_key_where_none_is_shorter() -> None:
     table = build([(b"\xff\xff", b"")])
-    assert [key for key, _ in index_of(table)] == [b"\xff\xff"]
+    assert [key for key, _ in index_of(table)] == [b"\xff\xff" + TAG]
 
 
 def test_another_order_keeps_whole_keys_in_the_index() -> None:
     options = PLAIN._replace(block_size=64, comparator=REVERSE_BYTEWISE)
     table = build([(b"zebra", b"v" * 100), (b"ant", b"")], options)
-    assert [key for key, _ in index_of(table)] == [b"zebra", b"ant"]
+    assert [key for key, _ in index_of(table)] == [b"zebra" + TAG, b"ant" + TAG]
+
+
+class Halving:
+    """Bytewise, with separators of its own."""
+
+    name = "test.Halving"
+
+    def compare(self, a: bytes, b: bytes, /) -> int:
+        return (a > b) - (a < b)
+
+    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
+        return limit[: len(limit) // 2] if limit[: len(limit) // 2] > start else start
+
+    def find_short_successor(self, key: bytes, /) -> bytes:
+        return b"~"
+
+
+def test_the_users_comparator_shortens_user_keys() -> None:
+    comparator: Comparator = Halving()
+    options = PLAIN._replace(block_size=64, comparator=comparator)
+    table = build([(b"alpha", b"v" * 100), (b"omegas", b"v" * 100), (b"omegas!", b"")], options)
+    assert [key for key, _ in index_of(table)] == [
+        before_versions(b"ome"),
+        b"omegas" + TAG,
+        before_versions(b"~"),
+    ]
 
 
 def test_a_block_ends_once_it_has_the_block_size() -> None:
-    # An entry takes 3 + 2 + 30 bytes, a block 8 more: 3 entries make 113, 4 make 148.
+    # An entry takes 3 + 2 + 8 + 30 bytes, a block 8 more: 3 entries make 137, 4 make 180.
     rows = [(b"%02d" % number, b"v" * 30) for number in range(0, 80, 10)]
-    for block_size, entries in ((113, 3), (114, 4), (148, 4), (149, 5)):
+    for block_size, entries in ((137, 3), (138, 4), (180, 4), (181, 5)):
         table = build(rows, PLAIN._replace(block_size=block_size))
         counts = [len(pairs(table, handle)) for _, handle in index_of(table)]
         assert counts[0] == entries
@@ -290,25 +322,48 @@ def test_zstd_level_is_passed_on() -> None:
 
 def test_keys_out_of_order() -> None:
     builder = TableBuilder(PLAIN, Sink())
-    builder.add(b"b", b"")
+    added(builder, b"b")
     for key in (b"b", b"a", b""):
         with pytest.raises(ValueError, match="out of order"):
-            builder.add(key, b"")
-    builder.add(b"b\0", b"")
+            added(builder, key)
+    added(builder, b"b\0")
     assert builder.num_entries == 2
 
     builder = TableBuilder(PLAIN._replace(comparator=REVERSE_BYTEWISE), Sink())
-    builder.add(b"b", b"")
+    added(builder, b"b")
     for key in (b"b", b"c"):
         with pytest.raises(ValueError, match="out of order"):
-            builder.add(key, b"")
-    builder.add(b"a", b"")
+            added(builder, key)
+    added(builder, b"a")
 
 
-INTERNAL = PLAIN._replace(
-    comparator=InternalKeyComparator(BYTEWISE),
-    filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
-)
+def test_versions_out_of_order() -> None:
+    for comparator in COMPARATORS:
+        builder = TableBuilder(PLAIN._replace(comparator=comparator), Sink())
+        builder.add(pack(b"k", 1 << 55, 1), b"")
+        builder.add(pack(b"k", 5, 1), b"")
+        for sequence, kind in ((5, 1), (6, 0), (1 << 55, 1), (MAX_SEQUENCE, 1)):
+            with pytest.raises(ValueError, match="out of order"):
+                builder.add(pack(b"k", sequence, kind), b"")
+        builder.add(pack(b"k", 5, 0), b"")  # the kind is the end of the order
+        builder.add(pack(b"k", 4, 1), b"")
+        assert builder.num_entries == 4
+
+
+def test_equal_keys_of_other_bytes_are_versions_of_one() -> None:
+    builder = TableBuilder(PLAIN._replace(comparator=FOLDING), Sink())
+    builder.add(pack(b"Key", 5, 1), b"")
+    with pytest.raises(ValueError, match="out of order"):
+        builder.add(pack(b"kEY", 5, 1), b"")
+    builder.add(pack(b"kEY", 4, 1), b"")
+
+
+@pytest.mark.parametrize("size", range(8))
+def test_a_key_without_a_tag_is_refused(size: int) -> None:
+    builder = TableBuilder(PLAIN, Sink())
+    with pytest.raises(ValueError, match="not an internal key"):
+        builder.add(b"k" * size, b"v")
+    assert builder.num_entries == 0
 
 
 def internal_rows(count: int) -> list[tuple[bytes, bytes]]:
@@ -325,69 +380,74 @@ def internal_rows(count: int) -> list[tuple[bytes, bytes]]:
 
 @pytest.mark.parametrize("layout", ["block", "table", "both"])
 @pytest.mark.parametrize("many", [1, 7, 1000])
-def test_rows_make_the_same_table(layout: FilterLayout, many: int) -> None:
+def test_entries_make_the_same_table(layout: FilterLayout, many: int) -> None:
     rows = internal_rows(1500)
+    filtered = PLAIN._replace(filter_layout=layout, filter_policy=BloomFilterPolicy(10))
     for options in (
-        INTERNAL._replace(filter_layout=layout),
-        INTERNAL._replace(filter_layout=layout, block_size=100, block_restart_interval=3),
-        INTERNAL._replace(filter_layout=layout, filter_policy=NamesPolicy()),
-        INTERNAL._replace(filter_policy=None),
+        filtered,
+        filtered._replace(block_size=100, block_restart_interval=3),
+        filtered._replace(filter_policy=NamesPolicy()),
+        filtered._replace(filter_policy=None),
     ):
-        assert build_rows(rows, options, many=many) == build(rows, options)
+        assert build_entries(rows, options, many) == build_internal(rows, options)
     plain = [(b"%06d" % number, b"v" * (number % 90)) for number in range(2000)]
     options = PLAIN._replace(filter_policy=NamesPolicy(), filter_layout=layout)
-    for tail in (0, 2):
-        assert build_rows(plain, options, tail, many) == build(plain, options)
-    reverse = options._replace(comparator=REVERSE_BYTEWISE)
-    assert build_rows(plain[::-1], reverse, 0, many) == build(plain[::-1], reverse)
+    for comparator in COMPARATORS:
+        own = options._replace(comparator=comparator)
+        ordered = plain[::-1] if comparator is REVERSE_BYTEWISE else plain
+        assert build_entries(with_tag(ordered), own, many) == build(ordered, own)
 
 
-def test_a_policy_that_brings_none_for_coarse_keys_gets_whole_ones() -> None:
-    key = pack(b"k", 5, 1)
-    options = INTERNAL._replace(filter_policy=NamesPolicy())
-    for table in (build([(key, b"v")], options), build_rows([(key, b"v")], options)):
-        assert b"<" + key + b">" in table
-    table = build_rows([(key, b"v")], INTERNAL._replace(filter_policy=Coarse()))
-    assert b"<k>" in table
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+def test_filters_are_made_from_user_keys(layout: FilterLayout) -> None:
+    rows = [(pack(b"a", 9, 1), b"v"), (pack(b"a", 5, 0), b""), (pack(b"b", 7, 1), b"w")]
+    options = PLAIN._replace(filter_policy=NamesPolicy(), filter_layout=layout)
+    for table in (build_internal(rows, options), build_entries(rows, options)):
+        for _, handle in metaindex_of(table):
+            assert block_at(table, handle).startswith(b"<a,a,b>")  # one for each version
+    policy = BloomFilterPolicy(10)
+    table = build_internal(rows, PLAIN._replace(filter_policy=policy, filter_layout=layout))
+    for _, handle in metaindex_of(table):
+        assert block_at(table, handle).startswith(policy.create_filter([b"a", b"a", b"b"]))
 
 
-def test_rows_stop_at_the_limit() -> None:
-    rows = [(pack(b"%06d" % number, 1, 1), bytes(100)) for number in range(2000)]
-    heads = [key[:-8] for key, _ in rows]
-    rests = [key[-8:] + value for key, value in rows]
-    builder = TableBuilder(INTERNAL, Sink())
-    upto = builder.add_rows(heads, rests, 0, 2000, 8, 50_000)
+def test_entries_stop_at_the_limit() -> None:
+    entries = entries_of((pack(b"%06d" % number, 1, 1), bytes(100)) for number in range(2000))
+    user_keys = [user_key for user_key, _ in entries]
+    tagged = [rest for _, rest in entries]
+    builder = TableBuilder(PLAIN._replace(filter_policy=BloomFilterPolicy(10)), Sink())
+    upto = builder.add_entries(user_keys, tagged, 0, 2000, 50_000)
     assert 400 < upto < 500
     assert 50_000 <= builder.file_size < 55_000
-    assert builder.add_rows(heads, rests, upto, 2000, 8, 50_000) == upto + 1  # it goes on
-    assert builder.add_rows(heads, rests, upto + 1, 2000, 8, 1 << 62) == 2000
+    assert builder.add_entries(user_keys, tagged, upto, 2000, 50_000) == upto + 1  # it goes on
+    assert builder.add_entries(user_keys, tagged, upto + 1, 2000, 1 << 62) == 2000
     builder.finish()
     with pytest.raises(ValueError, match="add after finish"):
-        builder.add_rows(heads, rests, 0, 1, 8, 1 << 62)
+        builder.add_entries(user_keys, tagged, 0, 1, 1 << 62)
 
 
 @pytest.mark.parametrize("block_size", [1, 4096])
-def test_rows_out_of_order(block_size: int) -> None:
+def test_entries_out_of_order(block_size: int) -> None:
     tag = pack(b"", 5, 1)
-    for heads, tags in (
+    for user_keys, tags in (
         ([b"a", b"c", b"b"], [tag] * 3),
         ([b"a", b"b", b"b"], [tag] * 3),
         ([b"a", b"b", b"b"], [tag, tag, pack(b"", 6, 1)]),
         ([b"a", b"bc", b"b"], [tag] * 3),
         ([*(b"%02d" % number for number in range(40)), b"38"], [tag] * 41),
     ):
-        builder = TableBuilder(INTERNAL._replace(block_size=block_size), Sink())
+        builder = TableBuilder(PLAIN._replace(block_size=block_size), Sink())
         with pytest.raises(ValueError, match="out of order"):
-            builder.add_rows(heads, tags, 0, len(heads), 8, 1 << 62)
-        assert builder.num_entries == len(heads) - 1
+            builder.add_entries(user_keys, tags, 0, len(user_keys), 1 << 62)
+        assert builder.num_entries == len(user_keys) - 1
 
 
 def test_order_is_kept_across_blocks() -> None:
     builder = TableBuilder(PLAIN._replace(block_size=64), Sink())
-    builder.add(b"b", b"v" * 100)
+    added(builder, b"b", b"v" * 100)
     with pytest.raises(ValueError, match="out of order"):
-        builder.add(b"a", b"")
-    builder.add(b"c", b"")
+        added(builder, b"a")
+    added(builder, b"c")
     builder.finish()
 
 
@@ -397,19 +457,19 @@ def test_calls_after_finish() -> None:
     with pytest.raises(ValueError, match="finish twice"):
         builder.finish()
     with pytest.raises(ValueError, match="add after finish"):
-        builder.add(b"k", b"v")
+        added(builder, b"k", b"v")
 
 
 def test_the_empty_key_may_come_first() -> None:
     table = build([(b"", b"e"), (b"\0", b"z")])
-    assert pairs(table, index_of(table)[0][1]) == [(b"", b"e"), (b"\0", b"z")]
+    assert pairs(table, index_of(table)[0][1]) == with_tag([(b"", b"e"), (b"\0", b"z")])
 
 
 def test_file_size_counts_what_is_not_written_yet() -> None:
     sink = Sink()
     builder = TableBuilder(PLAIN._replace(block_size=64), sink)
-    builder.add(b"a", b"v" * 100)
-    assert builder.file_size == 3 + 1 + 100 + 8 + 5
+    added(builder, b"a", b"v" * 100)
+    assert builder.file_size == 3 + 1 + 8 + 100 + 8 + 5
     assert sink.writes == []
 
 
@@ -417,12 +477,12 @@ def test_blocks_go_out_many_to_a_write() -> None:
     sink = Sink()
     builder = TableBuilder(PLAIN, sink)
     for number in range(10_000):
-        builder.add(b"%08d" % number, b"v" * 100)
+        added(builder, b"%08d" % number, b"v" * 100)
     builder.finish()
     assert 1_000_000 < len(sink.data) == builder.file_size
     assert len(sink.writes) <= 20
     assert max(map(len, sink.writes)) < 100_000
-    with_all = Table(Options(), BytesFile(sink.data))
+    with_all = Table(Options(), CountingFile(sink.data))
     assert with_all.num_blocks > 250
 
 
@@ -484,6 +544,15 @@ SHAPES: list[Callable[[], list[Change]]] = [
 ]
 
 
+def all_rows(table: Table) -> list[Row]:
+    """Internal keys and values."""
+    return [
+        (user_key + tagged[:8], tagged[8:])
+        for piece in table.entries(ReadCounters(), 1 << 16, 1 << 16)
+        for user_key, tagged in piece
+    ]
+
+
 @pytest.mark.parametrize("bits", [0, 10], ids=["unfiltered", "bloom"])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__.strip("_"))
 def test_leveldb_writes_the_same_bytes(
@@ -504,19 +573,14 @@ def test_leveldb_writes_the_same_bytes(
     (file,) = (tmp_path / "db").glob("*.ldb")
     theirs = file.read_bytes()
 
-    options = PLAIN._replace(
-        comparator=InternalKeyComparator(BYTEWISE),
-        filter_policy=internal_filter_policy(BloomFilterPolicy(bits)) if bits else None,
-    )
-    table = Table(options, BytesFile(theirs))
+    options = PLAIN._replace(filter_policy=BloomFilterPolicy(bits) if bits else None)
+    table = Table(options, CountingFile(theirs))
     assert table.has_filter == (bits > 0)
-    table.check()
-    rows: list[tuple[bytes, bytes]] = []
-    for keys, values in table.scan(None, ReadCounters()):
-        rows.extend(zip(keys, values, strict=True))
+    check(table)
+    rows = all_rows(table)
     assert {key[:-8] for key, _ in rows} == {key for key, _ in shape()}
-    assert build(rows, options) == theirs
-    assert build_rows(rows, options) == theirs
+    assert build_internal(rows, options) == theirs
+    assert build_entries(rows, options) == theirs
 
 
 @pytest.mark.parametrize("interval", [1, 5, 64])
@@ -536,17 +600,11 @@ def test_leveldb_with_other_block_settings(block_size: int, interval: int, tmp_p
     plyvel.DB(path, **settings).close()
     (file,) = (tmp_path / "db").glob("*.ldb")
     options = PLAIN._replace(
-        comparator=InternalKeyComparator(BYTEWISE),
-        filter_policy=internal_filter_policy(BloomFilterPolicy(7)),
+        filter_policy=BloomFilterPolicy(7),
         block_size=block_size,
         block_restart_interval=interval,
     )
-    table = Table(options, BytesFile(file.read_bytes()))
-    rows = [
-        row
-        for keys, values in table.scan(None, ReadCounters())
-        for row in zip(keys, values, strict=True)
-    ]
+    rows = all_rows(Table(options, CountingFile(file.read_bytes())))
     assert len(rows) > 1000
-    assert build(rows, options) == file.read_bytes()
-    assert build_rows(rows, options) == file.read_bytes()
+    assert build_internal(rows, options) == file.read_bytes()
+    assert build_entries(rows, options) == file.read_bytes()

@@ -12,10 +12,10 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 from plain import fixed32
 
+from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
 from lsmkv.filter.policy import FilterPolicy
-from lsmkv.stats import ReadCounters
 from lsmkv.table.filter_block import (
     FilterBlockBuilder,
     FilterBlockReader,

@@ -17,7 +17,7 @@ from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.options import FilterLayout, Options
-from lsmkv.table.block import BlockBuilder
+from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from librt.threading import Lock
-from lsmkv.util.cache import LRUCache
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.recovery import Recovered
@@ -32,9 +32,9 @@ from lsmkv.format.key_order import Position
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
-from lsmkv.stats import NUM_LEVELS
 from lsmkv.table.block_iterator import PAIRS, WITH_DELETIONS, WITH_SEQUENCES
 from lsmkv.table.reader import Table
+from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
 
@@ -82,7 +82,7 @@ class Bench:
             block_size=block_size,
             block_restart_interval=3,
             compression=NO_COMPRESSION,
-            block_cache=LRUCache(10_000),
+            block_cache=BlockCache(10_000),
         )
         self.options = options
         self.env = FaultyEnv()  # which counts calls
