@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from tables import Bench, value
+from tables import Bench, add, value
 
-from lsmkv.db.merge import joined
-from lsmkv.db.table_output import TableOutput, remove_table, write_columns
+from lsmkv.db.table_output import TableOutput, remove_table, write_entries
 from lsmkv.env.base import WritableFile
 from lsmkv.format.keys import KIND_VALUE, pack
 
@@ -25,7 +24,7 @@ def test_a_table_and_what_is_known_of_it(bench: Bench) -> None:
     entries = [value(b"k%03d" % number, 5, b"v" * 50) for number in range(100)]
     sizes = []
     for entry in entries:
-        output.add(*entry)
+        add(output, entry)
         sizes.append(output.size)
     assert sizes == sorted(sizes)
     assert sizes[-1] > 1000
@@ -39,7 +38,7 @@ def test_a_table_and_what_is_known_of_it(bench: Bench) -> None:
 
 def test_finish_makes_the_content_durable(bench: Bench) -> None:
     output = TableOutput(bench.directory, 7, bench.options)
-    output.add(*value(b"k", 1, b"v"))
+    add(output, value(b"k", 1, b"v"))
     bench.directory.sync()
     output.finish()
     assert bench.env.history[-2:] == ["append", "sync"]
@@ -57,21 +56,24 @@ def test_the_disk_begins_with_a_table_every_half_mebibyte(
     file = bench.flush()
     assert file is not None
     assert file.size > 1_300_000
-    # After each chunk of rows as it is due, and less what the builder has in hand.
+    # After each chunk of entries as it is due, and less what the builder has in hand.
     assert len(sizes) == 2
     assert sizes[0] > 400_000
     assert 500_000 < sizes[1] - sizes[0] < 700_000
     begun = sizes.copy()
     sizes.clear()
-    keys, rows = zip(*bench.memtable.columns(), strict=True)
-    all_at_once = [(joined(list(keys)), joined(list(rows)))]
-    assert write_columns(all_at_once, bench.directory, 8, bench.options).size == file.size
+    keys: list[bytes] = []
+    tagged: list[bytes] = []
+    for some_keys, some_tagged in bench.memtable.columns():
+        keys += some_keys
+        tagged += some_tagged
+    assert write_entries([(keys, tagged)], bench.directory, 8, bench.options).size == file.size
     assert sizes == begun
 
 
 def test_abandon_removes_the_file(bench: Bench) -> None:
     output = TableOutput(bench.directory, 7, bench.options)
-    output.add(*value(b"k", 1, b"v"))
+    add(output, value(b"k", 1, b"v"))
     output.abandon()
     assert bench.directory.names() == []
     remove_table(bench.directory, 7)  # no error: it is gone

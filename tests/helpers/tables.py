@@ -8,20 +8,15 @@ from lsmkv.counters import Counters, ReadCounters
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.table_cache import TableCache
+from lsmkv.db.table_output import TableOutput
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.key_order import KeyOrder
-from lsmkv.format.keys import (
-    KIND_DELETION,
-    KIND_VALUE,
-    Entry,
-    InternalKeyComparator,
-    internal_filter_policy,
-    rank_of,
-)
+from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, Entry, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
+from lsmkv.table.inspection import check
 from lsmkv.util.comparator import BYTEWISE, Comparator
 
 EVERYONE_LOOKS_AT = 1 << 50
@@ -33,8 +28,8 @@ class Bench:
         self.directory: Directory = self.env.open_directory("db", create=True)
         self.order = KeyOrder(comparator)
         self.options = Options(
-            comparator=InternalKeyComparator(comparator),
-            filter_policy=internal_filter_policy(BloomFilterPolicy(10)),
+            comparator=comparator,
+            filter_policy=BloomFilterPolicy(10),
             block_size=200,
         )
         self.memtable = MemTable(comparator, Lock())
@@ -47,13 +42,18 @@ class Bench:
     def entries(self, file: FileMetaData | None) -> list[Entry]:
         assert file is not None
         cache = TableCache(self.directory, self.options, Counters())
-        cache.find(file).check()
-        return [e for chunk in cache.scan(file, None, ReadCounters(), False) for e in chunk]
+        check(cache.find(file))
+        return [e for chunk in cache.entries(file, ReadCounters(), 1000, 1000) for e in chunk]
 
 
 def value(key: bytes, sequence: int, data: bytes) -> Entry:
-    return key, rank_of(sequence, KIND_VALUE), data
+    return key, pack(b"", sequence, KIND_VALUE) + data
 
 
 def deletion(key: bytes, sequence: int) -> Entry:
-    return key, rank_of(sequence, KIND_DELETION), b""
+    return key, pack(b"", sequence, KIND_DELETION)
+
+
+def add(output: TableOutput, entry: Entry) -> None:
+    """Append one entry."""
+    assert output.add_entries([entry[0]], [entry[1]], 0, 1, 1 << 40) == 1

@@ -15,7 +15,7 @@ from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, InternalKeyComparator, pack
 from lsmkv.options import Options, make_options
-from lsmkv.repair.damaged_table import OUT_OF_ORDER, Found, Hole, Salvage, may_begin_block
+from lsmkv.repair.damaged_table import OUT_OF_ORDER, FoundBlock, Hole, Salvage, may_begin_block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import (
@@ -94,11 +94,11 @@ class Sample:
                 self.data = made.read(0, made.size)
         self.footer = Footer.decode(self.data[-FOOTER_SIZE:])
         self.blocks = [
-            piece for piece in pieces(self.data, self.options) if isinstance(piece, Found)
+            piece for piece in pieces(self.data, self.options) if isinstance(piece, FoundBlock)
         ]
         assert found_in(self.blocks) == content
 
-    def block_at(self, offset: int) -> Found | None:
+    def block_at(self, offset: int) -> FoundBlock | None:
         """The data block that this byte is part of."""
         for block in self.blocks:
             if block.offset <= offset < block.offset + block.size:
@@ -123,7 +123,7 @@ def pieces(
     data: bytes | RandomAccessFile,
     options: Options,
     check: Callable[[list[bytes]], None] = any_keys,
-) -> list[Found | Hole]:
+) -> list[FoundBlock | Hole]:
     file = BytesFile(data) if isinstance(data, bytes) else data
     return list(Salvage(options, file, check).pieces())
 
@@ -131,12 +131,12 @@ def pieces(
 def found_in(found: list[Any]) -> Content:
     content: Content = {}
     for piece in found:
-        if isinstance(piece, Found):
+        if isinstance(piece, FoundBlock):
             content.update(zip(piece.keys, piece.values, strict=True))
     return content
 
 
-def judge(sample: Sample, found: list[Found | Hole], most_lost: int) -> None:
+def judge(sample: Sample, found: list[FoundBlock | Hole], most_lost: int) -> None:
     """Nothing is invented, and what is lost lies in holes that admit it."""
     content = found_in(found)
     for key, value in content.items():
@@ -153,7 +153,7 @@ def judge(sample: Sample, found: list[Found | Hole], most_lost: int) -> None:
         ]
         assert fitting, f"no hole admits {key!r}"
         assert any(hole.may_hold(key[:-TAG_SIZE]) for hole in fitting), f"all holes deny {key!r}"
-    keys = [key for piece in found if isinstance(piece, Found) for key in piece.keys]
+    keys = [key for piece in found if isinstance(piece, FoundBlock) for key in piece.keys]
     assert keys == sorted(set(keys), key=INTERNAL.sort_key)
 
 
@@ -258,7 +258,7 @@ def test_cut_at_every_length(codec: Compression) -> None:
         assert salvage.problems
         found = list(salvage.pieces())
         whole = [block for block in sample.blocks if block.offset + block.size <= length]
-        assert [piece.offset for piece in found if isinstance(piece, Found)] == [
+        assert [piece.offset for piece in found if isinstance(piece, FoundBlock)] == [
             block.offset for block in whole
         ]
         judge(sample, found, len(sample.content))
@@ -505,7 +505,7 @@ def same_footer(sample: Sample, data: bytes) -> bool:
     return (footer.index, footer.metaindex) == (ours.index, ours.metaindex)
 
 
-def judge_content(sample: Sample, found: list[Found | Hole]) -> None:
+def judge_content(sample: Sample, found: list[FoundBlock | Hole]) -> None:
     for key, value in found_in(found).items():
         assert sample.content.get(key) == value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, pack, rank_of
+from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, pack
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.report import TableSurvey
 from lsmkv.repair.stale import Shadow, StaleTest, shadows_on
@@ -38,10 +38,11 @@ def stale_keys(shadows: list[Shadow], keys: bytes = b"abcdefghij", sequence: int
     test = StaleTest(ORDER)
     test.add(shadows)
     assert bool(test) == bool(shadows)
-    rank = rank_of(sequence, KIND_VALUE)
-    found = bytes(key for key in keys if test.is_stale(bytes([key]), rank))
+    found = bytes(key for key in keys if test.is_stale(pack(bytes([key]), sequence, KIND_VALUE)))
     test.restart()
-    assert found == bytes(key for key in keys if test.is_stale(bytes([key]), rank))
+    assert found == bytes(
+        key for key in keys if test.is_stale(pack(bytes([key]), sequence, KIND_VALUE))
+    )
     return found
 
 
@@ -116,5 +117,5 @@ def test_bounds_go_by_the_comparator() -> None:
     damaged = table(9, 1, hole(b"e", b"c"))
     test = StaleTest(order)
     test.add(shadows_on(table(5, 2, keys=b"za"), damaged, True, order))
-    rank = rank_of(5, KIND_VALUE)
-    assert [key for key in b"fedcb" if test.is_stale(bytes([key]), rank)] == list(b"edc")
+    asked = [key for key in b"fedcb" if test.is_stale(pack(bytes([key]), 5, KIND_VALUE))]
+    assert asked == list(b"edc")
