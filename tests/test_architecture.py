@@ -28,7 +28,7 @@ WINGS: list[tuple[str, ...]] = [
     ),
     ("lsmkv.repair",),
     ("lsmkv.db.db",),
-    ("lsmkv.db.opening", "lsmkv.db.views", "lsmkv.db.admin"),
+    ("lsmkv.db.handle", "lsmkv.db.opening", "lsmkv.db.views", "lsmkv.db.admin"),
     ("lsmkv.db.writer", "lsmkv.db.commit", "lsmkv.db.log_rotation", "lsmkv.db.reader"),
     ("lsmkv.db.background", "lsmkv.db.background_jobs"),
     ("lsmkv.db.scan", "lsmkv.db.workers"),

@@ -14,13 +14,34 @@ TESTS = Path(__file__).parent
 SOURCES = TESTS.parent / "lsmkv"
 
 BY_ANOTHER_FILE: dict[str, str] = {
-    # Records without behaviour, for the one conversation that they are part of.
-    "db/publication.py": "db/admin/test_ingest.py",
-    "db/requests.py": "db/admin/test_compact_range.py",
+    # Parts of one class that users see, tested through it.
+    "aio/batch.py": "test_aio.py",
+    "aio/db.py": "test_aio.py",
+    "aio/iterator.py": "test_aio.py",
+    "aio/snapshot.py": "test_aio.py",
+    "aio/threads.py": "test_aio.py",
+    "aio/transaction.py": "test_aio.py",
+    "db/handle.py": "db/test_closing.py",
+    "db/admin/maintenance.py": "db/test_db.py",
+    "db/views/readable.py": "db/views/test_snapshot.py",
+    # Parts of one mechanism, tested as a whole.
+    "counters.py": "db/test_gets.py",
+    "db/background_jobs.py": "db/test_background.py",
+    "db/log_rotation.py": "db/test_commit.py",
+    "db/scan/internal_iterator.py": "db/scan/test_merging_iterator.py",
+    "util/cache_entry.py": "util/test_block_cache.py",
+    # A type, and functions whose doctests are their tests.
+    "util/progress.py": "db/admin/test_compact_range.py",
+    "util/text.py": "db/views/test_explain.py",
     # The commands, tested as a user starts them.
     "tools/app.py": "tools/test_cli.py",
     "tools/commands.py": "tools/test_cli.py",
-    "tools/console.py": "tools/test_cli.py",
+    "tools/scanning.py": "tools/test_cli.py",
+    "tools/demo/keys.py": "tools/demo/test_command.py",
+    "tools/demo/measure.py": "tools/demo/test_command.py",
+    "tools/demo/reading.py": "tools/demo/test_command.py",
+    "tools/demo/report.py": "tools/demo/test_command.py",
+    "tools/demo/run.py": "tools/demo/test_command.py",
     "tools/compare.py": "tools/test_diff.py",
     "tools/output.py": "tools/test_exchange.py",
     # One engine like the other: each test takes them in turn.

@@ -19,22 +19,33 @@ NOT_SYMBOLS = {"CURRENT", "LOCK", "LOG", "False", "None"}
 def defined_names() -> frozenset[str]:
     """Every class, function, method and field of the package; methods as Class.method too."""
     names: set[str] = set()
+    classes: dict[str, ast.ClassDef] = {}
     for path in (ROOT / "lsmkv").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 names.add(node.name)
-                names |= {
-                    f"{node.name}.{item.name}"
-                    for item in node.body
-                    if isinstance(item, ast.FunctionDef)
-                }
+                classes[node.name] = node
             elif isinstance(node, ast.FunctionDef):
                 names.add(node.name)
             elif isinstance(node, ast.Assign):
                 names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 names.add(node.target.id)
+    for name in classes:
+        names |= {f"{name}.{method}" for method in methods_of(name, classes)}
     return frozenset(names)
+
+
+def methods_of(name: str, classes: dict[str, ast.ClassDef]) -> set[str]:
+    """The methods of a class of the package, inherited ones included."""
+    node = classes.get(name)
+    if node is None:
+        return set()
+    methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+    for base in node.bases:
+        if isinstance(base, ast.Name) and base.id != name:
+            methods |= methods_of(base.id, classes)
+    return methods
 
 
 @cache

@@ -1,64 +1,37 @@
-"""DB: the store's handle.  It only orchestrates."""
+"""DB: the store's handle, with the methods that read and write.
+
+What opens and closes it is in :mod:`lsmkv.db.handle`; what looks after its files is in
+:mod:`lsmkv.db.admin.maintenance`.  The methods check their arguments, and pass them on.
+"""
 
 from __future__ import annotations
 
-import atexit
-import os
-import threading
-import warnings
-import weakref
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.admin.checkpoint import hold, write_checkpoint
-from lsmkv.db.admin.compact_range import compact_range
-from lsmkv.db.admin.ingest import Ingestion, as_paths
-from lsmkv.db.admin.properties import (
-    TableInfo,
-    approximate_size,
-    collect_stats,
-    get_property,
-    list_tables,
-    written_keys,
-)
-from lsmkv.db.admin.verify import verify_tables
-from lsmkv.db.opening.open import MEMORY, OpenStore, open_store, view_now
-from lsmkv.db.reader import Reader
+from lsmkv.db.admin.maintenance import Maintenance
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.db.store import Store
 from lsmkv.db.views.prefixed import PrefixedDB
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.db.views.transaction import ConflictCheck, Transaction
-from lsmkv.db.writer import Writer
-from lsmkv.env.local import LocalEnv
-from lsmkv.errors import (
-    ClosedError,
-    CorruptionError,
-    ReadOnlyError,
-    raise_typed,
-)
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_put
 from lsmkv.format.keys import (
     MAX_SEQUENCE,
 )
-from lsmkv.options import OptionArguments, Options
 from lsmkv.util.introspection import described
-from lsmkv.util.progress import Progress
 
 if TYPE_CHECKING:
     from lsmkv.db.views.explain import Explanation
-    from lsmkv.stats import Stats
 
 T = TypeVar("T")
 
 
 @described
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
-class DB:
+class DB(Maintenance):
     """An ordered key-value store in a directory of LevelDB's files.
 
     What opening takes as keywords, ``create_if_missing=True`` and others, is told option by option
@@ -80,34 +53,6 @@ class DB:
     ...     db.get(b"k")
     b'v'
     """
-
-    _store: Store | None = None  # until it is open
-    _reader: Reader | None = None
-
-    def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
-        """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
-
-        The keywords are explained by :class:`~lsmkv.Options`; a misspelt one is a ``TypeError``
-        that tells the nearest.
-        Raises :class:`NotFoundError` (nothing there, and not ``create_if_missing``),
-        :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
-        :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
-        ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
-        """
-        self._pid = os.getpid()
-        self._close_lock = threading.Lock()
-        self._arguments = options
-        self.path: str = os.fsdecode(path)
-        """The directory, as it was given."""
-        self._superseded: list[Store] = []  # earlier views of a read-only store
-        try:
-            self._opened = open_store(self.path, options)
-        except OSError as error:
-            raise_typed(error)
-        self.options: Options = self._opened.options
-        """The settings in force."""
-        self._take_up(self._opened)
-        _open_handles.add(self)
 
     # Reading
 
@@ -408,340 +353,7 @@ class DB:
         """
         self._open_writer().rotate()
 
-    # The files
-
-    def compact_range(
-        self,
-        start: BytesLike | None = None,
-        stop: BytesLike | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> None:
-        """Compact the keys from ``start`` to ``stop``, both included; None is no bound.
-
-        The memtable is flushed, then each level is merged into the next, down to the deepest one
-        that holds any of the range: deleted and overwritten data above it goes, and reads get
-        cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
-        ``progress`` is called in this thread while it works: bytes read, bytes to read (estimated
-        at the start) and the level; at last with ``(total, total, "done")``.  An exception out of
-        it, or Ctrl-C, ends it at the next step; what is done stays done.
-
-        O(bytes of the range), in time and, for the while, in disk space.
-
-        >>> with DB(":memory:") as db:
-        ...     for value in (b"old", b"new"):
-        ...         db.put(b"k", value)
-        ...         db.flush()
-        ...     db.compact_range()
-        ...     sum(level.files for level in db.stats().levels)
-        1
-        """
-        begin = None if start is None else as_bytes(start, "start key")
-        end = None if stop is None else as_bytes(stop, "stop key")
-        self.flush()
-        background = self._background
-        assert background is not None
-        compact_range(self._open_store(), background, begin, end, progress)
-
-    def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-        """Make a second store at ``path`` that holds what this one holds now.
-
-        Tables are shared by hard links (copied onto another file system), so it costs next to
-        nothing; the log is copied.  All of it is durable when this returns.  Writers wait only
-        while the logs are opened.  :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken;
-        :class:`ReadOnlyError` for a store that is open for reading only.
-
-        >>> from lsmkv.env.memory import MemoryEnv
-        >>> env = MemoryEnv()  # on disk, leave it out
-        >>> with DB("store", create_if_missing=True, env=env) as db:
-        ...     db.put(b"k", b"v")
-        ...     db.checkpoint("store-backup")
-        >>> with DB("store-backup", env=env) as backup:
-        ...     backup.get(b"k")
-        b'v'
-        """
-        writer = self._open_writer()
-        if self.path == MEMORY and self.options.env is None:
-            raise ValueError("a store in memory has no file system to put a checkpoint on")
-        try:
-            source = hold(self._open_store(), writer)
-            try:
-                write_checkpoint(
-                    self._open_store(), self._opened.env, source, os.fsdecode(path), progress
-                )
-            finally:
-                source.close()
-        except OSError as error:
-            raise_typed(error)
-
-    def ingest(
-        self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
-    ) -> None:
-        """Write the content of tables made by :class:`~lsmkv.TableWriter`, all at once.
-
-        It is one write: all entries become visible together, newer than everything written before
-        this returns, and durable.  Where several files have a key, the later one in the list
-        wins.  The files stay as they are.  They are read through the store's ``env`` (the local
-        one for ``':memory:'``).
-
-        Every block is verified, and its entries are written anew, so it costs about what a
-        compaction of that many bytes does; other writers wait only at the end, while the memtable
-        is flushed.  ``progress`` is called with the bytes read, how many there are, and the phase.
-        After an exception, Ctrl-C too, all of it is there or nothing.
-
-        Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
-        store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,
-        :class:`IOError`, and :class:`ReadOnlyError`.
-
-        >>> import lsmkv
-        >>> env = lsmkv.MemoryEnv()
-        >>> with lsmkv.TableWriter("/bulk.ldb", env=env) as table:
-        ...     table.add(b"a", b"1")
-        >>> with DB("/db", create_if_missing=True, env=env) as db:
-        ...     db.ingest(["/bulk.ldb"])
-        ...     dict(db)
-        {b'a': b'1'}
-        """
-        writer = self._open_writer()
-        background = self._background
-        assert background is not None
-        paths = as_paths(files)
-        env = self._opened.env
-        if self.path == MEMORY and self.options.env is None:
-            env = LocalEnv()  # nobody could put a file into its own
-        try:
-            Ingestion(self._open_store(), background, env, paths, progress).run(writer)
-        except OSError as error:
-            self._open_store().raise_failure(error)
-
-    def refresh(self) -> None:
-        """Let a store that is open for reading only show what is there now.
-
-        Iterators and snapshots made before go on as they are.  A store that is open for writing
-        always shows what is there: nothing happens.  Cost: that of opening it.
-
-        >>> from lsmkv.env.memory import MemoryEnv
-        >>> env = MemoryEnv()
-        >>> writer = DB("store", create_if_missing=True, env=env)
-        >>> with writer, DB("store", read_only=True, env=env) as reader:
-        ...     writer.put(b"k", b"v")
-        ...     before = reader.get(b"k")
-        ...     reader.refresh()
-        ...     before, reader.get(b"k")
-        (None, b'v')
-        """
-        store = self._open_store()
-        if self._writer is not None:
-            return
-        with self._close_lock:
-            store = self._open_store()
-            try:
-                view_now(self._opened, store)
-            except OSError as error:
-                raise_typed(error)
-            self._superseded = [old for old in self._superseded if len(old.live) > 0]
-            self._superseded.append(store)
-            self._take_up(self._opened)
-
-    @overload
-    def get_property(self, name: str) -> str | None: ...
-
-    @overload
-    def get_property(self, name: bytes) -> bytes | None: ...
-
-    def get_property(self, name: str | bytes) -> str | bytes | None:
-        """A property by LevelDB's name for it, or None; bytes for a name in bytes, as in plyvel.
-
-        ``leveldb.stats``, ``leveldb.sstables``, ``leveldb.num-files-at-level<N>``,
-        ``leveldb.approximate-memory-usage``.  Reads no file.
-
-        >>> with DB(":memory:") as db:
-        ...     db.get_property("leveldb.num-files-at-level0"), db.get_property(b"no such one")
-        ('0', None)
-        """
-        if isinstance(name, bytes):
-            value = get_property(self._open_store(), name.decode("utf-8", "replace"))
-            return None if value is None else value.encode()
-        if not isinstance(name, str):
-            raise TypeError(f"a property's name must be str or bytes, not {type(name).__name__}")
-        return get_property(self._open_store(), name)
-
-    def approximate_size(self, start: BytesLike, stop: BytesLike) -> int:
-        """About how many bytes the tables use for keys from ``start`` up to ``stop``.
-
-        Costs a look into an index for each table that holds one of the two ends.
-
-        >>> with DB(":memory:", compression=None) as db:
-        ...     db.put(b"k", bytes(100_000))
-        ...     db.flush()
-        ...     db.approximate_size(b"a", b"z") // 1000
-        100
-        """
-        return self.approximate_sizes((start, stop))[0]
-
-    def approximate_sizes(self, *ranges: tuple[BytesLike, BytesLike]) -> list[int]:
-        """:meth:`approximate_size` of several ranges.  Indexes are read, data blocks are not.
-
-        >>> with DB(":memory:") as db:
-        ...     db.approximate_sizes((b"a", b"m"), (b"m", b"z"))
-        [0, 0]
-        """
-        store = self._open_store()
-        try:
-            return [
-                approximate_size(store, as_bytes(start, "start key"), as_bytes(stop, "stop key"))
-                for start, stop in ranges
-            ]
-        except OSError as error:
-            self._open_store().raise_failure(error)
-
-    def tables(self) -> list[TableInfo]:
-        """The store's tables as they are now: level by level, and in the order of their level.
-
-        Level 0 has the newest first; on other levels tables are disjoint and in the order of keys.
-        What was written last may be in no table yet.  Costs a listing of the directory.
-
-        >>> with DB(":memory:") as db:
-        ...     db.put(b"a", b"1")
-        ...     db.put(b"b", b"2")
-        ...     db.flush()
-        ...     [(table.level, table.smallest, table.largest) for table in db.tables()]
-        [(2, b'a', b'b')]
-        """
-        store = self._open_store()
-        try:
-            return list_tables(store)
-        except OSError as error:
-            store.raise_failure(error)
-
-    def written_keys(self, tables: Iterable[TableInfo] = ()) -> list[bytes]:
-        """The keys of all writes, deletions too, in the memtables and in these tables; in order.
-
-        A key that is in neither has its value in the other tables alone.  ``ValueError`` for a
-        table that the store does not hold any more.  Costs a scan of those tables, and the memory
-        of their keys.
-
-        >>> with DB(":memory:") as db:
-        ...     db.put(b"a", b"1")
-        ...     db.flush()
-        ...     db.delete(b"b")
-        ...     db.written_keys(), db.written_keys(db.tables())
-        ([b'b'], [b'a', b'b'])
-        """
-        store = self._open_store()
-        try:
-            return written_keys(store, frozenset(table.number for table in tables))
-        except OSError as error:
-            store.raise_failure(error)
-
-    def stats(self) -> Stats:
-        """Counters since the store was opened, as data: see :class:`~lsmkv.Stats`.  Reads no file.
-
-        >>> with DB(":memory:") as db:
-        ...     db.get(b"k")
-        ...     stats = db.stats()
-        ...     stats.gets, stats.gets_found
-        (1, 0)
-        """
-        return collect_stats(self._open_store())
-
-    def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
-        """Read every block of every table; the damage found, one error a table, or [].
-
-        ``progress`` is called with the bytes done, how many there are, and the phase.
-        O(size of the store).
-
-        >>> with DB(":memory:") as db:
-        ...     db.put(b"k", b"v")
-        ...     db.flush()
-        ...     db.verify()
-        []
-        """
-        try:
-            return verify_tables(self._open_store(), progress)
-        except OSError as error:
-            self._open_store().raise_failure(error)
-
-    def check(self) -> None:
-        """Raise the first :class:`CorruptionError` of :meth:`verify`, if there is any damage.
-
-        >>> with DB(":memory:") as db:
-        ...     db.put(b"k", b"v")
-        ...     db.check()
-        """
-        self._open_store().open_view().memtable.check()
-        for error in self.verify():
-            raise error
-
-    # Life
-
-    @property
-    def name(self) -> str:
-        """The directory, as it was given: plyvel's name for ``path``.
-
-        >>> with DB(":memory:") as db:
-        ...     db.name
-        ':memory:'
-        """
-        return self.path
-
-    @property
-    def closed(self) -> bool:
-        """Whether the store was closed.
-
-        >>> with DB(":memory:") as db:
-        ...     db.closed
-        False
-        >>> db.closed
-        True
-        """
-        store = self._store
-        return store is None or store.view is None
-
-    def close(self) -> None:
-        """Sync the log, stop background work at its next step, and give up the lock.
-
-        Iterators and snapshots of the store raise :class:`ClosedError` from then on; a call that
-        another thread is in ends first, or with that error.  Closing twice is harmless.  Cost: one
-        wait for the disk; a compaction under way is given up, not waited for.
-
-        Raises :class:`IOError` if the log cannot be synced: the newest writes may not be durable
-        then.  The store is closed all the same.  A flush or compaction that has failed is not
-        raised here: the logger ``lsmkv`` said so when it happened, and nothing is missing, for
-        what is in no table is in a synced log, where opening finds it.
-
-        >>> db = DB(":memory:")
-        >>> db.close()
-        >>> db.get(b"k")
-        Traceback (most recent call last):
-        lsmkv.errors.ClosedError: the database is closed
-        """
-        if self._writer is None or not self._writer.is_ingesting():
-            with self._close_lock:
-                self._close()
-        # Else it is an ingest's progress that calls, for whose end another closer waits.
-        elif self._close_lock.acquire(blocking=False):
-            try:
-                self._close()
-            finally:
-                self._close_lock.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        store = self._store
-        if store is not None and store.view is not None:
-            warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-            self.close()
+    # Pickling
 
     def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
         """A store that is open for reading only is pickled as its path and options.
@@ -757,9 +369,6 @@ class DB:
         arguments.pop("block_cache", None)  # a cache is of one process
         return _reopen, (self.path, arguments)
 
-    def __repr__(self) -> str:
-        return f"<lsmkv.DB {self.path!r}{' (closed)' if self.closed else ''}>"
-
     def _commit_unless_changed(
         self, batch: WriteBatch, keys: set[bytes], sequence: int, sync: bool
     ) -> None:
@@ -767,94 +376,6 @@ class DB:
         check = ConflictCheck(self._open_reader(), keys, sequence)
         self._open_writer().write(list(batch.operations), sync, check.raise_if_changed)
 
-    # Opening
-
-    def _take_up(self, opened: OpenStore) -> None:
-        self._store = opened.store
-        self._reader = opened.reader
-        self._writer = opened.writer
-        self._background = opened.background
-        if opened.background is not None:
-            opened.background.owner = weakref.ref(self)
-
-    def _open_store(self) -> Store:
-        store = self._store
-        if store is None:
-            raise ClosedError("the database is closed")
-        store.open_view()
-        return store
-
-    def _open_reader(self) -> Reader:
-        reader = self._reader
-        if reader is None:
-            raise ClosedError("the database is closed")
-        reader.store.open_view()
-        return reader
-
-    def _open_writer(self) -> Writer:
-        self._open_store()
-        if self._writer is None:
-            raise ReadOnlyError(f"{self.path} is open for reading only")
-        return self._writer
-
-    def _close(self) -> None:
-        """See :meth:`close`.  Caller holds the lock that closers take."""
-        store = self._store
-        if store is None or store.view is None:
-            return
-        if os.getpid() != self._pid:
-            self._abandon(store)
-            return
-        with store.lock:
-            store.closing = True
-            store.changed.notify_all()
-        try:
-            if self._background is not None:
-                self._background.stop()
-            if self._writer is not None:
-                self._writer.close()
-        except OSError as error:
-            raise_typed(error)
-        finally:
-            for view in (*self._superseded, store):
-                view.view = None
-                view.tables.clear()
-            self._superseded = []
-            store.versions.close()
-            store.info_log.close()
-            self._opened.release()
-
-    def _abandon(self, store: Store) -> None:
-        """In a forked child: let go of the parent's store, and write nothing.
-
-        No lock is taken: the thread that held it at the fork does not exist here.
-        """
-        store.forked = True
-        store.view = None
-        if self._background is not None:
-            self._background.abandon()
-        self._opened.release()
-
 
 def _reopen(path: str, arguments: dict[str, Any]) -> DB:
     return DB(path, **arguments)
-
-
-_open_handles: weakref.WeakSet[DB] = weakref.WeakSet()
-
-
-def _close_handles_after_fork() -> None:
-    """In a forked child: the parent goes on with its stores, the child must not touch them."""
-    for db in list(_open_handles):
-        if db._store is not None:
-            db._abandon(db._store)
-
-
-def _close_handles_at_exit() -> None:
-    for db in list(_open_handles):
-        db.close()
-
-
-atexit.register(_close_handles_at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_handles_after_fork)

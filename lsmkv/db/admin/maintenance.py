@@ -1,0 +1,318 @@
+"""The methods of a store that look after its files: compaction, copies, loading, figures, checks.
+
+Each is a thin door to a module of this room.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, overload
+
+from mypy_extensions import mypyc_attr
+
+from lsmkv.db.admin.checkpoint import hold, write_checkpoint
+from lsmkv.db.admin.compact_range import compact_range
+from lsmkv.db.admin.ingest import Ingestion, as_paths
+from lsmkv.db.admin.properties import (
+    TableInfo,
+    approximate_size,
+    collect_stats,
+    get_property,
+    list_tables,
+    written_keys,
+)
+from lsmkv.db.admin.verify import verify_tables
+from lsmkv.db.handle import Handle
+from lsmkv.db.opening.open import MEMORY, view_now
+from lsmkv.env.local import LocalEnv
+from lsmkv.errors import (
+    CorruptionError,
+    raise_typed,
+)
+from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.introspection import described
+from lsmkv.util.progress import Progress
+
+if TYPE_CHECKING:
+    from lsmkv.stats import Stats
+
+
+@described
+@mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
+class Maintenance(Handle):
+    """Looks after the files of an open store."""
+
+    def compact_range(
+        self,
+        start: BytesLike | None = None,
+        stop: BytesLike | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Compact the keys from ``start`` to ``stop``, both included; None is no bound.
+
+        The memtable is flushed, then each level is merged into the next, down to the deepest one
+        that holds any of the range: deleted and overwritten data above it goes, and reads get
+        cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
+        ``progress`` is called in this thread while it works: bytes read, bytes to read (estimated
+        at the start) and the level; at last with ``(total, total, "done")``.  An exception out of
+        it, or Ctrl-C, ends it at the next step; what is done stays done.
+
+        O(bytes of the range), in time and, for the while, in disk space.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     for value in (b"old", b"new"):
+        ...         db.put(b"k", value)
+        ...         db.flush()
+        ...     db.compact_range()
+        ...     sum(level.files for level in db.stats().levels)
+        1
+        """
+        begin = None if start is None else as_bytes(start, "start key")
+        end = None if stop is None else as_bytes(stop, "stop key")
+        self._open_writer().rotate()
+        background = self._background
+        assert background is not None
+        compact_range(self._open_store(), background, begin, end, progress)
+
+    def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+        """Make a second store at ``path`` that holds what this one holds now.
+
+        Tables are shared by hard links (copied onto another file system), so it costs next to
+        nothing; the log is copied.  All of it is durable when this returns.  Writers wait only
+        while the logs are opened.  :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken;
+        :class:`ReadOnlyError` for a store that is open for reading only.
+
+        >>> import lsmkv
+        >>> from lsmkv.env.memory import MemoryEnv
+        >>> env = MemoryEnv()  # on disk, leave it out
+        >>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
+        ...     db.put(b"k", b"v")
+        ...     db.checkpoint("store-backup")
+        >>> with lsmkv.DB("store-backup", env=env) as backup:
+        ...     backup.get(b"k")
+        b'v'
+        """
+        writer = self._open_writer()
+        if self.path == MEMORY and self.options.env is None:
+            raise ValueError("a store in memory has no file system to put a checkpoint on")
+        try:
+            source = hold(self._open_store(), writer)
+            try:
+                write_checkpoint(
+                    self._open_store(), self._opened.env, source, os.fsdecode(path), progress
+                )
+            finally:
+                source.close()
+        except OSError as error:
+            raise_typed(error)
+
+    def ingest(
+        self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
+    ) -> None:
+        """Write the content of tables made by :class:`~lsmkv.TableWriter`, all at once.
+
+        It is one write: all entries become visible together, newer than everything written before
+        this returns, and durable.  Where several files have a key, the later one in the list
+        wins.  The files stay as they are.  They are read through the store's ``env`` (the local
+        one for ``':memory:'``).
+
+        Every block is verified, and its entries are written anew, so it costs about what a
+        compaction of that many bytes does; other writers wait only at the end, while the memtable
+        is flushed.  ``progress`` is called with the bytes read, how many there are, and the phase.
+        After an exception, Ctrl-C too, all of it is there or nothing.
+
+        Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
+        store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,
+        :class:`IOError`, and :class:`ReadOnlyError`.
+
+        >>> import lsmkv
+        >>> env = lsmkv.MemoryEnv()
+        >>> with lsmkv.TableWriter("/bulk.ldb", env=env) as table:
+        ...     table.add(b"a", b"1")
+        >>> with lsmkv.DB("/db", create_if_missing=True, env=env) as db:
+        ...     db.ingest(["/bulk.ldb"])
+        ...     dict(db)
+        {b'a': b'1'}
+        """
+        writer = self._open_writer()
+        background = self._background
+        assert background is not None
+        paths = as_paths(files)
+        env = self._opened.env
+        if self.path == MEMORY and self.options.env is None:
+            env = LocalEnv()  # nobody could put a file into its own
+        try:
+            Ingestion(self._open_store(), background, env, paths, progress).run(writer)
+        except OSError as error:
+            self._open_store().raise_failure(error)
+
+    def refresh(self) -> None:
+        """Let a store that is open for reading only show what is there now.
+
+        Iterators and snapshots made before go on as they are.  A store that is open for writing
+        always shows what is there: nothing happens.  Cost: that of opening it.
+
+        >>> import lsmkv
+        >>> from lsmkv.env.memory import MemoryEnv
+        >>> env = MemoryEnv()
+        >>> writer = lsmkv.DB("store", create_if_missing=True, env=env)
+        >>> with writer, lsmkv.DB("store", read_only=True, env=env) as reader:
+        ...     writer.put(b"k", b"v")
+        ...     before = reader.get(b"k")
+        ...     reader.refresh()
+        ...     before, reader.get(b"k")
+        (None, b'v')
+        """
+        store = self._open_store()
+        if self._writer is not None:
+            return
+        with self._close_lock:
+            store = self._open_store()
+            try:
+                view_now(self._opened, store)
+            except OSError as error:
+                raise_typed(error)
+            self._superseded = [old for old in self._superseded if len(old.live) > 0]
+            self._superseded.append(store)
+            self._take_up(self._opened)
+
+    @overload
+    def get_property(self, name: str) -> str | None: ...
+
+    @overload
+    def get_property(self, name: bytes) -> bytes | None: ...
+
+    def get_property(self, name: str | bytes) -> str | bytes | None:
+        """A property by LevelDB's name for it, or None; bytes for a name in bytes, as in plyvel.
+
+        ``leveldb.stats``, ``leveldb.sstables``, ``leveldb.num-files-at-level<N>``,
+        ``leveldb.approximate-memory-usage``.  Reads no file.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.get_property("leveldb.num-files-at-level0"), db.get_property(b"no such one")
+        ('0', None)
+        """
+        if isinstance(name, bytes):
+            value = get_property(self._open_store(), name.decode("utf-8", "replace"))
+            return None if value is None else value.encode()
+        if not isinstance(name, str):
+            raise TypeError(f"a property's name must be str or bytes, not {type(name).__name__}")
+        return get_property(self._open_store(), name)
+
+    def approximate_size(self, start: BytesLike, stop: BytesLike) -> int:
+        """About how many bytes the tables use for keys from ``start`` up to ``stop``.
+
+        Costs a look into an index for each table that holds one of the two ends.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:", compression=None) as db:
+        ...     db.put(b"k", bytes(100_000))
+        ...     db.flush()
+        ...     db.approximate_size(b"a", b"z") // 1000
+        100
+        """
+        return self.approximate_sizes((start, stop))[0]
+
+    def approximate_sizes(self, *ranges: tuple[BytesLike, BytesLike]) -> list[int]:
+        """:meth:`approximate_size` of several ranges.  Indexes are read, data blocks are not.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.approximate_sizes((b"a", b"m"), (b"m", b"z"))
+        [0, 0]
+        """
+        store = self._open_store()
+        try:
+            return [
+                approximate_size(store, as_bytes(start, "start key"), as_bytes(stop, "stop key"))
+                for start, stop in ranges
+            ]
+        except OSError as error:
+            self._open_store().raise_failure(error)
+
+    def tables(self) -> list[TableInfo]:
+        """The store's tables as they are now: level by level, and in the order of their level.
+
+        Level 0 has the newest first; on other levels tables are disjoint and in the order of keys.
+        What was written last may be in no table yet.  Costs a listing of the directory.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"a", b"1")
+        ...     db.put(b"b", b"2")
+        ...     db.flush()
+        ...     [(table.level, table.smallest, table.largest) for table in db.tables()]
+        [(2, b'a', b'b')]
+        """
+        store = self._open_store()
+        try:
+            return list_tables(store)
+        except OSError as error:
+            store.raise_failure(error)
+
+    def written_keys(self, tables: Iterable[TableInfo] = ()) -> list[bytes]:
+        """The keys of all writes, deletions too, in the memtables and in these tables; in order.
+
+        A key that is in neither has its value in the other tables alone.  ``ValueError`` for a
+        table that the store does not hold any more.  Costs a scan of those tables, and the memory
+        of their keys.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"a", b"1")
+        ...     db.flush()
+        ...     db.delete(b"b")
+        ...     db.written_keys(), db.written_keys(db.tables())
+        ([b'b'], [b'a', b'b'])
+        """
+        store = self._open_store()
+        try:
+            return written_keys(store, frozenset(table.number for table in tables))
+        except OSError as error:
+            store.raise_failure(error)
+
+    def stats(self) -> Stats:
+        """Counters since the store was opened, as data: see :class:`~lsmkv.Stats`.  Reads no file.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.get(b"k")
+        ...     stats = db.stats()
+        ...     stats.gets, stats.gets_found
+        (1, 0)
+        """
+        return collect_stats(self._open_store())
+
+    def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
+        """Read every block of every table; the damage found, one error a table, or [].
+
+        ``progress`` is called with the bytes done, how many there are, and the phase.
+        O(size of the store).
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.flush()
+        ...     db.verify()
+        []
+        """
+        try:
+            return verify_tables(self._open_store(), progress)
+        except OSError as error:
+            self._open_store().raise_failure(error)
+
+    def check(self) -> None:
+        """Raise the first :class:`CorruptionError` of :meth:`verify`, if there is any damage.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"k", b"v")
+        ...     db.check()
+        """
+        self._open_store().open_view().memtable.check()
+        for error in self.verify():
+            raise error
