@@ -96,9 +96,7 @@ def flushed_here(db: DB, order: FlushRequest) -> bytes:
     store = store_of(db)
     directory = MemoryEnv().open_directory("elsewhere", create=True)
     oldest = min(order.live, default=store.versions.last_sequence)
-    file = write_memtable(
-        store.view.memtable, directory, 1, store.table_options, store.order, oldest
-    )
+    file = write_memtable(store.view.memtable, directory, 1, store.options, store.order, oldest)
     assert file is not None
     return content(directory, table_name(1))
 
@@ -339,7 +337,7 @@ def test_a_merge_makes_the_same_files(seed: int, options: dict[str, Any]) -> Non
                 picked[0],
                 here,
                 store.tables,
-                store.table_options,
+                store.options,
                 lambda numbers=numbers: next(numbers),  # type: ignore[misc]
                 oldest_seen,
             )
