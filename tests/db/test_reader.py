@@ -281,7 +281,7 @@ def test_the_row_cache_is_bounded() -> None:
         for number in range(3000):
             hot(db, b"key%04d" % number, 12)
         hot(db, b"large")
-        rows = db._store.view.version.rows  # type: ignore[union-attr]
+        rows = db._store.view.version.row_cache  # type: ignore[union-attr]
         held = sum(len(key) + len(value) for key, value in rows.values.items())
         assert 0 < held < rows.usage <= (1 << 20) // 2
         assert b"large" not in rows.values
@@ -318,11 +318,11 @@ def test_a_new_version_empties_the_row_cache_of_the_one_before() -> None:
         db.flush()
         hot(db, b"k")
         old = db._store.view.version  # type: ignore[union-attr]
-        assert old.rows.usage > 0
+        assert old.row_cache.usage > 0
         db.put(b"l", b"v")
         db.flush()
-        assert old.rows.usage == 0
-        assert not old.rows.values
+        assert old.row_cache.usage == 0
+        assert not old.row_cache.values
 
 
 class FirstBytes:

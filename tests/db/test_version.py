@@ -57,7 +57,19 @@ def numbers(files: Iterable[FileMetaData]) -> list[int]:
 
 
 def candidates(of: Version, user_key: bytes, sequence: int = MAX_SEQUENCE) -> list[tuple[int, int]]:
-    found = of.candidates(pack(user_key, sequence, KIND_VALUE))
+    """As a Get at this sequence asks."""
+    order = of.comparator.order.of(user_key)
+    found: list[tuple[int, int]] = []
+    place = of.next_candidate(0, order, sequence)
+    while place > 0:
+        found.append((int(place) >> 32, of.file_in(place).number))
+        place = of.next_candidate(place, order, sequence)
+    return found
+
+
+def covering(of: Version, user_key: bytes) -> list[tuple[int, int]]:
+    """All at once, for the newest version."""
+    found = of.candidates(of.comparator.order.of(user_key))
     return [(level, each.number) for level, each in found]
 
 
@@ -201,7 +213,7 @@ def test_candidates_are_all_files_that_cover_the_key(of: Version) -> None:
             if each.smallest[:-8] <= key <= each.largest[:-8]
         ]
         assert candidates(of, key) == expected
-        assert newest_candidates(of, key) == expected
+        assert covering(of, key) == expected
 
 
 @st.composite
@@ -237,29 +249,18 @@ def test_candidates_where_versions_of_a_key_are_spread(
         upper, lower = upper[:1], lower[:1]
     of = version({1: upper, 4: lower}, REVERSE_BYTEWISE if order == "reverse" else BYTEWISE)
     compare = of.comparator.compare
-    coarse = of.comparator.coarse_key
+    order_of = of.comparator.order.of
     for key in (b"", b"\0", b"a", b"aa", b"b", b"c", b"c" * 9, b"d"):
         for sequence in (MAX_SEQUENCE, *range(10)):
             wanted = pack(key, sequence, KIND_VALUE)
             expected: list[tuple[int, int]] = []
             for level, files in ((1, of.levels[1]), (4, of.levels[4])):
                 first = next((each for each in files if compare(each.largest, wanted) >= 0), None)
-                if first is not None and not coarse(wanted) < coarse(first.smallest):
+                if first is not None and not order_of(key) < order_of(first.smallest[:-8]):
                     expected.append((level, first.number))
             assert candidates(of, key, sequence) == expected
             if sequence == MAX_SEQUENCE:
-                assert newest_candidates(of, key) == expected
-
-
-def newest_candidates(of: Version, user_key: bytes) -> list[tuple[int, int]]:
-    """As Gets without a snapshot ask: by the user key alone."""
-    order = of.comparator.coarse_key(pack(user_key, 0, 0))
-    found: list[tuple[int, int]] = []
-    place = of.next_candidate(0, None, order)
-    while place > 0:
-        found.append((int(place) >> 32, of.file_in(place).number))
-        place = of.next_candidate(place, None, order)
-    return found
+                assert covering(of, key) == expected
 
 
 @given(
@@ -269,18 +270,21 @@ def newest_candidates(of: Version, user_key: bytes) -> list[tuple[int, int]]:
 def test_files_in_disorder_have_some_place(ranges: list[tuple[bytes, bytes]], key: bytes) -> None:
     """As those of a MANIFEST that no check has seen."""
     of = version({3: [file(at, low, high) for at, (low, high) in enumerate(ranges)]})
-    for found in (candidates(of, key), newest_candidates(of, key)):
+    for found in (candidates(of, key), candidates(of, key, 7), covering(of, key)):
         assert len(found) <= 1
-    for edge in (MAX_SEQUENCE, 7):
-        assert 0 <= of.file_at(3, pack(key, edge, 1)) <= len(ranges)
+    for sequence in (MAX_SEQUENCE, 7, -1):
+        assert 0 <= of.file_from(3, key, sequence) <= len(ranges)
 
 
-def test_file_at() -> None:
+def test_where_a_scan_of_a_level_begins() -> None:
     of = version({2: [file(1, b"b", b"d"), file(2, b"f", b"h")]})
     for key, expected in ((b"a", 0), (b"d", 0), (b"e", 1), (b"h", 1), (b"i", 2)):
-        assert of.file_at(2, pack(key, MAX_SEQUENCE, 1)) == expected
-    assert of.file_at(2, pack(b"d", 99, 1)) == 1  # the file ends with (d, 100)
-    assert of.file_at(5, pack(b"d", 99, 1)) == 0
+        assert of.file_from(2, key, MAX_SEQUENCE) == expected
+    assert of.file_from(2, b"d", 100) == 0  # the file ends with (d, 100)
+    assert of.file_from(2, b"d", 99) == 1
+    assert of.file_from(5, b"d", 99) == 0
+    for key, expected in ((b"a", 0), (b"b", 0), (b"d", 1), (b"e", 1), (b"h", 2)):
+        assert of.file_from(2, key, -1) == expected  # behind all versions of the key
 
 
 # Overlaps
@@ -438,7 +442,7 @@ def test_a_file_with_too_many_seeks_is_due() -> None:
     of = version({1: [wanted, other]})
 
     def place(key: bytes) -> int:
-        return int(of.next_candidate(0, pack(key, 9, KIND_VALUE), key))
+        return int(of.next_candidate(0, key, MAX_SEQUENCE))
 
     for _ in range(99):
         assert not of.charge_seek(place(b"a"))

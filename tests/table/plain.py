@@ -15,6 +15,7 @@ from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, Entry, pack, u
 from lsmkv.options import Options
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.builder import TableBuilder
+from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.table.reader import Table
 from lsmkv.util.coding import encode_varint
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
@@ -179,3 +180,32 @@ def opened(data: bytes, options: Options = SMALL) -> tuple[Table, CountingFile]:
     table = Table(options, file)
     file.reads.clear()
     return table, file
+
+
+def sealed(rows: Iterable[Row]) -> bytes:
+    """A block as it is stored; its keys are written as they are."""
+    return seal_block(build_block(rows), NO_COMPRESSION)
+
+
+def assemble(
+    blocks: Sequence[tuple[Sequence[Row], bytes]],
+    meta: Sequence[Row] = (),
+    extra: bytes = b"",
+    index_rows: Sequence[Row] | None = None,
+) -> bytes:
+    """A table by hand: ``(rows, index key)`` of each block, in whatever disorder.
+
+    All keys are plain; ``extra`` is what the file begins with.
+    """
+    data = bytearray(extra)
+    index = []
+    for rows, index_key in blocks:
+        stored = sealed(with_tag(rows))
+        index.append((index_key, BlockHandle(len(data), len(stored) - 5).encode()))
+        data += stored
+    handles = []
+    for rows in (meta, with_tag(index if index_rows is None else index_rows)):
+        stored = sealed(rows)
+        handles.append(BlockHandle(len(data), len(stored) - 5))
+        data += stored
+    return bytes(data) + Footer(*handles).encode()

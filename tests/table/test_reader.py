@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-import random
 import tracemalloc
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain import (
+    BOUNDS,
+    COMPARATORS,
+    FOLDING,
+    HALF,
+    ORDERS,
+    PLAIN,
+    SMALL,
+    TAG,
+    CountingFile,
+    Row,
+    Versions,
+    assemble,
+    build,
+    build_table,
+    entries_of,
+    newest,
+    opened,
+    rows_of,
+    sealed,
+    with_tag,
+    without_tag,
+)
 
 from lsmkv.counters import ReadCounters
-from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.keys import MAX_SEQUENCE, pack
 from lsmkv.options import FilterLayout, Options
-from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.table.builder import TableBuilder
-from lsmkv.table.filter_block import FilterBlockReader
+from lsmkv.table.block_iterator import ALL, BlockIterator
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer, seal_block
-from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Entries, Readahead, Table
+from lsmkv.table.inspection import check
+from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT, Readahead, Table
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZSTD
 
-Row = tuple[bytes, bytes]
-
 BLOOM = BloomFilterPolicy(10)
-PLAIN = Options(compression=NO_COMPRESSION)
-SMALL = PLAIN._replace(block_size=64)
 LAYOUTS: list[FilterLayout] = ["block", "table", "both"]
-
-
-class CountingFile(RandomAccessFile):
-    """A file in memory that keeps a list of what was read."""
-
-    def __init__(self, data: bytes) -> None:
-        self.path = "db/000005.ldb"
-        self.data = data
-        self.size = len(data)
-        self.reads: list[tuple[int, int]] = []
-        self.closed = False
-
-    def read(self, offset: int, length: int) -> bytes:
-        self.reads.append((offset, length))
-        return self.data[offset : offset + length]
-
-    def close(self) -> None:
-        self.closed = True
+VALUE_TAG = 1 << 8 | 1
+"""The tag of plain keys as a number."""
+ABSENT_FROM_BLOCK = (0, None)
 
 
 class OneAnswer:
@@ -70,81 +70,71 @@ class OneAnswer:
         return self.answer
 
 
-def build(rows: Sequence[Row], options: Options = SMALL) -> bytes:
-    directory = MemoryEnv().open_directory("/")
-    with directory.create("table") as file:
-        builder = TableBuilder(options, file)
-        for key, value in rows:
-            builder.add(key, value)
-        builder.finish()
-    return directory.read_file("table", builder.file_size)
+def get(
+    table: Table,
+    user_key: bytes,
+    counters: ReadCounters | None = None,
+    key_hash: int = -1,
+    sequence: int = MAX_SEQUENCE,
+    fill_cache: bool = True,
+) -> tuple[int, int, bytes | None]:
+    """Outcome, tag, value."""
+    order = table.comparator.order.of(user_key)
+    used = ReadCounters() if counters is None else counters
+    return table.get(user_key, order, sequence, key_hash, used, fill_cache)
 
 
-def opened(data: bytes, options: Options = SMALL) -> tuple[Table, CountingFile]:
-    """The table, and its file with the reads of opening forgotten."""
-    file = CountingFile(data)
-    table = Table(options, file)
-    file.reads.clear()
-    return table, file
+def found(value: bytes, outcome: int = FROM_FILE) -> tuple[int, int, bytes]:
+    """What a Get of a plain key returns."""
+    return outcome, VALUE_TAG, value
 
 
-def rows_of(pieces: Iterator[Entries]) -> list[Row]:
-    return [row for keys, values in pieces for row in zip(keys, values, strict=True)]
+def all_rows(
+    table: Table, readahead: int = 0, counters: ReadCounters | None = None, enough: int = 0
+) -> list[Row]:
+    """Plain keys and values, past the cache."""
+    used = ReadCounters() if counters is None else counters
+    return [row for piece in table.entries(used, readahead, enough) for row in without_tag(piece)]
+
+
+def rows_from(table: Table, start: bytes, counters: ReadCounters, fill_cache: bool) -> list[Row]:
+    """Plain keys and values at ``start`` or after it, through the cache, as a scan reads them."""
+    order = table.comparator.order
+    rows: list[Row] = []
+    first = table.index.find(order.of(start), MAX_SEQUENCE)
+    for number in range(first, table.num_blocks):
+        _, block = table.find(number, counters, fill_cache)
+        try:
+            begin = start if number == first else b""
+            rows += BlockIterator(block, order, MAX_SEQUENCE, begin).next_entries(ALL)
+        except CorruptionError as error:
+            raise table.damaged(error, number) from None
+    return rows
 
 
 def ways_to_read(table: Table, key: bytes) -> list[Callable[[], object]]:
     """Each way to come upon the block where ``key`` would be."""
     counters = ReadCounters()
     return [
-        lambda: table.get(key, -1, counters),
-        lambda: rows_of(table.scan(None, counters)),
-        lambda: rows_of(table.scan(key, counters)),
-        lambda: rows_of(table.scan(None, counters, readahead=5000)),
-        lambda: rows_of(table.scan_back(None, counters)),
-        lambda: rows_of(table.scan_back(key, counters)),
-        table.check,
+        lambda: get(table, key),
+        lambda: get(table, key, sequence=5),
+        lambda: all_rows(table),
+        lambda: all_rows(table, 5000),
+        lambda: rows_from(table, key, counters, True),
+        lambda: check(table),
     ]
 
 
 def everything(data: bytes, options: Options, probes: Sequence[bytes]) -> object:
     """All that a table can be asked; equal tables give equal answers."""
-    counters = ReadCounters()
     table = Table(options, CountingFile(data))
     return (
-        rows_of(table.scan(None, counters)),
-        rows_of(table.scan(None, counters, readahead=1000)),
-        rows_of(table.scan_back(None, counters)),
-        [table.get(key, -1, counters)[1:] for key in probes],
-        [rows_of(table.scan(key, counters)) for key in probes],
+        all_rows(table),
+        all_rows(table, 1000),
+        [get(table, key)[1:] for key in probes],
+        [get(table, key, sequence=0)[1:] for key in probes],
+        [rows_from(table, key, ReadCounters(), True) for key in probes],
     )
-
-
-def assemble(
-    blocks: Sequence[tuple[Sequence[Row], bytes]],
-    meta: Sequence[Row] = (),
-    extra: bytes = b"",
-    index_rows: Sequence[Row] | None = None,
-) -> bytes:
-    """A table by hand: ``(rows, index key)`` of each block, in whatever disorder."""
-    data = bytearray(extra)
-    index = []
-    for rows, index_key in blocks:
-        stored = sealed(rows)
-        index.append((index_key, BlockHandle(len(data), len(stored) - 5).encode()))
-        data += stored
-    handles = []
-    for rows in (meta, index if index_rows is None else index_rows):
-        stored = sealed(rows)
-        handles.append(BlockHandle(len(data), len(stored) - 5))
-        data += stored
-    return bytes(data) + Footer(*handles).encode()
-
-
-def sealed(rows: Sequence[Row]) -> bytes:
-    builder = BlockBuilder(16)
-    for key, value in rows:
-        builder.add(key, value)
-    return seal_block(builder.finish(), NO_COMPRESSION)
 
 
 ROWS = [(b"k%04d" % number, b"value %d" % number) for number in range(0, 2000, 2)]
@@ -179,7 +169,8 @@ def test_readers_use_the_filters_that_they_find() -> None:
             options = SMALL._replace(filter_policy=BLOOM, filter_layout=told)
             table, _ = opened(data, options)
             assert table.has_filter
-            assert len(table.filters_for(ROWS[0][0])) == (2 if written == "both" else 1)
+            layouts = [reader.layout for reader in table.filters.readers]
+            assert layouts == (["table", "block"] if written == "both" else [written])
 
 
 def test_filters_of_another_policy_are_not_read() -> None:
@@ -187,7 +178,7 @@ def test_filters_of_another_policy_are_not_read() -> None:
     policy = OneAnswer(False)
     table, _ = opened(data, SMALL._replace(filter_policy=policy))
     assert not table.has_filter
-    assert table.get(*ROWS[3][:1], -1, ReadCounters())[1:] == ROWS[3]
+    assert get(table, ROWS[3][0]) == found(ROWS[3][1])
     assert policy.asked == []
 
 
@@ -204,10 +195,11 @@ def test_get_asks_the_filter_before_it_reads(layout: FilterLayout, hashed: bool)
     for key in ABSENT:
         file.reads.clear()
         negatives = counters.filter_negatives
-        outcome, found, value = table.get(key, BLOOM.key_hash(key) if hashed else -1, counters)
-        assert found != key
+        key_hash = BLOOM.key_hash(key) if hashed else -1
+        outcome, tag, value = get(table, key, counters, key_hash)
+        assert (tag, value) == (0, None)
         if outcome == RULED_OUT:
-            assert (found, value, file.reads) == (None, b"", [])
+            assert file.reads == []
             assert counters.filter_negatives == negatives + 1
             ruled_out += 1
         else:
@@ -217,7 +209,7 @@ def test_get_asks_the_filter_before_it_reads(layout: FilterLayout, hashed: bool)
     assert ruled_out >= 0.96 * len(ABSENT)
     assert counters.blocks_read == len(ABSENT) - ruled_out
     for key, value in ROWS:
-        assert table.get(key, -1, counters) == (FROM_FILE, key, value)
+        assert get(table, key, counters) == found(value)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -229,12 +221,15 @@ def test_after_a_no_the_file_is_not_touched(layout: FilterLayout) -> None:
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for key in [*ABSENT, *(key for key, _ in ROWS)]:
-        assert table.get(key, -1, counters) == (RULED_OUT, None, b"")
+        for sequence in (0, 1, MAX_SEQUENCE):
+            assert get(table, key, counters, sequence=sequence) == (RULED_OUT, 0, None)
     assert file.reads == []
     assert counters.blocks_read == counters.bytes_read == counters.block_cache_hits == 0
-    asked = len(ABSENT) + len(ROWS)
-    assert counters.filters_asked == counters.filter_negatives == len(policy.asked) == asked
-    assert table.get(b"z", -1, counters) == (RULED_OUT, None, b"")  # the index knew
+    # Bounded below all versions, the index may know that there is no block.
+    asked = len(policy.asked)
+    assert 2 * (len(ABSENT) + len(ROWS)) < asked <= 3 * (len(ABSENT) + len(ROWS))
+    assert counters.filters_asked == counters.filter_negatives == asked
+    assert get(table, b"z", counters) == (RULED_OUT, 0, None)  # the index knew
     assert counters.filters_asked == asked
 
 
@@ -246,7 +241,7 @@ def test_after_a_maybe_one_block_is_read(layout: FilterLayout) -> None:
     counters = ReadCounters()
     for key, value in ROWS:
         file.reads.clear()
-        assert table.get(key, -1, counters) == (FROM_FILE, key, value)
+        assert get(table, key, counters) == found(value)
         assert len(file.reads) == 1
     filters = 2 if layout == "both" else 1
     assert counters.filters_asked == filters * len(ROWS)
@@ -258,23 +253,66 @@ def test_the_whole_tables_filter_is_asked_first() -> None:
     policy = OneAnswer(True)
     options = SMALL._replace(filter_policy=policy, filter_layout="both")
     table, _ = opened(build(ROWS, options), options)
-    table.get(ROWS[0][0], -1, ReadCounters())
+    get(table, ROWS[0][0])
     assert policy.asked[0] == b"%d" % len(ROWS)
-    assert policy.asked == table.filters_for(ROWS[0][0])
+    assert len(policy.asked) == 2
     policy.answer = False
     policy.asked.clear()
-    table.get(ROWS[0][0], -1, ReadCounters())
+    get(table, ROWS[0][0])
     assert policy.asked == [b"%d" % len(ROWS)]
 
 
-def test_the_filter_asked_is_that_of_the_keys_own_block() -> None:
-    options = SMALL._replace(filter_policy=BLOOM, block_size=512)
-    table, _ = opened(build(ROWS, options), options)
-    for key, _ in ROWS:
-        (data,) = table.filters_for(key)
-        assert BLOOM.key_may_match(key, data)
-    assert len({bytes(table.filters_for(key)[0]) for key, _ in ROWS}) > 5
-    assert table.filters_for(b"l\0") == []  # past the last index key, which is "l"
+def test_a_policy_of_the_users_is_asked_with_user_keys() -> None:
+    policy = Names()
+    options = SMALL._replace(filter_policy=policy, filter_layout="both")
+    table, file = opened(build(ROWS, options), options)
+    counters = ReadCounters()
+    for key, value in ROWS[::50]:
+        policy.asked.clear()
+        assert get(table, key, counters) == found(value)
+        assert policy.asked == [key, key]
+        file.reads.clear()
+        assert get(table, key + b"+", counters) == (RULED_OUT, 0, None)
+        assert policy.asked == [key, key, key + b"+"]
+        assert file.reads == []
+    asked = len(ROWS[::50])
+    assert counters.filters_asked == 3 * asked
+    assert counters.filter_negatives == asked
+
+
+def test_the_filter_is_asked_in_every_order() -> None:
+    for comparator in COMPARATORS:
+        policy = Names()
+        options = SMALL._replace(filter_policy=policy, comparator=comparator)
+        rows = rows_of({(key, 1): 1 for key, _ in ROWS}, KeyOrder(comparator))
+        table, file = opened(build_table(rows, options), options)
+        for key in ABSENT[::20]:
+            assert get(table, key) == (RULED_OUT, 0, None)
+        assert file.reads == []
+        for key, _ in ROWS[::50]:
+            assert get(table, key) == found(b"1")
+
+
+def test_may_contain_asks_index_and_filter_alone() -> None:
+    for layout in LAYOUTS:
+        options = SMALL._replace(filter_policy=BLOOM, filter_layout=layout)
+        table, file = opened(build(ROWS, options), options)
+        counters = ReadCounters()
+        admitted = 0
+        for key_hash in (BLOOM.key_hash, lambda _key: -1):
+            for key, _ in ROWS:
+                assert table.may_contain(key, key, key_hash(key), counters)
+            for key in ABSENT:
+                admitted += table.may_contain(key, key, key_hash(key), counters)
+        assert admitted < 0.08 * len(ABSENT)
+        asked = counters.filters_asked
+        assert not table.may_contain(b"z", b"z", -1, counters)
+        assert counters.filters_asked == asked
+        assert file.reads == []
+    table, file = opened(build(ROWS))
+    assert table.may_contain(ABSENT[0], ABSENT[0], -1, ReadCounters())
+    assert not table.may_contain(b"z", b"z", -1, ReadCounters())
+    assert file.reads == []
 
 
 def test_counters_agree_with_the_file() -> None:
@@ -282,128 +320,116 @@ def test_counters_agree_with_the_file() -> None:
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for key in [*ABSENT, *(key for key, _ in ROWS)]:
-        table.get(key, -1, counters)
-    for start in (None, b"", b"k0100", b"k0101", b"z"):
-        rows_of(table.scan(start, counters))
-        rows_of(table.scan_back(start, counters))
+        get(table, key, counters)
+    for start in (b"", b"k0100", b"k0101", b"z"):
+        rows_from(table, start, counters, True)
+    all_rows(table, 0, counters)
     assert counters.blocks_read == len(file.reads)
     assert counters.bytes_read == sum(length for _, length in file.reads)
     # Reading ahead takes fewer reads for as many blocks and bytes.
     before = counters.blocks_read, counters.bytes_read
     file.reads.clear()
-    rows_of(table.scan(None, counters, readahead=2000))
+    all_rows(table, 2000, counters)
     assert counters.blocks_read - before[0] == table.num_blocks
     assert counters.bytes_read - before[1] == sum(length for _, length in file.reads)
     assert len(file.reads) < table.num_blocks / 5
 
 
-def test_get_returns_the_first_entry_at_or_after_the_key() -> None:
-    table, _ = opened(build([(b"b", b"1"), (b"d", b"2")], PLAIN), PLAIN)
+def test_get_reads_a_block_where_the_index_does_not_know() -> None:
+    table, _ = opened(build([(b"b", b"1"), (b"dd", b"2")], PLAIN), PLAIN)
     counters = ReadCounters()
     for key, expected in {
-        b"": (FROM_FILE, b"b", b"1"),
-        b"a": (FROM_FILE, b"b", b"1"),
-        b"b": (FROM_FILE, b"b", b"1"),
-        b"b\0": (FROM_FILE, b"d", b"2"),
-        b"d": (FROM_FILE, b"d", b"2"),
-        b"d\0": (FROM_FILE, None, b""),  # the index key is "e": the block had to be read
-        b"e": (FROM_FILE, None, b""),
-        b"e\0": (RULED_OUT, None, b""),
+        b"": (FROM_FILE, 0, None),
+        b"a": (FROM_FILE, 0, None),
+        b"b": found(b"1"),
+        b"b\0": (FROM_FILE, 0, None),
+        b"dd": found(b"2"),
+        b"dd\0": (FROM_FILE, 0, None),  # the index key is "e": the block had to be read
+        b"e": (FROM_FILE, 0, None),
+        b"e\0": (RULED_OUT, 0, None),
     }.items():
-        assert table.get(key, -1, counters) == expected
+        assert get(table, key, counters) == expected
 
 
 # Versions of one key
 
 
-class ByTag:
-    """Keys that end in a tag: in the order of their bytes but for it, then the larger one first."""
+class Names(OneAnswer):
+    """Rules out what it was not given, and keeps the keys that it is asked."""
 
-    name = "test.ByTag"
-    coarse_tail = 8
-
-    def compare(self, a: bytes, b: bytes, /) -> int:
-        x, y = self.sort_key(a), self.sort_key(b)
-        return (x > y) - (x < y)
-
-    def sort_key(self, key: bytes, /) -> tuple[bytes, int]:
-        return key[:-8], -int.from_bytes(key[-8:], "little")
-
-    def coarse_key(self, key: bytes, /) -> bytes:
-        return key[:-8]
-
-    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
-        return start
-
-    def find_short_successor(self, key: bytes, /) -> bytes:
-        return key
-
-
-class NamesAlone(OneAnswer):
-    """Rules out what it was not given, and looks at no tag."""
+    def __init__(self) -> None:
+        super().__init__(True)
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
-        return b"".join(b"<%s>" % key[:-8] for key in keys)
+        return b"".join(b"<%s>" % key for key in keys)
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
-        return b"<%s>" % key[:-8] in filter_data
+        self.asked.append(key)
+        return b"<%s>" % key in filter_data
 
 
-VERSIONS = [
-    (b"name%04d" % name + tag.to_bytes(8, "little"), b"%d" % tag)
-    for name in range(0, 300, 3)
-    for tag in range(1 + name % 13 * 256, 0, -256)
-]
+VERSIONS: Versions = {
+    (b"name%04d" % name, sequence): sequence % 3 > 0
+    for name in range(0, 60, 3)
+    for sequence in [*range(1, 2 + name % 13 * 4, 2), *(BOUNDS if name % 4 == 0 else [])]
+}
 
 
-@pytest.mark.parametrize("policy", [None, NamesAlone(True)], ids=["no filter", "by names"])
+@pytest.mark.parametrize("order", ORDERS, ids=[each.name for each in COMPARATORS])
+@pytest.mark.parametrize("filtered", [False, True], ids=["no filter", "by names"])
 @pytest.mark.parametrize("cached", [False, True])
-def test_newest(policy: NamesAlone | None, cached: bool) -> None:
-    """Versions of one key fill several blocks; the first is found, and no other key's."""
-    cache: BlockCache[tuple[int, int], object] | None = BlockCache(1 << 20) if cached else None
-    options = SMALL._replace(comparator=ByTag(), filter_policy=policy, block_cache=cache)
-    table, file = opened(build(VERSIONS, options), options)
-    newest = {key[:-8]: (int(value), value) for key, value in reversed(VERSIONS)}
+def test_get_returns_the_newest_version_within_the_bound(
+    order: KeyOrder, filtered: bool, cached: bool
+) -> None:
+    """Versions of one key fill several blocks; the right one is found with one read."""
+    comparator = COMPARATORS[ORDERS.index(order)]
+    cache: BlockCache[object, object] | None = BlockCache(1 << 20) if cached else None
+    options = SMALL._replace(
+        comparator=comparator, filter_policy=Names() if filtered else None, block_cache=cache
+    )
+    rows = rows_of(VERSIONS, order)
+    table, file = opened(build_table(rows, options), options)
+    assert table.num_blocks > 40
+    there = {key for key, _ in VERSIONS}
     counters = ReadCounters()
-    for name in [b"", *(b"name%04d" % number for number in range(302)), b"name", b"z"]:
-        for _ in range(2):
-            before = counters.filter_negatives
-            file.reads.clear()
-            outcome, tag, value = table.newest(name, -1, counters, True)
-            assert (tag, value) == newest.get(name, (0, None))
-            assert len(file.reads) == (1 if outcome == FROM_FILE else 0)
-            if policy is not None and name not in newest:
-                assert outcome == RULED_OUT
-                assert counters.filter_negatives == before + (name < VERSIONS[-1][0][:-8])
+    for name in [b"", *(b"name%04d" % number for number in range(62)), b"name", b"z" * 9]:
+        own = {sequence for key, sequence in VERSIONS if key == name}
+        for bound in {*own, *(max(0, sequence - 1) for sequence in own), 0, HALF, MAX_SEQUENCE}:
+            expected = newest(rows, name, bound, order)
+            for _ in range(2):
+                file.reads.clear()
+                outcome, tag, value = get(table, name, counters, sequence=bound)
+                assert (tag, value) == expected
+                assert len(file.reads) == (1 if outcome == FROM_FILE else 0)
+                if filtered and name not in there:
+                    assert outcome == RULED_OUT
             if value is not None:
-                again = table.newest(name, -1, counters, False)
+                again = get(table, name, counters, sequence=bound, fill_cache=False)
                 assert again == (FROM_CACHE if cached else FROM_FILE, tag, value)
-    assert table.newest(b"z", -1, counters, True) == (RULED_OUT, 0, None)
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 40])
-def test_blooms_say_the_same_by_place_as_by_offset(count: int) -> None:
-    """Though there be fewer filters than blocks, or empty ones."""
-    options = SMALL._replace(filter_policy=BLOOM)
-    table, _ = opened(build(ROWS, options), options)
-    rng = random.Random(count)
-    unfiltered = 0
-    for _ in range(30):
-        filters = [BLOOM.create_filter([key for key, _ in rng.sample(ROWS, 9)]) for _ in range(3)]
-        contents = b"".join(filters)
-        starts = sorted(rng.choice([0, *range(13, len(contents) + 1)]) for _ in range(count))
-        offsets = b"".join(start.to_bytes(4, "little") for start in [*starts, len(contents)])
-        reader = FilterBlockReader(BLOOM, contents + offsets + bytes([rng.choice([7, 9, 11])]))
-        table._filters = [reader]
-        table._place_filters(reader)
-        for number in range(table.num_blocks):
-            key, _ = rng.choice(ROWS)
-            known = BLOOM.key_hash(key)
-            offset = table.approximate_offset(table.index_key(number))
-            expected = reader.may_match(offset, key, known)
-            assert table._may_match(number, key, known, ReadCounters()) == expected
-            unfiltered += reader.filter_for(offset) is None
-    assert unfiltered > 0
+def test_the_index_alone_knows_where_all_versions_are_too_new() -> None:
+    rows = [(pack(b"k", sequence, 1), b"v" * 60) for sequence in (9, 7, 5)]
+    table, file = opened(build_table(rows))
+    assert table.num_blocks == 3
+    for sequence, number in {9: 0, 8: 1, 7: 1, 6: 2, 5: 2}.items():
+        file.reads.clear()
+        assert get(table, b"k", sequence=sequence)[2] == b"v" * 60
+        assert file.reads == [(table.index.offsets[number], table.index.sizes[number])]
+    file.reads.clear()
+    assert get(table, b"k", sequence=4) == (RULED_OUT, 0, None)
+    assert file.reads == []
+
+
+def test_keys_that_are_equal_in_the_order_are_one_key() -> None:
+    options = SMALL._replace(comparator=FOLDING)
+    rows = [(pack(b"Key", 9, 1), b"new" * 20), (pack(b"kEY", 5, 1), b"old" * 20)]
+    table, _ = opened(build_table(rows, options), options)
+    assert table.num_blocks == 2
+    for key in (b"key", b"KEY", b"Key"):
+        assert get(table, key)[2] == b"new" * 20
+        assert get(table, key, sequence=8)[2] == b"old" * 20
+        assert get(table, key, sequence=4) == (RULED_OUT, 0, None)
 
 
 # Several blocks of one read
@@ -412,11 +438,11 @@ def test_blooms_say_the_same_by_place_as_by_offset(count: int) -> None:
 def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     """The content of a block and of all that follow it."""
     numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
-    return [table.block(at, ReadCounters())[1].data for at in numbers]
+    return [table.find(at, ReadCounters(), False)[1].data for at in numbers]
 
 
-def numbers_of(span: Readahead, back: bool) -> list[int]:
-    numbers = list(range(span.first, span.stop))
+def numbers_of(ahead: Readahead, back: bool) -> list[int]:
+    numbers = list(range(ahead.first, ahead.stop))
     return numbers[::-1] if back else numbers
 
 
@@ -430,14 +456,14 @@ def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> Non
     expected = on_the_way(table, number, back)[:most]
     file.reads.clear()
     counters = ReadCounters()
-    span = table.span(number, most, back, counters)
+    ahead = table.read_ahead(number, most, back, counters)
     if len(expected) == 1:
-        assert span is None
+        assert ahead is None
         assert file.reads == []
         return
-    assert span is not None
-    numbers = numbers_of(span, back)
-    blocks = [table.block(at, counters, span)[1] for at in numbers]
+    assert ahead is not None
+    numbers = numbers_of(ahead, back)
+    blocks = [table.find_ahead(at, counters, ahead)[1] for at in numbers]
     assert numbers[0] == number
     assert [block.data for block in blocks] == expected
     assert len(file.reads) == 1
@@ -446,63 +472,63 @@ def test_neighbours_come_with_a_block(back: bool, number: int, most: int) -> Non
     for at, block in zip(numbers, blocks, strict=True):
         table.keep(at, block)
     for at, block in zip(numbers, blocks, strict=True):
-        assert table.span(at, most, back, counters) is None
-        assert table.block(at, counters) == (FROM_CACHE, block)
+        assert table.read_ahead(at, most, back, counters) is None
+        assert table.find_ahead(at, counters, None) == (FROM_CACHE, block)
     assert len(file.reads) == 1
     assert counters.block_cache_hits == len(blocks)
 
 
 @pytest.mark.parametrize("most", [-1, 0, 1])
-def test_one_block_is_no_span(most: int) -> None:
+def test_one_block_is_not_read_ahead(most: int) -> None:
     table, file = opened(build(ROWS))
-    assert table.span(50, most, False, ReadCounters()) is None
+    assert table.read_ahead(50, most, False, ReadCounters()) is None
     assert file.reads == []
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_cached_blocks_are_not_read_ahead(back: bool) -> None:
+def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
     options = SMALL._replace(block_cache=BlockCache(1 << 20))
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
-        table.keep(number, table.block(number, counters)[1])
+        table.keep(number, table.find(number, counters, False)[1])
     for _ in range(2):  # nothing is kept of what is read past the cache
-        span = table.span(50, 100, back, counters)
-        assert span is not None
-        assert numbers_of(span, back) == ([50, 49, 48, 47, 46] if back else [50, 51, 52, 53, 54])
-        for number in numbers_of(span, back):
-            table.block(number, counters, span)
+        ahead = table.read_ahead(50, 100, back, counters)
+        assert ahead is not None
+        assert numbers_of(ahead, back) == ([50, 49, 48, 47, 46] if back else [50, 51, 52, 53, 54])
+        for number in numbers_of(ahead, back):
+            table.find_ahead(number, counters, ahead)
 
 
 @pytest.mark.parametrize("back", [False, True])
 def test_one_read_has_a_limit(back: bool) -> None:
     rows = [(b"%04d" % number, bytes(10_000)) for number in range(30)]
     table, file = opened(build(rows))
-    span = table.span(15, 1000, back, ReadCounters())
-    assert span is not None
-    assert span.stop - span.first == 6
+    ahead = table.read_ahead(15, 1000, back, ReadCounters())
+    assert ahead is not None
+    assert ahead.stop - ahead.first == 6
     assert 50_000 < file.reads[0][1] <= 65_536
     for large in (15, 14, 16):  # no neighbour costs more than the block itself
         some = [*rows[:large], (rows[large][0], bytes(100_000)), *rows[large + 1 :]]
         table, file = opened(build(some))
-        span = table.span(15, 1000, back, ReadCounters())
-        assert (span is None) == (large == 15 or (large == 14) == back)
+        ahead = table.read_ahead(15, 1000, back, ReadCounters())
+        assert (ahead is None) == (large == 15 or (large == 14) == back)
         assert sum(length for _, length in file.reads) <= 65_536
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_blocks_read_ahead_are_decompressed_when_they_are_read(back: bool) -> None:
+def test_what_is_read_ahead_is_unpacked_when_it_is_asked_for(back: bool) -> None:
     """However much a few bytes may unpack to."""
     options = PLAIN._replace(compression=ZSTD)
     rows = [(b"%04d" % number, bytes(1 << 20)) for number in range(12)]
     table, _ = opened(build(rows, options), options)
     tracemalloc.start()
     try:
-        span = table.span(6, 1000, back, ReadCounters())
-        assert span is not None
-        assert span.stop - span.first > 5
-        for number in numbers_of(span, back):
-            table.block(number, ReadCounters(), span)
+        ahead = table.read_ahead(6, 1000, back, ReadCounters())
+        assert ahead is not None
+        assert ahead.stop - ahead.first > 5
+        for number in numbers_of(ahead, back):
+            table.find_ahead(number, ReadCounters(), ahead)
         assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
@@ -515,13 +541,12 @@ def test_blocks_read_ahead_are_decompressed_when_they_are_read(back: bool) -> No
         (False, "cut short"),  # only the end of a file can be missing
     ],
 )
-def test_damage_of_a_block_read_ahead_is_raised_when_it_is_read(back: bool, damage: str) -> None:
+def test_damage_of_a_neighbour_is_told_when_it_is_asked_for(back: bool, damage: str) -> None:
     data = build(ROWS)
     whole, _ = opened(data)
     bad = 40 if back else 60
-    key = whole.index_key(bad)
-    offset = whole.approximate_offset(key)
-    end = whole.approximate_offset(whole.index_key(bad + 1))
+    offset = whole.index.offsets[bad]
+    end = whole.index.offsets[bad + 1]
     body = data[offset : end - 5]
     stored = data[offset:end]
     if damage == "byte":
@@ -535,21 +560,21 @@ def test_damage_of_a_block_read_ahead_is_raised_when_it_is_read(back: bool, dama
     if damage == "cut short":
         file.data = data[: end - 1]
     counters = ReadCounters()
-    span = table.span(50, 1000, back, counters)
-    assert span is not None
+    ahead = table.read_ahead(50, 1000, back, counters)
+    assert ahead is not None
     expected = on_the_way(whole, 50, back)
-    for number in numbers_of(span, back)[:10]:
-        assert table.block(number, counters, span)[1].data == expected[abs(number - 50)]
-    for its in (None, span):
+    for number in numbers_of(ahead, back)[:10]:
+        assert table.find_ahead(number, counters, ahead)[1].data == expected[abs(number - 50)]
+    for its in (None, ahead):
         with pytest.raises((CorruptionError, UnsupportedCompressionError), match=str(offset)):
-            table.block(bad, counters, its)
+            table.find_ahead(bad, counters, its)
 
 
 @pytest.mark.parametrize("back", [False, True])
-def test_a_span_that_cannot_be_read_is_none(back: bool) -> None:
+def test_what_cannot_be_read_ahead_is_none(back: bool) -> None:
     table, file = opened(build(ROWS))
     bad = 40 if back else 60
-    start = table.approximate_offset(table.index_key(bad))
+    start = table.index.offsets[bad]
 
     def read(offset: int, length: int) -> bytes:
         if offset <= start < offset + length:
@@ -558,12 +583,12 @@ def test_a_span_that_cannot_be_read_is_none(back: bool) -> None:
 
     file.read = read  # type: ignore[method-assign]
     counters = ReadCounters()
-    assert table.span(50, 1000, back, counters) is None
+    assert table.read_ahead(50, 1000, back, counters) is None
     assert counters.blocks_read == 0
-    table.block(50, counters)
-    assert table.span(50, 10, back, counters) is not None
+    table.find_ahead(50, counters, None)
+    assert table.read_ahead(50, 10, back, counters) is not None
     with pytest.raises(OSError, match="the disk"):
-        table.block(bad, counters)
+        table.find_ahead(bad, counters, None)
 
 
 # The cache
@@ -573,24 +598,26 @@ def test_the_block_cache_serves_the_second_lookup() -> None:
     options = SMALL._replace(block_cache=BlockCache(1 << 20))
     table, file = opened(build(ROWS, options), options)
     counters = ReadCounters()
-    assert table.get(b"k0000", -1, counters) == (FROM_FILE, *ROWS[0])
-    assert table.get(b"k0000", -1, counters) == (FROM_CACHE, *ROWS[0])
-    assert table.get(b"k0001", -1, counters)[0] == FROM_CACHE
-    assert (counters.blocks_read, counters.block_cache_hits, len(file.reads)) == (1, 2, 1)
-    rows_of(table.scan(None, counters))
+    assert get(table, b"k0000", counters) == found(ROWS[0][1])
+    assert get(table, b"k0000", counters) == found(ROWS[0][1], FROM_CACHE)
+    assert get(table, b"k0000", counters, sequence=0) == (FROM_CACHE, 0, None)
+    assert get(table, b"k0001", counters) == (FROM_CACHE, 0, None)
+    assert len(file.reads) == counters.blocks_read
+    rows_from(table, b"", counters, True)
     assert len(file.reads) == counters.blocks_read == table.num_blocks
-    rows_of(table.scan_back(None, counters))
+    hits = counters.block_cache_hits
+    rows_from(table, b"", counters, True)
     assert len(file.reads) == table.num_blocks
-    assert counters.block_cache_hits == 3 + table.num_blocks
+    assert counters.block_cache_hits == hits + table.num_blocks
 
 
 @pytest.mark.parametrize("how", ["clear", "push out"])
 def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
-    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
+    cache: BlockCache[object, object] = BlockCache(1 << 20)
     table, file = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
     for _ in range(2):
-        assert table.get(*ROWS[0][:1], -1, ReadCounters()) == (FROM_FILE, *ROWS[0])
-        assert table.get(*ROWS[0][:1], -1, ReadCounters()) == (FROM_CACHE, *ROWS[0])
+        assert get(table, ROWS[0][0]) == found(ROWS[0][1])
+        assert get(table, ROWS[0][0]) == found(ROWS[0][1], FROM_CACHE)
         if how == "clear":
             cache.clear()
         else:
@@ -598,51 +625,66 @@ def test_a_block_that_left_the_cache_is_read_again(how: str) -> None:
     assert len(file.reads) == 2
 
 
+def test_blocks_of_a_table_that_is_left_give_their_room() -> None:
+    cache: BlockCache[object, object] = BlockCache(1 << 20)
+    options = SMALL._replace(block_cache=cache)
+    tables = [opened(build(ROWS, options), options)[0] for _ in range(2)]
+    for table in tables:
+        rows_from(table, b"", ReadCounters(), True)
+    held = len(cache)
+    assert held == 2 * tables[0].num_blocks
+    tables[0].forget_blocks()
+    assert len(cache) == held // 2
+    assert get(tables[1], ROWS[0][0])[0] == FROM_CACHE
+    assert get(tables[0], ROWS[0][0])[0] == FROM_FILE
+    opened(build(ROWS))[0].forget_blocks()  # there may be no cache
+
+
 def test_fill_cache_off_leaves_the_cache_alone() -> None:
-    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
+    cache: BlockCache[object, object] = BlockCache(1 << 20)
     options = SMALL._replace(block_cache=cache)
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
-    table.get(b"k0000", -1, counters, fill_cache=False)
-    rows_of(table.scan(None, counters, fill_cache=False))
-    rows_of(table.scan(b"k", counters, fill_cache=False))
-    rows_of(table.scan_back(None, counters, fill_cache=False))
-    rows_of(table.scan_back(b"k0300", counters, fill_cache=False))
-    rows_of(table.scan(None, counters, readahead=1000))
-    table.check()
+    get(table, b"k0000", counters, fill_cache=False)
+    rows_from(table, b"", counters, False)
+    all_rows(table, 0)
+    all_rows(table, 1000)
+    table.find_ahead(3, counters, None)
+    table.read_ahead(3, 9, False, counters)
+    check(table)
+    assert table.begins_with(ROWS[0][0] + TAG)
     assert len(cache) == 0
 
 
 def test_the_caches_charge_is_the_block_decompressed() -> None:
-    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
+    cache: BlockCache[object, object] = BlockCache(1 << 20)
     options = PLAIN._replace(block_cache=cache, compression=SNAPPY)
     table, _ = opened(build([(b"k", b"v" * 3000)], options), options)
-    table.get(b"k", -1, ReadCounters())
-    assert cache.usage == 3 + 1 + 1 + 3000 + 8  # the value's length takes two bytes
+    get(table, b"k")
+    assert cache.usage == 3 + 1 + 1 + 8 + 3000 + 8  # the value's length takes two bytes
 
 
 def test_a_block_that_two_have_read_is_charged_once() -> None:
-    cache: BlockCache[tuple[int, int], object] = BlockCache(1 << 20)
+    cache: BlockCache[object, object] = BlockCache(1 << 20)
     table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
-    (_, first), (_, second) = (table.block(1, ReadCounters()) for _ in range(2))
+    (_, first), (_, second) = (table.find(1, ReadCounters(), False) for _ in range(2))
     for block in (first, second):
         table.keep(1, block)
         assert (len(cache), cache.usage) == (1, len(first))
-    assert table.block(1, ReadCounters()) == (FROM_CACHE, first)
+    assert table.find(1, ReadCounters(), True) == (FROM_CACHE, first)
     cache.clear()
     table.keep(1, second)
-    assert table.block(1, ReadCounters()) == (FROM_CACHE, second)
+    assert table.find(1, ReadCounters(), True) == (FROM_CACHE, second)
 
 
 def test_tables_that_share_a_cache_and_a_path_do_not_mix() -> None:
     options = SMALL._replace(block_cache=BlockCache(1 << 20))
-    counters = ReadCounters()
     for value in (b"old", b"new"):
         table, _ = opened(build([(b"k", value)], options), options)
-        assert table.get(b"k", -1, counters) == (FROM_FILE, b"k", value)
+        assert get(table, b"k") == found(value)
 
 
-# Scans against a sorted list
+# Everything against a sorted list
 
 
 def starts_around(rows: Sequence[Row]) -> list[bytes]:
@@ -653,26 +695,20 @@ def starts_around(rows: Sequence[Row]) -> list[bytes]:
     return starts
 
 
-def check_scans(table: Table, rows: Sequence[Row], reverse: bool = False) -> None:
-    order = [key for key, _ in rows] if not reverse else [key for key, _ in rows][::-1]
-    counters = ReadCounters()
+def check_reads(table: Table, rows: Sequence[Row]) -> None:
+    order = table.comparator.order
     for readahead in (0, 1, 200, 1 << 20):
-        assert rows_of(table.scan(None, counters, readahead=readahead)) == rows
-    back = list(table.scan_back(None, counters))
-    assert [row for piece in back[::-1] for row in zip(*piece, strict=True)] == rows
+        for enough in (0, 300, 1 << 30):
+            assert all_rows(table, readahead, enough=enough) == rows
     for start in starts_around(rows):
-        at = bisect_left(order, start)
-        if reverse:
-            at = len(rows) - at - (start in order)
-        for readahead in (0, 1, 200):
-            assert rows_of(table.scan(start, counters, readahead=readahead)) == rows[at:]
-        back = list(table.scan_back(start, counters))
-        assert [row for piece in back[::-1] for row in zip(*piece, strict=True)] == rows[:at]
-        _, found, value = table.get(start, -1, counters)
-        if start in order:
-            assert (found, value) == rows[at]
-        else:
-            assert found is None or (found, value) == rows[at]
+        beyond = [row for row in rows if order.compare(row[0], start) >= 0]
+        if start or order.is_bytewise:
+            assert rows_from(table, start, ReadCounters(), True) == beyond
+        same = [value for key, value in rows if key == start]
+        for sequence in (1, MAX_SEQUENCE):
+            _, tag, value = get(table, start, sequence=sequence)
+            assert (tag, value) == ((VALUE_TAG, same[0]) if same else ABSENT_FROM_BLOCK)
+        assert get(table, start, sequence=0)[1:] == ABSENT_FROM_BLOCK
 
 
 @pytest.mark.parametrize("block_size", [64, 200, 4096])
@@ -685,8 +721,8 @@ def test_every_possible_start(block_size: int, kind: int) -> None:
     ]
     options = SMALL._replace(block_size=block_size, compression=kind, filter_policy=BLOOM)
     table, _ = opened(build(rows, options), options)
-    check_scans(table, rows)
-    table.check()
+    check_reads(table, rows)
+    check(table)
 
 
 def test_an_empty_table() -> None:
@@ -694,11 +730,13 @@ def test_an_empty_table() -> None:
         options = SMALL._replace(filter_policy=policy, filter_layout="both")
         table, file = opened(build([], options), options)
         assert table.num_blocks == 0
-        check_scans(table, [])
-        table.check()
-        assert table.get(b"k", -1, ReadCounters()) == (RULED_OUT, None, b"")
+        check_reads(table, [])
+        check(table)
+        for sequence in (0, MAX_SEQUENCE):
+            assert get(table, b"k", sequence=sequence) == (RULED_OUT, 0, None)
         assert table.approximate_offset(b"k") <= file.size
-        assert table.filters_for(b"k") == []
+        assert not table.may_contain(b"k", b"k", -1, ReadCounters())
+        assert not table.begins_with(b"k" + TAG)
         assert file.reads == []
 
 
@@ -706,40 +744,62 @@ def test_an_empty_table() -> None:
 def test_a_table_of_one_entry(row: Row) -> None:
     table, _ = opened(build([row]))
     assert table.num_blocks == 1
-    check_scans(table, [row])
-    table.check()
+    check_reads(table, [row])
+    check(table)
 
 
 def test_pieces_are_blocks() -> None:
     table, _ = opened(build(ROWS))
-    pieces = list(table.scan(None, ReadCounters()))
+    pieces = list(table.entries(ReadCounters(), 0, 0))
     assert len(pieces) == table.num_blocks > 100
-    assert list(table.scan(None, ReadCounters(), readahead=777)) == pieces
-    assert list(table.scan_back(None, ReadCounters())) == pieces[::-1]
+    assert [entry for piece in pieces for entry in piece] == entries_of(with_tag(ROWS))
+    assert list(table.entries(ReadCounters(), 777, 0)) == pieces
+    sizes = [len(table.read(number, ReadCounters())) for number in range(table.num_blocks)]
+    larger = list(table.entries(ReadCounters(), 777, 3 * max(sizes)))
+    assert table.num_blocks / 5 < len(larger) <= table.num_blocks / 3 + 1
+    assert [entry for piece in larger for entry in piece] == entries_of(with_tag(ROWS))
 
 
-def test_a_scan_that_is_left_reads_no_further() -> None:
+def test_entries_that_are_left_are_not_read() -> None:
     table, file = opened(build(ROWS))
     counters = ReadCounters()
-    scan = table.scan(b"k0500", counters)
+    entries = table.entries(counters, 0, 0)
     assert file.reads == []
-    next(scan)
+    next(entries)
     assert counters.blocks_read == len(file.reads) == 1
 
 
-def test_a_folding_comparator() -> None:
-    def fold(a: bytes, b: bytes) -> int:
-        x, y = a.lower(), b.lower()
-        return (x > y) - (x < y)
+def test_entries_are_all_versions_in_order() -> None:
+    for comparator, order in zip(COMPARATORS, ORDERS, strict=True):
+        options = SMALL._replace(comparator=comparator)
+        rows = rows_of(VERSIONS, order)
+        table, _ = opened(build_table(rows, options), options)
+        for readahead in (0, 500):
+            pieces = table.entries(ReadCounters(), readahead, 0)
+            assert [entry for piece in pieces for entry in piece] == entries_of(rows)
 
-    options = SMALL._replace(comparator=CallableComparator(fold, "test.Fold"))
+
+def test_a_folding_comparator() -> None:
+    options = SMALL._replace(comparator=FOLDING)
     rows = [(b"Apple" * 9, b"1"), (b"bEAR" * 9, b"2"), (b"CHERRY" * 9, b"3")]
     table, _ = opened(build(rows, options), options)
-    counters = ReadCounters()
-    assert table.get(b"bear" * 9, -1, counters)[1:] == rows[1]
-    assert rows_of(table.scan(b"BEAR" * 9, counters)) == rows[1:]
-    assert rows_of(table.scan_back(b"BEAR" * 9, counters)) == rows[:1]
-    table.check()
+    for key in (b"bear" * 9, b"BEAR" * 9, b"bEAR" * 9):
+        assert get(table, key) == found(b"2")
+        assert rows_from(table, key, ReadCounters(), True) == rows[1:]
+        assert table.approximate_offset(key) == table.index.offsets[1]
+    check(table)
+
+
+def test_the_first_key_tells_one_table_from_another() -> None:
+    data = build(ROWS)
+    table, file = opened(data)
+    first = ROWS[0][0] + TAG
+    assert table.begins_with(first)
+    assert len(file.reads) == 1
+    for other in (ROWS[0][0], ROWS[1][0] + TAG, pack(ROWS[0][0], 2, 1), b""):
+        assert not table.begins_with(other)
+    file.data = bytes([data[0] ^ 1]) + data[1:]
+    assert table.begins_with(b"any")  # a read that needs its content is told
 
 
 keys = st.binary(max_size=10) | st.text("ab\xff", max_size=6).map(lambda text: text.encode("latin"))
@@ -752,7 +812,7 @@ keys = st.binary(max_size=10) | st.text("ab\xff", max_size=6).map(lambda text: t
     kind=st.sampled_from([NO_COMPRESSION, SNAPPY, ZSTD]),
     layout=st.sampled_from(LAYOUTS),
     policy=st.sampled_from([None, BLOOM, BloomFilterPolicy(1)]),
-    comparator=st.sampled_from([BYTEWISE, REVERSE_BYTEWISE]),
+    order=st.sampled_from(ORDERS),
     cached=st.booleans(),
 )
 def test_round_trip(
@@ -762,11 +822,11 @@ def test_round_trip(
     kind: int,
     layout: FilterLayout,
     policy: BloomFilterPolicy | None,
-    comparator: Comparator,
+    order: KeyOrder,
     cached: bool,
 ) -> None:
     options = Options(
-        comparator=comparator,
+        comparator=COMPARATORS[ORDERS.index(order)],
         block_size=block_size,
         block_restart_interval=interval,
         compression=kind,
@@ -774,11 +834,17 @@ def test_round_trip(
         filter_layout=layout,
         block_cache=BlockCache(1000) if cached else None,
     )
-    reverse = comparator is REVERSE_BYTEWISE
-    rows = sorted(entries.items(), reverse=reverse)
+    # Of keys that are equal in the order, one.
+    ordered = [key[:-8] for key, _ in rows_of({(key, 1): 1 for key in entries}, order)]
+    rows = [(key, entries[key]) for key in ordered]
     table, file = opened(build(rows, options), options)
-    check_scans(table, rows, reverse)
-    table.check()
+    if order is ORDERS[2]:
+        assert all_rows(table) == rows
+        for key, value in rows:
+            assert get(table, key)[1:] == (VALUE_TAG, value)
+    else:
+        check_reads(table, rows)
+    check(table)
     offsets = [table.approximate_offset(key) for key, _ in rows]
     assert offsets == sorted(offsets)
     assert all(0 <= offset < file.size for offset in offsets)
@@ -799,47 +865,6 @@ def test_approximate_offset_rises_with_the_key() -> None:
     footer = Footer.decode(file.data[-FOOTER_SIZE:])
     assert table.approximate_offset(b"2") == footer.metaindex.offset > offsets[-1]
     assert file.reads == []
-
-
-# check()
-
-
-@pytest.mark.parametrize(
-    ("blocks", "reason", "block"),
-    [
-        ([([(b"b", b""), (b"a", b"")], b"c")], "out of order", 0),
-        ([([(b"a", b""), (b"a", b"")], b"c")], "out of order", 0),
-        ([([(b"a", b"")], b"b"), ([(b"c", b""), (b"bb", b"")], b"d")], "out of order", 1),
-        ([([(b"a", b""), (b"c", b"")], b"b")], "past its index key", 0),
-        ([([(b"a", b"")], b"c"), ([(b"b", b"")], b"d")], "before its index key", 1),
-        ([([(b"a", b"")], b"c"), ([(b"c", b"")], b"d")], "before its index key", 1),
-        ([([(b"a", b"")], b"b"), ([], b"d")], "empty data block", 1),
-    ],
-)
-def test_check_finds_disorder(
-    blocks: list[tuple[list[Row], bytes]], reason: str, block: int
-) -> None:
-    table, _ = opened(assemble(blocks))
-    with pytest.raises(CorruptionError, match=reason) as caught:
-        table.check()
-    assert caught.value.path == "db/000005.ldb"
-    assert caught.value.offset == len(sealed(blocks[0][0])) * block
-
-
-def test_check_passes_a_table_made_by_hand() -> None:
-    table, _ = opened(assemble([([(b"a", b""), (b"b", b"")], b"b"), ([(b"c", b"")], b"d")]))
-    table.check()
-
-
-def test_check_reads_every_block() -> None:
-    data = build(ROWS)
-    table, _ = opened(data)
-    for number in (0, table.num_blocks // 2, table.num_blocks - 1):
-        offset = table.approximate_offset(list(table.scan(None, ReadCounters()))[number][0][0])
-        damaged = data[:offset] + bytes([data[offset] ^ 1]) + data[offset + 1 :]
-        with pytest.raises(CorruptionError, match="checksum") as caught:
-            opened(damaged)[0].check()
-        assert caught.value.offset == offset
 
 
 # Damage at rest
@@ -908,14 +933,14 @@ def test_a_file_that_shrank_since_it_was_opened(readahead: int) -> None:
     table, file = opened(build(ROWS))
     file.data = file.data[:1000]
     with pytest.raises(CorruptionError) as caught:
-        rows_of(table.scan(None, ReadCounters(), readahead=readahead))
+        all_rows(table, readahead)
     assert caught.value.offset is not None
     assert caught.value.offset <= 1000
     with pytest.raises(CorruptionError, match="cut short"):
-        table.get(ROWS[-1][0], -1, ReadCounters())
+        get(table, ROWS[-1][0])
 
 
-def test_damage_is_reported_with_the_offset_of_the_block() -> None:
+def test_damage_is_told_with_the_blocks_offset() -> None:
     data = build(ROWS)
     table, _ = opened(data)
     offset = table.approximate_offset(b"k1000")
@@ -926,7 +951,7 @@ def test_damage_is_reported_with_the_offset_of_the_block() -> None:
         with pytest.raises(CorruptionError, match="checksum") as caught:
             call()
         assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", offset)
-    assert table.get(ROWS[0][0], -1, ReadCounters())[1:] == ROWS[0]
+    assert get(table, ROWS[0][0]) == found(ROWS[0][1])
 
 
 # Hostile tables, their checksums right
@@ -996,13 +1021,14 @@ def test_a_whole_table_filter_of_any_bytes(contents: bytes) -> None:
     meta = [(b"fullfilter." + BLOOM.name.encode(), BlockHandle(0, len(contents)).encode())]
     data = assemble([([(b"a", b"1")], b"b")], meta, extra)
     table, _ = opened(data, SMALL._replace(filter_policy=BLOOM))
-    expected = (None, b"") if len(contents) < 2 else (b"a", b"1")
-    assert table.get(b"a", -1, ReadCounters())[1:] == expected
+    expected = (RULED_OUT, 0, None) if len(contents) < 2 else found(b"1")
+    for key_hash in (-1, BLOOM.key_hash(b"a")):
+        assert get(table, b"a", key_hash=key_hash) == expected
 
 
 @pytest.mark.parametrize("order", ["ac", "ca", "aa", "cc", "acac", "aacca"])
 def test_blocks_that_overlap_or_do_not_adjoin(order: str) -> None:
-    first, second = sealed([(b"a", b"1")]), sealed([(b"c", b"2")])
+    first, second = sealed(with_tag([(b"a", b"1")])), sealed(with_tag([(b"c", b"2")]))
     rows = {"a": (b"a", b"1"), "c": (b"c", b"2")}
     handles = {
         "a": BlockHandle(0, len(first) - 5),
@@ -1012,14 +1038,13 @@ def test_blocks_that_overlap_or_do_not_adjoin(order: str) -> None:
     data = assemble([], extra=first + b"padding" + second, index_rows=index)
     table, _ = opened(data)
     for readahead in (0, 1000):
-        found = rows_of(table.scan(None, ReadCounters(), readahead=readahead))
-        assert found == [rows[name] for name in order]
+        assert all_rows(table, readahead) == [rows[name] for name in order]
     for number in range(len(order)):
         for back in (False, True):
-            span = table.span(number, 9, back, ReadCounters())
+            ahead = table.read_ahead(number, 9, back, ReadCounters())
             expected = on_the_way(table, number, back)
-            for at in [] if span is None else numbers_of(span, back):
-                _, block = table.block(at, ReadCounters(), span)
+            for at in [] if ahead is None else numbers_of(ahead, back):
+                _, block = table.find_ahead(at, ReadCounters(), ahead)
                 assert block.data == expected[abs(at - number)]
 
 
@@ -1049,29 +1074,42 @@ def test_a_block_that_is_none(place: str) -> None:
     assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", handle.offset)
 
 
-def test_a_restart_point_inside_an_entry_is_found_by_check_alone() -> None:
-    """Whoever reads all entries needs none."""
-    bad = seal_block(b"\0\x01\x01kv" + b"\x02\0\0\0\x01\0\0\0", NO_COMPRESSION)
-    index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
-    table, _ = opened(assemble([], extra=bad, index_rows=index))
-    assert rows_of(table.scan(None, ReadCounters())) == [(b"k", b"v")]
-    with pytest.raises(CorruptionError, match="restart") as caught:
-        table.check()
-    assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
-
-
 def test_entries_that_are_none_in_a_block_that_is_one() -> None:
-    bad = seal_block(b"\x09\x01\x01kv" + b"\0\0\0\0\x01\0\0\0", NO_COMPRESSION)
+    bad = seal_block(b"\x09\x09\x01k" + TAG + b"v" + b"\0\0\0\0\x01\0\0\0", NO_COMPRESSION)
     index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
     table, _ = opened(assemble([], extra=bad, index_rows=index))
     for call in ways_to_read(table, b"a"):
-        with pytest.raises(CorruptionError, match="shares more") as caught:
+        with pytest.raises(CorruptionError, match=r"shares more|not whole") as caught:
             call()
         assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
 
 
+def test_a_key_without_a_tag() -> None:
+    bad = sealed([(b"short", b"v")])
+    index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
+    for comparator in COMPARATORS:
+        options = SMALL._replace(comparator=comparator)
+        table, _ = opened(assemble([], extra=bad, index_rows=index), options)
+        for call in ways_to_read(table, b"z"):
+            with pytest.raises(CorruptionError, match="shorter than its tag") as caught:
+                call()
+            assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", 0)
+
+
+@pytest.mark.parametrize("size", range(8))
+def test_an_index_key_without_a_tag(size: int) -> None:
+    good = assemble([([(b"a", b"")], b"b")])
+    footer = Footer.decode(good[-FOOTER_SIZE:])
+    stored = sealed([(b"k" * size, BlockHandle(0, 1).encode())])
+    wrong = Footer(footer.metaindex, BlockHandle(footer.index.offset, len(stored) - 5))
+    data = good[: footer.index.offset] + stored + wrong.encode()
+    with pytest.raises(CorruptionError, match="shorter than its tag") as caught:
+        Table(SMALL, CountingFile(data))
+    assert (caught.value.path, caught.value.offset) == ("db/000005.ldb", footer.index.offset)
+
+
 def test_keys_that_would_outgrow_memory() -> None:
-    content = b"\x00\xa0\x8d\x06\x00" + b"k" * 100_000 + b"\xa0\x8d\x06\x00\x00" * 100_000
+    content = b"\x00\xa0\x8d\x06\x00" + b"k" * 99_992 + TAG + b"\xa0\x8d\x06\x00\x00" * 100_000
     bad = seal_block(content + b"\0\0\0\0\x01\0\0\0", SNAPPY)
     index = [(b"z", BlockHandle(0, len(bad) - 5).encode())]
     options = SMALL._replace(max_block_bytes=1 << 20)
@@ -1079,15 +1117,15 @@ def test_keys_that_would_outgrow_memory() -> None:
     table, _ = opened(data, options)
     assert len(data) < 50_000  # and its keys are 10 GB
     with pytest.raises(CorruptionError, match="share more"):
-        rows_of(table.scan(None, ReadCounters()))
+        all_rows(table)
     with pytest.raises(CorruptionError, match="share more"):
-        table.get(b"l", -1, ReadCounters())
+        rows_from(table, b"", ReadCounters(), True)
 
 
 def test_an_unknown_codec_is_named() -> None:
-    typed = sealed([(b"a", b"1")])[:-5] + b"\x09"
+    typed = sealed(with_tag([(b"a", b"1")]))[:-5] + b"\x09"
     extra = typed + masked_crc32c(typed).to_bytes(4, "little")
     index = [(b"b", BlockHandle(0, len(typed) - 1).encode())]
     table, _ = opened(assemble([], extra=extra, index_rows=index))
     with pytest.raises(UnsupportedCompressionError, match=r"000005\.ldb: unknown .* type 9"):
-        table.get(b"a", -1, ReadCounters())
+        get(table, b"a")

@@ -21,7 +21,7 @@ from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.format.filenames import manifest_name, set_current, table_name
-from lsmkv.format.keys import InternalKeyComparator, pack
+from lsmkv.format.keys import pack
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import make_options
@@ -44,15 +44,14 @@ def write_table(path: str | os.PathLike[str], entries: State, **options: Any) ->
 def read_table(env: Env, path: str, order: Comparator = BYTEWISE) -> list[tuple[bytes, bytes]]:
     """The entries of the file, after a check of all of it."""
     options = make_options(comparator=order, bloom_filter_bits=0)
-    inner = lsmkv.Options(comparator=InternalKeyComparator(options.comparator))
     with env.open_directory(os.path.dirname(path)) as directory:
-        table = Table(inner, directory.open(os.path.basename(path)))
+        table = Table(options, directory.open(os.path.basename(path)))
     if table.num_blocks:
-        table.check()
+        check(table)
     counters = ReadCounters()
     found = [
         (user_key + tagged[:8], tagged[8:])
-        for entries in table.rows(8, counters, 0, 1)
+        for entries in table.entries(counters, 0, 1)
         for user_key, tagged in entries
     ]
     table.close()

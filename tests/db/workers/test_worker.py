@@ -342,7 +342,7 @@ def test_a_compaction_makes_the_same_files(seed: int, options: dict[str, Any]) -
                 picked[0],
                 here,
                 store.tables,
-                store.table_options,
+                store.options,
                 lambda numbers=numbers: next(numbers),  # type: ignore[misc]
                 oldest_pinned,
             )
