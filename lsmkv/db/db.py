@@ -110,8 +110,8 @@ class DB(Maintenance):
         """The values of many keys, in their order, all at one moment; None for a key that is not
         there.
 
-        They are looked up in the order of the store, so that neighbours share blocks, and each is
-        hashed once.  Cost: that of the Gets, less the blocks that are shared.
+        They are looked up in the order of the store, so that neighbours find their blocks in the
+        block cache.  Cost: that of the Gets.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"a", b"1")

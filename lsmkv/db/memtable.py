@@ -214,7 +214,8 @@ class MemTable:
             for key in keys:
                 row = self._version(key, sequence)
                 if row is not None:
-                    found.append((key, row[TAG_SIZE:] if row[0] == KIND_VALUE else None))
+                    name = key if self._identical else self._spelling(key, row)
+                    found.append((name, row[TAG_SIZE:] if row[0] == KIND_VALUE else None))
         if not keys:
             return None
         return keys[0] if back else keys[len(keys) - 1]
@@ -307,6 +308,13 @@ class MemTable:
                     return row
             return None
         return row
+
+    def _spelling(self, key: bytes, row: bytes) -> bytes:
+        """The key under which this version of ``key`` was written."""
+        for name, older in self._older.get(key, ()):
+            if older is row:
+                return name
+        return key
 
     def _make_way(self, key: bytes, newest_seen: int) -> None:
         """Put the versions of ``key`` up to ``newest_seen`` where a new one does not replace them.

@@ -60,7 +60,7 @@ class BlockIterator:
         block: Block,
         order: KeyOrder,
         sequence: i64,
-        start: bytes = b"",
+        start: bytes | None = None,
         before: bytes = b"",
         settled: bool = False,
     ) -> None:
@@ -83,7 +83,7 @@ class BlockIterator:
         """The last user key that was met."""
         self.settled = settled
         """Whether one of its versions was seen."""
-        if start:
+        if start is not None:
             if self._bytewise:
                 self._seek(start)
             else:

@@ -109,7 +109,7 @@ class LevelReader:
         number: i64,
         bound: Position | None,
         back: bool,
-        start: bytes = b"",
+        start: bytes | None = None,
         before: bytes = b"",
         settled: bool = False,
     ) -> BlockIterator:
@@ -159,8 +159,10 @@ class LevelReader:
             return self.next_pairs(table, number, block, ALL)
         order = self.order
         pairs: list[Any] = []
-        while not block.done and not order.is_at_or_after(block.user_key, stop):
+        while not block.done:
             pairs += self.next_pairs(table, number, block, _FEW)
+            if order.is_at_or_after(block.user_key, stop):
+                break
         if pairs and order.is_at_or_after(pairs[-1][0], stop):
             pairs = pairs[: order.count_before(pairs, stop)]
         return pairs
@@ -199,7 +201,7 @@ class LevelIterator(BaseLevelIterator):
         self._table: Table | None = None
         self._number: i64 = 0  # of the block after this one
         self._block: BlockIterator | None = None
-        self._start = b""
+        self._start: bytes | None = None
         self._before_key = b""  # the last key, whose older versions may follow in the next block
         self._settled = False
         self._count: i64 = ALL
@@ -251,7 +253,7 @@ class LevelIterator(BaseLevelIterator):
                     self._settled,
                 )
                 self._number += 1
-                self._start = b""
+                self._start = None
             assert table is not None
             pairs = reader.next_pairs(table, self._number - 1, block, self._count)
             if self._count < ALL:
@@ -376,7 +378,7 @@ class ReverseLevelIterator(BaseLevelIterator):
             self._table = table
             self._file -= 1
         number = self._number
-        block = reader.block_iterator(table, number, self._lower, True, b"", b"", False)
+        block = reader.block_iterator(table, number, self._lower, True)
         self._number = number - 1
         self._block = block
         if self._begun:

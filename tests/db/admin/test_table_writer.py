@@ -25,6 +25,7 @@ from lsmkv.format.keys import pack
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import make_options
+from lsmkv.table.inspection import check
 from lsmkv.table.reader import Table
 from lsmkv.util.comparator import BYTEWISE, Comparator
 

@@ -99,9 +99,7 @@ def flushed_here(db: DB, request: FlushRequest) -> bytes:
     store = store_of(db)
     directory = MemoryEnv().open_directory("elsewhere", create=True)
     oldest = min(request.pinned, default=store.versions.last_sequence)
-    file = write_memtable(
-        store.view.memtable, directory, 1, store.table_options, store.order, oldest
-    )
+    file = write_memtable(store.view.memtable, directory, 1, store.options, store.order, oldest)
     assert file is not None
     return content(directory, table_name(1))
 
