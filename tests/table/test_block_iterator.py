@@ -179,7 +179,9 @@ def test_versions_of_one_key_in_two_blocks(
         first = BlockIterator(build(rows[:cut], 3), order, sequence)
         pairs = all_of(first)
         before, settled = first.user_key, first.settled
-        second = BlockIterator(build(rows[cut:], 3), order, sequence, b"", before, settled)
+        second = BlockIterator(
+            build(rows[cut:], 3), order, sequence, before=before, settled=settled
+        )
         assert pairs + all_of(second) == seen(rows, sequence, order)
 
 
@@ -196,7 +198,7 @@ def test_from_a_key_on_that_goes_on_in_the_next_block(
         first = BlockIterator(build(rows[:cut], 3), order, bound, edge, edge, after)
         pairs = all_of(first)
         before, settled = first.user_key, first.settled
-        second = BlockIterator(build(rows[cut:], 3), order, bound, b"", before, settled)
+        second = BlockIterator(build(rows[cut:], 3), order, bound, before=before, settled=settled)
         pairs += all_of(second)
         assert pairs == beyond(seen(rows, bound, order), edge, after, order)
 

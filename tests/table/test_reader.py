@@ -105,8 +105,11 @@ def rows_from(table: Table, start: bytes, counters: ReadCounters, fill_cache: bo
     for number in range(first, table.num_blocks):
         _, block = table.find(number, counters, fill_cache)
         try:
-            begin = start if number == first else b""
-            rows += BlockIterator(block, order, MAX_SEQUENCE, begin).next_entries(ALL)
+            if number == first:
+                iterator = BlockIterator(block, order, MAX_SEQUENCE, start)
+            else:
+                iterator = BlockIterator(block, order, MAX_SEQUENCE)
+            rows += iterator.next_entries(ALL)
         except CorruptionError as error:
             raise table.damaged(error, number) from None
     return rows
