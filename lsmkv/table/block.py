@@ -127,8 +127,6 @@ class Block:
                     return 0, None
                 elif length < wanted:
                     ended = True
-                elif unshared < TAG_SIZE:
-                    return self._get_decoded(user_key, sequence, order)
                 else:
                     at += unshared
                     tag = read_i64_le(data, at - TAG_SIZE)

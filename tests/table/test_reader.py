@@ -705,8 +705,7 @@ def check_reads(table: Table, rows: Sequence[Row]) -> None:
             assert all_rows(table, readahead, enough=enough) == rows
     for start in starts_around(rows):
         beyond = [row for row in rows if order.compare(row[0], start) >= 0]
-        if start or order.is_bytewise:
-            assert rows_from(table, start, ReadCounters(), True) == beyond
+        assert rows_from(table, start, ReadCounters(), True) == beyond
         same = [value for key, value in rows if key == start]
         for sequence in (1, MAX_SEQUENCE):
             _, tag, value = get(table, start, sequence=sequence)
