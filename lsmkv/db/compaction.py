@@ -212,15 +212,15 @@ class CompactionJob:
         tables: TableCache,
         options: Options,
         new_file_number: Callable[[], int],
-        oldest_seen: int,
+        oldest_pinned: int,
     ) -> None:
-        """``oldest_seen`` is the oldest sequence at which someone looks."""
+        """``oldest_pinned`` is the oldest sequence at which someone looks."""
         self._compaction = compaction
         self._directory = directory
         self._tables = tables
         self._options = options
         self._new_file_number = new_file_number
-        self._oldest_seen = oldest_seen
+        self._oldest_pinned = oldest_pinned
         comparator: InternalKeyComparator = compaction.version.comparator
         self._order = comparator.order
         self._compare = comparator.user_comparator.compare
@@ -237,7 +237,7 @@ class CompactionJob:
             for entries in merge(self._sources(), self._order):
                 between()
                 user_keys, tagged = live_entries(
-                    entries, self._oldest_seen, self._order, self._nothing_deeper
+                    entries, self._oldest_pinned, self._order, self._nothing_deeper
                 )
                 self._write(user_keys, tagged, between)
             self._finish_output()

@@ -539,7 +539,7 @@ class DB:
                 view_now(self._opened, store)
             except OSError as error:
                 raise_typed(error)
-            self._superseded = [old for old in self._superseded if len(old.live) > 0]
+            self._superseded = [old for old in self._superseded if len(old.pinned) > 0]
             self._superseded.append(store)
             self._take_up(self._opened)
 

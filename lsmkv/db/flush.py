@@ -19,27 +19,27 @@ def write_memtable(
     number: int,
     options: Options,
     order: KeyOrder,
-    oldest_seen: int,
+    oldest_pinned: int,
 ) -> FileMetaData | None:
     """Write the table ``number`` with what of ``memtable`` anyone can still see, durably.
 
-    ``oldest_seen`` is the oldest sequence at which someone looks.  None if there is nothing to
+    ``oldest_pinned`` is the oldest sequence at which someone looks.  None if there is nothing to
     write.  Deletions are kept: older values may lie in tables.
     """
     if memtable.empty:
         return None
     chunks = memtable.columns()
     if memtable.keeps_older:
-        chunks = _without_hidden(chunks, order, oldest_seen)
+        chunks = _without_hidden(chunks, order, oldest_pinned)
     return write_entries(chunks, directory, number, options)
 
 
 def _without_hidden(
-    chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_seen: int
+    chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_pinned: int
 ) -> Iterator[tuple[list[bytes], list[bytes]]]:
     for user_keys, tagged in chunks:
         entries = list(zip(user_keys, tagged, strict=True))
-        yield live_entries(entries, oldest_seen, order, _keep_deletions)
+        yield live_entries(entries, oldest_pinned, order, _keep_deletions)
 
 
 def _keep_deletions(_user_key: bytes) -> bool:

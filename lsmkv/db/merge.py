@@ -83,13 +83,16 @@ def _gather(runs: list[list[Entry]], order: KeyOrder) -> list[Entry]:
 
 
 def live_entries(
-    entries: list[Entry], oldest_seen: i64, order: KeyOrder, drop_deletion: Callable[[bytes], bool]
+    entries: list[Entry],
+    oldest_pinned: i64,
+    order: KeyOrder,
+    drop_deletion: Callable[[bytes], bool],
 ) -> tuple[list[bytes], list[bytes]]:
     """What a flush or a compaction keeps of these entries, sorted by user key: the user keys, and
     the tagged values.
 
     A version goes when a newer one of its key is visible to every reader, that is, at
-    ``oldest_seen`` or before.  A deletion itself goes when it is that old and
+    ``oldest_pinned`` or before.  A deletion itself goes when it is that old and
     ``drop_deletion(user_key)`` says that nothing older lies deeper.  The versions of a key may come
     in any order; there is least to do when the newest is first.
     """
@@ -103,9 +106,9 @@ def live_entries(
         if last is not None and (key == last if bytewise else order.compare(key, last) == 0):
             if _is_older(newer, tagged):
                 return live_entries(
-                    _newest_first(entries, order), oldest_seen, order, drop_deletion
+                    _newest_first(entries, order), oldest_pinned, order, drop_deletion
                 )
-            shadowed = shadowed or sequence_in(newer) <= oldest_seen
+            shadowed = shadowed or sequence_in(newer) <= oldest_pinned
             newer = tagged
             if shadowed:
                 continue
@@ -113,7 +116,7 @@ def live_entries(
             last = key
             newer = tagged
             shadowed = False
-        if not tagged[0] & 1 and sequence_in(tagged) <= oldest_seen and drop_deletion(key):
+        if not tagged[0] & 1 and sequence_in(tagged) <= oldest_pinned and drop_deletion(key):
             continue
         user_keys.append(key)
         kept.append(tagged)

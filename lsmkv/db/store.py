@@ -70,7 +70,7 @@ class ReadView:
         self.pin.release()
 
 
-class Changed:
+class StateChange:
     """How threads wait for the store's state to change.
 
     A :class:`threading.Condition` would not do: a signal that arrives while it takes its lock back
@@ -133,8 +133,8 @@ class Store:
         self._hasher: HashedFilterPolicy | None = None if policy is None else key_hasher(policy)
         self._is_bloom = policy is not None and is_bloom(policy)
         self.lock = lock
-        self.changed = Changed()
-        self.live = PinnedSequences()
+        self.changed = StateChange()
+        self.pinned = PinnedSequences()
         self.view: View | None = View(recovered.memtable, None, self.versions.current)
         """None once the store is closed."""
         self.closing = False
@@ -176,5 +176,5 @@ class Store:
             view = self.open_view()
             last = self.versions.last_sequence
             if sequence > last:
-                return ReadView(view, Pin(self.live, last), MAX_SEQUENCE)
-            return ReadView(view, Pin(self.live, sequence), sequence)
+                return ReadView(view, Pin(self.pinned, last), MAX_SEQUENCE)
+            return ReadView(view, Pin(self.pinned, sequence), sequence)

@@ -495,19 +495,19 @@ class Bench:
         made.check()
         return made
 
-    def job(self, compaction: Compaction, oldest_seen: int) -> CompactionJob:
+    def job(self, compaction: Compaction, oldest_pinned: int) -> CompactionJob:
         return CompactionJob(
-            compaction, self.directory, self.tables, self.options, self.new_number, oldest_seen
+            compaction, self.directory, self.tables, self.options, self.new_number, oldest_pinned
         )
 
     def compact(
-        self, level: int, oldest_seen: int, begin: bytes | None = None, end: bytes | None = None
+        self, level: int, oldest_pinned: int, begin: bytes | None = None, end: bytes | None = None
     ) -> list[list[Entry]]:
         """Merge a range of a level into the next; what the output tables hold."""
         of = self.version()
         found = compaction_of_range(of, level, begin, end, self.options)
         assert found is not None
-        outputs = self.job(found[0], oldest_seen).run(lambda: None)
+        outputs = self.job(found[0], oldest_pinned).run(lambda: None)
         after = of.apply(found[0].edit(outputs))
         after.check()
         self.levels = after.levels
@@ -593,19 +593,19 @@ def test_the_last_level_has_nothing_below() -> None:
 
 
 @pytest.mark.parametrize(
-    ("oldest_seen", "kept"),
+    ("oldest_pinned", "kept"),
     [(8, [8]), (7, [8, 6]), (6, [8, 6]), (5, [8, 6, 4]), (4, [8, 6, 4]), (3, [8, 6, 4, 2])],
 )
-def test_versions_that_someone_sees_are_kept(oldest_seen: int, kept: list[int]) -> None:
+def test_versions_that_someone_sees_are_kept(oldest_pinned: int, kept: list[int]) -> None:
     """A version at the very sequence of the oldest reader is the one that it sees."""
     bench = Bench()
     bench.add(0, value(b"k", 8), value(b"k", 6))
     bench.add(1, value(b"k", 4), value(b"k", 2))
-    assert bench.compact(0, oldest_seen) == [[value(b"k", sequence) for sequence in kept]]
+    assert bench.compact(0, oldest_pinned) == [[value(b"k", sequence) for sequence in kept]]
 
 
 @pytest.mark.parametrize(
-    ("oldest_seen", "kept"),
+    ("oldest_pinned", "kept"),
     [
         (9, []),  # seen by everyone: it goes, and what it hides goes
         (8, []),
@@ -614,11 +614,11 @@ def test_versions_that_someone_sees_are_kept(oldest_seen: int, kept: list[int]) 
         (4, [deletion(b"k", 8), value(b"k", 5)]),
     ],
 )
-def test_a_deletion_that_a_reader_does_not_see_stays(oldest_seen: int, kept: list[Entry]) -> None:
+def test_a_deletion_that_a_reader_does_not_see_stays(oldest_pinned: int, kept: list[Entry]) -> None:
     bench = Bench()
     bench.add(0, deletion(b"k", 8))
     bench.add(1, value(b"k", 5))
-    assert bench.compact(0, oldest_seen) == ([kept] if kept else [])
+    assert bench.compact(0, oldest_pinned) == ([kept] if kept else [])
 
 
 def test_outputs_are_split_by_size() -> None:

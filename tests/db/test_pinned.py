@@ -256,8 +256,8 @@ def test_an_interrupt_anywhere_releases_nothing_twice(
         use(db)
         sys.settrace(None)
         for at in range(10_000):
-            store.live = PinnedSequences()
-            other = Pin(store.live, sequence)  # from which a second release would take it
+            store.pinned = PinnedSequences()
+            other = Pin(store.pinned, sequence)  # from which a second release would take it
             interrupt = Interrupt(at)
             sys.settrace(interrupt.trace)
             try:
@@ -267,9 +267,9 @@ def test_an_interrupt_anywhere_releases_nothing_twice(
             finally:
                 sys.settrace(None)
             gc.collect()
-            left = len(store.live) - 1
+            left = len(store.pinned) - 1
             assert left == 0 or (left == 1 and interrupt.place == live_module.__file__), at
-            assert store.live.newest() == sequence
+            assert store.pinned.newest() == sequence
             other.release()
             if interrupt.place is None:
                 break

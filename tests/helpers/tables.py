@@ -34,9 +34,9 @@ class Bench:
         )
         self.memtable = MemTable(comparator, Lock())
 
-    def flush(self, oldest_seen: int = EVERYONE_LOOKS_AT, number: int = 7) -> FileMetaData | None:
+    def flush(self, oldest_pinned: int = EVERYONE_LOOKS_AT, number: int = 7) -> FileMetaData | None:
         return write_memtable(
-            self.memtable, self.directory, number, self.options, self.order, oldest_seen
+            self.memtable, self.directory, number, self.options, self.order, oldest_pinned
         )
 
     def entries(self, file: FileMetaData | None) -> list[Entry]:
