@@ -1,4 +1,8 @@
-"""From a memtable to a table."""
+"""Flush: writes a memtable to a table.
+
+The background work calls it for the immutable memtable, and recovery and repair for one that they
+have replayed; no lock is held.  The caller commits the version edit that names the table.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,10 @@ def write_memtable(
     order: KeyOrder,
     oldest_pinned: int,
 ) -> FileMetaData | None:
-    """Write the table ``number`` with what of ``memtable`` anyone can still see, durably.
+    """Write the table ``number``, durably, with the versions that a reader can still see.
 
-    ``oldest_pinned`` is the oldest sequence at which someone looks.  None if there is nothing to
-    write.  Deletions are kept: older values may lie in tables.
+    ``oldest_pinned`` is the oldest pinned sequence, or the last sequence if none is pinned.  None
+    if the memtable is empty.  Deletions are kept, since tables may hold older values.
     """
     if memtable.empty:
         return None
