@@ -1,4 +1,9 @@
-"""DB: the store's handle.  It only orchestrates."""
+"""DB: the handle of a store.
+
+Each method checks that the store is open and calls the module that does the work; nothing of the
+engine is here.  Any thread may call any method.  ``_close_lock`` makes closing and refreshing
+exclude each other.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +66,8 @@ T = TypeVar("T")
 class DB:
     """An ordered key-value store in a directory of LevelDB's files.
 
-    What opening takes as keywords, ``create_if_missing=True`` and others, is told option by option
-    by ``help(lsmkv.Options)``; ``docs/api.md`` has all options, methods and errors on one page.
+    ``help(lsmkv.Options)`` explains the keywords of opening, such as ``create_if_missing=True``;
+    ``docs/api.md`` has all options, methods and errors on one page.
 
     Keys and values are ``bytes`` (other bytes-like objects are copied).  Any number of threads may
     use one handle; one handle, in one process, may have a directory open.  Use it in a ``with``
@@ -88,8 +93,8 @@ class DB:
         """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
 
         The keywords are explained by :class:`~lsmkv.Options`; a misspelt one is a ``TypeError``
-        that tells the nearest.
-        Raises :class:`NotFoundError` (nothing there, and not ``create_if_missing``),
+        that names the nearest.
+        Raises :class:`NotFoundError` (no store there, and not ``create_if_missing``),
         :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
         ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
@@ -106,7 +111,7 @@ class DB:
             raise_typed(error)
         self.options: Options = self._opened.options
         """The settings in force."""
-        self._take_up(self._opened)
+        self._adopt(self._opened)
         _open_handles.add(self)
 
     # Reading
@@ -173,9 +178,9 @@ class DB:
         ...     db.multi_get([b"b", b"a"])
         [None, b'1']
         """
-        names = [as_bytes(key, "key") for key in keys]
-        values = self._open_reader().multi_get(names, fill_cache)
-        return [values[key] for key in names]
+        user_keys = [as_bytes(key, "key") for key in keys]
+        values = self._open_reader().multi_get(user_keys, fill_cache)
+        return [values[key] for key in user_keys]
 
     def __contains__(self, key: object) -> bool:
         """Whether ``key`` is there.  Costs what a Get costs.
@@ -190,7 +195,7 @@ class DB:
     def may_contain(self, key: BytesLike) -> bool:
         """False only if ``key`` is not there; no data block is read.
 
-        Asks memtables and filters alone.  True may be wrong: about 1 absent key in 100 passes a
+        Asks memtables and filters only.  True may be wrong: about 1 absent key in 100 passes a
         filter, a deletion in a table counts as a key, and without filters a table's range decides.
         Costs a hash of the key, and a filter for each table whose range covers it.
 
@@ -206,7 +211,7 @@ class DB:
     def explain(self, key: BytesLike) -> Explanation:
         """How a Get of ``key`` goes, step by step: see :class:`Explanation`.
 
-        Leaves no trace in counters and cache.  Costs a block for every table whose range covers
+        Changes neither counters nor caches.  Costs a block for every table whose range covers
         the key.
 
         >>> with DB(":memory:") as db:
@@ -228,10 +233,10 @@ class DB:
         """An iterator over the store as it is now, or over a range of it.
 
         ``start`` and ``stop`` bound the keys (``include_start=True``, ``include_stop=False``), or
-        ``prefix`` does; ``reverse`` turns the direction; ``include_key`` and ``include_value`` say
-        what is returned; ``fill_cache=False`` spares the block cache.  See :class:`Iterator`.
-        Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used, then a seek in each
-        table that may hold some of the range, and a block at a time.
+        ``prefix`` does; ``reverse`` reverses the direction; ``include_key`` and ``include_value``
+        say what is returned; ``fill_cache=False`` leaves the block cache as it is.  See
+        :class:`Iterator`.  Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used,
+        then a seek in each table that may hold some of the range, and a block at a time.
 
         >>> with DB(":memory:") as db:
         ...     for key in (b"a", b"b", b"c"):
@@ -270,7 +275,7 @@ class DB:
         return self._open_reader().raw_iterator(self, prefix, fill_cache)
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
-        """The part of the store whose keys begin with ``prefix``, shown and asked for without it.
+        """The part of the store whose keys begin with ``prefix``, with keys that lack the prefix.
 
         O(1): nothing is read.
 
@@ -282,7 +287,7 @@ class DB:
         return PrefixedDB(db=self, prefix=prefix)
 
     def snapshot(self) -> Snapshot:
-        """The store as it is now, to be read later.  O(1); close it when it is done with.
+        """The store as it is now, to be read later.  O(1); close it when it is no longer needed.
 
         >>> with DB(":memory:") as db, db.snapshot() as before:
         ...     db.put(b"k", b"v")
@@ -365,7 +370,7 @@ class DB:
     def transaction(self, *, sync: bool = False) -> Transaction:
         """An optimistic transaction: see :class:`Transaction`.
 
-        Its end raises :class:`~lsmkv.ConflictError` if someone else wrote a key that it touched.
+        Its end raises :class:`~lsmkv.ConflictError` if another writer wrote a key that it touched.
 
         >>> with DB(":memory:") as db:
         ...     with db.transaction() as transaction:
@@ -423,10 +428,10 @@ class DB:
         that holds any of the range: deleted and overwritten data above it goes, and reads get
         cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
         ``progress`` is called in this thread while it works: bytes read, bytes to read (estimated
-        at the start) and the level; at last with ``(total, total, "done")``.  An exception out of
-        it, or Ctrl-C, ends it at the next step; what is done stays done.
+        at the start) and the level; at last with ``(total, total, "done")``.  An exception from
+        it, or Ctrl-C, ends the call at the next step; finished compactions stay.
 
-        O(bytes of the range), in time and, for the while, in disk space.
+        O(bytes of the range), in time and, while it runs, in disk space.
 
         >>> with DB(":memory:") as db:
         ...     for value in (b"old", b"new"):
@@ -487,7 +492,7 @@ class DB:
         Every block is verified, and its entries are written anew, so it costs about what a
         compaction of that many bytes does; other writers wait only at the end, while the memtable
         is flushed.  ``progress`` is called with the bytes read, how many there are, and the phase.
-        After an exception, Ctrl-C too, all of it is there or nothing.
+        After an exception, Ctrl-C included, either all of it is there or nothing.
 
         Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
         store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,
@@ -508,17 +513,17 @@ class DB:
         paths = as_paths(files)
         env = self._opened.env
         if self.path == MEMORY and self.options.env is None:
-            env = LocalEnv()  # nobody could put a file into its own
+            env = LocalEnv()  # a caller cannot put a file into the memory env of the store
         try:
             Ingestion(self._open_store(), background, env, paths, progress).run(writer)
         except OSError as error:
             self._open_store().raise_failure(error)
 
     def refresh(self) -> None:
-        """Let a store that is open for reading only show what is there now.
+        """Make a store that is open for reading only show the current state on disk.
 
-        Iterators and snapshots made before go on as they are.  A store that is open for writing
-        always shows what is there: nothing happens.  Cost: that of opening it.
+        Earlier iterators and snapshots keep their state.  In a store that is open for writing it
+        does nothing, since that always shows the current state.  Cost: that of opening it.
 
         >>> from lsmkv.env.memory import MemoryEnv
         >>> env = MemoryEnv()
@@ -541,7 +546,7 @@ class DB:
                 raise_typed(error)
             self._superseded = [old for old in self._superseded if len(old.pinned) > 0]
             self._superseded.append(store)
-            self._take_up(self._opened)
+            self._adopt(self._opened)
 
     @overload
     def get_property(self, name: str) -> str | None: ...
@@ -599,7 +604,7 @@ class DB:
         """The store's tables as they are now: level by level, and in the order of their level.
 
         Level 0 has the newest first; on other levels tables are disjoint and in the order of keys.
-        What was written last may be in no table yet.  Costs a listing of the directory.
+        The newest writes may be in no table yet.  Costs a listing of the directory.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"a", b"1")
@@ -617,7 +622,7 @@ class DB:
     def written_keys(self, tables: Iterable[TableInfo] = ()) -> list[bytes]:
         """The keys of all writes, deletions too, in the memtables and in these tables; in order.
 
-        A key that is in neither has its value in the other tables alone.  ``ValueError`` for a
+        A key that is in neither has its versions in the other tables only.  ``ValueError`` for a
         table that the store does not hold any more.  Costs a scan of those tables, and the memory
         of their keys.
 
@@ -701,14 +706,14 @@ class DB:
     def close(self) -> None:
         """Sync the log, stop background work at its next step, and give up the lock.
 
-        Iterators and snapshots of the store raise :class:`ClosedError` from then on; a call that
-        another thread is in ends first, or with that error.  Closing twice is harmless.  Cost: one
-        wait for the disk; a compaction under way is given up, not waited for.
+        Iterators and snapshots of the store raise :class:`ClosedError` from then on; a running call
+        of another thread ends before, or raises that error.  Closing twice is harmless.  Cost: one
+        wait for the disk; a running compaction is abandoned, not waited for.
 
         Raises :class:`IOError` if the log cannot be synced: the newest writes may not be durable
-        then.  The store is closed all the same.  A flush or compaction that has failed is not
-        raised here: the logger ``lsmkv`` said so when it happened, and nothing is missing, for
-        what is in no table is in a synced log, where opening finds it.
+        then.  The store is closed all the same.  The error of a failed flush or compaction is
+        not raised here: the logger ``lsmkv`` has reported it, and nothing is lost, since a write
+        that is in no table is in a synced log, which the next open replays.
 
         >>> db = DB(":memory:")
         >>> db.close()
@@ -719,7 +724,8 @@ class DB:
         if self._writer is None or not self._writer.is_ingesting():
             with self._close_lock:
                 self._close()
-        # Else it is an ingest's progress that calls, for whose end another closer waits.
+        # Else the progress callback of an ingest closes, and another thread may be closing already
+        # and waiting for the ingest.
         elif self._close_lock.acquire(blocking=False):
             try:
                 self._close()
@@ -754,7 +760,7 @@ class DB:
                 " with read_only=True"
             )
         arguments = dict(self._arguments)
-        arguments.pop("block_cache", None)  # a cache is of one process
+        arguments.pop("block_cache", None)  # a cache belongs to one process
         return _reopen, (self.path, arguments)
 
     def __repr__(self) -> str:
@@ -769,7 +775,7 @@ class DB:
 
     # Opening
 
-    def _take_up(self, opened: OpenStore) -> None:
+    def _adopt(self, opened: OpenStore) -> None:
         self._store = opened.store
         self._reader = opened.reader
         self._writer = opened.writer
@@ -798,7 +804,7 @@ class DB:
         return self._writer
 
     def _close(self) -> None:
-        """See :meth:`close`.  Caller holds the lock that closers take."""
+        """See :meth:`close`.  Caller holds ``_close_lock``."""
         store = self._store
         if store is None or store.view is None:
             return
@@ -825,7 +831,7 @@ class DB:
             self._opened.release()
 
     def _abandon(self, store: Store) -> None:
-        """In a forked child: let go of the parent's store, and write nothing.
+        """In a forked child: drop the parent's store, and write nothing.
 
         No lock is taken: the thread that held it at the fork does not exist here.
         """
@@ -844,7 +850,7 @@ _open_handles: weakref.WeakSet[DB] = weakref.WeakSet()
 
 
 def _close_handles_after_fork() -> None:
-    """In a forked child: the parent goes on with its stores, the child must not touch them."""
+    """In a forked child: the stores belong to the parent, and the child must not touch them."""
     for db in list(_open_handles):
         if db._store is not None:
             db._abandon(db._store)
