@@ -66,9 +66,9 @@ class Reader:
     ) -> bytes | None:
         store = self.store
         newest = sequence == MAX_SEQUENCE
-        rows = version.row_cache
-        if newest and rows.values:
-            value = rows.values.get(key)
+        row_cache = version.row_cache
+        if newest and row_cache.values:
+            value = row_cache.values.get(key)
             if value is not None:
                 store.counters.gets_from_rows += 1
                 return value
@@ -86,9 +86,9 @@ class Reader:
                 and newest
                 and fill_cache
                 and value is not None
-                and (2 * rows.usage < self._row_cache_limit or self._is_fourth())
+                and (2 * row_cache.usage < self._row_cache_limit or self._is_fourth())
             ):
-                rows.keep(key, value, self._row_cache_limit)
+                row_cache.keep(key, value, self._row_cache_limit)
         return value
 
     def _is_fourth(self) -> bool:

@@ -144,22 +144,22 @@ def test_readers_see_what_was_written_before_them(
     comparator: Comparator, data: st.DataObject
 ) -> None:
     table, model = empty(comparator), Model(comparator)
-    live: list[int] = []
+    pinned: list[int] = []
     sequence = 1
     for _ in range(data.draw(st.integers(1, 8), label="steps")):
         step = data.draw(st.sampled_from(["write", "write", "read", "leave", "scan"]))
         if step == "write":
             operations = data.draw(batches)
-            table.add(sequence, operations, max(live, default=-1))
+            table.add(sequence, operations, max(pinned, default=-1))
             model.add(sequence, operations)
             sequence += len(operations)
         elif step == "read":
-            live.append(sequence - 1)
-        elif step == "leave" and live:
-            live.remove(data.draw(st.sampled_from(live)))
+            pinned.append(sequence - 1)
+        elif step == "leave" and pinned:
+            pinned.remove(data.draw(st.sampled_from(pinned)))
         else:
             list(table.entries())  # merges what is pending
-        for reader in [*live, sequence - 1]:
+        for reader in [*pinned, sequence - 1]:
             for key in {name for name, _, _ in model.versions} | {b"absent"}:
                 found = version_of(table, key, reader)
                 expected = model.get(key, reader)
@@ -179,7 +179,7 @@ def test_readers_see_what_was_written_before_them(
     everything = entries(table)
     assert columns == flushed(table)
     assert [version(entry) for entry in columns] == everything
-    for reader in [*live, sequence - 1]:
+    for reader in [*pinned, sequence - 1]:
         for back in (False, True):
             assert seen(table, comparator, reader, None, back) == model.seen(reader)
 
