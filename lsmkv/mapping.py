@@ -1,5 +1,8 @@
 """A store as a mapping: ``lsmkv.open``, after the standard library's ``dbm``.
 
+It uses only the public methods of ``DB``.  Any thread may use a mapping; a lock of its own makes
+its writes one after another.
+
 >>> import lsmkv
 >>> with lsmkv.open(":memory:", "c") as animals:
 ...     animals["ant"] = "six legs"
@@ -83,13 +86,13 @@ def open(
     ``'n'``   a new and empty store, always: one that is there is destroyed first
     ========  ==================================================================================
 
-    ``'n'`` refuses a directory that holds anything but a store's own files, and touches nothing in
+    ``'n'`` refuses a directory that holds other files than a store's, and then changes nothing in
     it.  ``mode`` is for a directory that is made here: as a directory is entered by its ``x`` bits,
     each is set where ``r`` is (``0o640`` makes ``rwxr-x---``), the owner gets all three, and the
     process's umask is taken off.  A directory that exists keeps its mode.
 
     ``options`` are the keywords of :class:`lsmkv.DB`, save for those that the flag decides.
-    ``':memory:'`` is a store that is never there before: it takes ``'c'`` and ``'n'``.
+    ``':memory:'`` is always a new store: it takes ``'c'`` and ``'n'``.
 
     Raises ``ValueError`` for any other flag; :class:`~lsmkv.NotFoundError` (a
     ``FileNotFoundError``, so ``except dbm.error`` catches it) where ``'r'`` or ``'w'`` finds no
@@ -116,7 +119,7 @@ def open(
             options["read_only"] = True
         return KeyValueMapping(DB(where, **options), read_only=flag == "r")
     if flag == "n" and not in_memory:
-        make_options(**options)  # refuses what DB would refuse when the old store is gone already
+        make_options(**options)  # before the old store is removed, since DB would refuse it after
         where = where if env is not None else resolve(where)
         _remove_store(LocalEnv() if env is None else env, where)
     options["create_if_missing"] = True
@@ -134,7 +137,7 @@ def open(
 class KeyValueMapping(MutableMapping[bytes, bytes]):
     """An open store as a ``MutableMapping`` of bytes to bytes, in the order of its keys.
 
-    Where bytes are taken a ``str`` is taken too, as its UTF-8 bytes; what comes back is always
+    A ``str`` may stand for bytes, and means its UTF-8 bytes; keys and values are returned as
     ``bytes``.  Other types raise ``TypeError``, in lookups as well.  Every method raises
     :class:`~lsmkv.ClosedError` after :meth:`close`, and :class:`~lsmkv.CorruptionError` or
     :class:`~lsmkv.IOError` as the store does.
@@ -145,7 +148,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     through the same mapping in between.
 
     ``len()`` reads all keys, and so do ``list(m)`` and ``tuple(m)`` before they begin (they ask
-    for the length): ``list(iter(m))`` spares that.  ``==`` loads both sides into memory.
+    for the length): ``list(iter(m))`` avoids that.  ``==`` loads both sides into memory.
 
     >>> with open(":memory:", "n") as m:
     ...     m.update({b"a": b"1", "b": "2"}, c="3")
@@ -271,11 +274,11 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     def __delitem__(self, key: Text) -> None:
         """Remove ``key``; ``KeyError`` if it is not there.  Costs a lookup and a write."""
         self._check_writable()
-        name = _encode(key, "key")
+        user_key = _encode(key, "key")
         with self._write_lock:
-            if name not in self._db:
+            if user_key not in self._db:
                 raise KeyError(key)
-            self._db.delete(name)
+            self._db.delete(user_key)
 
     @overload
     def pop(self, key: Text) -> bytes: ...
@@ -290,11 +293,11 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         (b'v', None)
         """
         self._check_writable()
-        name = _encode(key, "key")
+        user_key = _encode(key, "key")
         with self._write_lock:
-            value = self._db.get(name)
+            value = self._db.get(user_key)
             if value is not None:
-                self._db.delete(name)
+                self._db.delete(user_key)
                 return value
         if isinstance(default, _Missing):
             raise KeyError(key)
@@ -303,8 +306,8 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     def popitem(self, last: bool = True) -> tuple[bytes, bytes]:
         """Remove the last pair in the order of keys, or the first, and return it.
 
-        ``KeyError`` if the mapping is empty.  Costs a read of that end and a write; popping very
-        many from one end steps over what it removed until a compaction: iterate, or
+        ``KeyError`` if the mapping is empty.  Costs a read of that end and a write; until a
+        compaction, each call steps over the pairs removed before: to remove many, iterate or
         :meth:`clear`.
 
         >>> with open(":memory:", "n") as m:
@@ -330,12 +333,12 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         (b'first', b'first')
         """
         self._check_writable()
-        name, value = _encode(key, "key"), _encode(default, "value")
+        user_key, value = _encode(key, "key"), _encode(default, "value")
         with self._write_lock:
-            present = self._db.get(name)
+            present = self._db.get(user_key)
             if present is not None:
                 return present
-            self._db.put(name, value)
+            self._db.put(user_key, value)
         return value
 
     def update(
@@ -348,8 +351,8 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
 
         Written in batches of at most ``BATCH_OPERATIONS`` keys and about ``BATCH_BYTES`` bytes,
         so the source may be larger than memory.  Each batch is applied whole or not at all; the
-        update as a whole is not: after an error the batches before it are there.  (What must
-        happen together goes into one ``m.db.write_batch()``.)
+        update as a whole is not: after an error the batches before it are there.  (Use one
+        ``m.db.write_batch()`` for keys that must change together.)
         """
         self._check_writable()
         pending = WriteBatch()
@@ -362,7 +365,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
     def clear(self) -> None:
         """Remove all present keys.  O(n), in batches as :meth:`update` writes them.
 
-        The space comes back as compactions pass over it, or with :meth:`reorganize`.
+        The space is freed by later compactions, or by :meth:`reorganize`.
 
         >>> with open(":memory:", "n") as m:
         ...     m.update(a="1", b="2")

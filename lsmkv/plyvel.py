@@ -1,13 +1,12 @@
-"""plyvel's API over lsmkv: ``import lsmkv.plyvel as plyvel``, and the program runs on.
+"""plyvel's API over lsmkv: a program runs unchanged after ``import lsmkv.plyvel as plyvel``.
 
-Everything in plyvel's API reference has its name, its defaults and its exceptions here.  Three
-things are plyvel's way and not lsmkv's: no filters unless asked for (``bloom_filter_bits=0``),
+Everything in plyvel's API reference has the same name, defaults and exceptions here.  Three
+defaults are plyvel's and not lsmkv's: no filters unless asked for (``bloom_filter_bits=0``),
 batches that are written even if their ``with`` block raises (``transaction=False``), and no warning
-about a store that was forgotten instead of closed.  Checksums are verified whatever
-``verify_checksums`` says.
+about a store that was not closed.  Checksums are verified whatever ``verify_checksums`` says.
 
-The classes derive from lsmkv's and have all of its methods, so a program may move over line by
-line.  What is different from plyvel, and why, is listed in ``docs/plyvel.md``.
+The classes derive from lsmkv's and have all of its methods, so a program may move to lsmkv line
+by line.  ``docs/plyvel.md`` lists the differences from plyvel, and why.
 
 >>> import lsmkv.plyvel as plyvel
 >>> db = plyvel.DB(":memory:", create_if_missing=True)
@@ -57,14 +56,14 @@ __all__ = [
 __version__ = "1.5.1"
 """The release of plyvel whose API this is; lsmkv's own number is ``lsmkv.__version__``."""
 __leveldb_version__ = "1.23"
-"""The release of LevelDB whose files are read and written; there is no LevelDB in here."""
+"""The release of LevelDB whose files are read and written; lsmkv contains no LevelDB."""
 
 T = TypeVar("T")
 D = TypeVar("D", bound="DB")
 
 
 class FlaggedArguments(TypedDict, total=False):
-    """The keywords of ``iterator``: where a flag is asked for, None is taken for False."""
+    """The keywords of ``iterator``: a flag may be None, which means False."""
 
     reverse: bool | None
     start: BytesLike | None
@@ -88,7 +87,7 @@ def _flag(name: str, value: object) -> bool:
 
 
 def _plain(arguments: FlaggedArguments) -> IteratorArguments:
-    plain = {  # an unexpected keyword is refused further down
+    plain = {  # the iterator refuses an unexpected keyword
         name: _flag(name, value) if name in _FLAGS else value for name, value in arguments.items()
     }
     return cast(IteratorArguments, plain)
@@ -97,8 +96,8 @@ def _plain(arguments: FlaggedArguments) -> IteratorArguments:
 class DB(engine.DB):
     """plyvel's ``DB``: :class:`lsmkv.DB` with plyvel's arguments and defaults.
 
-    Errors: :class:`Error` if there is nothing at ``name`` and not ``create_if_missing``, or if
-    there is something and ``error_if_exists``; :class:`IOError` if it is in use;
+    Errors: :class:`Error` if there is no store at ``name`` and not ``create_if_missing``, or if
+    there is one and ``error_if_exists``; :class:`IOError` if it is in use;
     :class:`CorruptionError` for damage; ``RuntimeError`` once it is closed.  Costs are those of
     :class:`lsmkv.DB`, less the filters.
 
@@ -169,7 +168,7 @@ class DB(engine.DB):
                 comparator_name=_comparator_name(comparator_name),
             )
         except NotFoundError as error:
-            # plyvel takes LOCK before it looks for a database, and says that it could not.
+            # plyvel takes LOCK before it opens a database, and reports that this failed.
             path = os.fsdecode(name)
             if is_write_protected(path):
                 raise IOError(errno.EACCES, os.strerror(errno.EACCES), path) from error
@@ -177,7 +176,7 @@ class DB(engine.DB):
 
     @property
     def name(self) -> Any:
-        """What the store was opened by: ``str`` or ``bytes``, as it was given."""
+        """The path as it was given: ``str`` or ``bytes``."""
         return self._name
 
     @overload
@@ -254,13 +253,13 @@ class DB(engine.DB):
         return Snapshot(super().snapshot(), b"")
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
-        """The part of the store whose keys begin with ``prefix``, shown and asked for without it.
+        """The part of the store whose keys begin with ``prefix``, with keys that lack the prefix.
 
         Costs nothing until it is used.
         """
         return PrefixedDB(db=self, prefix=prefix)
 
-    # plyvel knows bytes alone, and an error is better found here than when it is back there.
+    # plyvel takes bytes only.  An error here is better than one when the program runs with plyvel.
     def get_property(self, name: bytes) -> bytes | None:  # type: ignore[override]
         """A property by LevelDB's name for it, such as ``b"leveldb.stats"``, or None."""
         if not isinstance(name, bytes):
@@ -270,12 +269,12 @@ class DB(engine.DB):
     def approximate_sizes(self, *ranges: Iterable[BytesLike]) -> list[int]:
         """About how many bytes the tables use for keys from ``start`` up to ``stop``, by range.
 
-        A range is a pair of any kind.  Indexes are read, data blocks are not.
+        A range is any iterable of two keys.  Indexes are read, data blocks are not.
         """
         return super().approximate_sizes(*[(start, stop) for start, stop in ranges])
 
     def __del__(self) -> None:
-        """Programs for plyvel close a store by forgetting it: no warning."""
+        """No warning: programs for plyvel close a store by dropping the last reference."""
         if not self.closed:
             self.close()
 
@@ -506,9 +505,9 @@ class Snapshot(prefixed.PrefixedSnapshot):
 
 
 def destroy_db(name: str | bytes | os.PathLike[str]) -> None:
-    """Remove the store in directory ``name``, and all that is in it; no error if there is none.
+    """Remove the store in directory ``name`` with all its files; no error if there is none.
 
-    Files that are not the engine's stay, and so does the directory then.  Raises :class:`IOError`
+    Other files stay, and then the directory stays too.  Raises :class:`IOError`
     if the store is in use.  Cost: one removal a file.
 
     >>> import tempfile
@@ -538,7 +537,7 @@ def repair_db(
 ) -> None:
     """Make the store in directory ``name`` sound again, in place: :func:`lsmkv.repair_db`.
 
-    What is replaced is kept in the subdirectory ``lost``; a store that is not damaged stays as it
+    Replaced files are kept in the subdirectory ``lost``; a store that is not damaged stays as it
     is.  Raises :class:`Error` if there is no store, :class:`IOError` if it is in use.  Cost: reads
     all of it.
 

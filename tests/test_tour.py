@@ -19,12 +19,12 @@ NOT_SYMBOLS = {"CURRENT", "LOCK", "LOG", "False", "None"}
 def defined_names() -> frozenset[str]:
     """Every class, function, method and field of the package; methods as Class.method too."""
     names: set[str] = set()
-    classes: dict[str, ast.ClassDef] = {}
+    classes: dict[str, list[ast.ClassDef]] = {}
     for path in (ROOT / "lsmkv").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 names.add(node.name)
-                classes[node.name] = node
+                classes.setdefault(node.name, []).append(node)
             elif isinstance(node, ast.FunctionDef):
                 names.add(node.name)
             elif isinstance(node, ast.Assign):
@@ -36,15 +36,14 @@ def defined_names() -> frozenset[str]:
     return frozenset(names)
 
 
-def methods_of(name: str, classes: dict[str, ast.ClassDef]) -> set[str]:
+def methods_of(name: str, classes: dict[str, list[ast.ClassDef]]) -> set[str]:
     """The methods of a class of the package, inherited ones included."""
-    node = classes.get(name)
-    if node is None:
-        return set()
-    methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-    for base in node.bases:
-        if isinstance(base, ast.Name) and base.id != name:
-            methods |= methods_of(base.id, classes)
+    methods: set[str] = set()
+    for node in classes.get(name, []):
+        methods |= {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+        for base in node.bases:
+            if isinstance(base, ast.Name) and base.id != name:
+                methods |= methods_of(base.id, classes)
     return methods
 
 

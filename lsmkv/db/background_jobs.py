@@ -99,8 +99,8 @@ class BackgroundJobs:
             view = store.open_view()
             memtable = view.immutable
             assert memtable is not None
-            oldest_pinned = store.live.oldest(store.versions.last_sequence)
-            pinned = store.live.all()
+            oldest_pinned = store.pinned.oldest(store.versions.last_sequence)
+            pinned = store.pinned.all()
             log_number = view.memtable.log_number
         edit = VersionEdit()
         edit.log_number = log_number
@@ -229,7 +229,7 @@ class BackgroundJobs:
                 return
         started = time.monotonic()
         with store.lock:
-            oldest_pinned = store.live.oldest(store.versions.last_sequence)
+            oldest_pinned = store.pinned.oldest(store.versions.last_sequence)
         moved_before = 0 if whole is None else whole.moved
         moving = total_size(compaction.inputs)
 

@@ -151,7 +151,7 @@ class Commit:
         operations = batch.operations
         count = len(operations)
         with store.lock:
-            user_bytes = view.memtable.add(first, operations, store.live.newest())
+            user_bytes = view.memtable.add(first, operations, store.pinned.newest())
             store.versions.last_sequence = first + count - 1
             if batch.members is None:
                 batch.done = True  # as finish() does; nearly all batches go alone

@@ -1,5 +1,7 @@
 """Compaction: which files to merge (a pure function of the version), and merging them.
 
+The background work picks under the store's lock and merges without it; a worker process merges in
+the same way.  Nothing here commits: the caller applies :meth:`Compaction.edit` to the version set.
 (Source: LevelDB, ``db/version_set.cc``, ``db/db_impl.cc``; ``doc/impl.md``.)
 """
 
@@ -25,12 +27,13 @@ if TYPE_CHECKING:
 _EXPANDED_LIMIT = 25
 """Widening the inputs stops at this many times ``max_file_size``."""
 
-_READAHEAD = 64 * 1024  # more would only keep other threads waiting: they run while it reads
-_CHUNK = 32 * 1024  # bytes of blocks: what is merged at a time from each source
+_READAHEAD = 64 * 1024  # other threads run only while a read waits: larger reads delay them
+_CHUNK = 32 * 1024  # bytes of blocks that are merged at a time from each source
 
 
 class Compaction:
-    """Files of ``level`` and of the next one, whose merge replaces them on the next one."""
+    """Files of ``level`` and of the next level; the merged outputs replace them on the next
+    level."""
 
     def __init__(
         self,
@@ -45,7 +48,7 @@ class Compaction:
         self.inputs = inputs
         self.next_inputs = next_inputs
         self.grandparents = grandparents
-        """Files of the level after that, which the outputs will overlap."""
+        """The files two levels below ``level`` that the outputs will overlap."""
         self.by_seeks = False
 
     @property
@@ -54,7 +57,7 @@ class Compaction:
         return total_size(self.inputs) + total_size(self.next_inputs)
 
     def spans(self, begin: bytes, end: bytes) -> bool:
-        """Whether its outputs may come to lie over the user keys [begin, end]."""
+        """Whether an output may overlap the user keys [begin, end]."""
         compare = self.version.comparator.user_comparator.compare
         files = self.inputs + self.next_inputs
         return any(compare(file.smallest[:-8], end) <= 0 for file in files) and any(
@@ -64,8 +67,8 @@ class Compaction:
     def is_trivial_move(self, options: Options) -> bool:
         """Whether one file can change its level as it is.
 
-        Not when it covers much of the level after: moving it there would make the merge that
-        comes next a costly one.
+        A file that overlaps many grandparents is merged instead: moved, it would make the next
+        compaction an expensive one.
         """
         return (
             len(self.inputs) == 1
@@ -74,7 +77,7 @@ class Compaction:
         )
 
     def edit(self, outputs: list[FileMetaData]) -> VersionEdit:
-        """The change to the version: inputs out, outputs in, and where to go on next time."""
+        """The version edit: inputs deleted, outputs added, and where the next compaction begins."""
         comparator = self.version.comparator
         edit = VersionEdit()
         for file in self.inputs:
@@ -91,7 +94,10 @@ class Compaction:
 def pick_compaction(
     version: Version, compact_pointers: list[bytes | None], options: Options
 ) -> Compaction | None:
-    """The compaction that is due, or None: a level that is too full, else a file read in vain."""
+    """The compaction that the version needs most, or None.
+
+    A level over its limit comes first, then a file with too many seeks.
+    """
     if version.compaction_score >= 1:
         level = version.compaction_level
         first = _next_in_turn(version, level, compact_pointers[level])
@@ -101,7 +107,8 @@ def pick_compaction(
         return None
     inputs = [first]
     if level == 0:
-        # All of level 0 that overlaps, or an older version of a key would stay above a newer.
+        # All overlapping files of level 0: otherwise an older version of a key could stay above a
+        # newer one.
         inputs = version.overlapping(0, first.smallest[:-8], first.largest[:-8])
     compaction = _complete(version, level, inputs, options)
     compaction.by_seeks = version.compaction_score < 1
@@ -132,7 +139,7 @@ def compaction_of_range(
 
 
 def _next_in_turn(version: Version, level: int, pointer: bytes | None) -> FileMetaData:
-    """The level's first file beyond the pointer; round the end, its first one."""
+    """The level's first file beyond the pointer, or its first file if there is none beyond."""
     comparator = version.comparator
     files = sorted(version.levels[level], key=lambda file: comparator.sort_key(file.smallest))
     if pointer is not None:
@@ -145,11 +152,11 @@ def _next_in_turn(version: Version, level: int, pointer: bytes | None) -> FileMe
 def _complete(
     version: Version, level: int, inputs: list[FileMetaData], options: Options
 ) -> Compaction:
-    """Add what must or may come along from this level and the next."""
+    """The compaction of these inputs, with the files that must or may join them."""
     inputs = _with_boundary(version, level, inputs)
     next_inputs = _overlapping_all(version, level + 1, inputs)
     if next_inputs:
-        # More files of this level, if that takes no more files of the next.
+        # Add files of this level if that adds none of the next level.
         wider = _with_boundary(
             version, level, _overlapping_all(version, level, inputs + next_inputs)
         )
@@ -174,10 +181,10 @@ def _overlapping_all(version: Version, level: int, files: list[FileMetaData]) ->
 
 
 def _with_boundary(version: Version, level: int, files: list[FileMetaData]) -> list[FileMetaData]:
-    """``files``, and every file of the level that goes on with their last user key.
+    """``files``, and every file of the level that continues with the last user key of one of them.
 
-    Versions of one user key may be spread over two files of a level.  If the newer ones went down
-    alone, a lookup would meet the older first.
+    Versions of one user key may be spread over two files of a level.  If only the newer ones moved
+    down, a lookup would meet the older ones first.
     """
     if level == 0 or not files:
         return files
@@ -201,8 +208,8 @@ def _with_boundary(version: Version, level: int, files: list[FileMetaData]) -> l
 class CompactionJob:
     """Merges a compaction's inputs into new tables.
 
-    A pure step from files to files: it reads what no one changes, writes files that no version
-    names yet, and commits nothing.
+    A pure step from files to files: it reads immutable files, writes files that no version names
+    yet, and commits nothing.
     """
 
     def __init__(
@@ -212,15 +219,16 @@ class CompactionJob:
         tables: TableCache,
         options: Options,
         new_file_number: Callable[[], int],
-        oldest_seen: int,
+        oldest_pinned: int,
     ) -> None:
-        """``oldest_seen`` is the oldest sequence at which someone looks."""
+        """``oldest_pinned`` is the oldest pinned sequence, or the last sequence if none is
+        pinned."""
         self._compaction = compaction
         self._directory = directory
         self._tables = tables
         self._options = options
         self._new_file_number = new_file_number
-        self._oldest_seen = oldest_seen
+        self._oldest_pinned = oldest_pinned
         comparator: InternalKeyComparator = compaction.version.comparator
         self._order = comparator.order
         self._compare = comparator.user_comparator.compare
@@ -231,13 +239,13 @@ class CompactionJob:
         self.reads = ReadCounters()
 
     def run(self, between: Callable[[], None]) -> list[FileMetaData]:
-        """The finished tables, durable.  ``between`` is called every few blocks, and before
-        each table but the first; if it raises, what was written is removed."""
+        """The finished tables, durable.  ``between`` is called every few blocks, and before each
+        table but the first; if it raises, the outputs are removed."""
         try:
             for entries in merge(self._sources(), self._order):
                 between()
                 user_keys, tagged = live_entries(
-                    entries, self._oldest_seen, self._order, self._nothing_deeper
+                    entries, self._oldest_pinned, self._order, self._nothing_deeper
                 )
                 self._write(user_keys, tagged, between)
             self._finish_output()
@@ -248,7 +256,7 @@ class CompactionJob:
         return self._outputs
 
     def _sources(self) -> list[Iterator[list[Entry]]]:
-        """One for each file of level 0; the files of another level follow each other.
+        """One source for each file of level 0, and one for all files of another level.
 
         Sources of newer versions come first.
         """
@@ -271,7 +279,7 @@ class CompactionJob:
             yield from self._tables.entries(file, self.reads, _READAHEAD, _CHUNK)
 
     def _nothing_deeper(self, user_key: bytes) -> bool:
-        """Whether no level below the outputs' may hold the key."""
+        """Whether no level below that of the outputs can hold the key."""
         version = self._compaction.version
         return not any(
             version.overlaps(level, user_key, user_key)
@@ -281,8 +289,8 @@ class CompactionJob:
     def _write(
         self, user_keys: list[bytes], tagged: list[bytes], between: Callable[[], None]
     ) -> None:
-        """Append entries, all versions of a user key together; a new table is begun only between
-        two of them.
+        """Append entries.  A new table begins only between two user keys, so that all versions of a
+        key are in one table.
         """
         limit = self._options.max_file_size
         at: i64 = 0
@@ -301,7 +309,8 @@ class CompactionJob:
                 at = self._output.add_entries(user_keys, tagged, at, at + 1, limit)
 
     def _grandparent_end(self, user_keys: list[bytes], at: i64) -> i64:
-        """How many of the keys do not lie beyond the grandparent that the one at ``at`` is in."""
+        """Index of the first key after the end of the grandparent that the key at ``at`` lies
+        in."""
         grandparents = self._compaction.grandparents
         if self._grandparent == len(grandparents):
             return len(user_keys)
@@ -313,7 +322,7 @@ class CompactionJob:
         return bisect_right(user_keys, self._order.of(largest), at, key=self._order.of)
 
     def _crosses_grandparents(self, user_key: bytes) -> bool:
-        """Whether an output that went on to this key would overlap too much of the level after."""
+        """Whether an output that continued to this key would overlap too many grandparents."""
         grandparents = self._compaction.grandparents
         while (
             self._grandparent < len(grandparents)

@@ -1,7 +1,8 @@
 """DB: the store's handle, with the methods that read and write.
 
-What opens and closes it is in :mod:`lsmkv.db.handle`; what looks after its files is in
-:mod:`lsmkv.db.admin.maintenance`.  The methods check their arguments, and pass them on.
+What opens and closes it is in :mod:`lsmkv.db.handle`, and what looks after its files in
+:mod:`lsmkv.db.admin.maintenance`.  Each method checks its arguments and that the store is open, and
+calls the module that does the work.  Any thread may call any method.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ T = TypeVar("T")
 class DB(Maintenance):
     """An ordered key-value store in a directory of LevelDB's files.
 
-    What opening takes as keywords, ``create_if_missing=True`` and others, is told option by option
-    by ``help(lsmkv.Options)``; ``docs/api.md`` has all options, methods and errors on one page.
+    ``help(lsmkv.Options)`` explains the keywords of opening, such as ``create_if_missing=True``;
+    ``docs/api.md`` has all options, methods and errors on one page.
 
     Keys and values are ``bytes`` (other bytes-like objects are copied).  Any number of threads may
     use one handle; one handle, in one process, may have a directory open.  Use it in a ``with``
@@ -118,9 +119,9 @@ class DB(Maintenance):
         ...     db.multi_get([b"b", b"a"])
         [None, b'1']
         """
-        names = [as_bytes(key, "key") for key in keys]
-        values = self._open_reader().multi_get(names, fill_cache)
-        return [values[key] for key in names]
+        user_keys = [as_bytes(key, "key") for key in keys]
+        values = self._open_reader().multi_get(user_keys, fill_cache)
+        return [values[key] for key in user_keys]
 
     def __contains__(self, key: object) -> bool:
         """Whether ``key`` is there.  Costs what a Get costs.
@@ -135,7 +136,7 @@ class DB(Maintenance):
     def may_contain(self, key: BytesLike) -> bool:
         """False only if ``key`` is not there; no data block is read.
 
-        Asks memtables and filters alone.  True may be wrong: about 1 absent key in 100 passes a
+        Asks memtables and filters only.  True may be wrong: about 1 absent key in 100 passes a
         filter, a deletion in a table counts as a key, and without filters a table's range decides.
         Costs a hash of the key, and a filter for each table whose range covers it.
 
@@ -151,7 +152,7 @@ class DB(Maintenance):
     def explain(self, key: BytesLike) -> Explanation:
         """How a Get of ``key`` goes, step by step: see :class:`Explanation`.
 
-        Leaves no trace in counters and cache.  Costs a block for every table whose range covers
+        Changes neither counters nor caches.  Costs a block for every table whose range covers
         the key.
 
         >>> with DB(":memory:") as db:
@@ -173,10 +174,10 @@ class DB(Maintenance):
         """An iterator over the store as it is now, or over a range of it.
 
         ``start`` and ``stop`` bound the keys (``include_start=True``, ``include_stop=False``), or
-        ``prefix`` does; ``reverse`` turns the direction; ``include_key`` and ``include_value`` say
-        what is returned; ``fill_cache=False`` spares the block cache.  See :class:`Iterator`.
-        Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used, then a seek in each
-        table that may hold some of the range, and a block at a time.
+        ``prefix`` does; ``reverse`` reverses the direction; ``include_key`` and ``include_value``
+        say what is returned; ``fill_cache=False`` leaves the block cache as it is.  See
+        :class:`Iterator`.  Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used,
+        then a seek in each table that may hold some of the range, and a block at a time.
 
         >>> with DB(":memory:") as db:
         ...     for key in (b"a", b"b", b"c"):
@@ -215,7 +216,7 @@ class DB(Maintenance):
         return self._open_reader().raw_iterator(self, prefix, fill_cache)
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
-        """The part of the store whose keys begin with ``prefix``, shown and asked for without it.
+        """The part of the store whose keys begin with ``prefix``, with keys that lack the prefix.
 
         O(1): nothing is read.
 
@@ -227,7 +228,7 @@ class DB(Maintenance):
         return PrefixedDB(db=self, prefix=prefix)
 
     def snapshot(self) -> Snapshot:
-        """The store as it is now, to be read later.  O(1); close it when it is done with.
+        """The store as it is now, to be read later.  O(1); close it when it is no longer needed.
 
         >>> with DB(":memory:") as db, db.snapshot() as before:
         ...     db.put(b"k", b"v")
@@ -310,7 +311,7 @@ class DB(Maintenance):
     def transaction(self, *, sync: bool = False) -> Transaction:
         """An optimistic transaction: see :class:`Transaction`.
 
-        Its end raises :class:`~lsmkv.ConflictError` if someone else wrote a key that it touched.
+        Its end raises :class:`~lsmkv.ConflictError` if another writer wrote a key that it touched.
 
         >>> with DB(":memory:") as db:
         ...     with db.transaction() as transaction:
@@ -366,7 +367,7 @@ class DB(Maintenance):
                 " with read_only=True"
             )
         arguments = dict(self._arguments)
-        arguments.pop("block_cache", None)  # a cache is of one process
+        arguments.pop("block_cache", None)  # a cache belongs to one process
         return _reopen, (self.path, arguments)
 
     def _commit_unless_changed(

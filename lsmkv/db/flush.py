@@ -1,4 +1,8 @@
-"""From a memtable to a table."""
+"""Flush: writes a memtable to a table.
+
+The background work calls it for the immutable memtable, and recovery and repair for one that they
+have replayed; no lock is held.  The caller commits the version edit that names the table.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +23,27 @@ def write_memtable(
     number: int,
     options: Options,
     order: KeyOrder,
-    oldest_seen: int,
+    oldest_pinned: int,
 ) -> FileMetaData | None:
-    """Write the table ``number`` with what of ``memtable`` anyone can still see, durably.
+    """Write the table ``number``, durably, with the versions that a reader can still see.
 
-    ``oldest_seen`` is the oldest sequence at which someone looks.  None if there is nothing to
-    write.  Deletions are kept: older values may lie in tables.
+    ``oldest_pinned`` is the oldest pinned sequence, or the last sequence if none is pinned.  None
+    if the memtable is empty.  Deletions are kept, since tables may hold older values.
     """
     if memtable.empty:
         return None
     chunks = memtable.columns()
     if memtable.keeps_older:
-        chunks = _without_hidden(chunks, order, oldest_seen)
+        chunks = _without_hidden(chunks, order, oldest_pinned)
     return write_entries(chunks, directory, number, options)
 
 
 def _without_hidden(
-    chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_seen: int
+    chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_pinned: int
 ) -> Iterator[tuple[list[bytes], list[bytes]]]:
     for user_keys, tagged in chunks:
         entries = list(zip(user_keys, tagged, strict=True))
-        yield live_entries(entries, oldest_seen, order, _keep_deletions)
+        yield live_entries(entries, oldest_pinned, order, _keep_deletions)
 
 
 def _keep_deletions(_user_key: bytes) -> bool:

@@ -37,8 +37,8 @@ class Handle:
         """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
 
         The keywords are explained by :class:`~lsmkv.Options`; a misspelt one is a ``TypeError``
-        that tells the nearest.
-        Raises :class:`NotFoundError` (nothing there, and not ``create_if_missing``),
+        that names the nearest.
+        Raises :class:`NotFoundError` (no store there, and not ``create_if_missing``),
         :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
         ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
@@ -55,7 +55,7 @@ class Handle:
             raise_typed(error)
         self.options: Options = self._opened.options
         """The settings in force."""
-        self._take_up(self._opened)
+        self._adopt(self._opened)
         _open_handles.add(self)
 
     # Closing
@@ -88,14 +88,14 @@ class Handle:
     def close(self) -> None:
         """Sync the log, stop background work at its next step, and give up the lock.
 
-        Iterators and snapshots of the store raise :class:`ClosedError` from then on; a call that
-        another thread is in ends first, or with that error.  Closing twice is harmless.  Cost: one
-        wait for the disk; a compaction under way is given up, not waited for.
+        Iterators and snapshots of the store raise :class:`ClosedError` from then on; a running call
+        of another thread ends before, or raises that error.  Closing twice is harmless.  Cost: one
+        wait for the disk; a running compaction is abandoned, not waited for.
 
         Raises :class:`IOError` if the log cannot be synced: the newest writes may not be durable
-        then.  The store is closed all the same.  A flush or compaction that has failed is not
-        raised here: the logger ``lsmkv`` said so when it happened, and nothing is missing, for
-        what is in no table is in a synced log, where opening finds it.
+        then.  The store is closed all the same.  The error of a failed flush or compaction is
+        not raised here: the logger ``lsmkv`` has reported it, and nothing is lost, since a write
+        that is in no table is in a synced log, which the next open replays.
 
         >>> import lsmkv
         >>> db = lsmkv.DB(":memory:")
@@ -107,7 +107,8 @@ class Handle:
         if self._writer is None or not self._writer.is_ingesting():
             with self._close_lock:
                 self._close()
-        # Else it is an ingest's progress that calls, for whose end another closer waits.
+        # Else the progress callback of an ingest closes, and another thread may be closing already
+        # and waiting for the ingest.
         elif self._close_lock.acquire(blocking=False):
             try:
                 self._close()
@@ -136,7 +137,7 @@ class Handle:
 
     # Opening
 
-    def _take_up(self, opened: OpenStore) -> None:
+    def _adopt(self, opened: OpenStore) -> None:
         self._store = opened.store
         self._reader = opened.reader
         self._writer = opened.writer
@@ -165,7 +166,7 @@ class Handle:
         return self._writer
 
     def _close(self) -> None:
-        """See :meth:`close`.  Caller holds the lock that closers take."""
+        """See :meth:`close`.  Caller holds ``_close_lock``."""
         store = self._store
         if store is None or store.view is None:
             return
@@ -192,7 +193,7 @@ class Handle:
             self._opened.release()
 
     def _abandon(self, store: Store) -> None:
-        """In a forked child: let go of the parent's store, and write nothing.
+        """In a forked child: drop the parent's store, and write nothing.
 
         No lock is taken: the thread that held it at the fork does not exist here.
         """
@@ -207,7 +208,7 @@ _open_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 def _close_handles_after_fork() -> None:
-    """In a forked child: the parent goes on with its stores, the child must not touch them."""
+    """In a forked child: the stores belong to the parent, and the child must not touch them."""
     for handle in list(_open_handles):
         if handle._store is not None:
             handle._abandon(handle._store)

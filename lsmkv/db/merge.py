@@ -1,12 +1,15 @@
-"""Merging sorted sources of entries, and what of them is to be kept.
+"""Merges sorted sources of entries, and decides which entries a flush or a compaction keeps.
 
-Flushes, compactions, ingests and repairs go this way: everything in the sources is read once, in
-order.  (Scans, which may end after a few entries, go by :mod:`lsmkv.db.scan`.)  A source is an
-iterator over lists of entries in rising order; the versions of a user key are together in it, and
-the newest comes first.  No source is asked for more before what it gave is used up.
+Flushes, compactions, ingests and repairs call this, in their own thread and without a lock: they
+read everything in their sources once, in order.  (Scans, which may end after a few entries, use
+:mod:`lsmkv.db.scan`.)  A source is an iterator over lists of entries in rising order; the versions
+of a user key are together in it, and the newest comes first.  A source is asked for its next list
+only when the last one is used up.
 
-Fast paths: what lies safely below the last key of every source is put together and sorted at once.
-Sorting a few sorted runs is a merge, done in C: Timsort finds the runs.
+Left out: a heap, as in a merge of entries one by one.  Each entry would cost several calls.
+
+Fast paths: all entries below the lowest of the sources' last keys are put into one list and sorted
+at once.  Timsort, in C, finds the sorted lists in it, so that this sort is a merge.
 """
 
 from __future__ import annotations
@@ -51,11 +54,11 @@ def merge(lists: list[Iterator[list[Entry]]], order: KeyOrder) -> Iterator[list[
         sources = [source for source in sources if source.buffer]
         open_ended = [source for source in sources if not source.exhausted]
         if not open_ended:
-            rest = _gather([source.buffer for source in sources], order)
-            if rest:
-                yield rest
+            remaining = _gather([source.buffer for source in sources], order)
+            if remaining:
+                yield remaining
             return
-        # Below the lowest last key, nothing new can turn up.
+        # Lists that are still to come have no key below the lowest of the last keys.
         horizon = min(order.of(source.buffer[-1][0]) for source in open_ended)
         ready: list[list[Entry]] = []
         for source in sources:
@@ -70,28 +73,31 @@ def merge(lists: list[Iterator[list[Entry]]], order: KeyOrder) -> Iterator[list[
                 source.buffer += source.fetch()
 
 
-def _gather(runs: list[list[Entry]], order: KeyOrder) -> list[Entry]:
-    """The entries of all runs in one sorted list, which may be one of the runs."""
-    if len(runs) == 1:
-        return runs[0]
-    # Of anything: what is known to be an entry, compiled, is taken apart and put together again.
+def _gather(lists: list[list[Entry]], order: KeyOrder) -> list[Entry]:
+    """The entries of all lists in one sorted list, which may be one of the lists."""
+    if len(lists) == 1:
+        return lists[0]
+    # list[Any]: in compiled code, a list[Entry] would take each tuple apart and build it again.
     entries: list[Any] = []
-    for run in runs:
-        entries += run
+    for some in lists:
+        entries += some
     entries.sort(key=order.of_entry)
     return entries
 
 
 def live_entries(
-    entries: list[Entry], oldest_seen: i64, order: KeyOrder, drop_deletion: Callable[[bytes], bool]
+    entries: list[Entry],
+    oldest_pinned: i64,
+    order: KeyOrder,
+    drop_deletion: Callable[[bytes], bool],
 ) -> tuple[list[bytes], list[bytes]]:
-    """What a flush or a compaction keeps of these entries, sorted by user key: the user keys, and
-    the tagged values.
+    """The user keys and the tagged values that a flush or a compaction keeps of these entries,
+    which are sorted by user key.
 
-    A version goes when a newer one of its key is visible to every reader, that is, at
-    ``oldest_seen`` or before.  A deletion itself goes when it is that old and
-    ``drop_deletion(user_key)`` says that nothing older lies deeper.  The versions of a key may come
-    in any order; there is least to do when the newest is first.
+    A version is dropped when a newer one of its key is visible to every reader, that is, at
+    ``oldest_pinned`` or before.  A deletion is also dropped when it is that old and
+    ``drop_deletion(user_key)`` says that no deeper level has an older version.  The versions of a
+    key may come in any order; newest first is fastest.
     """
     user_keys: list[bytes] = []
     kept: list[bytes] = []
@@ -103,9 +109,9 @@ def live_entries(
         if last is not None and (key == last if bytewise else order.compare(key, last) == 0):
             if _is_older(newer, tagged):
                 return live_entries(
-                    _newest_first(entries, order), oldest_seen, order, drop_deletion
+                    _newest_first(entries, order), oldest_pinned, order, drop_deletion
                 )
-            shadowed = shadowed or sequence_in(newer) <= oldest_seen
+            shadowed = shadowed or sequence_in(newer) <= oldest_pinned
             newer = tagged
             if shadowed:
                 continue
@@ -113,7 +119,7 @@ def live_entries(
             last = key
             newer = tagged
             shadowed = False
-        if not tagged[0] & 1 and sequence_in(tagged) <= oldest_seen and drop_deletion(key):
+        if not tagged[0] & 1 and sequence_in(tagged) <= oldest_pinned and drop_deletion(key):
             continue
         user_keys.append(key)
         kept.append(tagged)

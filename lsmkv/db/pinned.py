@@ -1,4 +1,8 @@
-"""The sequences that someone still looks at, and what holds each of them."""
+"""Pinned sequences: the points in time that snapshots and iterators still read at.
+
+Writes, flushes and compactions keep every version that is visible at a pinned sequence.  The store
+registers sequences under its lock; a :class:`Pin` releases one from any thread, without a lock.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,9 @@ from bisect import bisect_left
 class PinnedSequences:
     """A multiset of sequences, each held by a :class:`Pin`.
 
-    ``register``, ``newest`` and ``oldest`` are called under the store's lock.  ``release`` takes
-    no lock at all, since finalizers call it and may run at any moment: what is released is noted,
-    and taken into account by the next call under the lock.
+    ``register``, ``newest``, ``oldest`` and ``all`` are called under the store's lock.  ``release``
+    takes no lock, since finalizers call it and may run at any moment: it appends the sequence to a
+    list, and the next call under the lock removes it.
     """
 
     def __init__(self) -> None:
@@ -18,11 +22,11 @@ class PinnedSequences:
         self._released: list[int] = []
 
     def register(self, sequence: int) -> None:
-        """Keep what is visible at ``sequence``.  Caller holds the lock."""
+        """Pin ``sequence``: what is visible at it is kept.  Caller holds the lock."""
         while self._released:
             gone = self._released.pop()
             if gone == sequence:
-                return  # it is there, and stays
+                return  # it is registered already
             self._remove(gone)
         if self._sequences and self._sequences[-1] > sequence:
             at = bisect_left(self._sequences, sequence)
@@ -35,19 +39,19 @@ class PinnedSequences:
         self._released.append(sequence)
 
     def newest(self) -> int:
-        """The newest live sequence, or -1.  Caller holds the lock."""
+        """The newest pinned sequence, or -1.  Caller holds the lock."""
         if self._released:
             self._settle()
         return self._sequences[-1] if self._sequences else -1
 
     def oldest(self, otherwise: int) -> int:
-        """The oldest live sequence, or ``otherwise``.  Caller holds the lock."""
+        """The oldest pinned sequence, or ``otherwise``.  Caller holds the lock."""
         if self._released:
             self._settle()
         return self._sequences[0] if self._sequences else otherwise
 
     def all(self) -> list[int]:
-        """The live sequences, rising, each once.  Caller holds the lock."""
+        """The pinned sequences, rising, each once.  Caller holds the lock."""
         self._settle()
         return sorted(set(self._sequences))
 
@@ -65,29 +69,29 @@ class PinnedSequences:
 
 
 class Pin:
-    """Keeps a sequence live until it is released, or forgotten.
+    """Keeps a sequence pinned until it is released or collected.
 
-    Who reads at a sequence holds its pin.  The pin alone releases what was registered for it, and
-    does so once, whoever asks for it and how often: a second release would take the sequence from
-    another reader.  One gap remains, in interpreted code: Ctrl-C within this module's few steps of
-    registering or releasing may leave the sequence live until the store is closed, which costs
-    some room and harms no reader.
+    A reader at a sequence holds a pin of it.  Only the pin releases what it has registered, and
+    only once, however often :meth:`release` is called: a second release would unpin the sequence of
+    another reader.  One gap remains, in interpreted code: Ctrl-C within the few steps of
+    registering or releasing may leave the sequence pinned until the store is closed, which costs
+    some space and harms no reader.
     """
 
-    _live: PinnedSequences | None = None  # until there is something to release
+    _pinned: PinnedSequences | None = None  # until there is something to release
 
-    def __init__(self, live: PinnedSequences, sequence: int) -> None:
+    def __init__(self, pinned: PinnedSequences, sequence: int) -> None:
         """Register ``sequence``.  Caller holds the store's lock."""
         self.sequence = sequence
-        live.register(sequence)
-        self._live = live
+        pinned.register(sequence)
+        self._pinned = pinned
 
     def release(self) -> None:
-        """Let go of the sequence.  Any thread, any time; more than once does no harm."""
-        live = self._live
-        if live is not None:
-            self._live = None  # first, so that whatever comes in between finds it done
-            live.release(self.sequence)
+        """Unpin the sequence.  Any thread, any time; a second call has no effect."""
+        pinned = self._pinned
+        if pinned is not None:
+            self._pinned = None  # first, so that a call that comes in between does nothing
+            pinned.release(self.sequence)
 
     def __del__(self) -> None:
         self.release()

@@ -1,12 +1,11 @@
 """Reading a store: one key, many keys, or a range, now or at a sequence that is pinned.
 
-Any thread may read.  A reader takes the store's view once and finds everything in it, so that it
-needs neither the writers' lock nor the store's.  A plain Get reads the newest version that it
-meets; a Get at a snapshot is the same call with a bound.
+The handle and its snapshots call this, in any thread.  A read takes the store's view once and finds
+everything in it, so that it needs neither the writers' lock nor the store's.  A plain Get returns
+the newest version; a Get at a snapshot is the same call with a sequence bound.
 
-Fast paths: a value that is asked for again and again is found in the row cache of its version, by
-one dict lookup; while there is room each value whose block was cached is kept there, then one in
-four.
+Fast paths: a value that is read often is found in the row cache of the version, by one dict lookup.
+A value whose block was in the block cache is put there.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _ROW_CACHE_SHARE: Final = 2
-"""Single values are kept in memory up to this part of the block cache's capacity."""
+"""The row cache takes the block cache's capacity, divided by this."""
 
 BLOCK_CACHED: Final = 1
 """A flag of a lookup: the block that answered was in the block cache."""
 COMPACTION_DUE: Final = 2
-"""A flag of a lookup: it was one too many for some file."""
+"""A flag of a lookup: it used up the seeks that a file is allowed, so compact the file."""
 
 
 class Reader:
@@ -51,7 +50,7 @@ class Reader:
         store = self.store
         view = store.open_view()
         store.counters.gets += 1
-        tagged = _in_memory(view, key, sequence)
+        tagged = _in_memtables(view, key, sequence)
         if tagged is not None:
             store.counters.gets_from_memory += 1
             value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
@@ -66,9 +65,9 @@ class Reader:
     ) -> bytes | None:
         store = self.store
         newest = sequence == MAX_SEQUENCE
-        rows = version.row_cache
-        if newest and rows.values:
-            value = rows.values.get(key)
+        row_cache = version.row_cache
+        if newest and row_cache.values:
+            value = row_cache.values.get(key)
             if value is not None:
                 store.counters.gets_from_rows += 1
                 return value
@@ -79,22 +78,10 @@ class Reader:
         if flags != 0:
             if flags & COMPACTION_DUE and self._background is not None:
                 self._schedule(self._background)
-            # While there is room each is kept; later a key that is asked for often is kept soon by
-            # every fourth lookup.
-            if (
-                flags & BLOCK_CACHED
-                and newest
-                and fill_cache
-                and value is not None
-                and (2 * rows.usage < self._row_cache_limit or self._is_fourth())
-            ):
-                rows.keep(key, value, self._row_cache_limit)
+            # A block in the cache was read before, so its keys are likely to be read again.
+            if flags & BLOCK_CACHED and newest and fill_cache and value is not None:
+                row_cache.keep(key, value, self._row_cache_limit)
         return value
-
-    def _is_fourth(self) -> bool:
-        """One Get in four, but not the same ones of keys that are asked for in turn."""
-        gets: i64 = self.store.counters.gets
-        return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""
@@ -111,7 +98,7 @@ class Reader:
         """False only if ``key`` is not there now; no data block is read."""
         store = self.store
         view = store.open_view()
-        tagged = _in_memory(view, key, MAX_SEQUENCE)
+        tagged = _in_memtables(view, key, MAX_SEQUENCE)
         if tagged is not None:
             return tagged[0] == KIND_VALUE
         order = store.order.of(key)
@@ -127,9 +114,9 @@ class Reader:
         return False
 
     def newest_sequence(self, key: bytes) -> int:
-        """The sequence of the newest write to ``key`` that is still to be found; 0 for none."""
+        """The sequence of the newest write to ``key`` that the store still has; 0 for none."""
         view = self.store.open_view()
-        tagged = _in_memory(view, key, MAX_SEQUENCE)
+        tagged = _in_memtables(view, key, MAX_SEQUENCE)
         if tagged is not None:
             return sequence_in(tagged)
         try:
@@ -157,7 +144,7 @@ class Reader:
         fill_cache: bool,
         sequence: int = MAX_SEQUENCE,
     ) -> RawIterator:
-        """The same for a raw iterator."""
+        """As :meth:`iterator`, for a raw iterator."""
         read = self.store.read_view(sequence)
         try:
             return RawIterator(self.store, read, owner, prefix, fill_cache)
@@ -176,20 +163,19 @@ def look_up(
 ) -> tuple[i64, i64, bytes | None]:
     """Look for the newest version of a key at or before ``sequence`` in a version's tables.
 
-    Returns flags of how it went, the tag of the version that answered (0 if there is none), and its
-    value (None for a deletion).  Files are asked newest first, each one's filter before any block
-    of it is read.
+    Returns flags (:data:`BLOCK_CACHED`, :data:`COMPACTION_DUE`), the tag of the version that was
+    found (0 for none), and its value (None for a deletion).  Files are asked newest first, and the
+    filter of a file before any of its blocks is read.
 
-    LevelDB charges a seek to every first file, even where its filter said no; enough lookups of
-    absent keys then rewrite a database that is not written to.  Here a file is charged only when a
-    block of it was really read, without finding the key, and a block of a second file had to be
-    read too.
+    LevelDB charges a seek to every first file, even where its filter says no, so that lookups of
+    absent keys can rewrite a database that is not written to.  Here a file is charged only if a
+    block of it was read, the key was not in it, and a block of a second file had to be read too.
     """
     order = store.order.of(user_key)
     key_hash = store.key_hash(user_key)
     bound: i64 = sequence
     flags: i64 = 0
-    missed: i64 = 0  # the place of the first file of which a block was read for nothing
+    missed: i64 = 0  # the place of the first file that had a block read and not the key
     blocks_read: i64 = 0
     place = version.next_candidate(0, order, bound)
     while place > 0:
@@ -218,7 +204,7 @@ def look_up(
     return flags, 0, None
 
 
-def _in_memory(view: View, key: bytes, sequence: int) -> bytes | None:
+def _in_memtables(view: View, key: bytes, sequence: int) -> bytes | None:
     """The tagged value of the newest version at ``sequence`` that a memtable holds."""
     tagged = view.memtable.get(key, sequence)
     if tagged is None and view.immutable is not None:

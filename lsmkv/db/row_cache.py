@@ -1,4 +1,8 @@
-"""Single values that are kept in memory, beside the blocks that they are in."""
+"""The row cache: whole values by user key, in memory, beside the block cache.
+
+A version has one, for the values that Gets found in its tables; the reader fills it.  Left out: an
+order by last use, which every read would have to write.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,27 @@ from typing import Final
 
 from librt.threading import Lock
 
-_OVERHEAD: Final = 150  # bytes of Python's for a key, a value and their place in a dict
+_OVERHEAD: Final = 150  # bytes that Python takes for a key, a value and their dict entry
 
 
 class RowCache:
-    """Values by key, of so many bytes in all; those kept longest make way for others.
+    """Values by key, up to a number of bytes in all; the one cached longest is evicted first.
 
-    Who reads takes no lock: that is one dict lookup.  Nor does anybody wait for one: while another
-    thread keeps a value, nothing else is kept, and what is not kept will be asked for again.
+    A read is one dict lookup in ``values``, without a lock.  No thread ever waits for the lock:
+    while one thread keeps a value, :meth:`keep` in another does nothing, and a later read keeps
+    that value.
     """
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}
         self.usage = 0
-        """Bytes that they take, about."""
-        self._in_turn: deque[bytes] = deque()  # their keys, the one kept longest first
+        """About how many bytes the values take."""
+        self._oldest_first: deque[bytes] = deque()  # the keys of the values
         self._lock = Lock()
 
     def keep(self, key: bytes, value: bytes, limit: int) -> None:
-        """Keep a value, within ``limit`` bytes of all of them.  O(1) amortised."""
+        """Keep a value, and evict others until all take at most ``limit`` bytes.  O(1)
+        amortised."""
         charge = _charge(key, value)
         if charge > limit or self._lock.locked():
             return
@@ -35,9 +41,9 @@ class RowCache:
                 if key in values:
                     return
                 while self.usage + charge > limit:
-                    oldest = self._in_turn.popleft()
+                    oldest = self._oldest_first.popleft()
                     self.usage -= _charge(oldest, values.pop(oldest))
-                self._in_turn.append(key)
+                self._oldest_first.append(key)
                 values[key] = value
                 self.usage += charge
             except BaseException:  # Ctrl-C, between any two steps
@@ -45,7 +51,7 @@ class RowCache:
                 raise
 
     def clear(self) -> None:
-        """Let go of all of them, unless another thread keeps one just now."""
+        """Drop all values, unless another thread is keeping one just now."""
         if self._lock.locked():
             return
         with self._lock:
@@ -54,13 +60,13 @@ class RowCache:
     def check(self) -> None:
         """Assert the invariants."""
         with self._lock:
-            assert set(self._in_turn) == self.values.keys()
-            assert len(self._in_turn) == len(self.values)
-            assert self.usage == sum(_charge(*row) for row in self.values.items())
+            assert set(self._oldest_first) == self.values.keys()
+            assert len(self._oldest_first) == len(self.values)
+            assert self.usage == sum(_charge(*item) for item in self.values.items())
 
     def _forget(self) -> None:
         self.usage = 0
-        self._in_turn = deque()
+        self._oldest_first = deque()
         self.values = {}
 
 

@@ -1,4 +1,10 @@
-"""The state that the parts of an open store share: who writes, who reads, who compacts."""
+"""The state of an open store: what its reader, writer and background work share.
+
+``open`` makes a :class:`Store` and hands it to them.  ``Store.lock`` guards the view, the sequences
+and the memtables' order.  It is held for a few steps only, never across a read or write of a file.
+Left out: reference counts of versions.  Python counts references already, and a version set knows
+each version by a weak one.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +34,10 @@ if TYPE_CHECKING:
 
 
 class View:
-    """Where the data is, at one moment: memtable, immutable memtable, tables.  Never changed.
+    """Where the data is at one moment: memtable, immutable memtable and version.  Immutable.
 
-    A reader takes the store's view once and finds everything in it, whatever moves meanwhile.
+    A reader takes the store's view once and finds everything in it, even if a flush or a compaction
+    moves the data meanwhile.
     """
 
     __slots__ = ("crowded", "immutable", "memtable", "version")
@@ -40,15 +47,15 @@ class View:
         self.immutable = immutable
         self.version = version
         self.crowded = len(version.levels[0]) >= L0_SLOWDOWN_WRITES_TRIGGER
-        """Whether level 0 has so many files that writes are to be held up."""
+        """Whether level 0 has so many files that writes are slowed down."""
 
 
 class ReadView:
     """A view, and the sequence at which a reader reads it.
 
-    Compiled code lets go of an object after its last use, and the files of a version that is held
-    no more are removed: a reader calls :meth:`release` when it has finished, and holds this until
-    then.
+    A version that is no longer referenced loses its files, and compiled code drops a reference
+    after its last use.  So a reader keeps this object until it has finished, and then calls
+    :meth:`release`.
     """
 
     __slots__ = ("pin", "table_sequence", "view")
@@ -56,9 +63,9 @@ class ReadView:
     def __init__(self, view: View, pin: Pin, table_sequence: i64) -> None:
         self.view = view
         self.pin = pin
-        """Keeps the sequence readable; it belongs to this reader alone."""
+        """Pins the sequence; it belongs to this reader alone."""
         self.table_sequence: i64 = table_sequence
-        """The bound for versions in tables: MAX_SEQUENCE where the tables hold nothing newer."""
+        """The sequence bound for tables: MAX_SEQUENCE where no table holds anything newer."""
 
     @property
     def sequence(self) -> int:
@@ -66,16 +73,16 @@ class ReadView:
         return self.pin.sequence
 
     def release(self) -> None:
-        """Let go of the sequence.  More than once does no harm."""
+        """Unpin the sequence.  A second call has no effect."""
         self.pin.release()
 
 
-class Changed:
-    """How threads wait for the store's state to change.
+class StateChange:
+    """Lets threads wait for the next change of the store's state.
 
-    A :class:`threading.Condition` would not do: a signal that arrives while it takes its lock back
-    leaves the caller without the lock that it is about to release.  Here nobody waits with a lock:
-    a waiter takes a ticket under the store's lock, lets the lock go, and acquires the ticket.
+    A waiter takes a ticket under the store's lock, releases the lock, and acquires the ticket; no
+    thread waits while it holds the lock.  A :class:`threading.Condition` is not safe here: if a
+    signal arrives while it takes its lock back, its caller releases a lock that it does not hold.
     """
 
     def __init__(self) -> None:
@@ -83,18 +90,18 @@ class Changed:
 
     @property
     def awaited(self) -> bool:
-        """Whether anybody waits for the next change."""
+        """Whether a thread waits for the next change."""
         return bool(self._tickets)
 
     def ticket(self) -> Ticket:
-        """What is released at the next change.  Caller holds the store's lock."""
+        """A lock that is released at the next change.  Caller holds the store's lock."""
         lock = threading.Lock()
         lock.acquire()
         self._tickets.append(lock)
         return Ticket(lock)
 
     def notify_all(self) -> None:
-        """The state has changed.  Caller holds the store's lock."""
+        """Release all tickets: the state has changed.  Caller holds the store's lock."""
         tickets = self._tickets
         self._tickets = []
         for lock in tickets:
@@ -104,10 +111,10 @@ class Changed:
 class Store:
     """Everything that belongs to one open store.
 
-    ``lock`` guards the view, the sequences and the memtables' order; it is held for moments only,
-    never across a read or write of a file, nor while waiting.  Whoever waits for a change of state
-    takes a ticket of ``changed``.  Writers exclude each other by a lock of their own
-    (``writer.py``), which is taken first where both are needed.
+    ``lock`` guards the view, the sequences and the memtables' order; it is held for a few steps
+    only, never across a read or write of a file, nor while waiting.  A thread that waits for a
+    change of state takes a ticket of ``changed``.  Writers exclude each other by a lock of their
+    own (``writer.py``), which is taken first where both are needed.
     """
 
     def __init__(
@@ -120,7 +127,7 @@ class Store:
         lock: Lock,
         counters: Counters | None = None,
     ) -> None:
-        """``counters`` to go on with, when one view of a store takes the place of another."""
+        """``counters`` are given where this store replaces an earlier view of a read-only store."""
         self.directory = directory
         self.options = options
         self.comparator = comparator
@@ -133,16 +140,16 @@ class Store:
         self._hasher: HashedFilterPolicy | None = None if policy is None else key_hasher(policy)
         self._is_bloom = policy is not None and is_bloom(policy)
         self.lock = lock
-        self.changed = Changed()
-        self.live = PinnedSequences()
+        self.changed = StateChange()
+        self.pinned = PinnedSequences()
         self.view: View | None = View(recovered.memtable, None, self.versions.current)
         """None once the store is closed."""
         self.closing = False
         self.forked = False
-        """Whether this is the copy of the store that a forked child got."""
+        """Whether this is the copy of the store in a forked child."""
 
     def new_memtable(self, log_number: int) -> MemTable:
-        """An empty one for the writes in that log, under this store's lock."""
+        """An empty memtable for the writes in that log, under this store's lock."""
         memtable = MemTable(self.comparator.user_comparator, self.lock)
         memtable.log_number = log_number
         return memtable
@@ -163,18 +170,18 @@ class Store:
         return -1 if self._hasher is None else self._hasher.key_hash(user_key)
 
     def raise_failure(self, error: OSError) -> NoReturn:
-        """Raise what a read failed with, typed; :class:`ClosedError` if the store was closed
-        meanwhile, since that is why then."""
+        """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store
+        was closed meanwhile, which is then the cause."""
         self.open_view()
         raise_typed(error)
 
     def read_view(self, sequence: int = MAX_SEQUENCE) -> ReadView:
-        """What a reader of the store as it is now needs, or as it was at an older ``sequence``,
-        which the caller keeps pinned.  It stays readable until it is released.
+        """The view, pinned at the last sequence, or at an older ``sequence`` that the caller keeps
+        pinned.  It stays readable until it is released.
         """
         with self.lock:
             view = self.open_view()
             last = self.versions.last_sequence
             if sequence > last:
-                return ReadView(view, Pin(self.live, last), MAX_SEQUENCE)
-            return ReadView(view, Pin(self.live, sequence), sequence)
+                return ReadView(view, Pin(self.pinned, last), MAX_SEQUENCE)
+            return ReadView(view, Pin(self.pinned, sequence), sequence)

@@ -1,4 +1,7 @@
-"""Open tables, and the entries in them."""
+"""The table cache: open tables, by file number.
+
+Readers, compactions and ``verify`` ask it for tables, in any thread and without a lock.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ _OTHER_FILES = 10  # descriptors for logs, MANIFEST, LOCK, LOG: LevelDB's figure
 class TableCache:
     """Keeps the tables used last open, at most ``max_open_files - 10`` of them.
 
-    A table that is evicted while someone reads from it closes its file when the last reader lets
-    go of it: files are never closed under a read.
+    A table that is evicted during a read closes its file when the last reader drops it: a file is
+    never closed under a read.
     """
 
     def __init__(self, directory: Directory, options: Options, counters: Counters) -> None:
@@ -33,7 +36,7 @@ class TableCache:
         )
 
     def find(self, file: FileMetaData) -> Table:
-        """The table, opened if need be.
+        """The table, opened if it is not open.
 
         :class:`CorruptionError` if it is missing, damaged, or neither of the size nor of the first
         key that the MANIFEST states.
@@ -54,33 +57,34 @@ class TableCache:
         return table
 
     def peek(self, file: FileMetaData) -> Table:
-        """As :meth:`find`, without a trace: a table that is not open is open for the caller alone,
-        and is not counted."""
+        """As :meth:`find`, but changes neither the cache nor the counters: a table that is not open
+        is opened for the caller alone."""
         table = self._tables.get(file.number)
         return self._open(file) if table is None else table
 
     def share(self, other: TableCache, numbers: list[int]) -> None:
-        """Take over the tables of these numbers that ``other`` has open; it keeps them too."""
+        """Add the tables of these numbers that ``other`` has open; it keeps them too."""
         for number in numbers:
             table = other._tables.get(number)
             if table is not None:
                 self._tables.put(number, table)
 
     def evict(self, number: int) -> None:
-        """Let go of a table whose file is about to be removed, and of its blocks."""
+        """Drop a table whose file is about to be removed, and its blocks from the block cache."""
         table = self._tables.get(number)
         if table is not None:
             self._tables.discard(number)
             table.forget_blocks()
 
     def clear(self) -> None:
-        """Let go of all tables."""
+        """Drop all tables."""
         self._tables.clear()
 
     def entries(
         self, file: FileMetaData, counters: ReadCounters, readahead: int, enough: int
     ) -> Iterator[list[Entry]]:
-        """All entries of a table, past the cache: about ``enough`` bytes a chunk."""
+        """All entries of a table, about ``enough`` bytes at a time.  The block cache is neither
+        read nor filled."""
         table = self.find(file)
         for entries in table.entries(counters, readahead, enough):
             for _, tagged in entries:

@@ -1,4 +1,10 @@
-"""The writing of tables: flushes, compactions, ingests and repairs have this in common."""
+"""Writes table files: flushes, compactions, ingests and repairs use this.
+
+The caller runs it in its own thread, under no lock: no version names the file yet.
+
+Fast path: every 512 KiB the system is told to begin writing out, so that the disk works while the
+next blocks are built and the sync at the end is short.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +22,13 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _NO_LIMIT = 1 << 62
-_ENTRIES = 512  # that are added at once: between times, the system is let begin
+_ENTRIES = 512  # added at once; the system may be told to begin writing after each
 _SYNC_EVERY = 512 * 1024
-"""Bytes, at least, that the system is let begin with: it writes them out while the next are put
-together."""
+"""After this many bytes the system is told to begin writing them out."""
 
 
 class TableOutput:
-    """One table in the making: ``add_entries* (finish | abandon)``.
+    """One table that is being written: ``add_entries* (finish | abandon)``.
 
     ``finish`` makes the content durable.  The *name* is durable once the caller has synced the
     directory, which it does before any version edit names the file.
@@ -39,15 +44,16 @@ class TableOutput:
 
     @property
     def size(self) -> int:
-        """Bytes so far, but for the block in the making."""
+        """Bytes written so far, without the block that is being built."""
         return self._builder.file_size
 
     def add_entries(
         self, user_keys: list[bytes], tagged: list[bytes], at: i64, stop: i64, limit: i64
     ) -> i64:
-        """Append entries from ``at`` to ``stop``, or until there are ``limit`` bytes; how far.
+        """Append entries from ``at`` to ``stop``, or until the file has ``limit`` bytes.
 
-        They come in two lists: user keys, and tagged values.
+        The entries are two lists: user keys, and tagged values.  Returns the index of the first
+        entry that was not added.
         """
         if self._builder.num_entries == 0 and at < stop:
             self._smallest = user_keys[at] + tagged[at][:TAG_SIZE]
@@ -71,13 +77,13 @@ class TableOutput:
         )
 
     def abandon(self) -> None:
-        """Give the file up.  What cannot be removed now is removed at the next open."""
+        """Close and remove the file.  If it cannot be removed now, the next open removes it."""
         self._file.close()
         remove_table(self._directory, self.number)
 
 
 def remove_table(directory: Directory, number: int) -> None:
-    """Remove a table that no version names; the next open removes what cannot be removed now."""
+    """Remove a table that no version names; if that fails, the next open removes it."""
     try:
         directory.remove(table_name(number))
     except OSError:

@@ -1,8 +1,9 @@
 """Version: which tables make up which level, at one moment.  Immutable.
 
 Level 0 holds flushed memtables, whose ranges overlap; it is kept newest first.  On every other
-level the files are sorted and disjoint, so a key lies in one file at most.
-(Source: LevelDB, ``db/version_set.cc``.)
+level the files are sorted and disjoint, so a key lies in one file at most.  The version set makes
+versions; readers and compactions use them in any thread without a lock.  (Source: LevelDB,
+``db/version_set.cc``.)
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 LEVEL_1_BYTES = 10 * 1024 * 1024
 LEVEL_GROWTH = 10
 
-PLACE_BITS: Final = 32  # a file's place: its level above these, below them its index plus one
+PLACE_BITS: Final = 32  # a file's place is level << 32 | index + 1
 _PLACE_MASK: Final = 0xFFFFFFFF
 
 
 def max_bytes_for_level(level: int) -> int:
-    """How much a level >= 1 holds before a compaction is due: 10 MB x 10^(level - 1)."""
+    """Bytes that a level >= 1 may hold before it needs a compaction: 10 MB x 10^(level - 1)."""
     return LEVEL_1_BYTES * int(LEVEL_GROWTH ** (level - 1))
 
 
@@ -41,20 +42,21 @@ def total_size(files: list[FileMetaData]) -> int:
 class Version:
     """The files of each level.
 
-    A version that someone still holds keeps its files on disk: the version set remembers the
-    ``numbers`` of every version by a weak reference, and removes only what none of them names.
+    A version that is still referenced keeps its files on disk: the version set knows the
+    ``numbers`` of every version by a weak reference, and only files that none of them names are
+    removed.
     """
 
     def __init__(self, comparator: InternalKeyComparator, levels: list[list[FileMetaData]]) -> None:
-        """``levels`` in any order of files; each is sorted as its level demands."""
+        """``levels`` has the files of each level in any order; they are sorted here."""
         self.comparator = comparator
         self._user_compare = comparator.user_comparator.compare
         self.levels = levels
         levels[0].sort(key=lambda file: -file.number)
         for files in levels[1:]:
             files.sort(key=lambda file: comparator.sort_key(file.smallest))
-        # What lookups go by: where each file begins and ends, one file after the other.  User keys
-        # in a form that compares right; versions of one key tie.
+        # For lookups: the first and last user key of each file, one file after the other, in the
+        # form that compares right.
         self._edges: list[list[Any]] = [edges_of(files, comparator.order) for files in levels]
         self._places = [SortedKeys(edges) for edges in self._edges]
         used = [level for level in range(NUM_LEVELS) if levels[level]]
@@ -67,9 +69,10 @@ class Version:
         self.numbers = frozenset(file.number for files in levels for file in files)
         self.compaction_level, self.compaction_score = self._score()
         self.row_cache = RowCache()
-        """Values that Gets found in these tables: they stay right as long as the version."""
+        """Values that Gets found in these tables, valid as long as the version is current."""
         self.file_to_compact: tuple[int, FileMetaData] | None = None
-        """Level and file that too many lookups read in vain."""
+        """Level and file of a seek compaction: too many lookups read the file without finding a
+        key."""
 
     def candidates(self, order: Any) -> list[tuple[int, FileMetaData]]:
         """The files whose range covers a user key, in the order to ask them: newest data first.
@@ -88,8 +91,8 @@ class Version:
         """The place of the next file that may hold a version of a user key at or before
         ``sequence``; 0 if there is none.
 
-        ``order`` is the key in the form that compares right.  ``place`` is that of the file before,
-        0 at first; :meth:`file_in` has the file.
+        ``order`` is the key in the form that compares right.  ``place`` is the result of the call
+        before, 0 at first; :meth:`file_in` returns the file.
         """
         level = place >> PLACE_BITS
         if level == 0:
@@ -106,8 +109,8 @@ class Version:
             at = self._places[level].first_at_or_after(order)
             if sequence < MAX_SEQUENCE:
                 at = self._skip_newer(level, at, order, sequence)
-            # At an odd place a file ends: it covers the key, since it began before.  At an even one
-            # it begins, at the key or after it.
+            # An odd index is the end of a file, which covers the key, since it began before.  An
+            # even one is a beginning, at the key or after it.
             if at & 1 != 0 or (at < len(edges) and not order < edges[at]):
                 return (level << PLACE_BITS) + (at >> 1) + 1
         return 0
@@ -147,7 +150,7 @@ class Version:
         """The level's files that hold any user key in [begin, end]; None is no bound.
 
         On level 0 the range grows with each file that is taken, until no other file touches it:
-        whoever moves a key down must take every file that may hold a version of it.
+        a compaction that moves a key down takes every file that may hold a version of it.
         """
         compare = self._user_compare
         if level > 0:
@@ -193,10 +196,10 @@ class Version:
         return deepest
 
     def level_for_flush(self, smallest: bytes, largest: bytes, options: Options) -> int:
-        """The level for a new table with this range of user keys: 0, or deeper where that is free.
+        """The level for a new table with this range of user keys: 0, or a deeper one that is free.
 
-        A table that overlaps nothing may skip the costly way through level 0, but not so deep
-        that it covers much of the level below its own.
+        A table that overlaps nothing may skip level 0 and its compactions, but does not go so deep
+        that it overlaps many grandparents.
         """
         if self.overlaps(0, smallest, largest):
             return 0
@@ -211,7 +214,7 @@ class Version:
         return level
 
     def apply(self, edit: VersionEdit) -> Version:
-        """The version after ``edit``: this one, less the deleted files, plus the new ones."""
+        """The version after ``edit``: this one without the deleted files, and with the new ones."""
         levels: list[list[FileMetaData]] = []
         for level in range(NUM_LEVELS):
             gone = {number for at, number in edit.deleted_files if at == level}
@@ -221,7 +224,8 @@ class Version:
         return Version(self.comparator, levels)
 
     def charge_seek(self, place: i64) -> bool:
-        """A block of the file there was read in vain.  True if that makes a compaction due."""
+        """Count a seek: a block of the file was read and did not hold the key.  True if the file
+        has used up its seeks and a seek compaction should follow."""
         file = self.file_in(place)
         file.allowed_seeks -= 1
         if file.allowed_seeks <= 0 and self.file_to_compact is None:
@@ -255,7 +259,7 @@ class Version:
                 previous = file
 
     def __str__(self) -> str:
-        """As LevelDB's ``leveldb.sstables`` tells it."""
+        """The text of LevelDB's property ``leveldb.sstables``."""
         lines: list[str] = []
         for level, files in enumerate(self.levels):
             lines.append(f"--- level {level} ---")
@@ -273,8 +277,8 @@ class Version:
         return end is None or compare(file.smallest[:-8], end) <= 0
 
     def _score(self) -> tuple[int, float]:
-        """The level that needs a compaction most, and how much: due from 1 on."""
-        # Level 0 is counted in files: each is asked by every read.
+        """The level that needs a compaction most, and its score; from 1 on it needs one."""
+        # Level 0 is counted in files, since every read asks each of them.
         best_level = 0
         best = len(self.levels[0]) / L0_COMPACTION_TRIGGER
         for level in range(1, NUM_LEVELS - 1):
@@ -285,7 +289,7 @@ class Version:
 
 
 def max_grandparent_overlap(options: Options) -> int:
-    """Bytes of level n + 2 that a file of level n + 1 may cover before another is begun."""
+    """Bytes of level n + 2 that an output on level n + 1 may overlap before another one begins."""
     return 10 * options.max_file_size
 
 
@@ -295,7 +299,7 @@ def edges_of(files: list[FileMetaData], order: KeyOrder) -> list[Any]:
 
 
 def describe_key(internal_key: bytes) -> str:
-    """An internal key for people: ``'user key' @ sequence : kind``."""
+    """An internal key as text: ``'user key' @ sequence : kind``."""
     user_key, sequence, kind = unpack(internal_key)
     return f"'{escape(user_key)}' @ {sequence} : {kind}"
 

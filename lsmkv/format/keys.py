@@ -4,9 +4,9 @@ The tag is the fixed64 ``sequence << 8 | kind``.  Every write has its own sequen
 rising); the kind is 1 for a value and 0 for a deletion.  Internal keys sort by user key, and among
 the versions of one user key the newest comes first.  (Source: LevelDB, ``db/dbformat.h``.)
 
-Between memtable, tables and merges a version travels as an *entry*: ``(user key, tagged value)``.
-A tagged value is the tag with the value behind it, in one ``bytes``.  So what orders the keys is at
-hand, and the rest is neither taken apart nor joined on its way.
+Between memtable, tables and merges a version is an *entry*: ``(user key, tagged value)``.  A tagged
+value is the tag followed by the value, in one ``bytes``.  So the user key, which decides the order,
+is at hand, and tag and value are neither split nor joined on the way.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ KIND_VALUE: Final = 1
 TAG_SIZE: Final = 8
 
 MAX_SEQUENCE: Final = (1 << 56) - 1
-"""As a bound of a read: every version counts."""
+"""As the bound of a read: every version is visible."""
 
 _ALL: Final = MAX_SEQUENCE + 1
-_HALF: Final = _ALL // 2  # a tag of this sequence, or a later one, is negative as an i64
-_LARGE: Final = 1 << 16  # a value of so many bytes is not copied twice, nor room kept for it
+_HALF: Final = _ALL // 2  # the tag of this sequence, and of later ones, is negative as an i64
+_LARGE: Final = 1 << 16  # a value of this many bytes is not copied into the writer first
 
-# What one entry takes in LevelDB's arena beside its own bytes: a skip list node of two pointers
-# and a third of one more on average, and padding of four bytes on average.
+# Bytes of an entry in LevelDB's arena beside its own: a skip list node of two pointers and a third
+# of one more on average, and padding of four bytes on average.
 _NODE_OVERHEAD: Final = 16 + 8 // 3 + 4
 
 Entry = tuple[bytes, bytes]
 """User key and tagged value; the value of a deletion is empty."""
 
 
-def tagged_value(room: BytesWriter, sequence: i64, kind: i64, value: bytes) -> bytes:
-    """The tagged value of a version.  It is put together in ``room``."""
-    room.truncate(0)
-    write_i64_le(room, (sequence if sequence < _HALF else sequence - _ALL) << 8 | kind)
+def tagged_value(writer: BytesWriter, sequence: i64, kind: i64, value: bytes) -> bytes:
+    """The tagged value of a version.  ``writer`` is where it is put together."""
+    writer.truncate(0)
+    write_i64_le(writer, (sequence if sequence < _HALF else sequence - _ALL) << 8 | kind)
     if len(value) >= _LARGE:
-        return room.getvalue() + value
-    room.write(value)
-    return room.getvalue()
+        return writer.getvalue() + value
+    writer.write(value)
+    return writer.getvalue()
 
 
 def sequence_in(tagged: bytes) -> i64:
-    """The sequence in the tag that these bytes begin with: those of a tagged value."""
+    """The sequence in the tag at the start of a tagged value."""
     return (read_i64_le(tagged, 0) >> 8) & MAX_SEQUENCE
 
 
@@ -71,7 +71,7 @@ def pack(user_key: bytes, sequence: int, kind: int) -> bytes:
 
 
 def unpack(internal_key: bytes) -> tuple[bytes, int, int]:
-    """``(user key, sequence, kind)``; :class:`CorruptionError` if it is none."""
+    """``(user key, sequence, kind)``; :class:`CorruptionError` if it is no internal key."""
     if len(internal_key) < 8:
         raise CorruptionError(f"an internal key of {len(internal_key)} bytes", None, 0)
     tag = int.from_bytes(internal_key[-8:], "little")
@@ -92,7 +92,7 @@ _NEWEST_TAG: Final = (MAX_SEQUENCE << 8 | KIND_VALUE).to_bytes(8, "little")
 
 
 def before_versions(user_key: bytes) -> bytes:
-    """An internal key that sorts before every version of ``user_key``, and is one of its own."""
+    """The internal key of ``user_key`` that sorts before all of its versions."""
     return user_key + _NEWEST_TAG
 
 
@@ -123,7 +123,7 @@ class InternalKeyComparator:
         return -1 if newer > older else 1
 
     def sort_key(self, key: bytes, /) -> tuple[Any, int]:
-        """An object that compares, with others of its sort, as the key does."""
+        """An object that compares, with others made here, as the key does."""
         return self.order.of(key[:-8]), -int.from_bytes(key[-8:], "little")
 
     def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:

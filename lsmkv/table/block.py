@@ -5,18 +5,18 @@ key is the first ``shared`` bytes of the key before it, then the suffix.  At a r
 16th entry of a data block, every entry of an index) the key is whole.  After the entries stand the
 restart points' offsets and their number, each a fixed32.
 
-The keys of data blocks are internal keys; :meth:`Block.get` and
-:class:`~lsmkv.table.block_iterator.BlockIterator` know that.  :meth:`Block.entries` reads any
-block.  A block may be held by many threads; it does not change, but for what it remembers of
-itself.
+The keys of data blocks are internal keys, and :meth:`Block.get` and
+:class:`~lsmkv.table.block_iterator.BlockIterator` rely on that.  :meth:`Block.entries` reads any
+block.  Many threads may use a block without a lock: it is immutable, except that it may keep its
+decoded form.
 
-A few bytes of a block may stand for a key of megabytes, which it shares with the one before it, so
-that a small block can stand for keys beyond any memory.  The sum of the shared lengths in a block
-is therefore bounded.  (Source: LevelDB, ``table/block.cc``.)
+An entry of a few bytes may encode a key of megabytes, which it shares with the one before it, so
+that a small block could encode more keys than fit into memory.  The sum of the shared lengths in a
+block is therefore bounded.  (Source: LevelDB, ``table/block.cc``.)
 
-Fast paths: a search puts no key together.  How much an entry shares with the one before it tells,
-mostly, how it compares.  Where that walk costs more than it saves (interpreted, 3 us; and with a
-comparator of the user's), a block is decoded, and bisected from then on.
+Fast paths: a search builds no key.  The number of bytes that an entry shares with the one before it
+mostly decides how it compares.  Where that search is slower than bisection (interpreted, by 3 us,
+and with a comparator of the user), a block is decoded and bisected from then on.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _SEARCHES_BEFORE_DECODING: Final = 4
-"""Decoding costs about as much as so many searches, and most blocks are evicted before."""
+"""Decoding costs about as much as this many searches, and most blocks are evicted before."""
 
 
 class Block:
-    """The reader of one block.  Bounds are checked as bytes are used: damage never goes further."""
+    """The reader of one block.  Every length is checked before it is used."""
 
     __slots__ = ("_decoded", "_orders", "_restarts", "_searches", "data", "end", "max_shared")
 
     def __init__(self, data: bytes, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
         """``data`` is the block without its trailer; :class:`CorruptionError` if it holds none.
 
-        A block is damaged, too, if its keys go on sharing after ``max_shared`` bytes.
+        A block is damaged, too, if its keys share more than ``max_shared`` bytes in all.
         """
         count = decode_fixed32(data, len(data) - 4)
         if count > (len(data) - 4) // 4:
@@ -76,9 +76,9 @@ class Block:
     def get(self, user_key: bytes, sequence: i64, order: KeyOrder) -> tuple[i64, bytes | None]:
         """The newest version of a user key at or before ``sequence``: its tag, and its value.
 
-        0 and None if the block has no such version.  The tag is a little-endian number, the kind in
-        its lowest byte; of a sequence from 2^55 on it is negative.  O(log of the restart points),
-        then a restart interval.
+        0 and None if the block has no such version.  The tag is a little-endian number with the
+        kind in its lowest byte; it is negative for sequences from 2^55 on.  O(log of the restart
+        points), then a restart interval.
         """
         if not order.is_bytewise or (not IS_COMPILED and self._is_searched_often()):
             return self._get_decoded(user_key, sequence, order)
@@ -89,8 +89,8 @@ class Block:
         at = self.restart_before(user_key, order)
         wanted: i64 = len(user_key)
         matched: i64 = 0  # bytes that the key before has in common with ``user_key``
-        ended = True  # and whether they are all of that key
-        before: i64 = 0  # its length
+        ended = True  # whether they are all of that user key
+        before: i64 = 0  # the length of the internal key before
         while at < end:
             shared: i64 = data[at]
             unshared: i64 = 128
@@ -110,9 +110,9 @@ class Block:
                 raise CorruptionError("a key shorter than its tag", None, at)
             if shared > matched:
                 if ended and length != matched:
-                    # It shares some of the other's tag.
+                    # It shares a part of the tag of the entry before.
                     return self._get_decoded(user_key, sequence, order)
-                # Else it is as far below ``user_key`` as the one before, or is the same key.
+                # Otherwise it compares as the entry before, or has the same user key.
             elif length < shared:
                 return self._get_decoded(user_key, sequence, order)
             else:
@@ -179,7 +179,7 @@ class Block:
         return 0, None
 
     def _is_searched_often(self) -> bool:
-        """Whether this search is one of so many that decoding the block pays."""
+        """Count a search; whether there were so many that decoding the block pays."""
         self._searches += 1
         return self._searches >= _SEARCHES_BEFORE_DECODING
 
@@ -300,7 +300,7 @@ class Block:
 
     def check(self) -> None:
         """Raise :class:`CorruptionError` unless the restart points rise from the first entry on,
-        and each is an entry whose key is whole: searches go by them."""
+        and each is an entry whose key is whole, as searches expect."""
         whole: set[int] = set() if self.end > 0 else {0}
         at: i64 = 0
         while at < self.end:
@@ -314,7 +314,7 @@ class Block:
 
     def _restart(self, index: i64) -> i64:
         at = self.end + 4 * index
-        # Four bytes, and at least four more: behind the last restart point stands their number.
+        # Eight bytes can be read: after the last restart point follows their number.
         offset: i64 = read_i64_le(self.data, at) & MAX_UINT32
         if offset > self.end or (offset == self.end and self.end > 0):
             raise CorruptionError("a restart point beyond the entries", None, at)

@@ -1,6 +1,7 @@
 """Builds a block: sorted entries with shared prefixes, and restart points to search by.
 
-The layout is told in :mod:`lsmkv.table.block`.  (Source: LevelDB, ``table/block_builder.cc``.)
+The layout is in :mod:`lsmkv.table.block`.  A table builder owns three of them, in one thread.
+(Source: LevelDB, ``table/block_builder.cc``.)
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _LARGE: Final = 1 << 20
-"""A builder does not keep the memory of a block of so many bytes for the next one."""
+"""A builder keeps its memory for the next block only below this many bytes."""
 
 
 class BlockBuilder:
-    """``(add* finish reset)*``; keys come in strictly rising order, which the caller sees to.
+    """``(add* finish reset)*``; keys come in strictly rising order, which the caller ensures.
 
     Once the keys of a block have shared ``max_shared`` bytes, the next ones are written whole.
-    No such block comes of LevelDB's default settings.
+    LevelDB's default settings never reach that.
     """
 
     def __init__(self, restart_interval: int, max_shared: int = DEFAULT_MAX_BLOCK_BYTES) -> None:
@@ -102,12 +103,12 @@ class BlockBuilder:
         size: i64 = len(data)
         room: i64 = full - 4 * len(restarts) - 4
         last = self.last_key[: len(self.last_key) - TAG_SIZE]
-        prefix = b""  # what the last key is known to begin with
+        prefix = b""  # the last key begins with it
         known: i64 = 0
         begun = at
         while at < stop and size < room:
             key = user_keys[at]
-            rest = tagged[at]
+            version = tagged[at]
             shared: i64 = 0
             if since < interval:
                 shorter: i64 = len(last) if len(last) < len(key) else len(key)
@@ -116,7 +117,7 @@ class BlockBuilder:
                 while shared < shorter and last[shared] == key[shared]:
                     shared += 1
                 if shared == shorter or last[shared] > key[shared]:
-                    break  # one is the beginning of the other, and tags matter
+                    break  # one is a prefix of the other, so that tags decide
                 if shared < known or shared > known + 3:
                     prefix = key[:shared]
                     known = shared
@@ -128,13 +129,13 @@ class BlockBuilder:
                 since = 0
                 known = 0
             unshared: i64 = len(key) - shared + TAG_SIZE
-            length: i64 = len(rest) - TAG_SIZE
+            length: i64 = len(version) - TAG_SIZE
             _append_header(data, shared, unshared, length)
             spent += shared
             if spent > most:
                 interval = 0
             data.write(key[shared:])
-            data.write(rest)
+            data.write(version)
             size = len(data)
             last = key
             since += 1

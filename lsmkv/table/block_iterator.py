@@ -1,12 +1,12 @@
-"""Iterates over a block for what a reader sees of it.
+"""The block iterator: the entries of a block that are visible at a sequence.
 
-The keys are internal keys (:mod:`lsmkv.format.keys`): of the versions of a user key the newest
-comes first, and a reader sees the first whose sequence is not beyond its own.  A block iterator
-belongs to one scan.  It goes forward only; a scan that goes back takes the entries of a block in
-pieces, the last restart interval first.
+The keys are internal keys (:mod:`lsmkv.format.keys`): the newest version of a user key comes first,
+and the first one at or before the reader's sequence is visible.  A block iterator belongs to one
+scan and one thread.  It goes forward only; a reverse scan reads the entries of a block in pieces,
+the last restart interval first.
 
-Fast paths: no key is put together before the position that is sought, and of the keys that follow
-only those that differ from the one before.
+Fast paths: a seek builds no key before its target, and after that a key is built only if it differs
+from the one before.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 ALL: Final = 1 << 40
-"""As a count: all entries that are left."""
+"""A count: all remaining entries."""
 
 PAIRS: Final = 0
 """A user key and its value, ``(key, value)``; no deletions."""
 WITH_DELETIONS: Final = 1
-"""The same, and ``(key, None)`` for a deletion."""
+"""As ``PAIRS``, and ``(key, None)`` for a deletion."""
 WITH_SEQUENCES: Final = 2
-"""The same, and behind it the sequence: ``(key, value or None, sequence)``."""
+"""As ``WITH_DELETIONS``, followed by the sequence: ``(key, value or None, sequence)``."""
 
 
 class BlockIterator:
-    """``seek_to_restart? next_entries*``: hands out what is seen of a block, in order.
+    """``seek_to_restart? next_entries*``: returns the visible entries of a block, in order.
 
-    :class:`CorruptionError` from any method, for damage that the checksum does not show.
+    Any method raises :class:`CorruptionError` for damage that the checksum does not show.
     """
 
     __slots__ = (
@@ -64,11 +64,10 @@ class BlockIterator:
         before: bytes = b"",
         settled: bool = False,
     ) -> None:
-        """From the first user key on that is ``start`` or more; versions after ``sequence`` are
-        hidden.
+        """Begins at the first user key >= ``start``; versions after ``sequence`` are hidden.
 
-        ``before`` is the last user key of the block before, if its versions may go on here;
-        ``settled`` says that it was decided on: further versions of it are passed over.
+        ``before`` is the last user key of the block before, if its versions may continue here;
+        ``settled`` says that a version of it was visible, so that older ones are skipped.
         """
         self._block = block
         self._order = order
@@ -80,9 +79,9 @@ class BlockIterator:
         self._spent: i64 = 0
         self._tag = b""
         self.user_key = before
-        """The last user key that was met."""
+        """The last user key that was read."""
         self.settled = settled
-        """Whether one of its versions was seen."""
+        """Whether a version of it was visible."""
         if start is not None:
             if self._bytewise:
                 self._seek(start)
@@ -95,7 +94,7 @@ class BlockIterator:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no entry is left."""
         return self._at >= self._end
 
     def from_start(self) -> BlockIterator:
@@ -103,8 +102,8 @@ class BlockIterator:
         return BlockIterator(self._block, self._order, self._sequence)
 
     def seek_to_restart(self, stop: bytes | None) -> bytes:
-        """Before any entry was taken: go to the last restart point whose user key is below
-        ``stop``, or to the last of all, and past the versions of that key.
+        """Go to the last restart point whose user key is below ``stop``, or to the last of all,
+        and past the versions of that key.  Call it before :meth:`next_entries`.
 
         Returns that user key.  If it is empty, or the block's first, the iterator stays where it
         is, and this returns the empty key.
@@ -126,7 +125,7 @@ class BlockIterator:
         return user_key
 
     def next_entries(self, count: i64, form: i64 = PAIRS) -> list[Any]:
-        """The next ``count`` that are seen, in this form; fewer only at the end of the block."""
+        """The next ``count`` visible entries, in this form; fewer only at the end of the block."""
         data = self._data
         end = self._end
         bound = self._sequence
@@ -139,9 +138,9 @@ class BlockIterator:
         known: i64 = len(user_key)
         settled = self.settled
         tag: i64 = -1  # where the last key's tag is whole
-        prefix = b""  # what the last key begins with, and the next one mostly too
+        prefix = b""  # the last key begins with it, and mostly the next one
         cut: i64 = 0
-        seen: list[Any] = []
+        found: list[Any] = []
         with_sequences = form == WITH_SEQUENCES
         while at < end and count > 0:
             shared: i64 = data[at]
@@ -161,7 +160,7 @@ class BlockIterator:
             last = user_key
             if shared <= known and unshared >= TAG_SIZE:
                 tag = value_at - TAG_SIZE
-                # Mostly a key differs from the one before right behind what they share.
+                # Mostly a key differs from the one before right after the bytes that they share.
                 same = shared + tag - at == known and (
                     tag == at
                     or (data[at] == user_key[shared] and data[at:tag] == user_key[shared:])
@@ -204,13 +203,13 @@ class BlockIterator:
             if settled:
                 if kind == 1:
                     if with_sequences:
-                        seen.append((user_key, data[value_at:at], sequence))
+                        found.append((user_key, data[value_at:at], sequence))
                     else:
-                        seen.append((user_key, data[value_at:at]))
+                        found.append((user_key, data[value_at:at]))
                     count -= 1
                 elif kind == 0:
                     if form != PAIRS:
-                        seen.append(
+                        found.append(
                             (user_key, None, sequence) if with_sequences else (user_key, None)
                         )
                         count -= 1
@@ -222,12 +221,12 @@ class BlockIterator:
         self._spent = spent
         self.user_key = user_key
         self.settled = settled
-        return seen
+        return found
 
     def _seek(self, start: bytes) -> None:
-        """Go to the first key that is ``start`` or more; no key is put together on the way.
+        """Go to the first key >= ``start``, without building keys.
 
-        How much an entry shares with the one before tells, mostly, how it compares.
+        The number of bytes that an entry shares with the one before mostly decides how it compares.
         """
         data = self._data
         end = self._end
@@ -256,9 +255,9 @@ class BlockIterator:
             length = shared + unshared - TAG_SIZE
             if shared > matched:
                 if matched == known and length != matched:
-                    self._seek_whole(start, begun)  # it shares some of the other's tag
+                    self._seek_whole(start, begun)  # it shares a part of the tag before
                     return
-                # Else it is as far below ``start`` as the one before.
+                # Otherwise it compares as the entry before.
             elif length < shared:
                 self._seek_whole(start, begun)
                 return
@@ -278,8 +277,8 @@ class BlockIterator:
         self._at = at
 
     def _seek_whole(self, start: bytes, at: i64) -> None:
-        """:meth:`_seek` from a restart point on, every key put together: for other orders, and for
-        what the search by shared lengths does not decide."""
+        """:meth:`_seek` from a restart point on, building every key: for other orders, and where
+        shared lengths do not decide."""
         order = self._order
         whole = b""
         while at < self._end:

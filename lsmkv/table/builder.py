@@ -1,7 +1,8 @@
 """Writes a table: data blocks, filters, metaindex, index, footer, in file order.
 
-The layout is told in ``docs/format.md`` (source: LevelDB, ``table/table_builder.cc``).  For the
-same entries and options an uncompressed table is the one that LevelDB writes, byte for byte.
+The layout is in ``docs/format.md`` (source: LevelDB, ``table/table_builder.cc``).  For the same
+entries and options an uncompressed table is the one that LevelDB writes, byte for byte.  Flushes,
+compactions, ingests, repairs and ``TableWriter`` use a builder, each in one thread without a lock.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from lsmkv.util.compression import NO_COMPRESSION
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-# Compiled code lets other threads run while it reads or writes, and hardly else: a larger chunk
-# would keep them waiting longer, and save nothing (measured).
+# Compiled code lets other threads run mostly while it reads or writes: a larger chunk would delay
+# them, and saves nothing (measured).
 _WRITE_CHUNK: Final = 64 * 1024
 
 
 class TableBuilder:
     """``(add | add_entries)* finish``: feed entries in strictly rising order, then finish once.
 
-    The keys are internal keys.  Filters are made from the user keys in them, one for each version.
-    The file is the caller's, to sync and close.  A table that is not wanted after all is simply
-    not finished.  After an error from the file the builder must not be used again.
+    The keys are internal keys.  Filters are made from their user keys, one for each version.  The
+    caller syncs and closes the file.  To give up a table, do not finish it.  After an error from
+    the file the builder must not be used again.
     """
 
     def __init__(self, options: Options, file: WritableFile) -> None:
@@ -130,7 +131,7 @@ class TableBuilder:
         return at
 
     def finish(self) -> None:
-        """Write what is left, in the order of the file."""
+        """Write the last data block, filters, metaindex, index and footer."""
         if self._finished:
             raise ValueError("finish twice")
         self._flush_data_block()
@@ -174,7 +175,7 @@ class TableBuilder:
         return handle
 
     def _append(self, data: bytes) -> None:
-        # Nobody reads a table before it is finished, so blocks go out many to a write.
+        # No reader opens a table before it is finished, so that one write may hold many blocks.
         self._offset += len(data)
         self._pending.append(data)
         self._pending_bytes += len(data)

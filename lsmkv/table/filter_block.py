@@ -8,8 +8,9 @@ The filter block (source: LevelDB, ``table/filter_block.h``, ``doc/table_format.
     fixed32                          where this array starts
     one byte                         11: the base is 2^11 bytes
 
-The whole-table filter is the policy's bytes alone.  It stands under its own metaindex entry, which
-LevelDB does not look for.
+The whole-table filter is the policy's bytes alone.  It has a metaindex entry of its own, which
+LevelDB ignores.  A table builder writes filters; an open table asks them, in any thread without a
+lock.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from lsmkv.filter.policy import FilterPolicy, key_hasher
 from lsmkv.util.coding import decode_fixed32
 
 FILTER_BASE_LG: Final = 11
-_MAX_SHIFT: Final = 63  # by so many bits or more, every offset becomes 0
-_SIZE_BITS: Final = 32  # of a filter's place, for its size; where it starts stands above them
+_MAX_SHIFT: Final = 63  # shifted by this many bits or more, every offset is 0
+_SIZE_BITS: Final = 32  # a filter's place is start << 32 | size
 _SIZE_MASK: Final = 0xFFFFFFFF
 
 BLOCK_FILTER_PREFIX = b"filter."
@@ -85,9 +86,7 @@ class FilterBlockBuilder:
 
 
 class FilterReader:
-    """Answers for one table.  Base of the two layouts; asked with a user key and, if known, its
-    hash.
-    """
+    """The filters of one table; base of the two layouts."""
 
     layout = ""
     """``block`` or ``table``, as in ``filter_layout``."""
@@ -106,7 +105,7 @@ class FilterReader:
         return self._ask(self.filter_for(block_offset), key, key_hash)
 
     def filter_for(self, block_offset: i64) -> bytes | None:
-        """The policy's bytes that speak for the block; None where there are none to ask."""
+        """The policy's bytes for the block; None if it has no filter."""
         return None
 
     def _ask(self, filter_data: bytes | None, key: bytes, key_hash: i64) -> bool:
@@ -122,9 +121,9 @@ class FilterReader:
 
 
 def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
-    """How many user keys of a block its filters say are not there: 0, or lookups miss them.
+    """How many user keys of a block its filters deny; if it is not 0, lookups miss keys.
 
-    O(keys): a hash and a look at some bits of each filter, for every key.
+    O(keys): a hash and some bits of each filter for every key.
     """
     denied = 0
     for reader in readers:
@@ -140,7 +139,7 @@ class FilterBlockReader(FilterReader):
     layout = "block"
 
     def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
-        """Checks the offset array once, so that asking need not."""
+        """Checks the offset array here, once for all lookups."""
         super().__init__(policy)
         size = len(contents)
         if size < 5:
@@ -156,7 +155,7 @@ class FilterBlockReader(FilterReader):
                 raise CorruptionError("filter offsets that fall", None, array)
         self.contents = contents
         """The whole block."""
-        self._starts = starts  # of each filter, and the end of the last
+        self._starts = starts  # where each filter starts, and where the last one ends
         self._count: i64 = len(starts) - 1
         self._base_lg: i64 = min(base_lg, _MAX_SHIFT)
 
@@ -165,7 +164,7 @@ class FilterBlockReader(FilterReader):
         return None if start < 0 else self.contents[start:stop]
 
     def place_for(self, block_offset: i64) -> tuple[i64, i64]:
-        """Where in ``contents`` that filter starts and ends; -1 and -1 if there is none.
+        """Where in ``contents`` the block's filter starts and ends; -1 and -1 if there is none.
 
         A block without a filter may hold any key.
         """
@@ -191,18 +190,18 @@ class TableFilterReader(FilterReader):
 class TableFilters:
     """The filters of one table, for its data blocks by their numbers.
 
-    Fast paths: where a table has LevelDB's Bloom filters and no others, the place of each block's
-    filter is noted when the table is opened, and a lookup needs no object of its own.
+    Fast path: where a table has LevelDB's Bloom filters and no others, the place of each block's
+    filter is computed when the table is opened, and a lookup makes no object.
     """
 
     def __init__(self, readers: list[FilterReader], offsets: vec[i64]) -> None:
-        """``readers`` in the order in which they are asked; ``offsets`` of the data blocks."""
+        """``readers`` are asked in their order; ``offsets`` are those of the data blocks."""
         self.readers = readers
         self._offsets = offsets
         self._blooms: bytes | None = None
-        """The one filter block, if it is the only filter and one of Bloom filters."""
+        """The filter block, if the table has no other filters and these are Bloom filters."""
         self._places = vec[i64]()
-        """By number of a data block: where its filter is there, and its size; below 0 for none."""
+        """By number of a data block: the place of its filter in that block; below 0 for none."""
         only = readers[0] if len(readers) == 1 else None
         if isinstance(only, FilterBlockReader) and only.is_bloom:
             places = vec[i64](capacity=len(offsets))

@@ -1,6 +1,6 @@
 """The fixed parts of a table file: block handle, block trailer, footer.
 
-The whole layout is told in ``docs/format.md`` (source: LevelDB, ``doc/table_format.md``).
+The whole layout is in ``docs/format.md`` (source: LevelDB, ``doc/table_format.md``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BLOCK_TRAILER_SIZE: Final = 5
 FOOTER_SIZE: Final = 48
 
 
-@mypyc_attr(acyclic=True)  # of numbers alone: compiled, no business of the garbage collector
+@mypyc_attr(acyclic=True)  # it holds numbers only, so the garbage collector need not track it
 class BlockHandle:
     """Where a block lies: varint64 offset, varint64 size (the trailer of 5 bytes not counted)."""
 
@@ -102,7 +102,7 @@ def open_block(
 ) -> bytes:
     """The inverse of :func:`seal_block`, for the block in ``stored[start:stop]``.
 
-    The checksum is verified before anything else is done.
+    The checksum is verified first.
     """
     end = (len(stored) if stop is None else stop) - 4
     if end - start < 1 or end + 4 > len(stored):
@@ -131,19 +131,19 @@ def read_block(file: RandomAccessFile, handle: BlockHandle, max_block_bytes: int
     return unpack_block(stored, file.path, offset, max_block_bytes)
 
 
-_LARGE: Final = 1 << 24  # bytes: more than any sound read asks for
+_LARGE: Final = 1 << 24  # bytes, more than a read of a sound table
 
 
 def read_stored(file: RandomAccessFile, offset: int, length: int) -> bytes:
-    """``file.read``; :class:`CorruptionError` for more than there is memory for.
+    """``file.read``; :class:`CorruptionError` if memory does not suffice.
 
-    A file may have a size and take no room on the disk: its size is no bound.
+    A sparse file may be larger than the disk, so that its size bounds nothing.
     """
     try:
         return file.read(offset, length)
     except MemoryError:
         if length <= _LARGE:
-            raise  # no fault of the file's
+            raise  # the file is not the cause
         reason = f"{length} bytes of blocks, more than there is memory for"
         raise CorruptionError(reason, file.path, offset) from None
 
@@ -156,7 +156,7 @@ def unpack_block(
     start: int = 0,
     stop: int | None = None,
 ) -> bytes:
-    """:func:`open_block`, with damage told by file and the block's offset."""
+    """:func:`open_block`; its errors name the file and the block's offset."""
     try:
         return open_block(stored, max_block_bytes, start, stop)
     except CorruptionError as error:

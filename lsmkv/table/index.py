@@ -1,7 +1,8 @@
 """The index of an open table: a key and a handle for each of its data blocks, decoded.
 
 The index key of a data block is an internal key at or after the last one of the block, and before
-the first one of the next.  A table makes its index when it is opened; it does not change.
+the first one of the next.  A table makes its index when it is opened; it is immutable, and
+any thread may use it.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class TableIndex:
-    """Data blocks by number, from 0 on in the order of the file.  The methods are O(1), but for
-    :meth:`find`."""
+    """Data blocks by number, from 0 on in the order of the file.  All methods but :meth:`find` are
+    O(1)."""
 
     def __init__(
         self, keys: list[bytes], handles: list[bytes], order: KeyOrder, limit: int
     ) -> None:
-        """``keys`` and ``handles`` are what the index block holds; no block may end beyond
+        """``keys`` and ``handles`` are the entries of the index block; no block may end beyond
         ``limit``.
 
-        :class:`CorruptionError` for what is no handle, or no internal key.
+        :class:`CorruptionError` for a bad handle, or a key that is no internal key.
         """
         self.keys = keys
         """The index keys."""
@@ -47,10 +48,10 @@ class TableIndex:
         self.offsets = offsets
         """Where each data block begins."""
         self.sizes = sizes
-        """Bytes of each in the file, trailer included."""
+        """The size of each in the file, trailer included."""
 
     def __len__(self) -> int:
-        """How many data blocks."""
+        """The number of data blocks."""
         return len(self.keys)
 
     def find(self, order: Any, sequence: i64) -> i64:
@@ -78,7 +79,7 @@ class TableIndex:
     def adjoins(self, number: i64) -> bool:
         """Whether a block begins where the one before it ends.
 
-        Blocks need not adjoin, though every writer known lays them so.
+        Blocks need not adjoin, though every known writer puts them so.
         """
         return self.offsets[number] == self.end(number - 1)
 

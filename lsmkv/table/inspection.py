@@ -1,6 +1,7 @@
-"""Looking into an open table without a trace: for explaining a Get, for checks and experiments.
+"""Inspects an open table for ``explain``, ``check`` and ingest, without changing counters or
+caches.
 
-Nothing here is counted or put into a cache.
+Any thread may call it; no lock is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lsmkv.table.reader import FROM_CACHE, Table
 
 
 class FilterLook(NamedTuple):
-    """One filter, and what it says of a key."""
+    """One filter, and its answer for a key."""
 
     layout: str
     data: bytes
@@ -24,7 +25,7 @@ class FilterLook(NamedTuple):
 
 
 class BlockLook(NamedTuple):
-    """One data block: where it lies, what it took to get it, what is in it."""
+    """One data block: its place in the file, how it is stored, and its entries."""
 
     offset: int
     stored_size: int
@@ -38,7 +39,7 @@ class BlockLook(NamedTuple):
 
 
 class TableLook(NamedTuple):
-    """What a lookup meets in a table."""
+    """The parts of a table that a lookup reads."""
 
     index_key: bytes | None
     filters: list[FilterLook]
@@ -47,7 +48,7 @@ class TableLook(NamedTuple):
 
 
 def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
-    """Everything that a lookup of ``user_key`` meets in a table.
+    """The parts of a table that a lookup of ``user_key`` reads.
 
     The block is read even where a filter says no.  ``key_hash`` is the filter policy's, or -1.
     """
@@ -91,7 +92,7 @@ def first_and_last_key(table: Table) -> tuple[bytes, bytes] | None:
 
 
 def _edge_key(table: Table, numbers: range, at: int) -> bytes | None:
-    """The key at a place in the first of these blocks that has entries."""
+    """The key at index ``at`` of the first of these blocks that has entries."""
     for number in numbers:
         try:
             keys, _ = table.read(number, ReadCounters()).entries()
@@ -103,8 +104,8 @@ def _edge_key(table: Table, numbers: range, at: int) -> bytes | None:
 
 
 def check_metadata(table: Table) -> None:
-    """Read footer, index and filters again: what the table holds of them hides damage since
-    then.
+    """Read footer, index and filters again: the table holds them in memory, and so does not show
+    later damage.
     """
     Table(table.options, table.file)
 
@@ -122,7 +123,7 @@ def check(table: Table) -> tuple[bytes, bytes]:
     first = b""
     last: bytes | None = None
     for number in range(len(index)):
-        # Past the cache: it is the file that is checked.
+        # Not from the block cache: the file is checked.
         block = table.read(number, counters)
         try:
             keys, _ = block.entries()

@@ -1,8 +1,9 @@
 """Reads a table: :class:`Table` (source: LevelDB, ``table/table.cc``).
 
-A Get goes through a table in four steps: the index names the block where the key would be; the
-filter is asked; only then is that block taken from the block cache or read from the file; and the
-block is searched.  Scans take the blocks one by one, or several with one read.
+A Get in a table has four steps: the index names the block where the key would be; the filter is
+asked; only then that block comes from the block cache or the file; and the block is searched.
+Scans read the blocks one by one, or several with one read.  The table cache opens tables; any
+thread may read one without a lock.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from lsmkv.table.index import TableIndex
 from lsmkv.util.cache_entry import CacheEntry
 
 RULED_OUT: Final = 0
-"""A lookup's outcome: no data block was needed, the index or a filter knew."""
+"""A lookup's outcome: the index or a filter ruled the key out; no data block was needed."""
 FROM_CACHE: Final = 1
 """A lookup's outcome: one data block was searched, found in the block cache."""
 FROM_FILE: Final = 2
@@ -51,8 +52,8 @@ _MOST_AHEAD: Final = 1 << 16  # bytes of several blocks that a scan reads at onc
 class Readahead:
     """Neighbouring data blocks as they are stored, from ``first`` to ``stop``.
 
-    Each is unpacked when it is asked for: not all that is read ahead is needed, and a few bytes may
-    unpack to many.
+    A block is decompressed only when it is needed: the scan may end before, and a few bytes may
+    decompress to many.
     """
 
     __slots__ = ("first", "stop", "stored", "table")
@@ -69,16 +70,16 @@ class Readahead:
 
 
 class Table:
-    """An open table of internal keys.  Safe for many threads; immutable but for its file being
-    closed.
+    """An open table of internal keys.  Safe for many threads; immutable, except that its file may
+    be closed.
 
     The index is held decoded (one key and one handle for each data block), and so are the filters.
-    What the block cache holds of a table is found here alone, so that two files that bear one
+    Only the table itself refers to its blocks in the block cache, so that two files that have one
     number in turn are not confused.
     """
 
     def __init__(self, options: Options, file: RandomAccessFile) -> None:
-        """Read footer, index, metaindex and filters: 2 to 5 reads.  The file becomes the table's.
+        """Read footer, index, metaindex and filters: 2 to 5 reads.  The table owns the file.
 
         Raises :class:`CorruptionError` with file and offset.
         """
@@ -89,7 +90,7 @@ class Table:
         self._cache = options.block_cache
         self._max_block_bytes = options.max_block_bytes
         self.metadata_reads = 0
-        """Reads that opening took."""
+        """Reads made to open the table."""
         self.metadata_bytes = 0
         """Bytes that they returned."""
         footer = self._read_footer()
@@ -99,17 +100,17 @@ class Table:
         self.has_filter = bool(readers)
         """Whether lookups ask a filter before they read a data block."""
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
-        """By number of a data block: where the block cache keeps it, or kept it."""
+        """By number of a data block: its entry in the block cache, if it ever had one."""
         self._data_end = footer.metaindex.offset
 
     @property
     def path(self) -> str:
-        """The file, for messages."""
+        """The file's path, for messages."""
         return self.file.path
 
     @property
     def num_blocks(self) -> i64:
-        """Data blocks."""
+        """The number of data blocks."""
         return len(self._cached)
 
     def close(self) -> None:
@@ -129,15 +130,15 @@ class Table:
 
         Returns ``(outcome, tag, value)``; the value is None where the table has no such version.  A
         deletion has an empty value, and the kind in its tag.  ``order`` is the key in the form that
-        compares right, ``key_hash`` the filter policy's hash of it, or -1.  Raises what
-        reading a file does, and :class:`CorruptionError`.
+        compares right, ``key_hash`` the filter policy's hash of it, or -1.  Raises the
+        errors of reading a file, and :class:`CorruptionError`.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
         number = self.index.find(order, sequence)
         if number == len(self._cached):
             return RULED_OUT, 0, None
-        # The filter comes before any data block: after its no, the file is not touched.
+        # The filter comes before any data block: if it denies the key, the file is not read.
         if self.has_filter and not self.filters.may_match(number, user_key, key_hash, counters):
             return RULED_OUT, 0, None
         outcome, block = self.find(number, counters, fill_cache)
@@ -157,9 +158,9 @@ class Table:
         return self.filters.may_match(number, user_key, key_hash, counters)
 
     def entries(self, counters: ReadCounters, readahead: int, enough: int) -> Iterator[list[Entry]]:
-        """All entries in order, past the cache, with reads of ``readahead`` bytes about.
+        """All entries in order, in reads of about ``readahead`` bytes; the block cache is not used.
 
-        Each list has those of some whole blocks: of ``enough`` bytes about, and one at least.
+        Each list has the entries of whole blocks: about ``enough`` bytes, and one block at least.
         """
         found: list[Entry] = []
         size: i64 = 0
@@ -184,9 +185,9 @@ class Table:
         return self._data_end if number == len(self._cached) else self.index.offsets[number]
 
     def begins_with(self, key: bytes) -> bool:
-        """False if the first key is another one: the file is not the table that it was taken for.
+        """False if the first key is another one, so that the file is another table.
 
-        True if its block cannot be read: a read that needs its content is told.  One read.
+        True if its block cannot be read: the first read of the block raises that error.  One read.
         """
         if self.num_blocks == 0:
             return False
@@ -197,14 +198,13 @@ class Table:
             return True
 
     def damaged(self, error: CorruptionError, number: int) -> CorruptionError:
-        """The error for damage of a data block: with the file, and the block's offset."""
+        """The error for damage in a data block, with the file and the block's offset."""
         return CorruptionError(error.reason, self.path, self.index.offsets[number])
 
     # Data blocks
 
     def find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
-        """A data block, from the cache or from the file: :data:`FROM_CACHE` or :data:`FROM_FILE`,
-        and the block."""
+        """A data block, with :data:`FROM_CACHE` or :data:`FROM_FILE` before it."""
         held = self._cached[number]
         cached: Block | None = None if held is None else held.take()
         if cached is not None:
@@ -245,7 +245,7 @@ class Table:
                 cache.refill(held, block, len(block))
 
     def forget_blocks(self) -> None:
-        """Give the cache the room of the table's blocks: they are not read any more."""
+        """Remove the table's blocks from the block cache: they will not be read any more."""
         if self._cache is not None:
             self._cache.forget([held for held in self._cached if held is not None])
 
@@ -280,7 +280,7 @@ class Table:
         try:
             return Readahead(self, self._read_stored(first, stop, counters), first, stop)
         except OSError:
-            return None  # whether it is this block that cannot be read, a read of its own tells
+            return None  # a read of this block alone shows whether it is the one
 
     def _is_missing(self, number: i64) -> bool:
         """Whether the block cache does not hold a block."""
@@ -312,7 +312,7 @@ class Table:
         return stored
 
     def _block_in(self, stored: bytes, begin: i64, number: i64) -> Block:
-        """A data block, in what is stored from the offset ``begin`` on."""
+        """A data block in ``stored``, the bytes of the file from the offset ``begin`` on."""
         offset = self.index.offsets[number]
         contents = unpack_block(
             stored,
@@ -325,7 +325,7 @@ class Table:
         return self._block_of(contents, number)
 
     def _block_of(self, contents: bytes, number: i64) -> Block:
-        """A data block, unpacked."""
+        """The block with these decompressed contents."""
         try:
             return Block(contents, self._max_block_bytes)
         except CorruptionError as error:
@@ -344,7 +344,7 @@ class Table:
             footer = Footer.decode(data)
         except CorruptionError as error:
             raise error.located(file.path, start) from None
-        # The metaindex may never be read, while approximate_offset tells its place all the same.
+        # Checked here, since approximate_offset returns its offset even if it is never read.
         end = footer.metaindex.offset + footer.metaindex.size + BLOCK_TRAILER_SIZE
         if end > start:
             raise CorruptionError(f"{footer.metaindex} lies beyond the file", file.path, start)
@@ -364,7 +364,7 @@ class Table:
         metaindex = dict(zip(keys, values, strict=True))
         name = policy.name.encode()
         readers: list[FilterReader] = []
-        # The whole-table filter first, where there are both: it is the smaller step for a no.
+        # The whole-table filter first, where there are both.
         for prefix in (TABLE_FILTER_PREFIX, BLOCK_FILTER_PREFIX):
             value = metaindex.get(prefix + name)
             if value is None:

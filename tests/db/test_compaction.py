@@ -1,4 +1,4 @@
-"""lsmkv.db.compaction: which files are picked, and that merging them changes what nobody sees."""
+"""lsmkv.db.compaction: which files are picked, and that a merge changes no reader's results."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def picked(
 
 
 def sought(of: Version, number: int) -> Compaction:
-    """The compaction that lookups call for when they read this file in vain."""
+    """The seek compaction of this file."""
     for level, files in enumerate(of.levels):
         for each in files:
             if each.number == number:
@@ -93,7 +93,7 @@ def sought(of: Version, number: int) -> Compaction:
 # Picking: what is due
 
 
-def test_nothing_is_due() -> None:
+def test_no_compaction_is_needed() -> None:
     assert pick_compaction(version({}), NO_POINTERS, OPTIONS) is None
     of = version({0: [file(number, b"a", b"b") for number in range(1, 4)]})
     assert pick_compaction(of, NO_POINTERS, OPTIONS) is None
@@ -151,7 +151,7 @@ def turn_taking() -> Version:
     return version({1: [file(at, b"%d0" % at, b"%d5" % at, size=4 * MIB) for at in range(1, 6)]})
 
 
-def test_the_files_of_a_level_take_turns() -> None:
+def test_the_files_of_a_level_are_compacted_in_turn() -> None:
     pointers = list(NO_POINTERS)
     turns = []
     for _ in range(12):
@@ -195,7 +195,7 @@ def test_turns_in_level_0_go_by_key() -> None:
 
 
 def wide(next_size: int = MIB, size: int = MIB, extra: FileMetaData | None = None) -> Version:
-    """One file of level 2 (looked up in vain) whose partner below covers its neighbours too."""
+    """One file of level 2 (a seek compaction); the file below it covers its neighbours too."""
     return version(
         {
             2: [
@@ -274,11 +274,11 @@ def split_key() -> list[FileMetaData]:
 @pytest.mark.parametrize(
     ("first", "taken"), [(1, [1, 2, 3, 4]), (2, [2, 3, 4]), (3, [3, 4]), (4, [4])]
 )
-def test_newer_versions_never_go_down_alone(first: int, taken: list[int]) -> None:
+def test_newer_versions_never_move_down_alone(first: int, taken: list[int]) -> None:
     assert numbers(sought(version({2: split_key()}), first).inputs) == taken
 
 
-def test_a_split_key_in_the_next_level_goes_along() -> None:
+def test_a_split_key_in_the_next_level_joins_the_inputs() -> None:
     of = version({1: [file(9, b"i", b"j")], 2: [file(5, b"g", b"i"), *split_key()[1:]]})
     assert numbers(sought(of, 9).next_inputs) == [5]
     of = version({1: [file(9, b"b", b"c")], 2: split_key()})
@@ -319,7 +319,7 @@ def test_split_keys_in_another_order() -> None:
 # Picking: by seeks
 
 
-def test_a_file_read_in_vain_is_picked_only_when_no_level_is_due() -> None:
+def test_a_seek_compaction_waits_until_no_level_is_too_large() -> None:
     of = version({1: [file(1, b"a", b"b"), file(2, b"c", b"d")]})
     compaction = sought(of, 2)
     assert (compaction.level, numbers(compaction.inputs)) == (1, [2])
@@ -434,7 +434,7 @@ def test_level_0_goes_at_once() -> None:
     assert ranged(of, 0, b"k", b"k") == ([3, 2, 1], None)
 
 
-def test_a_range_takes_partners_as_any_compaction_does() -> None:
+def test_a_range_is_widened_as_any_compaction_is() -> None:
     of = version({2: split_key(), 3: [file(10, b"a", b"c"), file(11, b"y", b"z")]})
     found = compaction_of_range(of, 2, b"b", b"c", OPTIONS)
     assert found is not None
@@ -495,19 +495,19 @@ class Bench:
         made.check()
         return made
 
-    def job(self, compaction: Compaction, oldest_seen: int) -> CompactionJob:
+    def job(self, compaction: Compaction, oldest_pinned: int) -> CompactionJob:
         return CompactionJob(
-            compaction, self.directory, self.tables, self.options, self.new_number, oldest_seen
+            compaction, self.directory, self.tables, self.options, self.new_number, oldest_pinned
         )
 
     def compact(
-        self, level: int, oldest_seen: int, begin: bytes | None = None, end: bytes | None = None
+        self, level: int, oldest_pinned: int, begin: bytes | None = None, end: bytes | None = None
     ) -> list[list[Entry]]:
-        """Merge a range of a level into the next; what the output tables hold."""
+        """Merge a range of a level into the next; the entries of the output tables."""
         of = self.version()
         found = compaction_of_range(of, level, begin, end, self.options)
         assert found is not None
-        outputs = self.job(found[0], oldest_seen).run(lambda: None)
+        outputs = self.job(found[0], oldest_pinned).run(lambda: None)
         after = of.apply(found[0].edit(outputs))
         after.check()
         self.levels = after.levels
@@ -533,8 +533,8 @@ def deletion(key: bytes, sequence: int) -> Entry:
     return key, pack(b"", sequence, KIND_DELETION)
 
 
-NOBODY = 1 << 50
-"""The oldest sequence that is seen, where all writes are older."""
+ALL_ARE_OLDER = 1 << 50
+"""As the oldest pinned sequence: all writes are older."""
 
 
 def test_newer_values_win() -> None:
@@ -542,7 +542,7 @@ def test_newer_values_win() -> None:
     bench.add(1, value(b"a", 1, b"oldest"), value(b"d", 2, b"oldest"))
     bench.add(0, value(b"a", 3), value(b"b", 4))
     bench.add(0, value(b"b", 5, b"new"), value(b"c", 6))
-    assert bench.compact(0, NOBODY) == [
+    assert bench.compact(0, ALL_ARE_OLDER) == [
         [value(b"a", 3), value(b"b", 5, b"new"), value(b"c", 6), value(b"d", 2, b"oldest")]
     ]
     assert [len(files) for files in bench.levels] == [0, 1, 0, 0, 0, 0, 0]
@@ -552,13 +552,13 @@ def test_a_deletion_goes_when_nothing_lies_deeper() -> None:
     bench = Bench()
     bench.add(0, deletion(b"k", 9), value(b"l", 10))
     bench.add(1, value(b"k", 5))
-    assert bench.compact(0, NOBODY) == [[value(b"l", 10)]]
+    assert bench.compact(0, ALL_ARE_OLDER) == [[value(b"l", 10)]]
 
 
 def test_a_compaction_may_leave_nothing() -> None:
     bench = Bench()
     bench.add(0, deletion(b"k", 9))
-    assert bench.compact(0, NOBODY) == []
+    assert bench.compact(0, ALL_ARE_OLDER) == []
     assert [len(files) for files in bench.levels] == [0] * NUM_LEVELS
 
 
@@ -573,7 +573,7 @@ def test_a_deletion_stays_while_a_deeper_level_may_hold_the_key(deeper: int, rea
         bench.add(deeper, value(b"a", 5), value(b"z", 5))
     else:
         bench.add(deeper, value(b"a", 5), value(b"k", 5))
-    assert bench.compact(0, NOBODY) == [[deletion(b"k", 9)]]
+    assert bench.compact(0, ALL_ARE_OLDER) == [[deletion(b"k", 9)]]
 
 
 @pytest.mark.parametrize("deeper", range(2, NUM_LEVELS))
@@ -582,50 +582,52 @@ def test_a_deletion_goes_past_deeper_files_that_cannot_hold_the_key(deeper: int)
     bench.add(0, deletion(b"k", 9))
     bench.add(deeper, value(b"a", 5), value(b"j", 5))
     bench.add(deeper, value(b"l", 5), value(b"z", 5))
-    assert bench.compact(0, NOBODY) == []
+    assert bench.compact(0, ALL_ARE_OLDER) == []
 
 
 def test_the_last_level_has_nothing_below() -> None:
     bench = Bench()
     bench.add(5, deletion(b"k", 9), value(b"z", 1))
     bench.add(6, value(b"k", 5))
-    assert bench.compact(5, NOBODY) == [[value(b"z", 1)]]
+    assert bench.compact(5, ALL_ARE_OLDER) == [[value(b"z", 1)]]
 
 
 @pytest.mark.parametrize(
-    ("oldest_seen", "kept"),
+    ("oldest_pinned", "kept"),
     [(8, [8]), (7, [8, 6]), (6, [8, 6]), (5, [8, 6, 4]), (4, [8, 6, 4]), (3, [8, 6, 4, 2])],
 )
-def test_versions_that_someone_sees_are_kept(oldest_seen: int, kept: list[int]) -> None:
+def test_visible_versions_are_kept(oldest_pinned: int, kept: list[int]) -> None:
     """A version at the very sequence of the oldest reader is the one that it sees."""
     bench = Bench()
     bench.add(0, value(b"k", 8), value(b"k", 6))
     bench.add(1, value(b"k", 4), value(b"k", 2))
-    assert bench.compact(0, oldest_seen) == [[value(b"k", sequence) for sequence in kept]]
+    assert bench.compact(0, oldest_pinned) == [[value(b"k", sequence) for sequence in kept]]
 
 
 @pytest.mark.parametrize(
-    ("oldest_seen", "kept"),
+    ("oldest_pinned", "kept"),
     [
-        (9, []),  # seen by everyone: it goes, and what it hides goes
+        (9, []),  # visible to every reader: it goes with what it hides
         (8, []),
         (7, [deletion(b"k", 8), value(b"k", 5)]),
         (5, [deletion(b"k", 8), value(b"k", 5)]),
         (4, [deletion(b"k", 8), value(b"k", 5)]),
     ],
 )
-def test_a_deletion_that_a_reader_does_not_see_stays(oldest_seen: int, kept: list[Entry]) -> None:
+def test_a_deletion_newer_than_a_pinned_sequence_stays(
+    oldest_pinned: int, kept: list[Entry]
+) -> None:
     bench = Bench()
     bench.add(0, deletion(b"k", 8))
     bench.add(1, value(b"k", 5))
-    assert bench.compact(0, oldest_seen) == ([kept] if kept else [])
+    assert bench.compact(0, oldest_pinned) == ([kept] if kept else [])
 
 
 def test_outputs_are_split_by_size() -> None:
     bench = Bench(max_file_size=5000, block_size=500)
     bench.add(1, *(value(b"%04d" % number, 5, bytes(90)) for number in range(0, 1000, 2)))
     bench.add(2, *(value(b"%04d" % number, 3, bytes(90)) for number in range(1, 1000, 2)))
-    outputs = bench.compact(1, NOBODY)
+    outputs = bench.compact(1, ALL_ARE_OLDER)
     assert [row[0] for rows in outputs for row in rows] == [b"%04d" % n for n in range(1000)]
     sizes = [each.size for each in bench.levels[2]]
     assert len(sizes) > 15
@@ -670,7 +672,7 @@ def test_outputs_are_cut_where_they_cover_much_of_the_level_after(comparator: Co
     assert len(sizes) == 1
     size = sizes.pop()
     bench.add(0, *(value(name, 9, b"") for name in names))
-    compacted = bench.compact(0, NOBODY)
+    compacted = bench.compact(0, ALL_ARE_OLDER)
     outputs = bench.levels[1]
     assert len(outputs) > 1
     for each in outputs:
@@ -684,7 +686,7 @@ def test_outputs_are_cut_where_they_cover_much_of_the_level_after(comparator: Co
     assert [row[0] for rows in compacted for row in rows] == names
     few = Bench(comparator, max_file_size=1 << 20)
     few.add(0, *(value(name, 9, b"") for name in names))
-    assert len(few.compact(0, NOBODY)) == 1
+    assert len(few.compact(0, ALL_ARE_OLDER)) == 1
 
 
 # Running: durability and failures
@@ -703,7 +705,7 @@ def prepared() -> tuple[Bench, Compaction]:
 
 def test_outputs_are_durable_when_run_returns() -> None:
     bench, compaction = prepared()
-    outputs = bench.job(compaction, NOBODY).run(lambda: None)
+    outputs = bench.job(compaction, ALL_ARE_OLDER).run(lambda: None)
     assert len(outputs) > 3
     assert bench.env.history[-1] == "dir_sync"
     with bench.env.power_cut().open_directory("db") as survived:
@@ -711,16 +713,16 @@ def test_outputs_are_durable_when_run_returns() -> None:
             assert survived.size(table_name(each.number)) == each.size
 
 
-def test_numbers_are_taken_as_they_are_needed() -> None:
+def test_file_numbers_are_taken_when_an_output_begins() -> None:
     bench, compaction = prepared()
     before = bench.next_number
-    outputs = bench.job(compaction, NOBODY).run(lambda: None)
+    outputs = bench.job(compaction, ALL_ARE_OLDER).run(lambda: None)
     assert numbers(outputs) == list(range(before + 1, bench.next_number + 1))
 
 
 def test_reads_are_counted_and_go_past_the_block_cache() -> None:
     bench, compaction = prepared()
-    job = bench.job(compaction, NOBODY)
+    job = bench.job(compaction, ALL_ARE_OLDER)
     job.run(lambda: None)
     blocks = sum(
         bench.tables.find(each).num_blocks for each in compaction.inputs + compaction.next_inputs
@@ -744,7 +746,7 @@ def test_between_is_called_often_and_may_end_the_job() -> None:
         calls += 1
 
     before = bench.tables_left()
-    for each in bench.job(compaction, NOBODY).run(count):
+    for each in bench.job(compaction, ALL_ARE_OLDER).run(count):
         bench.directory.remove(table_name(each.number))
     assert calls > 10
     for stop_at in range(1, calls + 1):
@@ -757,13 +759,13 @@ def test_between_is_called_often_and_may_end_the_job() -> None:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            bench.job(compaction, NOBODY).run(stop)
+            bench.job(compaction, ALL_ARE_OLDER).run(stop)
         assert bench.tables_left() == before
-    assert len(bench.job(compaction, NOBODY).run(count)) > 3
+    assert len(bench.job(compaction, ALL_ARE_OLDER).run(count)) > 3
 
 
 @pytest.mark.parametrize("short", [False, True])
-def test_whatever_fails_no_output_is_left(short: bool) -> None:
+def test_a_failed_job_leaves_no_output(short: bool) -> None:
     n = 0
     failed = True
     while failed:
@@ -772,12 +774,12 @@ def test_whatever_fails_no_output_is_left(short: bool) -> None:
         before = bench.tables_left()
         bench.env.fail_at(n, OSError(errno.ENOSPC, "no room"), short=short)
         try:
-            outputs = bench.job(compaction, NOBODY).run(lambda: None)
+            outputs = bench.job(compaction, ALL_ARE_OLDER).run(lambda: None)
         except OSError as error:
             code = error.errno
             assert code == errno.ENOSPC
             assert bench.tables_left() == before
-            outputs = bench.job(compaction, NOBODY).run(lambda: None)
+            outputs = bench.job(compaction, ALL_ARE_OLDER).run(lambda: None)
         failed = bench.env.failures > 0
         bench.env.heal()
         assert sum(len(bench.entries(each)) for each in outputs) == 200
@@ -794,7 +796,7 @@ def test_a_damaged_input_ends_the_job() -> None:
         out.append(bytes(data))
     before = bench.tables_left()
     with pytest.raises(Exception, match="checksum") as caught:
-        bench.job(compaction, NOBODY).run(lambda: None)
+        bench.job(compaction, ALL_ARE_OLDER).run(lambda: None)
     assert name in str(caught.value)
     assert bench.tables_left() == before
 
@@ -812,7 +814,7 @@ def all_entries(bench: Bench) -> list[Entry]:
 
 
 def seen_at(entries: list[Entry], sequence: int, order: KeyOrder) -> list[tuple[bytes, bytes]]:
-    """What a reader sees of sorted entries: for each key the newest version that is old enough."""
+    """The entries visible at ``sequence``: for each key the newest version at or before it."""
     found: list[Entry] = []
     for entry in entries:
         is_known = bool(found) and order.compare(found[-1][0], entry[0]) == 0
@@ -822,7 +824,7 @@ def seen_at(entries: list[Entry], sequence: int, order: KeyOrder) -> list[tuple[
 
 
 def found_first(bench: Bench, of: Version, key: bytes, sequence: int) -> bytes | None:
-    """What a lookup finds: it believes the first file that has any version old enough."""
+    """The result of a lookup, which stops at the first file with a version at or before."""
     compare = bench.order.compare
     order = bench.order.of(key)
     place = of.next_candidate(0, order, sequence)
@@ -853,7 +855,7 @@ def spread(data: st.DataObject, bench: Bench, history: Sequence[Entry]) -> None:
 
 @pytest.mark.parametrize("comparator", [BYTEWISE, REVERSE_BYTEWISE, FOLDING], ids=lambda c: c.name)
 @given(data=st.data())
-def test_compacting_changes_nothing_that_anyone_sees(
+def test_a_compaction_changes_nothing_that_a_reader_sees(
     comparator: Comparator, data: st.DataObject
 ) -> None:
     keys = st.text(alphabet="aAbBc", min_size=1, max_size=2).map(str.encode)

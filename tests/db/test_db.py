@@ -204,4 +204,4 @@ def test_wrong_types(db: DB, call: Callable[[Any], object], hint: str) -> None:
     with pytest.raises(TypeError, match=hint):
         call(db)
     assert dict(db) == {b"kept": b"1"}
-    assert len(db._store.live) == 0
+    assert len(db._store.pinned) == 0

@@ -39,16 +39,16 @@ def test_deletions_alone_make_a_table(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("oldest_seen", "kept"),
+    ("oldest_pinned", "kept"),
     [(9, [8]), (8, [8]), (7, [8, 6]), (6, [8, 6]), (5, [8, 6, 4]), (0, [8, 6, 4])],
 )
 def test_versions_that_nobody_sees_are_left_out(
-    bench: Bench, oldest_seen: int, kept: list[int]
+    bench: Bench, oldest_pinned: int, kept: list[int]
 ) -> None:
     for sequence in (4, 6, 8):
         bench.memtable.add(sequence, [(b"k", b"%d" % sequence)], sequence - 1)
     expected = [value(b"k", sequence, b"%d" % sequence) for sequence in kept]
-    assert bench.entries(bench.flush(oldest_seen)) == expected
+    assert bench.entries(bench.flush(oldest_pinned)) == expected
 
 
 def test_a_deletion_that_everyone_sees_hides_what_is_older(bench: Bench) -> None:

@@ -51,11 +51,11 @@ def filled(*names: bytes, comparator: Comparator = BYTEWISE) -> MemTable:
 
 
 Version = tuple[bytes, int, bytes]
-"""User key, rank, value."""
+"""User key, negated tag, value."""
 
 
-def rank_of(sequence: int, kind: int) -> int:
-    """Newer versions have smaller ranks."""
+def tag_of(sequence: int, kind: int) -> int:
+    """The tag, negated: versions of a key sort as in a table, newest first."""
     return -(sequence << 8 | kind)
 
 
@@ -68,12 +68,17 @@ def entries(table: MemTable) -> list[Version]:
 
 
 def flushed(table: MemTable) -> list[Entry]:
-    """What a flush gets."""
+    """The entries that a flush writes."""
     return [entry for columns in table.columns() for entry in zip(*columns, strict=True)]
 
 
+def buffered(table: MemTable) -> list[bytes]:
+    """The keys in the write buffer."""
+    return [] if table._buffer is None else table._buffer.keys
+
+
 def version_of(table: MemTable, key: bytes, sequence: int) -> tuple[int, bytes] | None:
-    """Rank and value of what ``get`` finds."""
+    """Negated tag and value of what ``get`` finds."""
     tagged = table.get(key, sequence)
     return None if tagged is None else version((key, tagged))[1:]
 
@@ -98,7 +103,7 @@ def seen(
     edge: Position | None = None,
     back: bool = False,
 ) -> list[tuple[bytes, bytes | None]]:
-    """What a scan sees, in rising order."""
+    """The entries that a scan returns, in rising order."""
     chunks = list(scan(table, comparator, sequence, edge, back))
     return [pair for chunk in (reversed(chunks) if back else chunks) for pair in chunk]
 
@@ -122,7 +127,7 @@ class Model:
         return None
 
     def seen(self, sequence: int) -> list[tuple[bytes, bytes | None]]:
-        """What a reader at ``sequence`` sees, in order, deletions included."""
+        """The entries visible at ``sequence``, in order, deletions included."""
         found: list[tuple[bytes, bytes | None]] = []
         for name, number, value in self.versions:
             if number <= sequence and not any(self.compare(name, e[0]) == 0 for e in found):
@@ -139,22 +144,22 @@ def test_readers_see_what_was_written_before_them(
     comparator: Comparator, data: st.DataObject
 ) -> None:
     table, model = empty(comparator), Model(comparator)
-    live: list[int] = []
+    pinned: list[int] = []
     sequence = 1
     for _ in range(data.draw(st.integers(1, 8), label="steps")):
-        step = data.draw(st.sampled_from(["write", "write", "look", "leave", "scan"]))
+        step = data.draw(st.sampled_from(["write", "write", "read", "leave", "scan"]))
         if step == "write":
             operations = data.draw(batches)
-            table.add(sequence, operations, max(live, default=-1))
+            table.add(sequence, operations, max(pinned, default=-1))
             model.add(sequence, operations)
             sequence += len(operations)
-        elif step == "look":
-            live.append(sequence - 1)
-        elif step == "leave" and live:
-            live.remove(data.draw(st.sampled_from(live)))
+        elif step == "read":
+            pinned.append(sequence - 1)
+        elif step == "leave" and pinned:
+            pinned.remove(data.draw(st.sampled_from(pinned)))
         else:
             list(table.entries())  # merges what is pending
-        for reader in [*live, sequence - 1]:
+        for reader in [*pinned, sequence - 1]:
             for key in {name for name, _, _ in model.versions} | {b"absent"}:
                 found = version_of(table, key, reader)
                 expected = model.get(key, reader)
@@ -163,33 +168,33 @@ def test_readers_see_what_was_written_before_them(
                 else:
                     number, value = expected
                     kind = KIND_DELETION if value is None else KIND_VALUE
-                    assert found == (rank_of(number, kind), value or b"")
+                    assert found == (tag_of(number, kind), value or b"")
             for key in {name for name, _, _ in model.versions} | {b"absent"}:
-                sequences = [sequence_in(row) for row in table.versions(key)]
+                sequences = [sequence_in(tagged) for tagged in table.versions(key)]
                 assert sequences == sorted(sequences, reverse=True)
                 newest = model.get(key, MAX_SEQUENCE)
                 assert sequences[:1] == ([] if newest is None else [newest[0]])
-    rows = flushed(table)
+    columns = flushed(table)
     table.check()
     everything = entries(table)
-    assert rows == flushed(table)
-    assert [version(row) for row in rows] == everything
-    for reader in [*live, sequence - 1]:
+    assert columns == flushed(table)
+    assert [version(entry) for entry in columns] == everything
+    for reader in [*pinned, sequence - 1]:
         for back in (False, True):
             assert seen(table, comparator, reader, None, back) == model.seen(reader)
 
 
 @given(operations=batches, more=batches)
 def test_applying_again_changes_nothing(operations: list[Operation], more: list[Operation]) -> None:
-    """An interrupted write is completed by doing it all again."""
+    """An interrupted write is completed by applying all of it again."""
     for comparator in COMPARATORS:
-        for newest_seen in (-1, 5):
+        for newest_pinned in (-1, 5):
             once, twice = empty(comparator), empty(comparator)
             for table in (once, twice):
                 table.add(1, operations[:5], -1)
-                table.add(6, more, newest_seen)
-            twice.add(6, more[: len(more) // 2], newest_seen)
-            twice.add(6, more, newest_seen)
+                table.add(6, more, newest_pinned)
+            twice.add(6, more[: len(more) // 2], newest_pinned)
+            twice.add(6, more, newest_pinned)
             assert entries(once) == entries(twice)
             twice.check()
 
@@ -199,26 +204,26 @@ def test_applying_again_changes_nothing(operations: list[Operation], more: list[
 
 def test_an_older_version_is_kept_only_while_a_snapshot_sees_it() -> None:
     table = filled(b"k")
-    table.add(2, [(b"k", b"two")], -1)  # nobody looks
-    assert entries(table) == [(b"k", rank_of(2, KIND_VALUE), b"two")]
+    table.add(2, [(b"k", b"two")], -1)  # no sequence is pinned
+    assert entries(table) == [(b"k", tag_of(2, KIND_VALUE), b"two")]
     table.add(3, [(b"k", None)], 2)
     table.add(4, [(b"k", b"four")], 2)
     assert entries(table) == [
-        (b"k", rank_of(4, KIND_VALUE), b"four"),
-        (b"k", rank_of(2, KIND_VALUE), b"two"),
+        (b"k", tag_of(4, KIND_VALUE), b"four"),
+        (b"k", tag_of(2, KIND_VALUE), b"two"),
     ]
-    assert version_of(table, b"k", 3) == (rank_of(2, KIND_VALUE), b"two")
+    assert version_of(table, b"k", 3) == (tag_of(2, KIND_VALUE), b"two")
     assert table.get(b"k", 1) is None
-    assert [sequence_in(row) for row in table.versions(b"k")] == [4, 2]
+    assert [sequence_in(tagged) for tagged in table.versions(b"k")] == [4, 2]
     table.add(5, [(b"k", b"five")], -1)
-    assert entries(table) == [(b"k", rank_of(5, KIND_VALUE), b"five")]
+    assert entries(table) == [(b"k", tag_of(5, KIND_VALUE), b"five")]
     assert len(table) == 1
 
 
 def test_a_version_at_the_very_sequence_of_a_reader_is_seen() -> None:
     table = filled(b"k")
     table.add(2, [(b"k", b"two")], 1)
-    assert version_of(table, b"k", 1) == (rank_of(1, KIND_VALUE), b"vk")
+    assert version_of(table, b"k", 1) == (tag_of(1, KIND_VALUE), b"vk")
 
 
 def test_a_deletion_is_a_version() -> None:
@@ -227,13 +232,13 @@ def test_a_deletion_is_a_version() -> None:
     table.add(7, [(b"k", None)], -1)
     assert not table.empty
     assert len(table) == 1
-    assert version_of(table, b"k", NEWEST) == (rank_of(7, KIND_DELETION), b"")
+    assert version_of(table, b"k", NEWEST) == (tag_of(7, KIND_DELETION), b"")
 
 
 def test_later_operations_of_a_batch_win() -> None:
     table = empty()
     table.add(1, [(b"k", b"1"), (b"k", None), (b"k", b"3")], -1)
-    assert entries(table) == [(b"k", rank_of(3, KIND_VALUE), b"3")]
+    assert entries(table) == [(b"k", tag_of(3, KIND_VALUE), b"3")]
 
 
 def test_the_empty_key() -> None:
@@ -248,7 +253,7 @@ def test_large_sequences() -> None:
     table = empty()
     for sequence in (2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1):
         table.add(sequence, [(b"k", b"%d" % sequence)], sequence - 1)
-    assert [-rank >> 8 for _, rank, _ in entries(table)] == [
+    assert [-tag >> 8 for _, tag, _ in entries(table)] == [
         MAX_SEQUENCE - 1,
         2**55,
         2**55 - 1,
@@ -256,7 +261,7 @@ def test_large_sequences() -> None:
     ]
     for sequence in (2**32, 2**55 - 1, 2**55, MAX_SEQUENCE - 1):
         assert version_of(table, b"k", sequence) == (
-            rank_of(sequence, KIND_VALUE),
+            tag_of(sequence, KIND_VALUE),
             b"%d" % sequence,
         )
 
@@ -264,10 +269,10 @@ def test_large_sequences() -> None:
 def test_a_batch_across_the_sign_of_a_tag() -> None:
     table = empty()
     table.add(2**55 - 2, [(b"%d" % at, None if at == 2 else b"v") for at in range(5)], -1)
-    assert [(-rank >> 8, rank & 1) for _, rank, _ in entries(table)] == [
+    assert [(-tag >> 8, tag & 1) for _, tag, _ in entries(table)] == [
         (2**55 - 2 + at, at != 2) for at in range(5)
     ]
-    assert [row[:8] for _, row in flushed(table)] == [
+    assert [tagged[:8] for _, tagged in flushed(table)] == [
         (2**55 - 2 + at << 8 | (at != 2)).to_bytes(8, "little") for at in range(5)
     ]
 
@@ -281,27 +286,27 @@ def test_the_newest_spelling_wins(merged: bool) -> None:
     if merged:
         assert len(table) == 2
     table.add(3, [(b"kEY", b"new")], -1)
-    assert version_of(table, b"KEY", NEWEST) == (rank_of(3, KIND_VALUE), b"new")
+    assert version_of(table, b"KEY", NEWEST) == (tag_of(3, KIND_VALUE), b"new")
     assert entries(table) == [
-        (b"kEY", rank_of(3, KIND_VALUE), b"new"),
-        (b"other", rank_of(2, KIND_VALUE), b"vother"),
+        (b"kEY", tag_of(3, KIND_VALUE), b"new"),
+        (b"other", tag_of(2, KIND_VALUE), b"vother"),
     ]
     table.add(4, [(b"KEY", None)], -1)
     assert len(table) == 2
-    assert version_of(table, b"key", NEWEST) == (rank_of(4, KIND_DELETION), b"")
+    assert version_of(table, b"key", NEWEST) == (tag_of(4, KIND_DELETION), b"")
     table.check()
 
 
 def test_an_older_version_is_seen_under_any_spelling() -> None:
     table = filled(b"Key", comparator=FOLDING)
     table.add(2, [(b"KEY", b"new")], 1)
-    assert version_of(table, b"key", 1) == (rank_of(1, KIND_VALUE), b"vKey")
+    assert version_of(table, b"key", 1) == (tag_of(1, KIND_VALUE), b"vKey")
     assert len(table) == 1
     table.add(3, [(b"keY", None)], 2)
     assert entries(table) == [
-        (b"keY", rank_of(3, KIND_DELETION), b""),
-        (b"KEY", rank_of(2, KIND_VALUE), b"new"),
-        (b"Key", rank_of(1, KIND_VALUE), b"vKey"),
+        (b"keY", tag_of(3, KIND_DELETION), b""),
+        (b"KEY", tag_of(2, KIND_VALUE), b"new"),
+        (b"Key", tag_of(1, KIND_VALUE), b"vKey"),
     ]
 
 
@@ -374,23 +379,23 @@ def test_all_versions_of_a_key_are_in_one_chunk() -> None:
 
 
 @pytest.mark.parametrize("size", [0, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 20])
-def test_a_row_of_a_value_of_any_size(size: int) -> None:
+def test_values_of_any_size(size: int) -> None:
     table = empty()
     table.add(7, [(b"before", b"x"), (b"k", bytes(size)), (b"after", b"y")], -1)
-    assert version_of(table, b"k", NEWEST) == (rank_of(8, KIND_VALUE), bytes(size))
-    assert version_of(table, b"after", NEWEST) == (rank_of(9, KIND_VALUE), b"y")
+    assert version_of(table, b"k", NEWEST) == (tag_of(8, KIND_VALUE), bytes(size))
+    assert version_of(table, b"after", NEWEST) == (tag_of(9, KIND_VALUE), b"y")
 
 
-def test_rows_go_on_while_readers_bring_the_keys_in_order() -> None:
+def test_columns_go_on_while_readers_sort_the_keys() -> None:
     names = [b"%05d" % (number * 7 % 5000) for number in range(5000)]
     table = filled(*names)
     columns = table.columns()
     met, values = next(columns)
     list(table.entries())
-    for keys, rows in columns:
-        assert 0 < len(keys) == len(rows) < 1000
+    for keys, tagged in columns:
+        assert 0 < len(keys) == len(tagged) < 1000
         met += keys
-        values += rows
+        values += tagged
     assert met == sorted(names)
     assert list(zip(met, values, strict=True)) == flushed(table)
 
@@ -427,7 +432,7 @@ def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
 
 @pytest.mark.parametrize("already", [0, 3, 300])
 def test_an_interrupted_merge_loses_nothing(already: int) -> None:
-    """Ctrl-C strikes anywhere in the sorting of keys that are written already."""
+    """Ctrl-C comes anywhere in the sorting of keys that are written already."""
     countdown = -1
 
     def compare(a: bytes, b: bytes) -> int:
@@ -464,7 +469,7 @@ def test_an_interrupted_merge_loses_nothing(already: int) -> None:
 
 
 def test_an_interrupted_write_can_be_done_again() -> None:
-    """Where different bytes compare equal, a key takes another one's place: not in one step."""
+    """Where different bytes compare equal, a key replaces another one in several steps."""
     countdown = -1
 
     def compare(a: bytes, b: bytes) -> int:
@@ -490,18 +495,18 @@ def test_an_interrupted_write_can_be_done_again() -> None:
         except KeyboardInterrupt:
             countdown = -1
             for name, sequence in ((b"a", 1), (b"b", 2), (b"key", 3), (b"z", 4)):
-                # Who reads at 4 misses nothing meanwhile, whatever became of the write.
-                assert version_of(table, name, 4) == (rank_of(sequence, KIND_VALUE), b"v" + name)
+                # A reader at 4 misses nothing meanwhile, whatever became of the write.
+                assert version_of(table, name, 4) == (tag_of(sequence, KIND_VALUE), b"v" + name)
             table.add(5, batch, 4)
         countdown = -1
         assert entries(table) == [
-            (b"a", rank_of(1, KIND_VALUE), b"va"),
-            (b"B", rank_of(7, KIND_DELETION), b""),
-            (b"b", rank_of(2, KIND_VALUE), b"vb"),
-            (b"keY", rank_of(8, KIND_VALUE), b"5"),
-            (b"key", rank_of(3, KIND_VALUE), b"vkey"),
-            (b"new", rank_of(6, KIND_VALUE), b"3"),
-            (b"z", rank_of(4, KIND_VALUE), b"vz"),
+            (b"a", tag_of(1, KIND_VALUE), b"va"),
+            (b"B", tag_of(7, KIND_DELETION), b""),
+            (b"b", tag_of(2, KIND_VALUE), b"vb"),
+            (b"keY", tag_of(8, KIND_VALUE), b"5"),
+            (b"key", tag_of(3, KIND_VALUE), b"vkey"),
+            (b"new", tag_of(6, KIND_VALUE), b"3"),
+            (b"z", tag_of(4, KIND_VALUE), b"vz"),
         ], n
         assert len(table) == 5
         table.check()
@@ -510,11 +515,11 @@ def test_an_interrupted_write_can_be_done_again() -> None:
 
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
-@pytest.mark.parametrize("look", [False, True])
+@pytest.mark.parametrize("with_read", [False, True])
 def test_an_interrupted_buffered_write_can_be_repeated(
-    look: bool, interrupted_at: Interrupted
+    with_read: bool, interrupted_at: Interrupted
 ) -> None:
-    """Whether or not somebody looks before it is."""
+    """Whether or not a read comes in between."""
     batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None), (b"new", b"5")]
     line = 0
     interrupted = True
@@ -522,12 +527,12 @@ def test_an_interrupted_buffered_write_can_be_repeated(
         line += 1
         table = filled(b"a", b"b")
         interrupted = interrupted_at(module, line, partial(table.add, 3, batch, -1))
-        if look:
+        if with_read:
             assert table.get(b"a", 2) in (None, table.get(b"a", NEWEST))
         if interrupted:
             table.add(3, batch, -1)
         table.add(7, [(b"last", b"7")], -1)
-        assert [(key, -rank >> 8, value) for key, rank, value in entries(table)] == [
+        assert [(key, -tag >> 8, value) for key, tag, value in entries(table)] == [
             (b"a", 3, b"2"),
             (b"b", 5, b""),
             (b"last", 7, b"7"),
@@ -539,8 +544,8 @@ def test_an_interrupted_buffered_write_can_be_repeated(
 
 @pytest.mark.untraced  # a tracer of its own
 @pytest.mark.skipif(lsmkv.COMPILED, reason="compiled code is not interrupted between two steps")
-def test_a_buffered_write_that_is_interrupted_twice(interrupted_at: Interrupted) -> None:
-    """Whoever looks meanwhile finds what was written before it, and nobody an error."""
+def test_a_buffered_write_can_be_interrupted_twice(interrupted_at: Interrupted) -> None:
+    """A read in between finds what was written before it, and raises nothing."""
     batch: list[Operation] = [(b"a", b"2"), (b"new", b"3"), (b"b", None)]
     line = 0
     cases = 0
@@ -559,7 +564,7 @@ def test_a_buffered_write_that_is_interrupted_twice(interrupted_at: Interrupted)
                 interrupted = interrupted_at(module, at, partial(table.add, 3, batch, -1))
             assert table.get(b"a", NEWEST) is not None
             table.add(3, batch, -1)
-            assert [(key, -rank >> 8) for key, rank, _ in entries(table)] == [
+            assert [(key, -tag >> 8) for key, tag, _ in entries(table)] == [
                 (b"a", 3),
                 (b"b", 5),
                 (b"new", 4),
@@ -589,10 +594,10 @@ def test_the_first_read_can_be_interrupted(
     assert line > 20
 
 
-# Nobody looks
+# The write buffer
 
 
-LOOKS: dict[str, Callable[[MemTable], object]] = {
+READS: dict[str, Callable[[MemTable], object]] = {
     "get": lambda table: table.get(b"x", NEWEST),
     "versions": lambda table: table.versions(b"x"),
     "entries": lambda table: list(table.entries()),
@@ -603,45 +608,45 @@ LOOKS: dict[str, Callable[[MemTable], object]] = {
 }
 
 
-@pytest.mark.parametrize("look", LOOKS)
-def test_writes_enter_the_sorted_keys_once_the_memtable_was_read(look: str) -> None:
+@pytest.mark.parametrize("read", READS)
+def test_writes_enter_the_sorted_keys_once_the_memtable_was_read(read: str) -> None:
     table = filled(b"b", b"a", b"b")
     table.add(4, [(b"c", None)], -1)
     assert not table.empty
     assert table._pending == {}
-    LOOKS[look](table)
-    assert table._noted_keys == table._noted_values == []
+    READS[read](table)
+    assert table._buffer is None
     table.add(5, [(b"a", b"new"), (b"d", b"")], -1)
-    assert table._noted_keys == []
-    numbers = [(key, -rank >> 8) for key, rank, _ in entries(table)]
+    assert buffered(table) == []
+    numbers = [(key, -tag >> 8) for key, tag, _ in entries(table)]
     assert numbers == [(b"a", 5), (b"b", 3), (b"c", 4), (b"d", 6)]
 
 
 def test_a_read_while_the_same_thread_holds_the_lock() -> None:
-    """By the thread that looks: in a signal's handler, or in a finalizer."""
+    """A signal handler or a finalizer may read while its thread holds the lock."""
     lock = Lock()
     table = MemTable(BYTEWISE, lock)
     table.add(1, [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", None), (b"d", b"")], -1)
-    looks = [(b"a", NEWEST), (b"a", 3), (b"a", 2), (b"b", NEWEST), (b"c", 9), (b"d", 9), (b"e", 9)]
+    reads = [(b"a", NEWEST), (b"a", 3), (b"a", 2), (b"b", NEWEST), (b"c", 9), (b"d", 9), (b"e", 9)]
     found: list[object] = []
 
-    def look() -> None:
+    def read_under_lock() -> None:
         with lock:
-            found.extend(version_of(table, key, sequence) for key, sequence in looks)
+            found.extend(version_of(table, key, sequence) for key, sequence in reads)
 
-    thread = threading.Thread(target=look, daemon=True)
+    thread = threading.Thread(target=read_under_lock, daemon=True)
     thread.start()
     thread.join(30)
     assert found == [
-        (rank_of(3, KIND_VALUE), b"3"),
-        (rank_of(3, KIND_VALUE), b"3"),
-        (rank_of(1, KIND_VALUE), b"1"),
-        (rank_of(2, KIND_VALUE), b"2"),
-        (rank_of(4, KIND_DELETION), b""),
-        (rank_of(5, KIND_VALUE), b""),
+        (tag_of(3, KIND_VALUE), b"3"),
+        (tag_of(3, KIND_VALUE), b"3"),
+        (tag_of(1, KIND_VALUE), b"1"),
+        (tag_of(2, KIND_VALUE), b"2"),
+        (tag_of(4, KIND_DELETION), b""),
+        (tag_of(5, KIND_VALUE), b""),
         None,
     ]
-    assert len(table._noted_keys) == 5
+    assert len(buffered(table)) == 5
 
 
 RISING = [b"%04d" % number for number in range(1100)]
@@ -661,39 +666,41 @@ RISING = [b"%04d" % number for number in range(1100)]
     ],
     ids=["mixed", "rising", "last twice", "back by one", "first twice", "falling", "empty"],
 )
-def test_a_flush_is_no_read(names: list[bytes], comparator: Comparator) -> None:
-    """Its columns are the same, whether or not somebody has looked before, or does meanwhile."""
+def test_a_flush_writes_the_same_whether_or_not_a_read_came_before(
+    names: list[bytes], comparator: Comparator
+) -> None:
+    """Nor does a read change them that comes between two columns."""
     operations = [(name, None if at % 5 == 3 else b"%d" % at) for at, name in enumerate(names)]
-    noted, read, meanwhile = empty(comparator), empty(comparator), empty(comparator)
-    for table in (noted, read, meanwhile):
+    unread, read, meanwhile = empty(comparator), empty(comparator), empty(comparator)
+    for table in (unread, read, meanwhile):
         table.add(1, operations, -1)
     read.get(b"0000", NEWEST)
-    assert noted._noted_keys == names
-    assert flushed(noted) == flushed(read)
-    assert noted._pending == {}
-    assert [key for key, _ in flushed(noted)] == sorted(
+    assert buffered(unread) == names
+    assert flushed(unread) == flushed(read)
+    assert unread._pending == {}
+    assert [key for key, _ in flushed(unread)] == sorted(
         set(names), reverse=comparator is REVERSE_BYTEWISE
     )
     columns = meanwhile.columns()
     first = next(columns)
     meanwhile.get(b"0000", NEWEST)
-    rows = [row for some in (first, *columns) for row in zip(*some, strict=True)]
-    assert rows == flushed(read)
+    rest = [entry for some in (first, *columns) for entry in zip(*some, strict=True)]
+    assert rest == flushed(read)
 
 
 def test_writes_over_a_version_that_a_snapshot_sees_are_not_buffered() -> None:
     table = filled(b"k")
     table.add(2, [(b"k", b"two")], 1)
-    assert table._noted_keys == []
-    assert [sequence_in(row) for row in table.versions(b"k")] == [2, 1]
+    assert buffered(table) == []
+    assert [sequence_in(tagged) for tagged in table.versions(b"k")] == [2, 1]
 
 
 def test_sequences_with_a_gap_between() -> None:
-    """As recovery may find them."""
+    """Recovery may replay such logs."""
     table = filled(b"a", b"b")
     table.add(10, [(b"c", b"10")], -1)
     table.add(11, [(b"a", b"11")], -1)
-    assert [(key, -rank >> 8) for key, rank, _ in entries(table)] == [
+    assert [(key, -tag >> 8) for key, tag, _ in entries(table)] == [
         (b"a", 11),
         (b"b", 2),
         (b"c", 10),
@@ -701,25 +708,25 @@ def test_sequences_with_a_gap_between() -> None:
 
 
 def test_the_write_buffer_is_bounded() -> None:
-    """As many as fit the usual write buffer, and the write that goes beyond it."""
+    """It takes writes up to 4 MiB, and the one that goes beyond."""
     table = empty()
     sequence = 0
     while table.usage <= 4 * 1024 * 1024:
-        assert len(table._noted_keys) == sequence
+        assert len(buffered(table)) == sequence
         sequence += 1
         table.add(sequence, [(b"%d" % sequence, bytes(10_000))], -1)
-    assert len(table._noted_keys) == sequence > 400
+    assert len(buffered(table)) == sequence > 400
     table.add(sequence + 1, [(b"last", b"")], -1)
-    assert table._noted_keys == []
+    assert buffered(table) == []
     assert len(table) == sequence + 1
 
 
 def test_sequences_that_overlap() -> None:
-    """As a log may have them that another program has written, or two logs that are repaired."""
+    """A log of another program may have them, and so may two logs in a repair."""
     table = filled(b"a", b"b", b"c")
     table.add(2, [(b"d", b"2")], -1)
     table.add(1, [(b"a", b"again")], -1)
-    assert [(key, -rank >> 8, value) for key, rank, value in entries(table)] == [
+    assert [(key, -tag >> 8, value) for key, tag, value in entries(table)] == [
         (b"a", 1, b"again"),
         (b"b", 2, b"vb"),
         (b"c", 3, b"vc"),
@@ -729,7 +736,7 @@ def test_sequences_that_overlap() -> None:
 
 @pytest.mark.usefixtures("quick_switches")
 def test_first_reads_from_many_threads() -> None:
-    """All find what was written before, while the first one takes it in and a writer goes on."""
+    """All find earlier writes while the first one enters the buffer and a writer goes on."""
     for _ in range(60):
         lock = Lock()
         table = MemTable(BYTEWISE, lock)
@@ -742,8 +749,8 @@ def test_first_reads_from_many_threads() -> None:
             while not ended:
                 ended = done.is_set()  # noqa: B023
                 for number in range(written):  # noqa: B023
-                    row = table.get(b"%d" % (number % 50), NEWEST)
-                    if row is None or sequence_in(row) <= number:
+                    tagged = table.get(b"%d" % (number % 50), NEWEST)
+                    if tagged is None or sequence_in(tagged) <= number:
                         missed.append(number)
 
         threads = [threading.Thread(target=read) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Values kept in memory: how many, which, and what threads and signals cannot spoil."""
+"""lsmkv.db.row_cache: its bound, its order of eviction, threads and interrupts."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ OVERHEAD = 150
 
 
 def test_the_values_cached_longest_are_evicted() -> None:
-    rows = RowCache()
+    cache = RowCache()
     for number in range(10):
-        rows.keep(b"%d" % number, b"v", 3 * (OVERHEAD + 2))
-        rows.check()
-    assert list(rows.values) == [b"7", b"8", b"9"]
-    rows.keep(b"x", bytes(OVERHEAD), 3 * (OVERHEAD + 2))
-    rows.check()
-    assert list(rows.values) == [b"9", b"x"]
-    rows.keep(b"x", b"another", 3 * (OVERHEAD + 2))  # as when two threads have found it
-    rows.check()
-    rows.keep(b"y", bytes(3 * OVERHEAD), 3 * (OVERHEAD + 2))
-    assert b"y" not in rows.values
-    rows.clear()
-    rows.check()
-    assert rows.usage == 0
+        cache.keep(b"%d" % number, b"v", 3 * (OVERHEAD + 2))
+        cache.check()
+    assert list(cache.values) == [b"7", b"8", b"9"]
+    cache.keep(b"x", bytes(OVERHEAD), 3 * (OVERHEAD + 2))
+    cache.check()
+    assert list(cache.values) == [b"9", b"x"]
+    cache.keep(b"x", b"another", 3 * (OVERHEAD + 2))  # two threads may find one value
+    cache.check()
+    cache.keep(b"y", bytes(3 * OVERHEAD), 3 * (OVERHEAD + 2))
+    assert b"y" not in cache.values
+    cache.clear()
+    cache.check()
+    assert cache.usage == 0
 
 
 @pytest.mark.parametrize("threads", [2, 8])
 @pytest.mark.usefixtures("quick_switches")
 def test_threads_keep_the_row_cache_within_its_bound(threads: int) -> None:
-    rows = RowCache()
+    cache = RowCache()
     limit = 50 * (OVERHEAD + 100)
 
     def keep(seed: int) -> None:
         rng = random.Random(seed)
         for _ in range(3000):
-            rows.keep(b"%d" % rng.randrange(200), bytes(rng.randrange(200)), limit)
+            cache.keep(b"%d" % rng.randrange(200), bytes(rng.randrange(200)), limit)
 
     workers = [threading.Thread(target=keep, args=(seed,)) for seed in range(threads)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    rows.check()
-    assert limit - OVERHEAD - 200 < rows.usage <= limit
+    cache.check()
+    assert limit - OVERHEAD - 200 < cache.usage <= limit
 
 
 def test_the_row_cache_never_waits_for_its_lock() -> None:
-    rows = RowCache()
-    rows.keep(b"k", b"v", 1000)
-    with rows._lock:
-        rows.keep(b"l", b"v", 1000)
-        rows.clear()
-        assert rows.values == {b"k": b"v"}
-    rows.keep(b"l", b"v", 1000)
-    assert list(rows.values) == [b"k", b"l"]
-    rows.check()
+    cache = RowCache()
+    cache.keep(b"k", b"v", 1000)
+    with cache._lock:
+        cache.keep(b"l", b"v", 1000)
+        cache.clear()
+        assert cache.values == {b"k": b"v"}
+    cache.keep(b"l", b"v", 1000)
+    assert list(cache.values) == [b"k", b"l"]
+    cache.check()
 
 
 @pytest.mark.parametrize("call", range(1, 6))
@@ -69,9 +69,9 @@ def test_an_interrupt_leaves_the_row_cache_consistent(
 ) -> None:
     if not module.__file__.endswith(".py"):
         pytest.skip("compiled code calls what it was compiled with")
-    rows = RowCache()
+    cache = RowCache()
     for number in range(4):
-        rows.keep(b"%d" % number, b"v", 4 * (OVERHEAD + 2))
+        cache.keep(b"%d" % number, b"v", 4 * (OVERHEAD + 2))
     calls = 0
     charge = module._charge
 
@@ -84,9 +84,9 @@ def test_an_interrupt_leaves_the_row_cache_consistent(
 
     monkeypatch.setattr(module, "_charge", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        rows.keep(b"large", bytes(3 * OVERHEAD), 4 * (OVERHEAD + 2))
+        cache.keep(b"large", bytes(3 * OVERHEAD), 4 * (OVERHEAD + 2))
     monkeypatch.undo()
-    rows.check()
-    rows.keep(b"after", b"v", 4 * (OVERHEAD + 2))
-    assert b"after" in rows.values
-    rows.check()
+    cache.check()
+    cache.keep(b"after", b"v", 4 * (OVERHEAD + 2))
+    assert b"after" in cache.values
+    cache.check()

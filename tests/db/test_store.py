@@ -13,7 +13,7 @@ import lsmkv
 from lsmkv import DB
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.memtable import MemTable
-from lsmkv.db.store import Changed, View
+from lsmkv.db.store import StateChange, View
 from lsmkv.db.version import Version
 from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData
@@ -118,7 +118,7 @@ def test_a_forked_child_waits_for_no_lock_that_its_parent_held(path: str) -> Non
 
 
 def test_a_change_releases_every_ticket_that_was_taken_before() -> None:
-    changed = Changed()
+    changed = StateChange()
     tickets = [changed.ticket(), changed.ticket()]
     assert changed.awaited
     assert not tickets[0].acquire_soon()
@@ -140,17 +140,17 @@ def test_a_pin_keeps_its_sequence_live_until_it_is_released() -> None:
         assert store is not None
         db.put(b"a", b"1")
         view, pin = store.pin()
-        assert (pin.sequence, store.live.all()) == (1, [1])
+        assert (pin.sequence, store.pinned.all()) == (1, [1])
         db.put(b"a", b"2")
         older, second = store.pin_at(1)
         newer, third = store.pin()
-        assert store.live.all() == [1, 2]
+        assert store.pinned.all() == [1, 2]
         store.unpin(view, pin)
-        assert store.live.all() == [1, 2]
+        assert store.pinned.all() == [1, 2]
         store.unpin(older, second)
-        assert store.live.all() == [2]
+        assert store.pinned.all() == [2]
         store.unpin(newer, third)
-        assert store.live.all() == []
+        assert store.pinned.all() == []
 
 
 def test_a_view_is_crowded_from_eight_tables_of_level_0_on() -> None:

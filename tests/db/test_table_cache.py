@@ -1,4 +1,4 @@
-"""lsmkv.db.table_cache: tables opened once, and all that is in them."""
+"""lsmkv.db.table_cache: tables are opened once, kept open and evicted; their entries."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_table_is_opened_once() -> None:
 
 
 @pytest.mark.parametrize("how", ["evicted", "cleared"])
-def test_a_table_that_was_let_go_is_opened_again(how: str) -> None:
+def test_a_dropped_table_is_opened_again(how: str) -> None:
     bench = Bench()
     file = bench.table(7, entries_of([b"a"]))
     table = bench.cache.find(file)
@@ -94,7 +94,7 @@ def test_a_table_that_was_let_go_is_opened_again(how: str) -> None:
     assert bench.opened() == 2
 
 
-def test_the_blocks_of_a_removed_table_make_room() -> None:
+def test_evicting_a_table_frees_its_blocks_in_the_block_cache() -> None:
     bench = Bench()
     blocks = bench.options.block_cache
     assert blocks is not None
@@ -114,7 +114,7 @@ def test_the_blocks_of_a_removed_table_make_room() -> None:
     blocks.check()
 
 
-def test_tables_used_least_are_let_go() -> None:
+def test_the_least_used_tables_are_dropped() -> None:
     bench = Bench(max_open_files=12)  # two, and ten descriptors for other files
     files = [bench.table(number, entries_of([b"a"])) for number in (1, 2, 3)]
     first = bench.cache.find(files[0])
@@ -184,8 +184,8 @@ def test_a_table_of_another_size_than_the_manifest_states(size: int) -> None:
     bench.cache.find(file)
 
 
-def test_tables_that_have_changed_places() -> None:
-    """Of one size, so that only what is in them tells."""
+def test_swapped_table_files_are_detected() -> None:
+    """Both have one size, so that only their content differs."""
     bench = Bench()
     low = bench.table(7, entries_of([b"a1", b"a2"]))
     high = bench.table(8, entries_of([b"b1", b"b2"]))
@@ -215,7 +215,7 @@ def test_damage_in_the_first_block_leaves_the_others_readable() -> None:
         bench.entries(file)
 
 
-def test_an_error_of_the_disk_is_no_damage() -> None:
+def test_a_disk_error_is_not_reported_as_corruption() -> None:
     n = 0
     failed = True
     while failed:
@@ -236,7 +236,7 @@ def test_an_error_of_the_disk_is_no_damage() -> None:
     assert n > 5
 
 
-def test_damage_is_told_with_its_file() -> None:
+def test_corruption_errors_name_the_file() -> None:
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(20)]))
     data = bench.directory.read_file(table_name(7), 1 << 20)
@@ -306,8 +306,8 @@ def test_entries_come_in_lists_of_whole_blocks(comparator: Comparator, versions:
     assert (bench.reads.blocks_read, bench.reads.block_cache_hits) == (5 * blocks, 0)
 
 
-def test_entries_spare_the_cache() -> None:
-    """Blocks that it has are read from the file all the same, and none is put there."""
+def test_entries_do_not_use_the_block_cache() -> None:
+    """Cached blocks are read from the file too, and none is added."""
     bench = Bench()
     file = bench.table(7, entries_of([b"%03d" % number for number in range(50)]))
     cache = bench.options.block_cache

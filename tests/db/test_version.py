@@ -1,4 +1,4 @@
-"""lsmkv.db.version: which files may hold a key, which overlap, and which level is due."""
+"""lsmkv.db.version: which files may hold a key, which overlap, which level needs a compaction."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class ByRank:
 
 
 @pytest.mark.parametrize("level", [0, 1])
-def test_keys_that_are_only_below_others(level: int) -> None:
-    """A lookup asks no more of a comparator's own sort keys."""
+def test_sort_keys_need_only_less_than(level: int) -> None:
+    """A lookup compares a comparator's own sort keys with ``<`` only."""
     of = version({level: [file(1, b"b", b"d")], 2: [file(2, b"f", b"f")]}, ByRank())
     for key in (b"b", b"c", b"d"):
         assert candidates(of, key) == [(level, 1)]
@@ -218,7 +218,7 @@ def test_candidates_are_all_files_that_cover_the_key(of: Version) -> None:
 
 @st.composite
 def touching_files(draw: st.DrawFn) -> list[FileMetaData]:
-    """Files of a level >= 1 whose user keys may run on from one to the next."""
+    """Files of a level >= 1 whose user keys may continue from one to the next."""
     versions = sorted(
         draw(
             st.sets(
@@ -267,8 +267,8 @@ def test_candidates_where_versions_of_a_key_are_spread(
     st.lists(st.tuples(st.binary(max_size=2), st.binary(max_size=2)), max_size=6),
     st.binary(max_size=2),
 )
-def test_files_in_disorder_have_some_place(ranges: list[tuple[bytes, bytes]], key: bytes) -> None:
-    """As those of a MANIFEST that no check has seen."""
+def test_lookups_in_unsorted_files_end(ranges: list[tuple[bytes, bytes]], key: bytes) -> None:
+    """A MANIFEST that was not checked may name such files."""
     of = version({3: [file(at, low, high) for at, (low, high) in enumerate(ranges)]})
     for found in (candidates(of, key), candidates(of, key, 7), covering(of, key)):
         assert len(found) <= 1
@@ -394,14 +394,14 @@ def test_a_table_does_not_go_where_it_covers_much_of_the_level_after() -> None:
 # Scores
 
 
-def test_level_0_is_due_at_four_files() -> None:
+def test_level_0_needs_a_compaction_at_four_files() -> None:
     for count in range(1, 9):
         of = version({0: [file(number, b"a", b"b", size=100 * MIB) for number in range(count)]})
         assert of.compaction_level == 0
         assert of.compaction_score == count / 4
 
 
-def test_other_levels_are_due_by_size() -> None:
+def test_other_levels_need_a_compaction_by_size() -> None:
     assert [max_bytes_for_level(level) for level in (1, 2, 5)] == [
         10 * MIB,
         100 * MIB,
@@ -415,7 +415,7 @@ def test_other_levels_are_due_by_size() -> None:
         assert of.compaction_score < 1
 
 
-def test_the_last_level_is_never_due() -> None:
+def test_the_last_level_never_needs_a_compaction() -> None:
     of = version({6: [file(1, b"a", b"b", size=1 << 50)]})
     assert of.compaction_score == 0
 
@@ -437,7 +437,7 @@ def test_total_size() -> None:
 # Seeks
 
 
-def test_a_file_with_too_many_seeks_is_due() -> None:
+def test_a_file_with_too_many_seeks_is_compacted() -> None:
     wanted, other = file(1, b"a", b"b"), file(2, b"c", b"d")
     of = version({1: [wanted, other]})
 

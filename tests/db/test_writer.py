@@ -167,11 +167,11 @@ def test_writes_alone_enter_no_key_into_the_memtable(tmp_path: Path) -> None:
                 batch.delete(b"%d" % (n - 1))
         memtable = db._store.view.memtable
         assert memtable._pending == {}
-        assert len(memtable._noted_keys) > 0
+        assert len(memtable._buffer.keys) > 0
         assert db.stats().flushes > 3
         assert len(dict(db)) == 1001
         db.put(b"k", b"v")  # this memtable has been read
-        assert memtable._noted_keys == []
+        assert memtable._buffer is None
 
 
 def test_counters_of_writes(db: DB) -> None:

@@ -19,7 +19,7 @@ from lsmkv.options import Options
 from lsmkv.table.inspection import check
 from lsmkv.util.comparator import BYTEWISE, Comparator
 
-EVERYONE_LOOKS_AT = 1 << 50
+ALL_ARE_OLDER = 1 << 50
 
 
 class Bench:
@@ -34,9 +34,9 @@ class Bench:
         )
         self.memtable = MemTable(comparator, Lock())
 
-    def flush(self, oldest_seen: int = EVERYONE_LOOKS_AT, number: int = 7) -> FileMetaData | None:
+    def flush(self, oldest_pinned: int = ALL_ARE_OLDER, number: int = 7) -> FileMetaData | None:
         return write_memtable(
-            self.memtable, self.directory, number, self.options, self.order, oldest_seen
+            self.memtable, self.directory, number, self.options, self.order, oldest_pinned
         )
 
     def entries(self, file: FileMetaData | None) -> list[Entry]:

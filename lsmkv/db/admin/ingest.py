@@ -1,14 +1,17 @@
 """Ingest: tables made elsewhere become part of the store, all at once, as its newest write.
 
-Nothing says in LevelDB's files that a whole table was written at some sequence, and sequence 0,
-which :class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than
-all that the store holds.  So the files are read, verified on the way, and written anew under
-numbers of the store's own, with *one* new sequence for all of their entries.
+LevelDB's files cannot say that a whole table was written at some sequence, and sequence 0, which
+:class:`~lsmkv.db.admin.table_writer.TableWriter` gives to every entry, would be older than all that
+the store holds.  So the files are read, verified, and written anew under new file numbers of the
+store, with *one* new sequence for all of their entries.
 
-That sequence is taken from the future: above the last one by as many writes as the files have
-bytes.  Writers go on below it while the tables are made.  It becomes the last one when the tables
-become visible; whoever looked before looks from below it.  Should the writers be faster, the
-tables are made once more, while writers wait.
+That sequence is reserved ahead of time: it lies above the last one by as many writes as the files
+have bytes.  Writers use the sequences below it while the tables are made.  It becomes the last
+sequence when the tables become visible; readers from before have a lower one.  If the writers are
+faster and reach it, the tables are made once more while writers wait.
+
+``DB.ingest`` calls it, in the caller's thread.  It holds no lock while it reads and writes tables,
+and the writers' lock while it publishes them.
 """
 
 from __future__ import annotations
@@ -41,18 +44,18 @@ from lsmkv.table.reader import Table
 from lsmkv.util.progress import Progress
 
 INGEST_SEQUENCE = 0
-"""Of every entry in a file that is to be ingested."""
+"""The sequence of every entry in a file to ingest."""
 
 _TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
 _READAHEAD = 256 * 1024
 _CHUNK = 32 * 1024  # bytes of blocks that are merged at a time
 _NO_LIMIT = 1 << 62
 _LARGEST_ON_LEVEL_0 = 64
-"""Times ``max_file_size``: where level 0 overlaps, a few large tables stop no writer."""
+"""Times ``max_file_size``: where level 0 overlaps, a few large tables cause no write stall."""
 
 
 def as_paths(files: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """The files' paths as text; ``TypeError`` for what is none, and for one path alone."""
+    """The files' paths as text; ``TypeError`` for other types, and for a single path."""
     if isinstance(files, (str, bytes, os.PathLike)):
         raise TypeError("ingest takes several paths: put a single one into a list")
     return [os.fsdecode(path) for path in files]
@@ -66,7 +69,7 @@ class _Source:
     def __init__(self, path: str, place: int, size: int, smallest: bytes, largest: bytes) -> None:
         self.path = path
         self.place = place
-        """In the caller's list, from 1 on: later files win."""
+        """Its place in the caller's list, from 1 on: later files win."""
         self.size = size
         self.smallest = smallest
         self.largest = largest
@@ -83,20 +86,20 @@ class Ingestion:
         paths: list[str],
         progress: Progress | None,
     ) -> None:
-        """``env`` is where the files are, which may be another one than the store's."""
+        """``env`` has the files; it may differ from the store's."""
         self._store = store
         self._background = background
         self._env = env
         self._paths = paths
         self._progress = progress
         self._compare = store.comparator.user_comparator.compare
-        self._runs: list[list[_Source]] = []
+        self._groups: list[list[_Source]] = []
         self._total = 0  # bytes of all sources
         self._reads = ReadCounters()
         self._tables: list[Table] = []  # open ones
         self._sequence = 0
         self._files: list[FileMetaData] = []
-        self._numbers: set[int] = set()  # ever used: whatever bears one is ours to remove
+        self._numbers: set[int] = set()  # all numbers used: tables with them belong to this ingest
         background.pending_outputs.lease(self._numbers)
         self._output: TableOutput | None = None
         self._output_begin = b""  # its first user key
@@ -120,9 +123,9 @@ class Ingestion:
         self._refuse_if_closing()
         self._background.raise_error()
         self._examine()
-        if not self._runs:
+        if not self._groups:
             return
-        # Now rather than at the end: it shows where level 0 will overlap.
+        # Now, not at the end: it shows where level 0 will overlap.
         writer.rotate()
         try:
             self._reserve()
@@ -134,10 +137,10 @@ class Ingestion:
             raise
 
     def _reserve(self) -> None:
-        """Take a sequence from the future, behind those of the ingests that are under way.
+        """Reserve a sequence above those of the ingests that are under way.
 
-        Ingests of one size end in the order in which they began, as a rule; one that has to be
-        made once more, since another one was faster, would hold writers up.
+        Ingests of one size mostly end in the order in which they began; one that has to be made
+        once more, because another one was faster, would make writers wait.
         """
         store = self._store
         reserved = self._background.reserved
@@ -150,7 +153,7 @@ class Ingestion:
     # The files
 
     def _examine(self) -> None:
-        """Open each file once; put those that do not overlap behind each other."""
+        """Open each file once, and group files that do not overlap, in order."""
         sources: list[_Source] = []
         for at, path in enumerate(self._paths):
             source = self._source(path, at + 1)
@@ -160,15 +163,15 @@ class Ingestion:
         order = self._store.order
         sources.sort(key=lambda source: order.of(source.smallest))
         for source in sources:
-            for run in self._runs:
-                if self._compare(run[-1].largest, source.smallest) < 0:
-                    run.append(source)
+            for group in self._groups:
+                if self._compare(group[-1].largest, source.smallest) < 0:
+                    group.append(source)
                     break
             else:
-                self._runs.append([source])
+                self._groups.append([source])
 
     def _source(self, path: str, place: int) -> _Source | None:
-        """None for a table without entries."""
+        """The file's first and last key; None for a table without entries."""
         table, size = self._open(path)
         try:
             edges = first_and_last_key(table)
@@ -188,13 +191,13 @@ class Ingestion:
             file.close()
             raise
 
-    def _read(self, run: list[_Source]) -> Iterator[list[Entry]]:
-        """The entries of files that follow each other, each with its file's place as sequence.
+    def _read(self, group: list[_Source]) -> Iterator[list[Entry]]:
+        """The entries of one group of files, each with its file's place as sequence.
 
-        What the first look at the files found is not relied on: they may have changed since.
+        The files are checked again here: they may have changed since :meth:`_examine`.
         """
         last: bytes | None = None
-        for source in run:
+        for source in group:
             tag = pack(b"", source.place, KIND_VALUE)
             table, _ = self._open(source.path)
             self._tables.append(table)
@@ -224,7 +227,7 @@ class Ingestion:
     # The tables
 
     def _write(self, progress: Progress | None) -> None:
-        """Write tables of all sources, every entry of the sequence that was taken."""
+        """Write tables of all sources, every entry with the reserved sequence."""
         if self._sequence >= MAX_SEQUENCE:
             raise Error("the store has used up its 2^56 sequence numbers")
         self._reads = ReadCounters()
@@ -233,7 +236,7 @@ class Ingestion:
         store = self._store
         told = -1
         try:
-            for entries in merge([self._read(run) for run in self._runs], store.order):
+            for entries in merge([self._read(group) for group in self._groups], store.order):
                 self._refuse_if_closing()
                 user_keys, kept = live_entries(entries, latest, store.order, _keep)
                 if self._output is None:
@@ -264,7 +267,7 @@ class Ingestion:
         return TableOutput(store.directory, self._new_number(), store.options)
 
     def _split(self, last: bytes) -> None:
-        """End the table here, but not one that will lie on level 0, for want of a deeper place."""
+        """End the table here, unless it will lie on level 0 because it overlaps tables there."""
         limit = self._store.options.max_file_size
         output = self._output
         assert output is not None
@@ -289,9 +292,9 @@ class Ingestion:
     # Publishing
 
     def _number(self, last_sequence: int) -> Publication:
-        """The tables under numbers above all others, as level 0 asks of the newest; durable so.
+        """Give the tables file numbers above all others, durably: level 0 orders by number.
 
-        Nothing is written meanwhile.
+        Caller holds the writers' lock.
         """
         if self._sequence <= last_sequence:
             self._remove_tables()
@@ -311,14 +314,14 @@ class Ingestion:
     # The end
 
     def _clean_up(self) -> None:
-        """After an exception: remove the tables, if they are certain never to be named.
+        """After an exception: remove the tables, if the MANIFEST certainly never names them.
 
-        What is not removed now is removed after the next commit, or at the next open, unless the
-        MANIFEST names it.
+        Tables that are not removed now are removed after the next commit or at the next open,
+        unless the MANIFEST names them.
         """
         publication = self._publication
         if publication is not None:
-            # It has been, unless the exception struck before anyone else knew of it.
+            # It was published, unless the exception came before the background work took it.
             self._background.withdraw(publication)
         if publication is None or publication.withdrawn:
             self._remove_tables()
@@ -339,8 +342,8 @@ class Ingestion:
     def _tell(self, progress: Progress | None, done: int, phase: str) -> None:
         if progress is not None:
             progress(done, self._total, phase)
-            # It may have closed the store; or this may be a forked child by now, which must not
-            # write to files that it shares with its parent.
+            # The callback may have closed the store or forked: a child must not write to the files
+            # of its parent.
             self._refuse_if_closing()
 
 

@@ -56,10 +56,10 @@ class Maintenance(Handle):
         that holds any of the range: deleted and overwritten data above it goes, and reads get
         cheaper.  The deepest level is not rewritten by itself, as in LevelDB.
         ``progress`` is called in this thread while it works: bytes read, bytes to read (estimated
-        at the start) and the level; at last with ``(total, total, "done")``.  An exception out of
-        it, or Ctrl-C, ends it at the next step; what is done stays done.
+        at the start) and the level; at last with ``(total, total, "done")``.  An exception from
+        it, or Ctrl-C, ends the call at the next step; finished compactions stay.
 
-        O(bytes of the range), in time and, for the while, in disk space.
+        O(bytes of the range), in time and, while it runs, in disk space.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -122,7 +122,7 @@ class Maintenance(Handle):
         Every block is verified, and its entries are written anew, so it costs about what a
         compaction of that many bytes does; other writers wait only at the end, while the memtable
         is flushed.  ``progress`` is called with the bytes read, how many there are, and the phase.
-        After an exception, Ctrl-C too, all of it is there or nothing.
+        After an exception, Ctrl-C included, either all of it is there or nothing.
 
         Raises :class:`CorruptionError` for a damaged file or one whose keys do not rise in this
         store's order, ``ValueError`` for one that :class:`~lsmkv.TableWriter` did not make,
@@ -143,17 +143,17 @@ class Maintenance(Handle):
         paths = as_paths(files)
         env = self._opened.env
         if self.path == MEMORY and self.options.env is None:
-            env = LocalEnv()  # nobody could put a file into its own
+            env = LocalEnv()  # a caller cannot put a file into the memory env of the store
         try:
             Ingestion(self._open_store(), background, env, paths, progress).run(writer)
         except OSError as error:
             self._open_store().raise_failure(error)
 
     def refresh(self) -> None:
-        """Let a store that is open for reading only show what is there now.
+        """Make a store that is open for reading only show the current state on disk.
 
-        Iterators and snapshots made before go on as they are.  A store that is open for writing
-        always shows what is there: nothing happens.  Cost: that of opening it.
+        Earlier iterators and snapshots keep their state.  In a store that is open for writing it
+        does nothing, since that always shows the current state.  Cost: that of opening it.
 
         >>> import lsmkv
         >>> from lsmkv.env.memory import MemoryEnv
@@ -175,9 +175,9 @@ class Maintenance(Handle):
                 view_now(self._opened, store)
             except OSError as error:
                 raise_typed(error)
-            self._superseded = [old for old in self._superseded if len(old.live) > 0]
+            self._superseded = [old for old in self._superseded if len(old.pinned) > 0]
             self._superseded.append(store)
-            self._take_up(self._opened)
+            self._adopt(self._opened)
 
     @overload
     def get_property(self, name: str) -> str | None: ...
@@ -238,7 +238,7 @@ class Maintenance(Handle):
         """The store's tables as they are now: level by level, and in the order of their level.
 
         Level 0 has the newest first; on other levels tables are disjoint and in the order of keys.
-        What was written last may be in no table yet.  Costs a listing of the directory.
+        The newest writes may be in no table yet.  Costs a listing of the directory.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
@@ -257,7 +257,7 @@ class Maintenance(Handle):
     def written_keys(self, tables: Iterable[TableInfo] = ()) -> list[bytes]:
         """The keys of all writes, deletions too, in the memtables and in these tables; in order.
 
-        A key that is in neither has its value in the other tables alone.  ``ValueError`` for a
+        A key that is in neither has its versions in the other tables only.  ``ValueError`` for a
         table that the store does not hold any more.  Costs a scan of those tables, and the memory
         of their keys.
 

@@ -1,4 +1,8 @@
-"""``get_property``, ``approximate_sizes``, ``stats``, ``tables``: what a store says of itself."""
+"""Information about an open store: properties, approximate sizes, stats and tables.
+
+The handle's methods of these names call it, in any thread.  It takes the current view; only
+:func:`written_keys` takes the store's lock, for a pin.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
 _MB = 1048576.0
 _READAHEAD = 64 * 1024  # bytes of a table that are read at once
-_CHUNK = 32 * 1024  # bytes of blocks that are taken apart at a time
+_CHUNK = 32 * 1024  # bytes of blocks that are decoded at a time
 
 
 @described
@@ -37,13 +41,13 @@ class TableInfo(NamedTuple):
     level: int
     number: int
     name: str
-    """Of its file, in the store's directory."""
+    """The name of its file in the store's directory."""
     size: int
     """Bytes."""
     smallest: bytes
-    """The first user key in it ..."""
+    """The first user key."""
     largest: bytes
-    """... and the last one."""
+    """The last user key."""
 
 
 def get_property(store: Store, name: str) -> str | None:
@@ -66,7 +70,7 @@ def get_property(store: Store, name: str) -> str | None:
 
 
 def approximate_size(store: Store, start: bytes, stop: bytes) -> int:
-    """Bytes on disk between two user keys; 0 if ``stop`` does not lie behind ``start``."""
+    """Bytes on disk between two user keys; 0 if ``stop`` does not lie after ``start``."""
     view = store.open_view()
     return max(0, _offset_of(store, view, stop) - _offset_of(store, view, start))
 
@@ -91,7 +95,7 @@ def list_tables(store: Store) -> list[TableInfo]:
 def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
     """The user keys of all versions in the memtables and in the tables of these numbers.
 
-    ``ValueError`` for a table that is not of the current version.
+    ``ValueError`` for a table that is not in the current version.
     """
     read = store.read_view()
     try:

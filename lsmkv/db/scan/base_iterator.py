@@ -1,4 +1,8 @@
-"""What the two kinds of iterators share: a scan of a store as it was, held until it is closed."""
+"""The base of both public iterators: a scan of a store as it was, pinned until it is closed.
+
+A handle or a snapshot makes an iterator; one thread at a time uses it.  It takes the store's lock
+only where it reads a memtable.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,11 @@ from lsmkv.util.text import shortened
 class BaseIterator:
     """Holds a view of a store, and the pin that keeps it readable, until it is closed.
 
-    What it stands on, and how it moves, is the business of
+    Its position, and how it moves, is in the subclasses:
     :class:`~lsmkv.db.scan.iterator.Iterator` and :class:`~lsmkv.db.scan.raw_iterator.RawIterator`.
     """
 
-    _prefix: bytes = b""  # of every key, and not shown
+    _prefix: bytes = b""  # every key has it; it is not shown
 
     def __init__(
         self,
@@ -33,8 +37,8 @@ class BaseIterator:
         bounds: Bounds,
         fill_cache: bool,
     ) -> None:
-        """``read`` belongs to this iterator alone.  ``owner``, the handle that was asked for it, is
-        kept from being collected until the iterator is closed.
+        """``read`` belongs to this iterator alone.  The iterator keeps ``owner``, the handle that
+        made it, from being collected until it is closed.
         """
         self._store: Store | None = store
         self._owner: object = owner
@@ -49,7 +53,7 @@ class BaseIterator:
         return self._store is None or self._store.view is None
 
     def close(self) -> None:
-        """Let go of everything.  Closing twice is harmless."""
+        """Release the view and its pin.  Closing twice is harmless."""
         self._store = None
         self._scan = None
         self._forget()
@@ -71,7 +75,7 @@ class BaseIterator:
         self._prefix = prefix
 
     def _described(self, name: str, state: str) -> str:
-        """What ``repr`` says: keys are those of the store, with any prefix that is hidden."""
+        """The text of ``repr``; its keys are those of the store, a hidden prefix included."""
         lower, upper = self._bounds.lower, self._bounds.upper
         if lower is None and upper is None:
             keys = "all keys"
@@ -96,7 +100,7 @@ class BaseIterator:
         self.close()
 
     def _forget(self) -> None:
-        """Drop what was read: a subclass says what that is."""
+        """Drop the pairs that were read ahead; a subclass implements this."""
 
     def _open_scan(self) -> Scan:
         if self._scan is None:
@@ -115,7 +119,7 @@ class BaseIterator:
             raise_typed(error)
 
     def _within_bounds(self, position: Position) -> Position:
-        """The position itself, or the end of the range that it lies beyond."""
+        """The position itself, or the nearest end of the range if it lies outside."""
         bounds = self._bounds
         if bounds.lower is not None and self._is_before(position, bounds.lower):
             return bounds.lower

@@ -1,4 +1,7 @@
-"""What every part of a scan is: entries in order, a handful at a time."""
+"""The interface of the iterators inside a scan: entries in order, a chunk at a time.
+
+Memtable, level and merging iterators implement it.  An iterator belongs to one scan.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ Seen = tuple[bytes, bytes | None]
 
 
 class InternalIterator(ABC):
-    """What is seen of a range, a handful at a time: ``next_chunk*``.
+    """The entries of a range that are visible at a sequence, a chunk at a time: ``next_chunk*``.
 
-    A chunk holds :data:`Pair`, :data:`Seen`, or the latter with its sequence behind it, as the
-    forms of :mod:`lsmkv.table.block_iterator` have it; a reader of a store gets pairs alone.  Going
+    A chunk holds :data:`Pair`, :data:`Seen`, or the latter followed by its sequence: these are the
+    forms of :mod:`lsmkv.table.block_iterator`.  The reader of a store gets pairs only.  Going
     forward, chunks follow each other in rising order; going back, each precedes the one before it,
-    and is itself in rising order too.  After an exception it must not be asked again: the reader
-    starts another one behind the last pair.
+    and is itself in rising order too.  After an exception it must not be called again: the reader
+    starts another one after the last pair.
 
-    It is no Python iterator.  What ends in ``StopIteration`` ends, compiled, in a traceback, which
-    costs as much as reading five pairs; and a short scan comes to several ends.
+    Fast path: it is no Python iterator.  In compiled code ``StopIteration`` makes a traceback,
+    which costs as much as reading five pairs, and a short scan meets several ends.
     """
 
     @abstractmethod
     def next_chunk(self) -> list[Any]:
-        """The next ones.  An empty list is the end, and so is every one after it."""
+        """The next entries.  At the end the list is empty, and so is every later one."""

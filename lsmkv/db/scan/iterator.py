@@ -1,4 +1,10 @@
-"""What the user holds: an iterator that stands between two entries, and goes both ways."""
+"""Iterator: plyvel's kind of iterator, which stands between two entries and moves both ways.
+
+``DB.iterator`` and ``Snapshot.iterator`` make it; one thread at a time uses it.
+
+Fast path: pairs are read a block or so at a time into a :class:`Window`, a native class in which a
+step is several times as fast, compiled, as in a class that users may derive from.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +46,7 @@ class IteratorArguments(TypedDict, total=False):
 
 
 class Window:
-    """The entries around an iterator's gap that were read already.
-
-    A class of its own, since stepping within it is most of what iterating is: compiled, it is
-    several times as fast here as in a class that users may derive from.
-    """
+    """The pairs around an iterator's gap that were read already."""
 
     __slots__ = (
         "_as_it_is",
@@ -63,24 +65,26 @@ class Window:
         self._include_value = include_value
         self.reverse = reverse
         self.hide(0)
-        # Of anything: compiled, what is known to be a pair is taken apart and put together again.
+        # list[Any]: in compiled code, a list[Pair] would take each tuple apart and build it again.
         self.pairs: list[Any] = []
         self.at: i64 = 0
-        """The gap: before ``pairs[at]``."""
+        """The gap is before ``pairs[at]``."""
 
     def hide(self, size: i64) -> None:
-        """Show keys without their first bytes, so many of them."""
+        """Show keys without their first ``size`` bytes."""
         self._prefix: i64 = size
         self._as_it_is = self._include_key and self._include_value and size == 0
 
     def put(self, pairs: list[Any], at: i64) -> None:
-        """Other entries, and the gap before ``pairs[at]``."""
+        """Replace the pairs, and put the gap before ``pairs[at]``."""
         self.pairs = pairs
         self.at = at
 
-    def take(self) -> Any:
-        """Step over the next pair and return what is asked for; None if that takes more than
-        looking here, or if nothing is."""
+    def next(self) -> Any:
+        """Step over the next pair and return the parts asked for.
+
+        None if the pair is not in the window, or if neither key nor value is asked for.
+        """
         as_it_is = self._as_it_is
         if self._store.view is None or not (as_it_is or self._include_key or self._include_value):
             return None
@@ -98,7 +102,8 @@ class Window:
         return pair if as_it_is else self.shape(pair)
 
     def shape(self, pair: Any) -> Any:
-        """What is asked for of a pair: itself, its key without the prefix, its value, or None."""
+        """The parts of a pair that are asked for: the pair, its key without the prefix, its value,
+        or None."""
         if self._as_it_is:
             return pair
         both: tuple[Any, ...] = pair
@@ -114,17 +119,17 @@ class Window:
 class Iterator(BaseIterator):
     """Iterates over a range of a store as it was when the iterator was made.
 
-    It stands *between* entries, as plyvel's does: ``next`` returns the entry behind the gap and
+    It stands *between* entries, as plyvel's does: ``next`` returns the entry after the gap and
     steps over it, ``prev`` steps back over the entry before the gap and returns it.  With
     ``reverse`` the two change places.  Both raise ``StopIteration`` at the end of the range.
 
     Entries are read ahead, a block or so at a time.  Close it, or use it in a ``with`` block, to
-    let go of the versions that it keeps alive; forgetting it does the same.  Not safe for use by
+    release the versions that it keeps alive; collecting it does the same.  Not safe for use by
     several threads at once.
 
     Cost: a seek in each table that may hold some of the range; a step within what was read ahead
-    costs no IO.  Once iterator or store is closed, all that reads raises
-    :class:`~lsmkv.ClosedError`; damage raises :class:`~lsmkv.CorruptionError`.
+    costs no IO.  Once iterator or store is closed, every method that
+    reads raises :class:`~lsmkv.ClosedError`; damage raises :class:`~lsmkv.CorruptionError`.
 
     >>> import lsmkv
     >>> db = lsmkv.DB(":memory:")
@@ -166,7 +171,7 @@ class Iterator(BaseIterator):
         include_key = True
         include_value = True
         fill_cache = True
-        # What is true is true, compiled or not.
+        # Flags of any type are taken by their truth, as interpreted code takes them.
         for name, value in cast(dict[str, Any], arguments).items():
             if name == "start":
                 start = value
@@ -191,19 +196,19 @@ class Iterator(BaseIterator):
         bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
         self._window = Window(store, reverse, include_key, include_value)
         super().__init__(store, read, owner, bounds, fill_cache)
-        self._gap: Position | None = None  # where the gap is when the window is empty
-        self._at_end = False  # what no position means there: the end of everything, or the start
-        self._ahead: InternalIterator | None = None  # continues behind the window
+        self._gap: Position | None = None  # the gap, while the window is empty
+        self._at_end = False  # whether a gap of None is the end of the range, not its start
+        self._ahead: InternalIterator | None = None  # continues after the window
         self._behind: InternalIterator | None = None  # continues before the window
         self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
 
     def __iter__(self) -> Iterator:
-        """The iterator itself: what is left of it."""
+        """The iterator itself, where it stands."""
         return self
 
     def __next__(self) -> Any:
         """The next entry, in the iterator's direction: ``(key, value)``, or the half asked for."""
-        pair = self._window.take()
+        pair = self._window.next()
         if pair is not None:
             return pair
         pair = self._step_back() if self._window.reverse else self._step()
@@ -267,7 +272,7 @@ class Iterator(BaseIterator):
         self._behind = None
 
     def _step(self) -> Any:
-        """Step over the pair behind the gap, and return it; None at the end of the range."""
+        """Step over the pair after the gap, and return it; None at the end of the range."""
         scan = self._open_scan()
         window = self._window
         while window.at == len(window.pairs):
@@ -277,7 +282,7 @@ class Iterator(BaseIterator):
         return window.pairs[window.at - 1]
 
     def _step_back(self) -> Any:
-        """The same for the pair before it."""
+        """Step back over the pair before the gap, and return it; None at the start of the range."""
         scan = self._open_scan()
         window = self._window
         while window.at == 0:
@@ -287,7 +292,7 @@ class Iterator(BaseIterator):
         return window.pairs[window.at]
 
     def _read_ahead(self, scan: Scan) -> bool:
-        """Replace the window by the pairs behind it; False, and no change, if there are none."""
+        """Replace the window by the pairs after it; False, and no change, if there are none."""
         if self._ahead is None:
             if self._window.pairs:
                 self._gap = Position(self._window.pairs[-1][0], after=True)
@@ -296,8 +301,8 @@ class Iterator(BaseIterator):
                 return False
             self._ahead = scan.forward(self._gap)
         source = self._ahead
-        # Whatever ends the reading, an error or Ctrl-C, nothing is skipped: the next call starts
-        # afresh behind the window.
+        # An error or Ctrl-C skips nothing: the next call makes a new source that begins after the
+        # window.
         self._ahead = None
         pairs = self._fetch(source)
         if pairs:

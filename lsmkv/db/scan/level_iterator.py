@@ -1,11 +1,11 @@
-"""The part of a scan that reads a level: its files one after the other, block by block.
+"""The level iterator: the part of a scan that reads a level, file after file, block by block.
 
-A level iterator reads one run: the files of a level >= 1, or one file of level 0.  What differs
-between going forward and going back is in :class:`LevelIterator` and :class:`ReverseLevelIterator`;
-what they share is their :class:`LevelReader`.
+It reads the files of a level >= 1, or one file of level 0.  The two directions differ in
+:class:`LevelIterator` and :class:`ReverseLevelIterator`, and share a :class:`LevelReader`.  A scan
+makes them; one thread at a time uses them, and no lock is held.
 
-Fast paths: a seek takes a few entries first, and twice as many each time; the further a scan has
-come, the more blocks it reads at once; no file and no block beyond the bound is read.
+Fast paths: a seek reads a few entries first, and twice as many each time; the further a scan has
+come, the more blocks it reads with one read; no file and no block beyond the bound is read.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 FIRST_CHUNK: Final = 4
-"""Pairs that a seek reads first, and twice as many each time, from block to block: often a few are
-all that is wanted.  A level beside others reads no more than its share."""
+"""A seek reads this many pairs first, and twice as many each time, since the caller often wants
+only a few.  A level that is merged with others reads its share of them."""
 
 _FEW: Final = 8
-"""Pairs that are read at once on the way to a position: half of a restart interval."""
+"""Pairs that are read at once on the way to a position: half a restart interval."""
 
 
 class CacheShare:
-    """How many bytes of blocks the runs of one scan may still put into the block cache."""
+    """The bytes of blocks that the levels of one scan may still put into the block cache."""
 
     __slots__ = ("_left",)
 
@@ -42,7 +42,7 @@ class CacheShare:
         self._left: i64 = size
 
     def takes(self, size: i64) -> bool:
-        """Whether a block of this size goes in, which it does then."""
+        """Whether a block of this size may go in; if so, it is charged."""
         if size > self._left:
             return False
         self._left -= size
@@ -50,7 +50,7 @@ class CacheShare:
 
 
 class LevelReader:
-    """Reads blocks of a run for one scan."""
+    """Reads the blocks of a level, or of one file of level 0, for one scan."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class LevelReader:
         share: CacheShare | None,
     ) -> None:
         """``files`` are those of a level, or one of level 0.  ``form`` is one of
-        :mod:`lsmkv.table.block_iterator`; ``first_chunk`` says how many pairs a seek reads first,
-        ``share`` which blocks go into the cache: without it none does.
+        :mod:`lsmkv.table.block_iterator`; ``first_chunk`` is the number of pairs that a seek reads
+        first; ``share`` limits the blocks that go into the block cache, and None keeps all out.
         """
         self.order = store.order
         self.files = files
@@ -76,18 +76,18 @@ class LevelReader:
         self._sequence: i64 = read.table_sequence
         self._counters = store.counters.reads[level]
         self._share = share
-        self._ahead: Readahead | None = None  # what was read last
-        self._met: i64 = 0  # how many blocks
+        self._ahead: Readahead | None = None  # the blocks of the last read
+        self._blocks: i64 = 0  # how many were read
 
     def file_from(self, start: Position) -> i64:
-        """Index of the file where a scan from a position begins; of none, one past the last."""
+        """Index of the file where a scan from a position begins; one past the last if none does."""
         if self.level == 0:
             return 1 if self.ends_before(0, start) else 0
         sequence: i64 = -1 if start.after else MAX_SEQUENCE
         return self._version.file_from(self.level, self.order.of(start.user_key), sequence)
 
     def begins_behind(self, at: i64, bound: Position) -> bool:
-        """Whether all keys of a file lie behind a position."""
+        """Whether all keys of a file lie after a position."""
         return self.order.is_at_or_after(self.files[at].smallest[:-TAG_SIZE], bound)
 
     def ends_before(self, at: i64, bound: Position) -> bool:
@@ -95,12 +95,13 @@ class LevelReader:
         return not self.order.is_at_or_after(self.files[at].largest[:-TAG_SIZE], bound)
 
     def block_from(self, table: Table, start: Position) -> i64:
-        """Number of the block where a scan from a position begins; of none, one past the last."""
+        """Number of the block where a scan from a position begins; one past the last if none
+        does."""
         sequence: i64 = -1 if start.after else MAX_SEQUENCE
         return table.index.find(self.order.of(start.user_key), sequence)
 
     def table(self, at: i64) -> Table:
-        """The table of a file of the run."""
+        """The table of a file."""
         return self._tables.find(self.files[at])
 
     def block_iterator(
@@ -113,16 +114,15 @@ class LevelReader:
         before: bytes = b"",
         settled: bool = False,
     ) -> BlockIterator:
-        """A :class:`~lsmkv.table.block_iterator.BlockIterator` over a block, on the way ``back`` or
-        forward.
+        """A :class:`~lsmkv.table.block_iterator.BlockIterator` over a block; ``back`` is the
+        direction of the scan.
 
-        With the block some that are next may be read, half as many in all as were met before: a
-        scan reads at most half as much again as it needs, and nothing beyond the ``bound`` of its
-        way.
+        The same read may fetch the next blocks, up to half the number that the scan has read so
+        far: a scan reads at most half as much again as it needs, and nothing beyond ``bound``.
         """
         ahead = self._ahead
         if ahead is None or not ahead.has(table, number):
-            most = self._met >> 1
+            most = self._blocks >> 1
             if most > 1 and bound is not None:
                 last = self.block_from(table, bound)
                 most = min(most, (number - last if back else last - number) + 1)
@@ -130,10 +130,10 @@ class LevelReader:
             self._ahead = ahead
         outcome, block = table.find_ahead(number, self._counters, ahead)
         share = self._share
-        is_seek = self._met == 0  # whose block may be asked for again, as a Get's
+        is_seek = self._blocks == 0  # its block may be read again, as a Get's
         if outcome == FROM_FILE and share is not None and (is_seek or share.takes(len(block))):
             table.keep(number, block)
-        self._met += 1
+        self._blocks += 1
         try:
             return BlockIterator(block, self.order, self._sequence, start, before, settled)
         except CorruptionError as error:
@@ -142,8 +142,8 @@ class LevelReader:
     def seek_to_restart(
         self, table: Table, number: i64, block: BlockIterator, stop: Position | None
     ) -> bytes:
-        """Let a block iterator begin in the last restart interval before a position, or in the last
-        of all: see :meth:`~lsmkv.table.block_iterator.BlockIterator.seek_to_restart`."""
+        """Move a block iterator to the last restart interval before a position, or to the last of
+        all: see :meth:`~lsmkv.table.block_iterator.BlockIterator.seek_to_restart`."""
         try:
             return block.seek_to_restart(None if stop is None else stop.user_key)
         except CorruptionError as error:
@@ -152,9 +152,7 @@ class LevelReader:
     def pairs_before(
         self, table: Table, number: i64, block: BlockIterator, stop: Position | None
     ) -> list[Any]:
-        """A block's pairs before a position, or all that are left; little more than these is
-        read.
-        """
+        """A block's pairs before a position, or all that are left; few others are read."""
         if stop is None:
             return self.next_pairs(table, number, block, ALL)
         order = self.order
@@ -176,22 +174,23 @@ class LevelReader:
 
 
 class BaseLevelIterator(InternalIterator):
-    """What a scan meets of the files of a run, either way."""
+    """A level iterator of either direction."""
 
     _reader: LevelReader
 
     @property
     @abstractmethod
     def is_empty(self) -> bool:
-        """Before anything was read: whether no file can hold any of it."""
+        """Whether no file reaches into the range.  Valid before the first chunk."""
 
-    def be_alone(self) -> None:
-        """Before anything was read: there is no other run, and removals hide nothing."""
+    def read_pairs(self) -> None:
+        """Return pairs without deletions: there is no other source that they could hide.  Call it
+        before the first chunk."""
         self._reader.form = PAIRS
 
 
 class LevelIterator(BaseLevelIterator):
-    """The pairs of a run after a position, a block or so at a time."""
+    """The pairs of a level after a position, a block or so at a time."""
 
     def __init__(self, reader: LevelReader, start: Position | None, upper: Position | None) -> None:
         """The pairs of ``reader`` below ``upper``, if there is such a bound."""
@@ -199,13 +198,13 @@ class LevelIterator(BaseLevelIterator):
         self._upper = upper
         self._file: i64 = 0  # the next one to open
         self._table: Table | None = None
-        self._number: i64 = 0  # of the block after this one
+        self._number: i64 = 0  # the number of the next block
         self._block: BlockIterator | None = None
         self._start: bytes | None = None
         self._before_key = b""  # the last key, whose older versions may follow in the next block
         self._settled = False
         self._count: i64 = ALL
-        self._begin = start  # until its block is found
+        self._begin = start  # None once its block is found
         if start is not None:
             self._file = reader.file_from(start)
             self._start = start.user_key
@@ -219,9 +218,9 @@ class LevelIterator(BaseLevelIterator):
         """Whether no file reaches into the range."""
         return self._file == len(self._reader.files)
 
-    def be_alone(self) -> None:
-        """Reads as many pairs at first as one that is not beside others."""
-        super().be_alone()
+    def read_pairs(self) -> None:
+        """The first chunk is that of a whole scan too."""
+        super().read_pairs()
         self._count = max(self._count, FIRST_CHUNK)
 
     def next_chunk(self) -> list[Any]:
@@ -265,7 +264,7 @@ class LevelIterator(BaseLevelIterator):
             else:
                 self._block = block
             upper = self._upper
-            # The last key that was met tells, whether anything was seen of it or not.
+            # The last key of the chunk decides, even if none of its versions is visible.
             if upper is not None and reader.order.is_at_or_after(block.user_key, upper):
                 self._file = len(reader.files)
                 self._table = None
@@ -275,7 +274,7 @@ class LevelIterator(BaseLevelIterator):
                 return pairs
 
     def _skip_beyond_bound(self) -> None:
-        """Leave the next file alone, and all behind it, if it begins behind the bound."""
+        """Skip the next file, and all after it, if it begins after the bound."""
         upper = self._upper
         files = self._reader.files
         if (
@@ -287,7 +286,7 @@ class LevelIterator(BaseLevelIterator):
 
 
 class ReverseLevelIterator(BaseLevelIterator):
-    """The mirror image: the pairs before a position, the last chunk first, each rising."""
+    """The pairs of a level before a position: the last chunk first, each in rising order."""
 
     def __init__(
         self, reader: LevelReader, before: Position | None, lower: Position | None
@@ -298,12 +297,12 @@ class ReverseLevelIterator(BaseLevelIterator):
         self._lower = lower
         self._file: i64 = len(reader.files)  # the one that was opened last
         self._table: Table | None = None
-        self._number: i64 = -1  # of the next block
-        self._block: BlockIterator | None = None  # of the block that was read last
+        self._number: i64 = -1  # the number of the next block
+        self._block: BlockIterator | None = None  # the block that was read last
         self._begun = False  # whether a block was read
-        self._split: Position | None = None  # what the first block has before it is next
+        self._split: Position | None = None  # the pairs of the first block before it are next
         self._held: list[Any] | None = None  # pairs that were read too early
-        self._begin: Position | None = None  # until its block is found, as in LevelIterator
+        self._begin: Position | None = None  # None once its block is found, as in LevelIterator
         if before is not None:
             at = reader.file_from(before)
             if at < len(reader.files):
@@ -359,9 +358,9 @@ class ReverseLevelIterator(BaseLevelIterator):
             return pairs
 
     def _read(self) -> list[Any] | None:
-        """The pairs of the next block, or what is left of the first; None after the run's first."""
+        """The pairs of the next block, or the rest of the first one; None past the first file."""
         if self._split is not None:
-            return self._read_rest()
+            return self._read_before_split()
         reader = self._reader
         table = self._table
         while table is None or self._number < 0:
@@ -384,11 +383,14 @@ class ReverseLevelIterator(BaseLevelIterator):
         if self._begun:
             return reader.next_pairs(table, number, block, ALL)
         self._begun = True
-        return self._read_end(table, number, block)
+        return self._read_first(table, number, block)
 
-    def _read_end(self, table: Table, number: i64, block: BlockIterator) -> list[Any]:
-        """Of the first block, what lies behind a restart point: the last one that has any pairs
-        between itself and the position.  Often a few are all that is wanted."""
+    def _read_first(self, table: Table, number: i64, block: BlockIterator) -> list[Any]:
+        """The pairs of the first block from the last restart point that has any before the
+        position.
+
+        The rest of the block is read later, since the caller often wants only a few pairs.
+        """
         reader = self._reader
         stop = self._before
         while True:
@@ -402,8 +404,8 @@ class ReverseLevelIterator(BaseLevelIterator):
                 return pairs
             block = block.from_start()
 
-    def _read_rest(self) -> list[Any]:
-        """Of the first block, what lies before the split."""
+    def _read_before_split(self) -> list[Any]:
+        """The pairs of the first block before the split."""
         table = self._table
         block = self._block
         assert table is not None
@@ -413,15 +415,15 @@ class ReverseLevelIterator(BaseLevelIterator):
         return pairs
 
     def _end(self) -> None:
-        """Read no more: what comes next lies before the bound."""
+        """Read no more: all other pairs lie before the bound."""
         self._file = 0
         self._table = None
         self._split = None
         self._held = None
 
     def _end_before(self) -> bytes | None:
-        """A user key at or after the last one of the next block, and before or at the first one of
-        the block read last; None if no block is next."""
+        """A user key between the last one of the next block and the first one of the block read
+        last, both included; None if no block is next."""
         if self._table is not None and self._number >= 0:
             return self._table.index.keys[self._number][:-TAG_SIZE]
         if self._file == 0:
@@ -429,7 +431,7 @@ class ReverseLevelIterator(BaseLevelIterator):
         return self._reader.files[self._file - 1].largest[:-TAG_SIZE]
 
     def _skip_beyond_bound(self) -> None:
-        """Leave the next file alone, and all before it, if it ends before the bound."""
+        """Skip the next file, and all before it, if it ends before the bound."""
         lower = self._lower
         if lower is not None and self._file > 0 and self._reader.ends_before(self._file - 1, lower):
             self._file = 0

@@ -1,4 +1,7 @@
-"""The part of a scan that reads a memtable."""
+"""The memtable iterator: the part of a scan that reads a memtable.
+
+Each chunk is read under the store's lock; between two chunks the lock is free.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,9 @@ if TYPE_CHECKING:
 
 
 class MemTableIterator(InternalIterator):
-    """What is seen of a memtable from an edge to a bound, either way.
+    """The entries of a memtable that are visible at a sequence, from an edge to a bound.
 
-    Writes in between may be missed or seen, whole either way: what was written before the reader's
-    sequence is there.
+    A write that comes between two chunks has a later sequence, and so is not visible.
     """
 
     def __init__(
@@ -29,7 +31,8 @@ class MemTableIterator(InternalIterator):
         back: bool,
         first_chunk: i64,
     ) -> None:
-        """``first_chunk`` keys are read at first, and twice as many each time."""
+        """``first_chunk`` keys are read at first, then twice as many each time; ``back`` says which
+        way."""
         self._memtable = memtable
         self._order = order
         self._sequence = sequence

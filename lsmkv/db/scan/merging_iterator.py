@@ -1,13 +1,17 @@
-"""Merges the parts of a scan: what a reader sees of memtables and levels together.
+"""The merging iterator: merges the memtable iterators and level iterators of a scan.
 
-The sources give chunks of :data:`~lsmkv.db.scan.internal_iterator.Seen`: for each key the newest
-version in that place that the reader may see, deletions included.  They come newest first, and of a
-key that several have, the first one's version counts: what lies deeper was written before.  Level 0
-is an exception, since LevelDB's repair puts tables there in any order: entries from there bring
-their sequences along, and among them those decide.
+Its sources return chunks of :data:`~lsmkv.db.scan.internal_iterator.Seen`: for each key the newest
+visible version in that source, deletions included.  The newest source comes first, and where
+several have a key, the first one's version counts, since deeper levels are older.  Level 0 is an
+exception, because LevelDB's repair puts tables there in any order: its entries carry their
+sequences, and among them the highest counts.
 
-A source is asked for more only when its chunk is used up and fewer pairs lie before that than are
-wanted: one at first, then twice as many as the time before.  So a short scan reads little.
+A scan makes it; one thread at a time uses it, and no lock is held.  Left out: a heap.  The sources
+are a few, and mostly one of them has several keys in a row.
+
+Fast paths: a source is asked for its next chunk only when the last one is used up and the pairs
+before that are fewer than wanted: one at first, then twice as many each time.  So a short scan
+reads little.
 """
 
 from __future__ import annotations
@@ -22,13 +26,13 @@ if TYPE_CHECKING:
     from mypy_extensions import i64
 
 _MOST: Final = 512
-"""Pairs that are handed out at once, at most."""
+"""The most pairs in a chunk."""
 
 
 class _Source:
     """A source, and what was taken from it but not used yet."""
 
-    __slots__ = ("_back", "_buffer", "_chunks", "_order", "_place", "age", "head", "left")
+    __slots__ = ("_back", "_buffer", "_chunks", "_order", "_place", "age", "key", "left")
 
     def __init__(self, chunks: InternalIterator, order: KeyOrder, back: bool, age: int) -> None:
         self.age = age
@@ -38,21 +42,21 @@ class _Source:
         self._back = back
         self._buffer: list[Any] = []
         self._place: i64 = 0
-        """Of the next entry in the buffer."""
+        """Index of the next entry in the buffer."""
         self.left: i64 = 0
-        """How many entries the buffer has left;"""
-        self.head: Any = None
-        """the next one's key, as it compares."""
+        """How many entries the buffer has left."""
+        self.key: Any = None
+        """The next entry's key, in the form that compares right."""
 
     def fill(self) -> bool:
-        """Take the next chunk, once the last one is used up; False if there is none."""
+        """Read the next chunk, once the last one is used up; False if there is none."""
         some = self._chunks.next_chunk()
         if not some:
             return False
         self._buffer = some
         self.left = len(some)
         self._place = self.left - 1 if self._back else 0
-        self.head = self._order.of(some[self._place][0])
+        self.key = self._order.of(some[self._place][0])
         return True
 
     def step(self) -> Any:
@@ -61,13 +65,13 @@ class _Source:
         self.left -= 1
         if self.left > 0:
             self._place += -1 if self._back else 1
-            self.head = self._order.of(self._buffer[self._place][0])
+            self.key = self._order.of(self._buffer[self._place][0])
         return entry
 
     def pour(self, pairs: list[Any], limit: Any, most: i64) -> None:
-        """Hand out what comes before the key ``limit``, or all if that is None; no deletions.
+        """Append the pairs before the key ``limit``, or all if it is None, without deletions.
 
-        One entry at least, ``most`` of them at most, and none beyond the buffer.
+        It steps over one entry at least, ``most`` at most, and none beyond the buffer.
         """
         buffer = self._buffer
         order = self._order
@@ -76,7 +80,7 @@ class _Source:
         step: i64 = -1 if back else 1
         place = self._place
         left = self.left
-        head = self.head
+        key = self.key
         entry: tuple[Any, ...] = buffer[place]
         while True:
             if entry[1] is not None:
@@ -88,12 +92,12 @@ class _Source:
                 break
             place += step
             entry = buffer[place]
-            head = entry[0] if plain else order.of(entry[0])
-            if most == 0 or (limit is not None and not (limit < head if back else head < limit)):
+            key = entry[0] if plain else order.of(entry[0])
+            if most == 0 or (limit is not None and not (limit < key if back else key < limit)):
                 break
         self._place = place
         self.left = left
-        self.head = head
+        self.key = key
 
 
 class MergingIterator(InternalIterator):
@@ -102,30 +106,32 @@ class MergingIterator(InternalIterator):
     def __init__(
         self, sources: list[InternalIterator], order: KeyOrder, back: bool = False
     ) -> None:
-        """The newest source first; ``back`` says which way they go."""
+        """The newest source comes first; ``back`` is the direction of all of them."""
         self._new = [_Source(source, order, back, age) for age, source in enumerate(sources)]
-        """Those that nothing was taken from yet."""
-        self._line: list[_Source] = []
-        """The others by their heads, the next one first; one that is empty stands before all."""
+        """The sources that have not been read yet."""
+        self._queue: list[_Source] = []
+        """The others, by their next keys; one whose buffer is empty stands before all."""
         self._back = back
         self._enough: i64 = 1
-        """So many pairs are handed out at once, and more if no source is to be asked for them."""
+        """A chunk has this many pairs, and more if no source has to be read for them."""
         self._error: Exception | None = None
 
     def next_chunk(self) -> list[Any]:
-        """The next pairs; after an error, once what lies before it was given, always that error."""
+        """The next pairs.  After an error the pairs before it come first, and then always the
+        error."""
         if self._error is not None:
             raise self._error
-        # Of anything: what is known to be a pair, compiled, is taken apart and put together again.
+        # list[Any]: in compiled code, a list[Pair] would take each tuple apart and build it again.
         pairs: list[Any] = []
         try:
             self._merge(pairs)
         except (Error, OSError) as error:
-            # What lies before damage is handed out.
+            # The pairs before the damage are returned first.
             self._error = error
-            # Emptied, not replaced: the error's frames know them, and those would keep all sources.
+            # Cleared, not replaced: the error's frames refer to these lists, and would keep all
+            # sources alive.
             self._new.clear()
-            self._line.clear()
+            self._queue.clear()
             if not pairs:
                 raise
         if not pairs:
@@ -137,35 +143,36 @@ class MergingIterator(InternalIterator):
         return pairs
 
     def _merge(self, pairs: list[Any]) -> None:
-        """Add the next pairs; none if nothing is left.
+        """Append the next pairs; none if nothing is left.
 
-        The source whose key comes next is poured up to the key that comes second, and gets in line
-        again.  That takes a comparison a pair while a source has a stretch of keys for itself, and
-        one for each source that it lets pass at the end of that: dear where a dozen take turns.
+        The source with the next key gives all pairs before the next key of the second source, and
+        is put back into the queue.  That costs one comparison a pair while one source has several
+        keys in a row, and one more for each source that it moves behind: slow only where a dozen
+        sources alternate.
         """
-        line = self._line
+        queue = self._queue
         while self._new:
             source = self._new.pop()
             if source.fill():
-                line.insert(0, source)
+                queue.insert(0, source)
                 self._move_back(0)
         back = self._back
         enough = self._enough
         count: i64 = 0
-        while count < _MOST and line:
-            first = line[0]
+        while count < _MOST and queue:
+            first = queue[0]
             if first.left == 0:
                 if count >= enough:
                     return
                 if first.fill():
                     self._move_back(0)
                 else:
-                    line.pop(0)
-            elif len(line) == 1:
+                    queue.pop(0)
+            elif len(queue) == 1:
                 first.pour(pairs, None, _MOST - count)
             else:
-                limit = line[1].head
-                if limit < first.head if back else first.head < limit:
+                limit = queue[1].key
+                if limit < first.key if back else first.key < limit:
                     first.pour(pairs, limit, _MOST - count)
                     self._move_back(0)
                 else:
@@ -173,31 +180,31 @@ class MergingIterator(InternalIterator):
             count = len(pairs)
 
     def _move_back(self, at: i64) -> None:
-        """Put the source at ``at`` in its place: behind it, the line is in order.
+        """Move the source at ``at`` to its place; the queue after it is in order.
 
-        One that is empty stays before all that are not, wherever its next chunk begins: tables
-        whose keys are out of order must not lead round in circles.
+        A source with an empty buffer stays where it is, before the others, wherever its next chunk
+        begins: otherwise a table whose keys are out of order could cause an endless loop.
         """
-        line = self._line
+        queue = self._queue
         back = self._back
-        source = line[at]
+        source = queue[at]
         if source.left == 0:
             return
-        head = source.head
+        key = source.key
         at += 1
-        while at < len(line):
-            other = line[at]
-            if other.left > 0 and not (head < other.head if back else other.head < head):
+        while at < len(queue):
+            other = queue[at]
+            if other.left > 0 and not (key < other.key if back else other.key < key):
                 break
-            line[at - 1] = other
+            queue[at - 1] = other
             at += 1
-        line[at - 1] = source
+        queue[at - 1] = source
 
     def _choose(self, pairs: list[Any]) -> None:
-        """Step over a key that several sources have, and hand the pair out that counts."""
-        line = self._line
-        key = line[0].head
-        same = [source for source in line if not (source.head < key or key < source.head)]
+        """Step over a key that several sources have, and append the pair that counts."""
+        queue = self._queue
+        key = queue[0].key
+        same = [source for source in queue if not (source.key < key or key < source.key)]
         best: tuple[Any, ...] = ()
         for source in sorted(same, key=_age_of):
             entry: tuple[Any, ...] = source.step()

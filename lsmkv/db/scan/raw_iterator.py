@@ -1,4 +1,7 @@
-"""RawIterator: LevelDB's own kind of iterator, which stands on an entry or nowhere."""
+"""RawIterator: LevelDB's own kind of iterator, which stands on an entry or is not valid.
+
+``DB.raw_iterator`` and ``Snapshot.raw_iterator`` make it; one thread at a time uses it.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +69,8 @@ class RawIterator(BaseIterator):
         bounds = bounds_of(None, None, True, False, prefix, store.order)
         super().__init__(store, read, owner, bounds, fill_cache)
         self._window: list[Pair] = []  # empty if the iterator is not valid
-        self._at = 0  # of the entry that it stands on
-        self._ahead: InternalIterator | None = None  # continues behind the window
+        self._at = 0  # index of the entry that it stands on
+        self._ahead: InternalIterator | None = None  # continues after the window
         self._behind: InternalIterator | None = None  # continues before the window
 
     def valid(self) -> bool:
@@ -103,8 +106,8 @@ class RawIterator(BaseIterator):
         source = self._ahead
         if source is None:
             source = self._open_scan().forward(Position(window[-1][0], after=True))
-        # Whatever ends the reading, an error or Ctrl-C, it stays where it is: the next call starts
-        # afresh behind the window.
+        # After an error or Ctrl-C it stays where it is: the next call makes a new source that
+        # begins after the window.
         self._ahead = None
         pairs = self._fetch(source)
         self._window, self._at = pairs, 0
@@ -156,7 +159,7 @@ class RawIterator(BaseIterator):
         self._ahead = source
 
     def _forget(self) -> None:
-        """Be not valid."""
+        """Drop the window: the iterator is not valid."""
         self._window = []
         self._at = 0
         self._ahead = None

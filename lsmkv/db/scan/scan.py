@@ -1,4 +1,8 @@
-"""Reading a range of a view, from any place and either way."""
+"""A scan: the iterators that read a range of a view, from any position in either direction.
+
+The public iterators call it.  It makes an iterator for each memtable and level that may hold some
+of the range, and merges them.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +32,13 @@ if TYPE_CHECKING:
 
 
 _CACHE_SHARE: Final = 4
-"""A scan fills so great a part of the block cache: what is gone over once is of little use there,
-and pushes out what Gets ask for.  One that is repeated finds that part, and adds to it."""
-_LARGEST_SHARE: Final = 1 << 48  # a machine integer, however large the cache is said to be
+"""A scan fills at most this part of the block cache: a block that is read once is of little use
+there and evicts one that Gets use.  A repeated scan finds that part, and adds to it."""
+_LARGEST_SHARE: Final = 1 << 48  # fits a machine integer, whatever capacity the cache has
 
 
 class Bounds:
-    """The range of an iterator, as two places between keys; None is no bound."""
+    """The range of an iterator, as two positions between keys; None is no bound."""
 
     __slots__ = ("lower", "upper")
 
@@ -53,8 +57,8 @@ def bounds_of(
 ) -> Bounds:
     """The range for these arguments of ``iterator``.  A prefix goes with neither start nor stop.
 
-    The keys of a prefix are found in the bytewise order and in its reverse; for a comparator of the
-    user's they are taken to lie as in the bytewise order.
+    The keys of a prefix are found in the bytewise order and in its reverse; a comparator of the
+    user is taken to order them as the bytewise order does.
     """
     if prefix is not None:
         if start is not None or stop is not None:
@@ -88,7 +92,7 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 class Scan:
-    """What a reader sees of a store in a range, from any place and either way."""
+    """The pairs of a range that are visible to a reader, from any position in either direction."""
 
     def __init__(self, store: Store, read: ReadView, bounds: Bounds, fill_cache: bool) -> None:
         self._store = store
@@ -97,7 +101,7 @@ class Scan:
         self._fill_cache = fill_cache
 
     def forward(self, start: Position | None) -> InternalIterator:
-        """Pairs after ``start`` and below the upper bound, a handful at a time."""
+        """The pairs after ``start`` and below the upper bound, a chunk at a time."""
         upper = self._bounds.upper
         levels: list[BaseLevelIterator] = [
             LevelIterator(reader, start, upper) for reader in self._level_readers()
@@ -105,7 +109,8 @@ class Scan:
         return self._merged(levels, start, upper, False)
 
     def backward(self, before: Position | None) -> InternalIterator:
-        """Pairs before ``before`` and above the lower bound; the last first, each chunk rising."""
+        """The pairs before ``before`` and above the lower bound: the last chunk first, each in
+        rising order."""
         lower = self._bounds.lower
         levels: list[BaseLevelIterator] = [
             ReverseLevelIterator(reader, before, lower) for reader in self._level_readers()
@@ -123,7 +128,7 @@ class Scan:
         levels = [level for level in levels if not level.is_empty]
         memtables = self._memtables()
         if not memtables and len(levels) == 1:
-            levels[0].be_alone()
+            levels[0].read_pairs()
             return levels[0]
         order = self._store.order
         sources: list[InternalIterator] = [
@@ -142,7 +147,7 @@ class Scan:
         return MergingIterator(sources, order, back)
 
     def _memtables(self) -> list[MemTable]:
-        """Those that hold anything, the newer one first."""
+        """The memtables that are not empty, the newer one first."""
         view = self._read.view
         found = [] if view.memtable.empty else [view.memtable]
         if view.immutable is not None:
@@ -150,7 +155,8 @@ class Scan:
         return found
 
     def _level_readers(self) -> list[LevelReader]:
-        """Each file of level 0, and each deeper level that holds anything; newest first."""
+        """A reader for each file of level 0 and each deeper level that is not empty; newest
+        first."""
         version = self._read.view.version
         levels = version.levels
         # Files that LevelDB's repair has put into level 0 may not be newest first.
@@ -167,7 +173,7 @@ class Scan:
         return readers
 
     def _cache_share(self) -> CacheShare | None:
-        """What one way of the scan may put into the cache; None for nothing."""
+        """The bytes that one direction of the scan may put into the cache; None for nothing."""
         cache = self._store.options.block_cache
         if cache is None or not self._fill_cache:
             return None
@@ -181,8 +187,8 @@ class Scan:
         )
 
     def _first_chunk(self, size: int) -> int:
-        """How many pairs to read first of a level of so many bytes: its share, one at least."""
+        """How many pairs to read first from a level of ``size`` bytes: its share, one at least."""
         total = self._read.view.version.size
-        if size >= total:  # which may be 0, and a memtable's is counted otherwise
+        if size >= total:  # which may be 0; a memtable counts its bytes in another way
             return FIRST_CHUNK
         return max(1, (FIRST_CHUNK * size + total - 1) // total)

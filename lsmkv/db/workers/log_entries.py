@@ -1,8 +1,11 @@
-"""A log as the rows of a table: what the memtable holds that was made from it, without making it.
+"""The entries of a log in the order of a table, as a memtable of the same writes has them.
 
-Keys and rows are put into two lists as they come and sorted once, if they are not in order already.
-That costs half of what going through a memtable does: compiled, 0.07 us an entry and not 0.15 where
-batches come in order, 0.5 and not 0.9 where single puts come in none.
+A worker process that flushes reads the log with this, in its only thread and under no lock.  The
+log, not the memtable, is what both processes can read.
+
+Fast path: user keys and tagged values are appended to two lists, and sorted once if they are not in
+order already.  That costs half of what a memtable costs: compiled, 0.07 us an entry instead of 0.15
+where batches come in order, 0.5 instead of 0.9 where single puts come in random order.
 """
 
 from __future__ import annotations
@@ -26,22 +29,23 @@ if TYPE_CHECKING:
 class LogEntries:
     """``read columns``, for keys that are equal only if they are the same bytes."""
 
-    def __init__(self, live: list[int]) -> None:
-        """``live`` are the sequences that someone looks at, rising: versions that none of them
-        sees, and that are not the newest of their key, are left out."""
+    def __init__(self, pinned: list[int]) -> None:
+        """``pinned`` are the pinned sequences, rising: a version that is not the newest of its key
+        is left out unless it is visible at one of them."""
         self.usage: i64 = 0
-        """What a memtable says of the same writes."""
-        self._live = live
+        """The ``usage`` of a memtable with the same writes."""
+        self._pinned = pinned
         self._keys: list[bytes] = []
-        self._rows: list[bytes] = []
+        self._tagged: list[bytes] = []
         self._rise = True
-        """Whether each key lies beyond the one before it."""
-        self._row = BytesWriter()
+        """Whether each key lies after the one before it."""
+        self._writer = BytesWriter()
 
     def read(self, file: RandomAccessFile) -> str | None:
-        """Take all that is in the log.  Returns what is wrong with it, if anything is.
+        """Read the whole log.  Returns what is wrong with it, or None.
 
-        ``OSError``, and :class:`~lsmkv.errors.CorruptionError` for what is no batch.
+        Raises ``OSError``, and :class:`~lsmkv.errors.CorruptionError` for a record that is no
+        batch.
         """
         reader = LogReader(file)
         expected = -1
@@ -52,46 +56,46 @@ class LogEntries:
             sequence = batch.sequence
             if expected not in (-1, sequence):
                 return f"write {sequence} follows, not {expected}"
-            # One by one: compiled, the sum is that of machine integers.
+            # Two comparisons, since compiled code adds machine integers, which may overflow.
             if sequence > MAX_SEQUENCE or sequence + batch.count > MAX_SEQUENCE:
                 return f"a batch that begins with write {sequence}"
             expected = sequence + batch.count
-            self._take(batch)
+            self._add(batch)
         return None if reader.tail is None else reader.tail.reason
 
     @property
     def empty(self) -> bool:
-        """Whether there was nothing in the log."""
+        """Whether the log had no write."""
         return not self._keys
 
     def columns(self, order: KeyOrder) -> tuple[list[bytes], list[bytes]]:
-        """Keys and rows, in order; of a key the newest version first."""
+        """User keys and tagged values, in order; the newest version of a key comes first."""
         keys = self._keys
-        rows = self._rows
-        if self._rise and order.is_bytewise:  # as keys do that are made of the time, say
-            return keys, rows
-        # Backwards, so that of equal keys the last one comes first.
+        tagged = self._tagged
+        if self._rise and order.is_bytewise:  # as keys do that begin with the time
+            return keys, tagged
+        # Backwards, so that the newest version of a key comes first.
         places: list[int] = sorted(range(len(keys) - 1, -1, -1), key=_place_order(keys, order))
-        names: list[bytes] = []
+        user_keys: list[bytes] = []
         kept: list[bytes] = []
         last: bytes | None = None
         newer = b""
         for place in places:
             key = keys[place]
-            row = rows[place]
-            if last is not None and key == last and not self._is_seen(row, newer):
-                continue  # nor does anyone look between the next one and this
+            version = tagged[place]
+            if last is not None and key == last and not self._is_visible(version, newer):
+                continue  # an older version is compared with the same newer one
             last = key
-            newer = row
-            names.append(key)
-            kept.append(row)
-        return names, kept
+            newer = version
+            user_keys.append(key)
+            kept.append(version)
+        return user_keys, kept
 
-    def _take(self, batch: BatchReader) -> None:
+    def _add(self, batch: BatchReader) -> None:
         record = batch.record
-        writer = self._row
+        writer = self._writer
         keys = self._keys
-        rows = self._rows
+        tagged = self._tagged
         rise = self._rise
         sequence: i64 = batch.sequence
         usage = self.usage
@@ -103,16 +107,16 @@ class LogEntries:
             if rise and keys and key <= keys[-1]:
                 rise = False
             keys.append(key)
-            rows.append(tagged_value(writer, sequence, batch.kind, value))
+            tagged.append(tagged_value(writer, sequence, batch.kind, value))
             sequence += 1
         self._rise = rise
         self.usage = usage
 
-    def _is_seen(self, row: bytes, newer: bytes) -> bool:
-        """Whether someone looks at a time when ``newer`` was not written, but ``row`` was."""
-        live = self._live
-        at = bisect_left(live, sequence_in(row))
-        return at < len(live) and live[at] < sequence_in(newer)
+    def _is_visible(self, version: bytes, newer: bytes) -> bool:
+        """Whether a pinned sequence lies at or after ``version`` and before ``newer``."""
+        pinned = self._pinned
+        at = bisect_left(pinned, sequence_in(version))
+        return at < len(pinned) and pinned[at] < sequence_in(newer)
 
 
 def _place_order(keys: list[bytes], order: KeyOrder) -> Callable[[int], Any]:

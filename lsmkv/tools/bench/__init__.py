@@ -1,7 +1,7 @@
 """``lsmkv bench``: LevelDB's db_bench in Python, for lsmkv and its peers.
 
-From the inside out: ``settings``, ``data`` (keys and values), ``engines/`` (one adapter a store),
-``loops`` (what is timed), ``workloads`` and ``studies`` (what is run), ``worker`` (the process that
-runs them), ``runner`` (which starts it), ``results``, ``report`` and ``command``.  The
-scripts in ``docs/performance/make`` make docs/performance.md of its figures.
+The modules, each using those before it: ``settings``, ``data`` (keys and values), ``engines/`` (one
+adapter a store), ``loops`` (the timed code), ``workloads`` and ``studies``, ``worker`` (the process
+that runs them), ``runner`` (which starts workers), ``results``, ``report`` and ``command``.  The
+scripts in ``docs/performance/make`` make docs/performance.md from its figures.
 """

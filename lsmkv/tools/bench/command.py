@@ -1,4 +1,4 @@
-"""``lsmkv bench``: the command."""
+"""``lsmkv bench``: the command, its options and the plan made of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL = "all"
 
 
 class Codec(StrEnum):
-    """What LevelDB and its like compress blocks with."""
+    """The compression of blocks in LevelDB and related stores."""
 
     SNAPPY = "snappy"
     NONE = "none"
@@ -61,14 +61,14 @@ def bench(
     Workloads: fillseq fillbatch fillrandom overwrite fillsync readrandom readmissing readhot
     readseq readreverse seekrandom seek10 deleterandom readwhilewriting compact open.
 
-    Studies, each run once: sustained (the slowest of so many puts), growth (Gets in larger and
+    Studies, each run once: sustained (the slowest of many puts), growth (Gets in larger and
     larger stores), footprint (bytes on disk, and written), absent (bytes that Gets write), memory,
     import.
 
     Each engine runs in a process of its own, in turn, round after round, on the same keys and
     values (half compressible). Medians are printed, and ratios to lsmkv with their spread. Every
-    answer is checked. What a peer cannot do is '-'. Stores are made in DIR, or in the system's
-    temporary directory, and removed.
+    answer is checked. A workload that a peer cannot run is '-'. Stores are made in DIR, or in the
+    system's temporary directory, and removed.
 
     JSON: "lsmkv", "compiled", "machine", "settings", "rounds", "engines", "workloads" (of each:
     "ops", and by engine "micros" and "ratio" with "median", "low" and "high"), "studies".
@@ -94,9 +94,9 @@ def bench(
 def make_plan(
     names: list[str], against: str, settings: Settings, rounds: int, directory: str | None
 ) -> Plan:
-    """The plan for these names, all workloads if there are none, and peers with commas between.
+    """The plan for these names (all workloads if there are none) and comma-separated peers.
 
-    A peer that is not installed is told, and left out.  ``ValueError`` for a name that is nothing.
+    A peer that is not installed is reported and left out.  ``ValueError`` for an unknown name.
     """
     chosen = tuple(dict.fromkeys(names or WORKLOADS))
     _require_known(chosen, NAMES, "workload or study")
@@ -118,7 +118,7 @@ def make_plan(
 
 
 def measure(plan: Plan) -> dict[str, Any]:
-    """Run it, with a progress bar, and give what the command prints as JSON."""
+    """Run the plan, with a progress bar; returns the JSON that the command prints."""
     with progress("Benchmark", "run") as bar:
         return run(plan, bar.report).to_dict()
 

@@ -32,17 +32,18 @@ class Data:
         return self.values[(index + 7 * generation) % len(self.values)]
 
     def keys(self, indices: list[int] | range) -> list[bytes]:
-        """The keys of entries, as they come."""
+        """The keys of these entries, in their order."""
         return [b"%0*d" % (KEY_SIZE, index) for index in indices]
 
     def values_of(self, indices: list[int] | range, generation: int = 0) -> list[bytes]:
-        """Their values."""
+        """The values of these entries."""
         values = self.values
         count = len(values)
         return [values[(index + 7 * generation) % count] for index in indices]
 
     def absent_keys(self, indices: list[int]) -> list[bytes]:
-        """Keys that no entry has, each right behind an entry's: db_bench's, with a dot at the end.
+        """Keys that no entry has, each right after an entry's: as in db_bench, with a dot at the
+        end.
 
         >>> Data(Settings(num=10)).absent_keys([3])
         [b'0000000000000003.']
@@ -59,7 +60,7 @@ class Data:
         return indices
 
     def drawn(self, purpose: str, count: int, among: int | None = None) -> list[int]:
-        """So many entries at random, with repetition, among all or the first ones."""
+        """``count`` random entries, with repetition, among all or the first ``among``."""
         rng = self._random(purpose)
         return rng.choices(range(self.num if among is None else among), k=count)
 

@@ -1,7 +1,7 @@
-"""What is timed: loops as thin as a loop in Python can be.
+"""The timed code: loops with as little around each operation as Python allows.
 
-A loop is made ready in the thread that will run it (:data:`Ready`), before the clock starts; with
-``--histogram`` it also records what each operation took, in nanoseconds.
+A loop is prepared in the thread that will run it (:data:`Ready`), before the clock starts; with
+``--histogram`` it also records the nanoseconds of each operation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 Loop = Callable[[], int]
-"""Runs, and tells what it found: hits, or entries."""
+"""Runs, and returns the number of hits or entries."""
 Ready = Callable[[], Loop]
 Record = Callable[[int], object]
 
@@ -68,7 +68,7 @@ def _run_many(readies: Sequence[Ready]) -> tuple[float, int]:
 
 
 def _quieten() -> None:
-    """What is alive now (keys, values) is none of the collector's business while the clock runs."""
+    """Keep the garbage collector away from the present objects while the clock runs."""
     gc.collect()
     gc.freeze()
 
@@ -167,11 +167,11 @@ def ranges(read: Callable[[bytes], int], keys: Sequence[bytes], record: Record |
     return loop if record is None else recording
 
 
-def scan(rows: Iterable[tuple[bytes, bytes]]) -> Loop:
-    """All entries.  None is counted: a pass outside the clock does that."""
+def scan(pairs: Iterable[tuple[bytes, bytes]]) -> Loop:
+    """All entries.  They are counted in another pass, outside the clock."""
 
     def loop() -> int:
-        for key, value in rows:  # noqa: B007 - what a program would work with
+        for key, value in pairs:  # noqa: B007 - a program would use them
             pass
         return 0
 

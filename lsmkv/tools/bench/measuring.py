@@ -20,8 +20,8 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
     >>> percentile([1, 2, 3, 4], 50), percentile([1, 2, 3, 4], 99.9)
     (2, 4)
     """
-    rank = math.ceil(round(len(ordered) * percent / 100, 9))
-    return ordered[max(0, rank - 1)]
+    count = math.ceil(round(len(ordered) * percent / 100, 9))
+    return ordered[max(0, count - 1)]
 
 
 class Spread(NamedTuple):
@@ -33,7 +33,7 @@ class Spread(NamedTuple):
 
 
 def spread(numbers: Sequence[float]) -> Spread:
-    """Of at least one number."""
+    """The spread of at least one number."""
     return Spread(statistics.median(numbers), min(numbers), max(numbers))
 
 
@@ -72,11 +72,11 @@ class Histogram:
     p999: float
     high: float
     buckets: list[int]
-    """How many fell between each two of LevelDB's limits; the last ones that are 0 are left out."""
+    """How many fell between each two of LevelDB's limits; zeros at the end are left out."""
 
     @classmethod
     def of(cls, nanoseconds: Iterable[int]) -> Histogram:
-        """Of at least one operation."""
+        """The histogram of at least one operation."""
         ordered = [number / 1000 for number in sorted(nanoseconds)]
         buckets = [0] * len(_LIMITS)
         for number in ordered:
@@ -96,7 +96,7 @@ class Histogram:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON; ``Histogram(**plain)`` takes it back."""
+        """Plain data, for JSON; ``Histogram(**plain)`` is the inverse."""
         return asdict(self)
 
     def lines(self) -> list[str]:

@@ -1,9 +1,9 @@
-"""The most memory that a store takes: a program of its own, run by its file.
+"""Measures the peak memory of a store; a program of its own, run as a file.
 
     python memory.py MODULE DIRECTORY NUM VALUE_SIZE BLOOM_BITS CACHE_SIZE
 
-``lsmkv`` and ``plyvel`` have one API.  The process imports the one that is asked for and nothing of
-the other, and makes keys as it goes: puts in scattered order, Gets, one scan.  Prints JSON.
+``lsmkv`` and ``plyvel`` have one API.  The process imports only the given module, and makes each
+key when it needs it: puts in scattered order, Gets, one scan.  It prints JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The figures as text."""
+"""The figures as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ABREAST = 2
 
 
 def lines(results: dict[str, Any]) -> list[str]:
-    """Everything that was measured, for a terminal."""
+    """All figures, as lines."""
     told = _head(results)
     if results["workloads"]:
         told += ["", *table(results)]
@@ -61,7 +61,7 @@ def _columns(workloads: dict[str, Any], peers: list[str]) -> list[str]:
 
 
 def study(name: str, by_engine: dict[str, Any]) -> list[str]:
-    """A few lines for a study: what each engine's figures are."""
+    """A few lines for a study, with the figures of each engine."""
     told = [name]
     for engine, figures in by_engine.items():
         if "skipped" in figures:
@@ -72,7 +72,7 @@ def study(name: str, by_engine: dict[str, Any]) -> list[str]:
 
 
 def micros(number: float) -> str:
-    """Microseconds, with three or four digits that matter.
+    """Microseconds, with three or four significant digits.
 
     >>> micros(0.5432), micros(12.345), micros(1234.5)
     ('0.543', '12.35', '1,234')

@@ -1,4 +1,4 @@
-"""What was measured, and what it comes to."""
+"""Collects the measurements of a run, and summarises them."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ class Results:
         self._studies: dict[str, dict[str, Round]] = {}
 
     def note_machine(self, directory: str) -> None:
-        """Look at what this runs on."""
+        """Describe the machine."""
         self._machine = machine(directory)
 
     def note_version(self, engine: str, version: str) -> None:
-        """An engine has told its version."""
+        """Record the version of an engine."""
         self._versions[engine] = version
 
     def note_peak(self, engine: str, peak_rss: int | None) -> None:
-        """A process has told the most memory that it had."""
+        """Record the peak memory of a process."""
         if peak_rss is not None:
             self._peaks[engine] = max(self._peaks.get(engine, 0), peak_rss)
 
     def add_round(self, name: str, engine: str, outcome: Round) -> None:
-        """A workload has been run once, or skipped."""
+        """Add one run of a workload, or that it was skipped."""
         self._workloads.setdefault(name, {}).setdefault(engine, []).append(outcome)
 
     def add_study(self, name: str, engine: str, outcome: Round) -> None:
-        """A study has been made, or skipped."""
+        """Add a study, or that it was skipped."""
         self._studies.setdefault(name, {})[engine] = outcome
 
     def to_dict(self) -> dict[str, Any]:

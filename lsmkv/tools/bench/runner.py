@@ -1,4 +1,4 @@
-"""Runs engines in turn, each in a process of its own, and collects what they tell."""
+"""Runs engines in turn, each in a process of its own, and collects their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _IMPORTS = 11
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run."""
+    """The engines, workloads and studies to run."""
 
     settings: Settings
     workloads: tuple[str, ...]
@@ -40,11 +40,11 @@ class Plan:
     engines: tuple[str, ...]
     """lsmkv comes first."""
     missing: tuple[str, ...]
-    """Were asked for as well, and are not installed."""
+    """Engines that were asked for and are not installed."""
     rounds: int
-    """Of the workloads; studies are run once."""
+    """How often the workloads are run; studies are run once."""
     directory: str | None
-    """Where the stores are made, and removed; None for the system's temporary directory."""
+    """Where the stores are made and removed; None for the system's temporary directory."""
 
 
 class WorkerError(lsmkv.Error):
@@ -52,14 +52,14 @@ class WorkerError(lsmkv.Error):
 
 
 def run(plan: Plan, progress: Progress) -> Results:
-    """Everything, or ``WorkerError``.  No process and no directory is left, whatever happens."""
+    """Run the plan; ``WorkerError`` if a worker fails.  It leaves no process and no directory."""
     results = Results(plan.settings, plan.rounds, plan.engines, plan.missing)
     with tempfile.TemporaryDirectory(prefix="lsmkv-bench-", dir=plan.directory) as place:
         results.note_machine(place)
         meter = _Meter(progress, plan)
         for number in range(plan.rounds if plan.workloads else 0):
             meter.title = f"round {number + 1} of {plan.rounds}"
-            # In turn, and whoever comes later in one round comes earlier in the next.
+            # In turn; an engine that comes later in one round comes earlier in the next.
             order = plan.engines if number % 2 == 0 else plan.engines[::-1]
             for engine in order:
                 _run_worker(plan, engine, plan.workloads, place, results, meter)
@@ -76,7 +76,7 @@ def run(plan: Plan, progress: Progress) -> Results:
 
 
 class _Meter:
-    """How far everything is."""
+    """The progress of the whole run."""
 
     def __init__(self, progress: Progress, plan: Plan) -> None:
         each = plan.rounds * len(plan.workloads) + len(plan.studies)
@@ -120,11 +120,11 @@ def _run_worker(
 
 
 def _converse(job: Job) -> Iterator[Message]:
-    """What a worker tells while it does its job.  It is killed if nobody listens any more."""
+    """The messages of a worker; the process is killed when the caller stops reading them."""
     with _started([sys.executable, "-P", "-m", "lsmkv.tools.bench.worker"]) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):  # how it ended tells more
+        with contextlib.suppress(BrokenPipeError):  # its exit status says more
             process.stdin.write(job.to_json())
             process.stdin.close()
         for line in process.stdout:
@@ -139,9 +139,9 @@ def _converse(job: Job) -> Iterator[Message]:
 
 @contextlib.contextmanager
 def _started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A process; it has the lsmkv that runs here, and is gone when the block ends.
+    """A process that imports the same lsmkv as this one, and is killed when the block ends.
 
-    Its session is its own: Ctrl-C is for the one who started it, which ends it.
+    It has a session of its own: Ctrl-C reaches only this process, which then ends it.
     """
     home = os.path.dirname(os.path.dirname(os.path.abspath(lsmkv.__file__)))
     path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
@@ -179,7 +179,7 @@ def _ended(status: int) -> str:
 
 
 def _memory(engine: str, plan: Plan, place: str) -> Message:
-    """What :mod:`lsmkv.tools.bench.memory` tells of an engine."""
+    """The output of :mod:`lsmkv.tools.bench.memory` for an engine."""
     if engine not in (OWN, "plyvel"):
         return {"skipped": "it has another API"}
     settings = plan.settings
@@ -199,7 +199,7 @@ def _import(engine: str, plan: Plan, place: str) -> Message:
 
 
 _PROBES: dict[str, Callable[[str, Plan, str], Message]] = {"memory": _memory, "import": _import}
-"""Studies of whole processes, which a worker that has imported lsmkv could not make."""
+"""Studies of whole processes, which need one that has not imported lsmkv yet."""
 
 NAMES = (*WORKLOADS, *STUDIES, *_PROBES)
 """Everything that can be run."""

@@ -1,4 +1,4 @@
-"""What a benchmark is run with."""
+"""The settings of a benchmark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Settings:
     bloom_bits: int = 10
     """Bits a key; 0 turns filters off."""
     cache_size: int = 8 * MIB
-    """Of the block cache, or of the page cache of engines that have one of their own."""
+    """Size of the block cache, or of the page cache of engines that have one of their own."""
     compression: Compression = "snappy"
     histogram: bool = False
     """Whether each operation is timed by itself, which costs about 0.1 us an operation."""
@@ -32,5 +32,5 @@ class Settings:
     write_buffer_size: int = 4 * MIB
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON; ``Settings(**plain)`` takes it back."""
+        """Plain data, for JSON; ``Settings(**plain)`` is the inverse."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""What else was asked of lsmkv: runs that answer one question each, beside db_bench's workloads."""
+"""Studies: runs that answer one question each, beside db_bench's workloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GIB = 1024**3
 
 
 def sustained(bench: Bench) -> dict[str, Any]:
-    """Random puts without a pause: how long all took, and the slowest."""
+    """Random puts without a pause: the time of all of them, and of the slowest."""
     recording = Bench(bench.engine, bench.directory, replace(bench.settings, histogram=True))
     with recording.fresh() as store:
         outcome = recording.fill(store, recording.data.shuffled("sustained"), settle=True)
@@ -37,7 +37,8 @@ def sustained(bench: Bench) -> dict[str, Any]:
 
 
 def growth(bench: Bench) -> dict[str, Any]:
-    """Gets of random keys in stores of a tenth and of all entries, from 10^7 on of a hundredth."""
+    """Gets of random keys in stores of a tenth and of all entries, and of a hundredth from 10^7
+    on."""
     points = []
     parts = (100, 10, 1) if bench.settings.num >= _MANY else (10, 1)
     for num in sorted({max(1, bench.settings.num // part) for part in parts}):
@@ -65,7 +66,7 @@ def growth(bench: Bench) -> dict[str, Any]:
 def footprint(bench: Bench) -> dict[str, Any]:
     """Bytes on disk after random puts, as they are and compacted; bytes that tables cost to write.
 
-    What was written is told by the engine, in whole MiB a level.
+    The engine reports the bytes written, in whole MiB a level.
     """
     path = os.path.join(bench.directory, "footprint")
     with bench.opened(path) as store:
@@ -86,10 +87,10 @@ def footprint(bench: Bench) -> dict[str, Any]:
 
 
 def absent(bench: Bench) -> dict[str, Any]:
-    """Bytes that Gets of absent keys write, where each key has three overlapping tables to ask.
+    """Bytes that Gets of absent keys write, where three overlapping tables cover each key.
 
-    On levels 0, 1 and 2 up to about 250,000 entries; where level 2 is larger than LevelDB's limit
-    for what a table may lie above, two of them are on level 0.
+    They are on levels 0, 1 and 2 up to about 250,000 entries.  Where level 2 is larger than the
+    grandparents that LevelDB lets a table overlap, two of them are on level 0.
     """
     order = bench.data.shuffled("absent")
     path = os.path.join(bench.directory, "absent")
@@ -127,7 +128,7 @@ STUDIES: dict[str, Callable[[Bench], dict[str, Any]]] = {
 
 
 class WrongAnswerError(Exception):
-    """An engine did not give back what was put in."""
+    """An engine did not return the entries that were written."""
 
 
 def require_right(seen: dict[str, int], expected: dict[str, int]) -> None:
@@ -137,13 +138,13 @@ def require_right(seen: dict[str, int], expected: dict[str, int]) -> None:
 
 
 def bytes_in(directory: str) -> int:
-    """Of all files in a directory without directories."""
+    """Bytes of all files in a directory that has no subdirectories."""
     with os.scandir(directory) as entries:
         return sum(entry.stat().st_size for entry in entries)
 
 
 def bytes_written_by_process() -> int | None:
-    """Bytes that this process has written so far, to whatever; None where nobody counts them."""
+    """Bytes that this process has written to any file so far; None if the system has no count."""
     try:
         with open("/proc/self/io", encoding="ascii") as lines:
             fields = dict(line.split(":") for line in lines)
@@ -153,7 +154,7 @@ def bytes_written_by_process() -> int | None:
 
 
 def _load(bench: Bench, store: Store) -> None:
-    """All entries in random order, by the batch where there are batches."""
+    """Write all entries in random order, in batches if the engine has them."""
     order = list(range(bench.data.num))
     random.Random(bench.settings.seed).shuffle(order)
     if "fillbatch" in bench.engine.cannot:

@@ -1,7 +1,8 @@
 """The process that runs one engine: ``python -m lsmkv.tools.bench.worker``.
 
-A job comes as JSON on stdin; what is done goes out as a JSON object a line, at once, so that the
-one who started this can show it, and so that this ends (with a broken pipe) soon after it does.
+A job comes as JSON on stdin.  Each step is written at once, as a line with a JSON object, so that
+the parent process can show it, and so that a worker ends (with a broken pipe) soon after its
+parent.
 """
 
 from __future__ import annotations
@@ -22,51 +23,51 @@ ONE_THREAD = "its stores are for one thread each"
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is to do."""
+    """The job of a worker."""
 
     engine: str
     directory: str
-    """Exists, and is empty."""
+    """It exists and is empty."""
     settings: Settings
     names: tuple[str, ...]
-    """Of workloads and studies, in the order in which they are run."""
+    """Workloads and studies, in the order in which they are run."""
 
     def to_json(self) -> str:
-        """For stdin."""
+        """The text for a worker's stdin."""
         plain = {"engine": self.engine, "directory": self.directory, "names": self.names}
         return json.dumps(plain | {"settings": self.settings.to_dict()})
 
     @classmethod
     def from_json(cls, text: str) -> Job:
-        """From stdin."""
+        """The job in that text."""
         plain = json.loads(text)
         settings = Settings(**plain["settings"])
         return cls(plain["engine"], plain["directory"], settings, tuple(plain["names"]))
 
 
 def main() -> int:
-    """Run the job on stdin; the exit status is 0, or 1 after an error, which is told."""
+    """Run the job on stdin; the exit status is 0, or 1 after an error, which is reported."""
     job = Job.from_json(sys.stdin.read())
     name = ""
     try:
         engine = make_engine(job.engine)
-        _tell({"version": engine.version})
+        _report({"version": engine.version})
         settings = job.settings if engine.threads else replace(job.settings, threads=1)
         bench = Bench(engine, job.directory, settings)
         for name in job.names:
-            _tell({"begin": name})
-            _tell({"end": name} | _run(engine, bench, name, job.settings.threads))
-        _tell({"peak_rss": peak_rss()})
+            _report({"begin": name})
+            _report({"end": name} | _run(engine, bench, name, job.settings.threads))
+        _report({"peak_rss": peak_rss()})
     except BrokenPipeError:
         return 1
     except Exception as error:
-        _tell({"error": f"{name}: {type(error).__name__}: {error}".removeprefix(": ")})
+        _report({"error": f"{name}: {type(error).__name__}: {error}".removeprefix(": ")})
         return 1
     return 0
 
 
 def _run(engine: Engine, bench: Bench, name: str, threads: int) -> dict[str, Any]:
-    """The result, or why there is none: so many threads are asked for, where they count."""
+    """The result of a workload or study, or why it was skipped."""
     reason = engine.cannot.get(name)
     writer_beside = name == "readwhilewriting"
     wants_threads = name in THREADED and threads > 1
@@ -82,7 +83,7 @@ def _run(engine: Engine, bench: Bench, name: str, threads: int) -> dict[str, Any
 
 
 def peak_rss() -> int | None:
-    """The most memory that this process ever had, in bytes; None where nobody tells.
+    """The most memory that this process ever had, in bytes; None if the system does not say.
 
     Not ``getrusage``: on Linux its figure begins with that of the process that started this one.
     """
@@ -96,7 +97,7 @@ def peak_rss() -> int | None:
     return None
 
 
-def _tell(message: dict[str, Any]) -> None:
+def _report(message: dict[str, Any]) -> None:
     print(json.dumps(message), flush=True)
 
 

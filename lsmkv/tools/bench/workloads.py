@@ -1,9 +1,9 @@
 """db_bench's workloads, by its names.
 
-Each finds the state that it needs and is no other's business: ``fill*`` and ``compact`` make a
-store, the others use the one that ``fillrandom`` made (or makes it, untimed), and what would change
-it works on a copy.  Reads find the store reopened, no background work left, and have gone over
-their keys once before the clock starts.
+A workload does not depend on the order in which they run: ``fill*`` and ``compact`` make a store,
+the others use the one of ``fillrandom`` (or make it, untimed), and those that change it work on a
+copy.  For reads the store is reopened, background work has ended, and all their keys were read once
+before the clock starts.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Outcome:
     ops: int
     seconds: float
     seen: Seen
-    """What came back: hits, entries, bytes of values."""
+    """The results: hits, entries, bytes of values."""
     expected: Seen
-    """What had to."""
+    """The right results."""
     latencies: array[int] | None = None
     """Nanoseconds of each operation, with ``--histogram``."""
     counters: dict[str, int] = field(default_factory=dict)
-    """What the engine counted meanwhile, if it counts."""
+    """The changes of the engine's counters, if it has any."""
     more: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,26 +95,26 @@ class Bench:
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Store]:
-        """The one that ``fillrandom`` made, for reading."""
+        """The store of ``fillrandom``, for reading."""
         with self.opened(self._require_loaded()) as store:
             yield store
 
     @contextlib.contextmanager
     def copied(self) -> Iterator[Store]:
-        """A copy of it, for writing."""
+        """A copy of the store of ``fillrandom``, for writing."""
         with self.copy() as path, self.opened(path) as store:
             yield store
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[str]:
-        """Where a copy of it is, closed."""
+        """The path of a closed copy of the store of ``fillrandom``."""
         path = self._new_path()
         shutil.copytree(self._require_loaded(), path)
         yield path
         shutil.rmtree(path)
 
     def fill_loaded(self) -> Outcome:
-        """Make it: all entries in random order."""
+        """Make the store of ``fillrandom``: all entries in random order."""
         path = self._new_path()
         with self.opened(path) as store:
             outcome = self.fill(store, self.data.shuffled("fillrandom"), settle=True)
@@ -139,16 +139,16 @@ class Bench:
         return [items[at::threads] for at in range(threads)]
 
     def recorder(self) -> array[int] | None:
-        """Where latencies go; an ``array``'s append holds the interpreter's lock."""
+        """An array for latencies; its append holds the interpreter's lock."""
         return array("q") if self.settings.histogram else None
 
     def fill(
         self, store: Store, order: Sequence[int], generation: int = 0, settle: bool = False
     ) -> Outcome:
-        """Put these entries, by as many threads as are asked for, and look whether they are there.
+        """Put these entries, in as many threads as the settings say, and check that they are there.
 
-        The clock stops at the last put.  ``settle``: the work in the background is waited for, and
-        how long it went on is told.
+        The clock stops at the last put.  With ``settle`` it waits for the background work, whose
+        time is recorded too.
         """
         record = self.recorder()
 
@@ -169,7 +169,7 @@ class Bench:
         return outcome
 
     def sample(self, store: Store, order: Sequence[int], generation: int) -> tuple[Seen, Seen]:
-        """Some of the entries, looked up: what there is, and what there should be."""
+        """Look up some of the entries: how many are right, and how many should be."""
         get = store.getter(False)
         some = order[:: max(1, len(order) // _SAMPLE)]
         right = sum(
@@ -414,10 +414,10 @@ class _Writer:
 def compact(bench: Bench) -> Outcome:
     """``compact_range`` of a store whose entries are all there twice; an operation is a version.
 
-    A store that grew by itself has whatever shape its background work left it in, and one that was
-    compacted has nothing to do.  So memtables are large, and are flushed by hand: all entries in
-    one table, then their new values in three, too few for a compaction to start by itself.  Every
-    engine of LevelDB's kind then has the same tables on the same levels, which are told.
+    The levels of a store depend on its background work, and a compacted store leaves nothing to do.
+    So memtables are large and flushed explicitly: all entries in one table, then their new values
+    in three, too few for a compaction to start by itself.  Every engine of LevelDB's kind then has
+    the same tables on the same levels, which are recorded.
     """
     order = bench.data.shuffled("compact")
     with bench.fresh(replace(bench.settings, write_buffer_size=_GIB)) as store:
@@ -488,7 +488,7 @@ THREADED = frozenset(
         *("readhot", "seekrandom", "seek10", "deleterandom", "readwhilewriting"),
     }
 )
-"""Those that ``--threads`` share their keys."""
+"""The workloads whose keys ``--threads`` divides among threads."""
 
 
 def _append(record: array[int] | None) -> loops.Record | None:

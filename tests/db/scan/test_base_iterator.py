@@ -35,7 +35,7 @@ def db() -> Iterator[DB]:
 def live(db: DB) -> int:
     """How many sequences are pinned."""
     assert db._store is not None
-    return len(db._store.live)
+    return len(db._store.pinned)
 
 
 def test_an_open_iterator_pins_its_sequence(db: DB, opens: Callable[[DB], AnyIterator]) -> None:

@@ -95,7 +95,7 @@ def test_a_memtable_both_ways_from_anywhere(comparator: Comparator, seed: int) -
         chunks = list(iter(back.next_chunk, []))
         assert [pair for some in reversed(chunks) for pair in some] == expected
         assert back.next_chunk() == []
-        as_list += table._list is not None
+        as_list += table._key_list is not None
         if rng.random() < 0.3:
             write(1)  # which the readers do not see
     assert (as_list > 0) == (comparator is BYTEWISE)
@@ -127,15 +127,15 @@ def test_keys_are_listed_once_that_pays_and_until_one_is_merged() -> None:
     operations: list[Operation] = [(b"%04d" % number, b"") for number in range(3200)]
     table.add(1, operations, -1)
     for asked in range(1, 101):
-        assert table._list is None
+        assert table._key_list is None
         found: list[Seen] = []
         assert table.visible(Position(b"2000", after=True), 1, 3200, False, found) == b"2001"
         assert found == [(b"2001", b"")], asked
-    assert table._list is not None
+    assert table._key_list is not None
     table.add(3201, [(b"20005", b"")], 3200)
     found = []
     assert table.visible(Position(b"2000", after=True), 1, 3201, False, found) == b"20005"
-    assert table._list is None
+    assert table._key_list is None
 
 
 def test_a_long_stretch_of_which_nothing_is_seen_is_not_gone_through_deaf() -> None:
@@ -145,7 +145,7 @@ def test_a_long_stretch_of_which_nothing_is_seen_is_not_gone_through_deaf() -> N
     operations: list[Operation] = [(b"%06d" % number, b"") for number in range(20_000)]
     table.add(1, operations, -1)
     found: list[Seen] = []
-    while table._list is None:
+    while table._key_list is None:
         table.visible(None, 1, 20_000, False, found)
     asked = 0
     irange = table._sorted.irange

@@ -220,18 +220,18 @@ def test_closing_lets_go_of_the_versions(db: lsmkv.DB) -> None:
     it = filled(db)
     store = db._store
     assert store is not None
-    assert len(store.live) == 1
+    assert len(store.pinned) == 1
     it.close()
     it.close()
-    assert len(store.live) == 0
+    assert len(store.pinned) == 0
     it = db.raw_iterator()
-    assert len(store.live) == 1
+    assert len(store.pinned) == 1
     del it
     gc.collect()
-    assert len(store.live) == 0
+    assert len(store.pinned) == 0
     with pytest.raises(TypeError):
         db.raw_iterator(prefix="a")  # type: ignore[arg-type]
-    assert len(store.live) == 0
+    assert len(store.pinned) == 0
 
 
 def test_a_snapshot_has_one_too(db: lsmkv.DB) -> None:

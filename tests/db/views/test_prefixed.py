@@ -211,11 +211,11 @@ def test_snapshots_let_go(db: lsmkv.DB) -> None:
     store = db._store
     assert store is not None
     with db.prefixed_db(b"p").snapshot():
-        assert len(store.live) == 1
-    assert len(store.live) == 0
+        assert len(store.pinned) == 1
+    assert len(store.pinned) == 0
     db.prefixed_db(b"p").snapshot()
     gc.collect()
-    assert len(store.live) == 0
+    assert len(store.pinned) == 0
 
 
 def test_nested(db: lsmkv.DB) -> None:

@@ -25,7 +25,7 @@ def db() -> Iterator[DB]:
 def live(db: DB) -> int:
     """How many sequences are pinned."""
     assert db._store is not None
-    return len(db._store.live)
+    return len(db._store.pinned)
 
 
 def test_a_snapshot_reads_at_its_sequence(db: DB) -> None:

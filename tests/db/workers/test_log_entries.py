@@ -25,10 +25,12 @@ def log_of(directory: Directory, batches: list[tuple[int, list[Operation]]]) -> 
             writer.add_record(encode_batch(sequence, operations))
 
 
-def read(batches: list[tuple[int, list[Operation]]], live: list[int]) -> tuple[LogEntries, object]:
+def read(
+    batches: list[tuple[int, list[Operation]]], pinned: list[int]
+) -> tuple[LogEntries, object]:
     directory = MemoryEnv().open_directory("db", create=True)
     log_of(directory, batches)
-    entries = LogEntries(live)
+    entries = LogEntries(pinned)
     with directory.open("log") as file:
         return entries, entries.read(file)
 
@@ -62,10 +64,10 @@ def test_entries_and_usage_are_those_of_a_memtable(comparator: Comparator, risin
 
 
 @pytest.mark.parametrize(
-    ("live", "kept"), [([], [4]), ([1], [4, 1]), ([2, 3], [4, 3, 2]), ([4], [4]), ([9], [4])]
+    ("pinned", "kept"), [([], [4]), ([1], [4, 1]), ([2, 3], [4, 3, 2]), ([4], [4]), ([9], [4])]
 )
-def test_a_version_that_no_reader_sees_is_left_out(live: list[int], kept: list[int]) -> None:
-    entries, _ = read(in_turn([(b"k", b"%d" % n) for n in range(1, 5)], 1), live)
+def test_a_version_that_no_reader_sees_is_left_out(pinned: list[int], kept: list[int]) -> None:
+    entries, _ = read(in_turn([(b"k", b"%d" % n) for n in range(1, 5)], 1), pinned)
     keys, rows = entries.columns(KeyOrder(BYTEWISE))
     assert keys == [b"k"] * len(kept)
     assert [int(row[8:]) for row in rows] == kept

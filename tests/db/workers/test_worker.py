@@ -90,7 +90,7 @@ def flush_request(db: DB) -> FlushRequest:
     store = store_of(db)
     memtable = store.view.memtable
     with store.lock:
-        live = store.live.all()
+        live = store.pinned.all()
     return FlushRequest(1, memtable.log_number, memtable.usage, live)
 
 
@@ -330,7 +330,7 @@ def test_a_compaction_makes_the_same_files(seed: int, options: dict[str, Any]) -
             if picked is None:
                 continue
             with store.lock:
-                oldest_pinned = store.live.oldest(store.versions.last_sequence)
+                oldest_pinned = store.pinned.oldest(store.versions.last_sequence)
             here = env.open_directory(f"here{level}", create=True)
             for name in directory.names():
                 if name.endswith(".ldb"):
