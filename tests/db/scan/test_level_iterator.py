@@ -503,17 +503,17 @@ def test_a_file_beyond_the_bounds_is_not_opened(level: int) -> None:
                 assert bench.env.history[before:].count("open") == needed
 
 
-def test_a_level_alone_hands_out_no_deletions_and_begins_with_a_few_pairs() -> None:
-    """One that lies over others hands them out."""
+def test_a_level_alone_returns_no_deletions_and_begins_with_a_few_pairs() -> None:
+    """Merged with other sources, it returns them."""
     versions = {(b"%03d" % number, number): number % 2 for number in range(100)}
     bench = Bench(versions, [50], block_size=1000)
     pairs = seen(versions)
-    run = LevelIterator(
+    level = LevelIterator(
         bench.reader(form=WITH_DELETIONS, chunk=1), Position(b"", after=False), None
     )
-    run.be_alone()
-    assert run.next_chunk() == pairs[:FIRST_CHUNK]
-    assert pairs_of(run) == pairs[FIRST_CHUNK:]
+    level.read_pairs()
+    assert level.next_chunk() == pairs[:FIRST_CHUNK]
+    assert pairs_of(level) == pairs[FIRST_CHUNK:]
     back = ReverseLevelIterator(bench.reader(form=WITH_DELETIONS, chunk=1), None, None)
-    back.be_alone()
+    back.read_pairs()
     assert sorted(pairs_of(back)) == pairs
