@@ -183,5 +183,7 @@ class Store:
             view = self.open_view()
             last = self.versions.last_sequence
             if sequence > last:
-                return ReadView(view, Pin(self.pinned, last), MAX_SEQUENCE)
-            return ReadView(view, Pin(self.pinned, sequence), sequence)
+                read = ReadView(view, Pin(self.pinned, last), MAX_SEQUENCE)
+            else:
+                read = ReadView(view, Pin(self.pinned, sequence), sequence)
+        return read

@@ -129,7 +129,7 @@ def test_the_background_thread_removes_obsolete_files_before_it_ends() -> None:
         env.open_directory("/db").create("000001.log").close()
         runner = BackgroundThread(None)
         background._running_thread = runner
-        background.has_obsolete_files = True
+        background.jobs.has_obsolete_files = True
         background._run_jobs(runner)
         assert background._running_thread is None
         assert not env.open_directory("/db").exists("000001.log")
