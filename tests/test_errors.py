@@ -16,7 +16,7 @@ def test_a_comparator_mismatch_names_both_orders(tmp_path: Path) -> None:
     ):
         pass
     with pytest.raises(lsmkv.ComparatorMismatchError) as caught:
-        lsmkv.DB(tmp_path / "db")
+        lsmkv.DB(tmp_path / "db", comparator=lsmkv.BytewiseComparator())
     error = caught.value
     assert error.stored == "leveldb.ReverseBytewiseComparator"
     assert error.given == "leveldb.BytewiseComparator"

@@ -110,7 +110,7 @@ def test_a_comparator_object_with_its_own_name(path: str) -> None:
         assert db.get(b"key0001x") is None
         assert db.stats().filters_asked > 0
     with pytest.raises(lsmkv.ComparatorMismatchError) as caught:
-        DB(path)
+        DB(path, comparator=lsmkv.BytewiseComparator())
     assert "leveldb.BytewiseComparator" in str(caught.value)
     assert "leveldb.ReverseBytewiseComparator" in str(caught.value)
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 
 import pytest
-from librt.threading import Lock
 from stores import run_python
 
-import lsmkv
 from lsmkv import DB
-from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.memtable import MemTable
-from lsmkv.db.store import StateChange, View
-from lsmkv.db.version import Version
-from lsmkv.format.keys import InternalKeyComparator, pack
-from lsmkv.format.version_edit import FileMetaData
-from lsmkv.util.comparator import BYTEWISE
+from lsmkv.db.store import StateChange
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -139,35 +130,15 @@ def test_a_pin_keeps_its_sequence_live_until_it_is_released() -> None:
         store = db._store
         assert store is not None
         db.put(b"a", b"1")
-        view, pin = store.pin()
-        assert (pin.sequence, store.pinned.all()) == (1, [1])
+        first = store.read_view()
+        assert (first.sequence, store.pinned.all()) == (1, [1])
         db.put(b"a", b"2")
-        older, second = store.pin_at(1)
-        newer, third = store.pin()
+        older = store.read_view(1)
+        newer = store.read_view()
         assert store.pinned.all() == [1, 2]
-        store.unpin(view, pin)
+        first.release()
         assert store.pinned.all() == [1, 2]
-        store.unpin(older, second)
+        older.release()
         assert store.pinned.all() == [2]
-        store.unpin(newer, third)
+        newer.release()
         assert store.pinned.all() == []
-
-
-def test_a_view_is_crowded_from_eight_tables_of_level_0_on() -> None:
-    memtable = MemTable(BYTEWISE, Lock())
-    order = InternalKeyComparator(BYTEWISE)
-    table = FileMetaData(1, 1, pack(b"a", 1, 1), pack(b"b", 1, 1))
-    for count, crowded in ((0, False), (7, False), (8, True)):
-        levels: list[list[FileMetaData]] = [[table] * count, *([] for _ in range(NUM_LEVELS - 1))]
-        assert View(memtable, None, Version(order, levels)).crowded == crowded
-
-
-def test_a_read_that_fails_since_the_store_was_closed_says_so() -> None:
-    db = DB(":memory:")
-    store = db._store
-    assert store is not None
-    with pytest.raises(lsmkv.IOError, match="bad disk"):
-        store.raise_failure(OSError(errno.EIO, "bad disk"))
-    db.close()
-    with pytest.raises(lsmkv.ClosedError, match="the database is closed"):
-        store.raise_failure(OSError(errno.EBADF, "bad descriptor"))

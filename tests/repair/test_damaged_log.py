@@ -78,7 +78,7 @@ def test_damage_that_no_write_is_missing_behind_is_a_remark() -> None:
     found, survey = log.read()
     assert [one.sequence for one in found] == [1, 2]
     assert survey.problems == []
-    assert ["a write cut short" in remark for remark in survey.remarks] == [True]
+    assert ["a torn record" in remark for remark in survey.remarks] == [True]
     assert survey.severity == REMARKABLE
 
 

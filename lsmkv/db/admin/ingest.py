@@ -48,7 +48,7 @@ INGEST_SEQUENCE = 0
 
 _TAG = pack(b"", INGEST_SEQUENCE, KIND_VALUE)
 _READAHEAD = 256 * 1024
-_CHUNK = 32 * 1024  # bytes of blocks that are merged at a time
+_CHUNK = 1  # one block at a time: a table may end behind each of them
 _NO_LIMIT = 1 << 62
 _LARGEST_ON_LEVEL_0 = 64
 """Times ``max_file_size``: where level 0 overlaps, a few large tables cause no write stall."""

@@ -42,7 +42,7 @@ class BaseIterator:
         """
         self._store: Store | None = store
         self._owner: object = owner
-        self._read = read
+        self._pin = read.pin
         self._bounds = bounds
         self._scan: Scan | None = Scan(store, read, bounds, fill_cache)
         store.counters.iterators += 1
@@ -58,7 +58,7 @@ class BaseIterator:
         self._scan = None
         self._forget()
         self._owner = None
-        self._read.release()
+        self._pin.release()
 
     def hide_prefix(self, prefix: bytes, /) -> None:
         """Show keys without this prefix, which all keys of the range have; targets lack it too.
@@ -86,7 +86,7 @@ class BaseIterator:
             if upper is not None:
                 keys = f"{keys} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
         closed = " (closed)" if self.closed else ""
-        return f"<lsmkv.{name} over {keys} at write {self._read.sequence:,}{state}{closed}>"
+        return f"<lsmkv.{name} over {keys} at write {self._pin.sequence:,}{state}{closed}>"
 
     def __enter__(self) -> Self:
         return self

@@ -8,12 +8,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 Pair = tuple[bytes, bytes]
 """A user key and its value."""
 Seen = tuple[bytes, bytes | None]
 """A user key and its value; None for a deletion."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)  # tests merge sources of their own
 class InternalIterator(ABC):
     """The entries of a range that are visible at a sequence, a chunk at a time: ``next_chunk*``.
 

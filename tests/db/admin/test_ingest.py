@@ -977,7 +977,7 @@ def hostile_files(env: MemoryEnv) -> dict[str, type[Exception]]:
     with TableWriter("/backwards", env=env, comparator=backwards) as table:
         for key in sorted(NEW, reverse=True):
             table.add(key, b"")
-    plain_table(env, "plain", [(b"a", b"1"), (b"much longer than a tag", b"2")])
+    plain_table(env, "plain", [(b"longer than a tag", b"1"), (b"much longer than a tag", b"2")])
     plain_table(env, "deletion", [(b"a" + bytes(8), b"")])
     plain_table(env, "kind", [(b"a" + b"\x02" + bytes(7), b"")])
     plain_table(env, "sequence", [(b"a" + b"\x01" + bytes(7), b""), (b"b\x01\x07" + bytes(6), b"")])
