@@ -26,18 +26,31 @@ import pytest
 import lsmkv
 import lsmkv.plyvel
 
-NAMES = sorted(
-    f"{module.__name__}.{name}"
-    for module in (lsmkv, lsmkv.plyvel)
-    for name in module.__all__
-    if callable(getattr(module, name))
-)
-every_name = pytest.mark.parametrize("name", NAMES)
-
 
 def public(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     return getattr(importlib.import_module(module), attribute)
+
+
+def bases_of(names: set[str]) -> set[str]:
+    """The classes of the package that public ones derive from without being public."""
+    classes = [value for value in map(public, names) if isinstance(value, type)]
+    return {
+        f"{base.__module__}.{base.__qualname__}"
+        for cls in classes
+        for base in cls.__mro__
+        if base.__module__.startswith("lsmkv.") and base not in classes
+    }
+
+
+PUBLIC = {
+    f"{module.__name__}.{name}"
+    for module in (lsmkv, lsmkv.plyvel)
+    for name in module.__all__
+    if callable(getattr(module, name))
+}
+NAMES = sorted(PUBLIC | bases_of(PUBLIC))
+every_name = pytest.mark.parametrize("name", NAMES)
 
 
 def methods(cls: type) -> dict[str, Any]:
@@ -102,7 +115,7 @@ def help_of(value: Any) -> str:
 def members_in(text: str) -> str:
     """What the help on a class has of the methods and properties that the class defines."""
     _, start, members = text.partition(" |  Methods defined here:")
-    members = re.split(r" \|  -+\n \|  (?:Data and other|\w+ \w+ inherited)", members)[0]
+    members = re.split(r" \|  -+\n \|  (?:Data and other|[\w ]+ inherited)", members)[0]
     return (start + members).rstrip(" |\n")
 
 

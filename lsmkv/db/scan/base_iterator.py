@@ -96,6 +96,7 @@ class BaseIterator:
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
+        /,
     ) -> None:
         self.close()
 
