@@ -5,7 +5,8 @@ everything in it, so that it needs neither the writers' lock nor the store's.  A
 the newest version; a Get at a snapshot is the same call with a sequence bound.
 
 Fast paths: a value that is read often is found in the row cache of the version, by one dict lookup.
-A value whose block was in the block cache is put there.
+A value whose block was in the block cache is put there: every one while there is room, then one in
+four.  Keeping every one makes Gets in random order from a full row cache take a third longer.
 """
 
 from __future__ import annotations
@@ -78,10 +79,23 @@ class Reader:
         if flags != 0:
             if flags & COMPACTION_DUE and self._background is not None:
                 self._schedule(self._background)
-            # A block in the cache was read before, so its keys are likely to be read again.
-            if flags & BLOCK_CACHED and newest and fill_cache and value is not None:
+            # While there is room every value is kept.  Later every fourth lookup keeps one, so that
+            # a key that is read often gets in soon.
+            if (
+                flags & BLOCK_CACHED
+                and newest
+                and fill_cache
+                and value is not None
+                and (2 * row_cache.usage < self._row_cache_limit or self._is_fourth())
+            ):
                 row_cache.keep(key, value, self._row_cache_limit)
         return value
+
+    def _is_fourth(self) -> bool:
+        """Whether to keep this Get's value: one Get in four.  The pattern shifts, so that keys that
+        are read in turn all get in."""
+        gets: i64 = self.store.counters.gets
+        return (gets + (gets >> 3) + (gets >> 8)) & 3 == 0
 
     def multi_get(self, keys: Iterable[bytes], fill_cache: bool) -> dict[bytes, bytes | None]:
         """The values of these keys, all at one moment, looked up in the order of the store."""
