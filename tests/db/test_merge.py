@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from orders import COMPARATORS
 
 from lsmkv.db.merge import live_entries, merge
 from lsmkv.format.key_order import KeyOrder
@@ -19,43 +20,8 @@ from lsmkv.format.keys import (
     pack,
     sequence_in,
 )
-from lsmkv.util.comparator import (
-    BYTEWISE,
-    REVERSE_BYTEWISE,
-    CallableComparator,
-    Comparator,
-)
+from lsmkv.util.comparator import BYTEWISE, Comparator
 
-
-def fold(a: bytes, b: bytes) -> int:
-    return (a.lower() > b.lower()) - (a.lower() < b.lower())
-
-
-class Lengthwise:
-    """Shorter keys first, then by bytes; brings its own sort key."""
-
-    name = "test.Lengthwise"
-
-    def compare(self, a: bytes, b: bytes, /) -> int:
-        x, y = self.sort_key(a), self.sort_key(b)
-        return (x > y) - (x < y)
-
-    def sort_key(self, key: bytes, /) -> tuple[int, bytes]:
-        return len(key), key
-
-    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
-        return start
-
-    def find_short_successor(self, key: bytes, /) -> bytes:
-        return key
-
-
-COMPARATORS: list[Comparator] = [
-    BYTEWISE,
-    REVERSE_BYTEWISE,
-    CallableComparator(fold, "test.Folding"),
-    Lengthwise(),
-]
 every_comparator = pytest.mark.parametrize("comparator", COMPARATORS, ids=lambda each: each.name)
 
 keys = st.text(alphabet="aAbBc", max_size=3).map(str.encode)

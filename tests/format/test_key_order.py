@@ -8,36 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from orders import COMPARATORS
 
 from lsmkv.format.key_order import KeyOrder, Position
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
+from lsmkv.util.comparator import BYTEWISE, CallableComparator, Comparator
 
-
-def fold(a: bytes, b: bytes) -> int:
-    return (a.lower() > b.lower()) - (a.lower() < b.lower())
-
-
-class ByLength:
-    """Shorter keys first; with a sort key of its own."""
-
-    name = "test.ByLength"
-
-    def compare(self, a: bytes, b: bytes, /) -> int:
-        x, y = self.sort_key(a), self.sort_key(b)
-        return (x > y) - (x < y)
-
-    def sort_key(self, key: bytes, /) -> tuple[int, bytes]:
-        return len(key), key
-
-    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
-        return start
-
-    def find_short_successor(self, key: bytes, /) -> bytes:
-        return key
-
-
-FOLDING = CallableComparator(fold, "test.Folding")
-COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING, ByLength()]
 IN_EVERY_ORDER = pytest.mark.parametrize(
     "comparator", COMPARATORS, ids=[comparator.name for comparator in COMPARATORS]
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from orders import COMPARATORS
+
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.format.key_order import KeyOrder
@@ -18,7 +20,6 @@ from lsmkv.table.builder import TableBuilder
 from lsmkv.table.format import BlockHandle, Footer, seal_block
 from lsmkv.table.reader import Table
 from lsmkv.util.coding import encode_varint
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 from lsmkv.util.compression import NO_COMPRESSION
 
 Row = tuple[bytes, bytes]
@@ -36,34 +37,6 @@ HALF = 1 << 55
 BOUNDS = [0, 1, 2, 5, 9, 300, HALF - 1, HALF, HALF + 1, MAX_SEQUENCE]
 """Sequences of versions, and sequences that reads are bounded by."""
 
-
-def fold(a: bytes, b: bytes) -> int:
-    """The order in which the case of letters does not count."""
-    x, y = a.lower(), b.lower()
-    return (x > y) - (x < y)
-
-
-class ByLength:
-    """Shorter keys first; with a sort key of its own."""
-
-    name = "test.ByLength"
-
-    def compare(self, a: bytes, b: bytes, /) -> int:
-        x, y = self.sort_key(a), self.sort_key(b)
-        return (x > y) - (x < y)
-
-    def sort_key(self, key: bytes, /) -> tuple[int, bytes]:
-        return len(key), key
-
-    def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
-        return start
-
-    def find_short_successor(self, key: bytes, /) -> bytes:
-        return key
-
-
-FOLDING = CallableComparator(fold, "test.Folding")
-COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING, ByLength()]
 ORDERS = [KeyOrder(comparator) for comparator in COMPARATORS]
 BYTES = ORDERS[0]
 

@@ -8,10 +8,10 @@ from math import log2
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from orders import COMPARATORS
 from plain import (
     BOUNDS,
     BYTES,
-    COMPARATORS,
     HALF,
     ORDERS,
     TAG,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
-from plain import COMPARATORS, FOLDING, PLAIN, TAG, CountingFile, Row, entries_of, with_tag
+from orders import COMPARATORS, FOLDING
+from plain import PLAIN, TAG, CountingFile, Row, entries_of, with_tag
 
 from lsmkv.counters import ReadCounters
 from lsmkv.env.base import WritableFile

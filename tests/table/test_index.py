@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from plain import BOUNDS, BYTES, COMPARATORS, HALF, ORDERS, TAG, Versions, rows_of
+from orders import COMPARATORS
+from plain import BOUNDS, BYTES, HALF, ORDERS, TAG, Versions, rows_of
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from plain import (
-    COMPARATORS,
-    FOLDING,
-    PLAIN,
-    SMALL,
-    TAG,
-    Row,
-    assemble,
-    build,
-    build_table,
-    opened,
-    sealed,
-    with_tag,
-)
+from orders import COMPARATORS, FOLDING
+from plain import PLAIN, SMALL, TAG, Row, assemble, build, build_table, opened, sealed, with_tag
 
 from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from orders import COMPARATORS, FOLDING
 from plain import (
     BOUNDS,
-    COMPARATORS,
-    FOLDING,
     HALF,
     ORDERS,
     PLAIN,

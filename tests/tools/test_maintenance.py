@@ -9,42 +9,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from commands import Done, fails, lsm
 
 import lsmkv
 from lsmkv.tools import maintenance
-from lsmkv.tools.app import app
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1]), "COLUMNS": "80"}
 TINY: dict[str, Any] = {"write_buffer_size": 4096, "max_file_size": 4096, "compression": None}
-
-
-@dataclass(frozen=True)
-class Done:
-    status: int
-    out: str
-    err: str
-
-
-def lsm(*arguments: str | Path) -> Done:
-    done = CliRunner().invoke(app, [*map(str, arguments)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return Done(done.exit_code, done.stdout, done.stderr)
-
-
-def fails(done: Done, *words: str) -> None:
-    assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("lsmkv: ")
-    assert done.err.count("\n") == 1
-    for word in words:
-        assert word in done.err
 
 
 def content(path: Path) -> dict[bytes, bytes]:

@@ -8,42 +8,18 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from commands import Done, fails, lsm
 
 import lsmkv
 from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools import recovery
-from lsmkv.tools.app import app
 
 SMALL: dict[str, Any] = {"block_size": 512, "compression": None, "seek_compaction": False}
-
-
-@dataclass(frozen=True)
-class Done:
-    status: int
-    out: str
-    err: str
-
-
-def lsm(*arguments: str | Path) -> Done:
-    done = CliRunner().invoke(app, [*map(str, arguments)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return Done(done.exit_code, done.stdout, done.stderr)
-
-
-def fails(done: Done, *words: str) -> None:
-    assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("lsmkv: ")
-    assert done.err.count("\n") == 1
-    for word in words:
-        assert word in done.err
 
 
 def content(path: Path, **options: Any) -> dict[bytes, bytes]:
