@@ -18,6 +18,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "aio/batch.py": "test_aio.py",
     "aio/db.py": "test_aio.py",
     "aio/iterator.py": "test_aio.py",
+    "aio/readable.py": "test_aio.py",
     "aio/snapshot.py": "test_aio.py",
     "aio/threads.py": "test_aio.py",
     "aio/transaction.py": "test_aio.py",

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Self, Unpack, overload
 
 from lsmkv.aio.batch import WriteBatch, plain_batch
-from lsmkv.aio.iterator import CHUNK, Iterator
+from lsmkv.aio.readable import Readable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.db import db as _db
-from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.db.views.explain import Explanation
 from lsmkv.errors import ClosedError, CorruptionError
 from lsmkv.format import batch as _batch
@@ -24,8 +22,6 @@ from lsmkv.stats import Stats
 
 Progress = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the phase that follows."""
-
-T = TypeVar("T")
 
 
 def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> DB:
@@ -43,7 +39,7 @@ def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) ->
     return DB(path, **options)
 
 
-class DB:
+class DB(Readable):
     """:class:`lsmkv.DB` with ``async`` methods.
 
     ``async with`` or ``await`` opens it; any number of tasks may use it, in the event loop that
@@ -136,20 +132,6 @@ class DB:
         if self._sync_db is not None:
             self._sync_db.close()
 
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.open().__await__()
-
     def __repr__(self) -> str:
         return f"<lsmkv.aio.DB {self.path!r}{' (closed)' if self.closed else ''}>"
 
@@ -186,40 +168,6 @@ class DB:
 
     # Reading
 
-    @overload
-    async def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | None: ...
-
-    @overload
-    async def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T: ...
-
-    async def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T | None:
-        """The value of ``key``, or ``default``: :meth:`lsmkv.DB.get`."""
-        threads, db = self._opened()
-        read = partial(db.get, as_bytes(key, "key"), fill_cache=fill_cache)
-        value = await threads.run(read)
-        return default if value is None else value
-
     async def multi_get(
         self, keys: Iterable[BytesLike], *, fill_cache: bool = True
     ) -> list[bytes | None]:
@@ -251,20 +199,6 @@ class DB:
         """The steps of a Get of ``key``: :meth:`lsmkv.DB.explain`."""
         threads, db = self._opened()
         return await threads.run(db.explain, as_bytes(key, "key"))
-
-    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """An iterator over the store or a range of it, for ``async for``.
-
-        The keywords are those of :meth:`lsmkv.DB.iterator`; one trip fetches at most ``chunk``
-        entries, and about a megabyte.  The iterator sees the store as it is at its first trip.
-        Wrong arguments raise then; a ``chunk`` below 1 is a ``ValueError`` at once.
-        """
-        threads, db = self._opened()
-        return Iterator(threads, db.iterator, chunk, arguments)
-
-    def __aiter__(self) -> Iterator:
-        """:meth:`iterator` over everything."""
-        return self.iterator()
 
     def snapshot(self) -> Snapshot:
         """A snapshot, taken when it is entered: ``async with db.snapshot() as snapshot``.

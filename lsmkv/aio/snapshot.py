@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from collections.abc import Callable
+from typing import Self
 
-from lsmkv.aio.iterator import CHUNK, Iterator
+from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.db.views import snapshot as _snapshot
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
-
-T = TypeVar("T")
 
 
-class Snapshot:
+class Snapshot(Readable):
     """:class:`lsmkv.Snapshot` with ``async`` methods: the store as it was when it was entered.
 
     Errors and costs are those of :class:`DB`; before it is entered and once it is closed,
@@ -51,47 +45,6 @@ class Snapshot:
         self._snapshot: _snapshot.Snapshot | None = None
         self._closed = False
 
-    @overload
-    async def get(
-        self,
-        key: BytesLike,
-        default: None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | None: ...
-
-    @overload
-    async def get(
-        self,
-        key: BytesLike,
-        default: T,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T: ...
-
-    async def get(
-        self,
-        key: BytesLike,
-        default: T | None = None,
-        *,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> bytes | T | None:
-        """As :meth:`DB.get`, at the time of the snapshot."""
-        read = partial(self._opened().get, as_bytes(key, "key"), fill_cache=fill_cache)
-        value = await self._threads.run(read)
-        return default if value is None else value
-
-    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """As :meth:`DB.iterator`, at the time of the snapshot."""
-        return Iterator(self._threads, self._opened().iterator, chunk, arguments)
-
-    def __aiter__(self) -> Iterator:
-        """:meth:`iterator` over everything."""
-        return self.iterator()
-
     @property
     def closed(self) -> bool:
         """Whether the snapshot is closed, or not taken yet."""
@@ -115,22 +68,8 @@ class Snapshot:
             self._snapshot.close()  # which waits for nothing
             self._snapshot = None
 
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.open().__await__()
-
-    def _opened(self) -> _snapshot.Snapshot:
+    def _opened(self) -> tuple[CallThreads, _snapshot.Snapshot]:
         if self._snapshot is None:
             why = "closed" if self._closed else "not taken yet: use async with, or await"
             raise ClosedError(f"the snapshot is {why}")
-        return self._snapshot
+        return self._threads, self._snapshot

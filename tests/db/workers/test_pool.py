@@ -1060,8 +1060,8 @@ def test_the_owner_ends(path: str, tmp_path: Path, before: str, after: str) -> N
 def test_ctrl_c_at_any_moment(path: str) -> None:
     """Acknowledged writes are there, and no worker is lost.
 
-    A key whose put was interrupted has the value of that put or the one before: either of several, where puts
-    of it were interrupted in a row.
+    A key whose put was interrupted has the value of that put or the one before; if several puts of
+    it in a row were interrupted, it has the value of any of these.
     """
 
     class Interrupted(BaseException):

@@ -1,0 +1,100 @@
+"""The methods that the store and the snapshot of :mod:`lsmkv.aio` share: opening and reading.
+
+``DB`` and ``Snapshot`` derive from :class:`Readable`.  What they read is an object of the engine
+(:class:`lsmkv.DB`, :class:`lsmkv.Snapshot`), which only their threads call.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, overload
+
+from lsmkv.aio.iterator import CHUNK, Iterator
+from lsmkv.aio.threads import CallThreads
+from lsmkv.db import db as _db
+from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.views import snapshot as _snapshot
+from lsmkv.format.batch import BytesLike, as_bytes
+
+T = TypeVar("T")
+
+
+class Readable(ABC):
+    """What ``async with`` or ``await`` opens, and what can be read then."""
+
+    @abstractmethod
+    async def open(self) -> Self:
+        """Open it, as ``async with`` and ``await`` do."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close it, as the end of ``async with`` does.  A second close has no effect."""
+
+    @abstractmethod
+    def _opened(self) -> tuple[CallThreads, _db.DB | _snapshot.Snapshot]:
+        """The threads that read, and what they read.  Raises ``ClosedError`` unless it is open."""
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.open().__await__()
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None: ...
+
+    @overload
+    async def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T: ...
+
+    async def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T | None:
+        """The value of ``key``, or ``default``: :meth:`lsmkv.DB.get`."""
+        threads, source = self._opened()
+        read = partial(source.get, as_bytes(key, "key"), fill_cache=fill_cache)
+        value = await threads.run(read)
+        return default if value is None else value
+
+    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
+        """An iterator over all of it or a range, for ``async for``.
+
+        The keywords are those of :meth:`lsmkv.DB.iterator`; one trip fetches at most ``chunk``
+        entries, and about a megabyte.  A store's iterator sees the store as it is at its first
+        trip.  Wrong arguments raise then; a ``chunk`` below 1 is a ``ValueError`` at once.
+        """
+        threads, source = self._opened()
+        return Iterator(threads, source.iterator, chunk, arguments)
+
+    def __aiter__(self) -> Iterator:
+        """:meth:`iterator` over everything."""
+        return self.iterator()
