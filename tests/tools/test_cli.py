@@ -9,49 +9,24 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from commands import Done, fails
+from commands import lsm_bytes as lsm
 
 import lsmkv
-from lsmkv.tools.app import GROUPS, app
+from lsmkv.tools.app import GROUPS
 
 HOME = str(Path(lsmkv.__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": HOME, "COLUMNS": "80"}
 COMMAND = [sys.executable, "-W", "error", "-m", "lsmkv"]
 
 
-@dataclass(frozen=True)
-class Done:
-    status: int
-    out: bytes
-    err: str
-
-
-def lsm(*arguments: str | Path, stdin: bytes = b"") -> Done:
-    """Run a command in this process, since starting Python takes most of a second."""
-    done = CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return Done(done.exit_code, done.stdout_bytes, done.stderr)
-
-
 def start(*arguments: str | Path, **streams: Any) -> subprocess.Popen[bytes]:
     """Run a command in a process of its own."""
     return subprocess.Popen([*COMMAND, *map(str, arguments)], env=ENVIRONMENT, **streams)
-
-
-def fails(done: Done, *words: str) -> None:
-    """Check for an error: status 2, an empty stdout, one line on stderr with these words."""
-    assert done.status == 2
-    assert done.out == b""
-    assert done.err.startswith("lsmkv: ")
-    assert done.err.count("\n") == 1
-    for word in words:
-        assert word in done.err
 
 
 @pytest.fixture

@@ -10,17 +10,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from commands import Done
+from commands import lsm_bytes as lsm
 
 import lsmkv
 from lsmkv.tools import exchange
-from lsmkv.tools.app import app
 from lsmkv.tools.formats import json_line, write_raw
 
 Records = list[tuple[bytes, bytes]]
@@ -35,21 +34,8 @@ CONTENT: Records = [
 ]
 
 
-@dataclass(frozen=True)
-class Done:
-    status: int
-    out: bytes
-    err: str
-
-
-def lsm(*arguments: str | Path, stdin: bytes = b"") -> Done:
-    done = CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return Done(done.exit_code, done.stdout_bytes, done.stderr)
-
-
-def fails(done: Done, *words: str) -> None:
+def fails(done: Done[bytes], *words: str) -> None:
+    """Check for an error, which may stand behind the bar that shows progress."""
     assert (done.status, done.out) == (2, b"")
     assert done.err.startswith("lsmkv: ")
     for word in words:
@@ -260,7 +246,7 @@ def test_a_full_disk_under_the_output_file_is_an_error_that_names_it(
     )
     for name, content in (("small", b"v"), ("large", bytes(100_000))):
         make(tmp_path / name, [(b"k", content)])
-        file = tmp_path / f"{name}.raw"
+        file = tmp_path / f"{name}.out"
         done = subprocess.run(
             [sys.executable, "-c", program, "export", tmp_path / name, "-o", file],
             capture_output=True,
@@ -272,7 +258,7 @@ def test_a_full_disk_under_the_output_file_is_an_error_that_names_it(
             continue
         assert (done.returncode, done.stdout) == (2, b"")
         assert done.stderr == f"lsmkv: {file}: File too large\n".encode()
-    assert sorted(os.listdir(tmp_path)) == ["large", "small", "small.raw", "store"]
+    assert sorted(os.listdir(tmp_path)) == ["large", "small", "small.out", "store"]
 
 
 def test_the_raw_format_is_not_written_to_a_terminal(store: Path) -> None:
