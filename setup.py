@@ -1,4 +1,4 @@
-"""Compiles the hot wings with mypyc where that can be done; everything else is in pyproject.toml.
+"""Compiles the hot rooms with mypyc where that can be done; everything else is in pyproject.toml.
 
 ``LSMKV_MYPYC=0`` never compiles, ``1`` fails if it cannot, unset tries.  All or nothing: a package
 of which one extension failed would install and then die at its first import, so one failure drops
@@ -23,7 +23,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
-COMPILED_WINGS = ("util", "filter", "format", "table", "db", "repair")
+COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair")
 MODE = os.environ.get("LSMKV_MYPYC", "")
 
 # What the source distribution holds beside what an installation needs: all that `make test` does.
@@ -50,7 +50,7 @@ NAMES = (
 
 
 def extensions() -> list[Extension]:
-    """What mypyc makes of the compiled wings; nothing where it is not wanted or not there."""
+    """What mypyc makes of the compiled rooms; nothing where it is not wanted or not there."""
     # An editable install runs the files that are being edited.
     editable = any(command in sys.argv for command in ("editable_wheel", "develop"))
     building = any(command in sys.argv for command in ("bdist_wheel", "build", "build_ext"))
@@ -58,8 +58,8 @@ def extensions() -> list[Extension]:
         return []
     modules = [
         str(path)
-        for wing in COMPILED_WINGS
-        for path in sorted(Path("lsmkv", wing).rglob("*.py"))
+        for room in COMPILED_ROOMS
+        for path in sorted(Path("lsmkv", room).rglob("*.py"))
         if path.name != "__init__.py"
     ]
     try:

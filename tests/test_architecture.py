@@ -1,6 +1,6 @@
 """The rules of the house (docs/tour.md), held by reading every module's source.
 
-A module imports only from its own wing or one further down; there are no cycles, and no imports
+A module imports only from its own room or one further down; there are no cycles, and no imports
 inside functions to dodge one.  Only ``env/`` touches the file system; only ``tools/`` prints, or
 reads ``argv`` or the environment.
 """
@@ -18,12 +18,12 @@ import lsmkv
 ROOT = Path(lsmkv.__path__[0])
 
 # From top to bottom.  A name stands for the module and everything in it.
-WINGS: list[tuple[str, ...]] = [
+ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.__main__",),
     ("lsmkv.tools",),
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
-        *("lsmkv.mapping", "lsmkv.prefixed", "lsmkv.plyvel", "lsmkv.aio"),
+        *("lsmkv.mapping", "lsmkv.plyvel", "lsmkv.aio"),
         "lsmkv.testing",
     ),
     ("lsmkv.repair",),
@@ -106,20 +106,20 @@ SOURCES = {
 every_module = pytest.mark.parametrize("module", SOURCES)
 
 
-def wing_of(module: str) -> int:
-    """The number of a module's wing, counted from the top; the longest name that fits counts."""
+def room_of(module: str) -> int:
+    """The number of a module's room, counted from the top; the longest name that fits counts."""
     fitting = [
         (len(name), at)
-        for at, wing in enumerate(WINGS)
-        for name in wing
+        for at, room in enumerate(ROOMS)
+        for name in room
         if module == name or (name != "lsmkv" and module.startswith(f"{name}."))
     ]
-    assert fitting, f"{module} belongs to no wing: give it one in WINGS and in docs/tour.md"
+    assert fitting, f"{module} belongs to no room: give it one in ROOMS and in docs/tour.md"
     return max(fitting)[1]
 
 
-def in_wing(module: str, wing: str) -> bool:
-    return module == f"lsmkv.{wing}" or module.startswith(f"lsmkv.{wing}.")
+def in_room(module: str, room: str) -> bool:
+    return module == f"lsmkv.{room}" or module.startswith(f"lsmkv.{room}.")
 
 
 def imports(node: ast.AST) -> Iterator[str]:
@@ -198,9 +198,9 @@ def test_there_are_modules() -> None:
 
 @every_module
 def test_imports_go_down(module: str) -> None:
-    own = wing_of(module)
+    own = room_of(module)
     for imported in imported_by(module):
-        assert wing_of(imported) >= own, f"{module} imports {imported}, which lies further up"
+        assert room_of(imported) >= own, f"{module} imports {imported}, which lies further up"
 
 
 def test_there_are_no_cycles() -> None:
@@ -249,7 +249,7 @@ def test_imports_stand_at_the_top(module: str) -> None:
 
 @every_module
 def test_only_env_touches_the_file_system(module: str) -> None:
-    if in_wing(module, "env") or in_wing(module, "tools"):
+    if in_room(module, "env") or in_room(module, "tools"):
         return
     assert not modules_imported(module) & FILE_MODULES
     assert not names_called(module) & FILE_BUILTINS
@@ -259,7 +259,7 @@ def test_only_env_touches_the_file_system(module: str) -> None:
 
 @every_module
 def test_only_tools_talk_to_the_console_and_the_environment(module: str) -> None:
-    if in_wing(module, "tools"):
+    if in_room(module, "tools"):
         return
     assert not names_called(module) & CONSOLE_BUILTINS
     assert not modules_imported(module) & CONSOLE_MODULES
@@ -270,7 +270,7 @@ def test_only_tools_talk_to_the_console_and_the_environment(module: str) -> None
 
 @every_module
 def test_nothing_read_from_disk_is_run(module: str) -> None:
-    if in_wing(module, "tools"):
+    if in_room(module, "tools"):
         return
     assert not names_called(module) & UNTRUSTED
     assert not modules_imported(module) & UNTRUSTED_MODULES
@@ -280,7 +280,7 @@ def test_the_engine_needs_no_extras() -> None:
     """What ``import lsmkv`` may need beside the standard library."""
     needed: set[str] = set()
     for module in SOURCES:
-        if not in_wing(module, "tools") and module != "lsmkv.__main__":
+        if not in_room(module, "tools") and module != "lsmkv.__main__":
             needed |= modules_imported(module)
     third_party = {"cramjam", "crcmod", "google_crc32c", "mypy_extensions", "sortedcontainers"}
     assert {"cramjam", "crcmod", "sortedcontainers"} <= needed

@@ -11,17 +11,17 @@ import pytest
 
 import lsmkv
 
-WINGS = ("util", "filter", "format", "table", "db", "repair")
+ROOMS = ("util", "filter", "format", "table", "db", "repair")
 
 
 def modules_of_the_wings() -> list[str]:
     """Every module that setup.py hands to the compiler, by its full name."""
     found = ["lsmkv.counters", "lsmkv.stats"]
-    for wing in WINGS:
-        package = importlib.import_module(f"lsmkv.{wing}")
+    for room in ROOMS:
+        package = importlib.import_module(f"lsmkv.{room}")
         found += [
             module.name
-            for module in pkgutil.walk_packages(package.__path__, f"lsmkv.{wing}.")
+            for module in pkgutil.walk_packages(package.__path__, f"lsmkv.{room}.")
             if not module.ispkg
         ]
     return found

@@ -111,7 +111,7 @@ def draw(found: dict[str, Speed]) -> str:
 def markdown(found: dict[str, Speed]) -> str:
     """The picture's line in README.md, and the table below it."""
     lines = [
-        "| µs each | LevelDB | compiled | pure |",
+        "| | LevelDB, µs | compiled, µs (ratio) | pure, ratio |",
         "|---|--:|--:|--:|",
     ]
     for name, (compiled, pure) in found.items():

@@ -64,8 +64,8 @@ def fuzz(name: str, directory: Path, seconds: int) -> int:
     """Fuzz one target in this process, which atheris ends."""
     import atheris  # pyright: ignore[reportMissingImports]
 
-    wings = ("db", "filter", "format", "repair", "table", "util")
-    with atheris.instrument_imports(include=[f"lsmkv.{wing}" for wing in wings]):
+    rooms = ("db", "filter", "format", "repair", "table", "util")
+    with atheris.instrument_imports(include=[f"lsmkv.{room}" for room in rooms]):
         from targets import TARGETS
 
     import lsmkv
