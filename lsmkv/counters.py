@@ -34,7 +34,8 @@ class ReadCounters:
         self.filter_false_positives = 0
         """Filters that said maybe for a key that the block did not hold."""
         self.blocks_read = 0
-        """Data blocks read from the file, one ``pread`` each, served by disk or by the OS."""
+        """Data blocks read from the file.  A scan or a compaction may read several with one system
+        call."""
         self.bytes_read = 0
         """Bytes of those blocks as stored, trailers included."""
         self.block_cache_hits = 0

@@ -3,9 +3,9 @@
 Two defaults differ: checksums are always verified, and filters are on (10 bits a key).  The
 keywords of ``lsmkv.DB`` are checked here and nowhere else.
 
-:class:`Options` is the one record of settings.  The engine has it twice: ``options``, whose
-comparator and filter policy are for user keys, and ``table_options``, made of it by
-:func:`lsmkv.format.keys.internal_options`, whose comparator and policy are for internal keys.
+:class:`Options` is the one record of settings, and the engine passes it on as it is.  Its
+comparator and filter policy are for user keys.  Tables wrap the comparator in an
+:class:`~lsmkv.format.keys.InternalKeyComparator`, and make their filters from user keys.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Options(NamedTuple):
       ``db.options`` it is the one in use; None caches nothing.
     * ``max_open_files``: descriptors: all but ten of them for tables that are kept open.
     * ``block_size``: of a data block, before it is compressed.
-    * ``block_restart_interval``: every so many entries of a block a key is stored whole.
+    * ``block_restart_interval``: after this many entries of a block, a key is stored whole.
     * ``max_file_size``: a compaction goes on in a new table beyond this.
     * ``compression``: of blocks: ``"snappy"``, ``"zstd"`` or None.  In ``db.options`` it is the
       codec's type byte: see :mod:`lsmkv.util.compression`.

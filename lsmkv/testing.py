@@ -1,7 +1,8 @@
-"""Tools for a program's own tests: every state that a crash can leave, and calls that fail.
+"""Tools for a program's own tests: states that a crash can leave, and calls that fail.
 
 A program that keeps its data in lsmkv (or anything else that does its file work through an
-:class:`~lsmkv.Env`) can be shown every disk that a power cut or a kill could have left of one run:
+:class:`~lsmkv.Env`) runs once.  :func:`explore` then draws, before every change of the disk and
+within every write, states that a power cut or a kill could leave, and checks each:
 
 >>> from lsmkv import DB, NotFoundError
 >>> from lsmkv.testing import explore
@@ -66,7 +67,7 @@ class Violation:
     """
 
     label: str
-    """For ``report.recording.state``."""
+    """The label of the state, for ``report.recording.state``."""
     moment: str
     """When the crash was, in words."""
     error: Exception
@@ -90,7 +91,7 @@ class Report:
     states: int = 0
     """How many were tried."""
     violations: list[Violation] = field(default_factory=list)
-    """In the order of the run."""
+    """The violations, in the order of the run."""
 
     def __str__(self) -> str:
         """How many of each, then a line for every violation."""
@@ -108,11 +109,12 @@ def explore(
     kills: bool = True,
     seed: int = 0,
 ) -> Report:
-    """Run ``workload`` once, and call ``check`` with each state that a crash can leave of it.
+    """Run ``workload`` once, and call ``check`` with states that a crash of it could leave.
 
     ``check`` opens the store on ``state.env`` and raises an error of its choice if the state is
     wrong; it is called with about five to eight states for every write, sync, and change of a name.
-    ``start`` is the disk before the run; the rest is as in :meth:`RecordingEnv.crash_states`.
+    ``start`` is the disk before the run; the rest is as in :meth:`RecordingEnv.crash_states`, which
+    draws the states.
 
     Raises what ``workload`` raises; what ``check`` raises becomes a :class:`Violation` (but not
     ``KeyboardInterrupt`` and its like).  Costs one check a state, and O(bytes on the disk).

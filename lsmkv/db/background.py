@@ -56,8 +56,9 @@ class Background:
         """Start the thread if there is work and it is not running.  Caller holds the lock.
 
         The thread is not a :class:`threading.Thread`, whose ``start`` waits: a KeyboardInterrupt in
-        there would leave a thread running that is not known here.  This one first waits for the
-        lock, which the caller holds, and ends if it is not the known thread by then.
+        there would leave a thread running that is not known here.  This thread first waits for the
+        lock that the caller holds, and ends at once if it is no longer the one recorded in
+        ``_running_thread``.
         """
         try:
             self._start_thread()

@@ -22,8 +22,9 @@ from lsmkv.format.version_edit import FileMetaData, VersionEdit
 
 _LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
 _WAKE_UP = 0.0002
-"""Seconds for a writer to wake up and let the next memtable become immutable: removing a log of
-4 MB takes 1.5 ms, and a worker can be at the next flush meanwhile."""
+"""After the commit of a flush that a writer waits for, the thread sleeps this many seconds, so that
+the writer can make the next memtable immutable before files are removed: removing a 4 MB log takes
+1.5 ms, and a worker can compute the next flush meanwhile."""
 
 
 class Stopped(Exception):

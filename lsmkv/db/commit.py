@@ -48,8 +48,7 @@ class Commit:
                                                 it, and every later write raises
     ===========  =============================  ===================================================
 
-    Fast paths: one object serves all commits, so that a batch that is written takes no object more
-    than itself.
+    Fast path: one ``Commit`` object serves all writes, so that no write makes one of its own.
     """
 
     def __init__(self, store: Store, background: Background, logs: LogRotation) -> None:

@@ -44,10 +44,10 @@ class DB(Maintenance):
 
     Every method raises :class:`ClosedError` once the store is closed (:class:`ForkedError` in a
     child process), and :class:`IOError` when the file system fails.  Writes raise
-    :class:`ReadOnlyError` in a store that is open for reading only.  A write that the log has no
-    room for leaves it as it was, and the next one may succeed.  Three failures are final, and
-    raised by every later write until the store is opened anew: of a sync of the log, of cutting
-    the log back after a failed write, and of a flush or compaction.
+    :class:`ReadOnlyError` in a store that is open for reading only.  If the disk has no
+    room for a write, the log stays as it was, and a later write may succeed.  Three failures are
+    final, and every later write raises them until the store is opened anew: that of a sync of the
+    log, that of cutting the log back after a failed write, and that of a flush or compaction.
 
     >>> with DB(":memory:") as db:
     ...     db.put(b"k", b"v")
@@ -344,7 +344,8 @@ class DB(Maintenance):
     def flush(self) -> None:
         """Turn the memtable into a table, and wait for it.
 
-        Cost: the memtable is sorted already; its bytes are written, and synced.
+        Cost: sorts the memtable unless a read has done so, writes its bytes, and waits for the
+        disk.
 
         >>> with DB(":memory:") as db:
         ...     db.put(b"k", b"v")
@@ -352,7 +353,7 @@ class DB(Maintenance):
         ...     sum(level.files for level in db.stats().levels)
         1
         """
-        self._open_writer().rotate()
+        self._open_writer().flush_memtable()
 
     # Pickling
 

@@ -1,4 +1,4 @@
-"""What a handle of an open store is: its parts, its end, and what a fork or the exit does to it.
+"""The handle of an open store: it opens the store, closes it, and gives it up in a forked child.
 
 :class:`~lsmkv.DB` derives from :class:`~lsmkv.db.admin.maintenance.Maintenance`, and that from
 :class:`Handle`.  Any thread may call any method; those that close exclude each other.
@@ -88,9 +88,9 @@ class Handle:
     def close(self) -> None:
         """Sync the log, stop background work at its next step, and give up the lock.
 
-        Iterators and snapshots of the store raise :class:`ClosedError` from then on; a running call
-        of another thread ends before, or raises that error.  Closing twice is harmless.  Cost: one
-        wait for the disk; a running compaction is abandoned, not waited for.
+        Iterators and snapshots of the store raise :class:`ClosedError` from then on.  A call that
+        runs in another thread either ends normally or raises that error.  Closing twice is
+        harmless.  Cost: one wait for the disk; a running compaction is abandoned, not waited for.
 
         Raises :class:`IOError` if the log cannot be synced: the newest writes may not be durable
         then.  The store is closed all the same.  The error of a failed flush or compaction is

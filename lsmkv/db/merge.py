@@ -2,9 +2,9 @@
 
 Flushes, compactions, ingests and repairs call this, in their own thread and without a lock: they
 read everything in their sources once, in order.  (Scans, which may end after a few entries, use
-:mod:`lsmkv.db.scan`.)  A source is an iterator over lists of entries in rising order; the versions
-of a user key are together in it, and the newest comes first.  A source is asked for its next list
-only when the last one is used up.
+:mod:`lsmkv.db.scan`.)  A source is an iterator over lists of entries in rising order.  In it, all
+versions of a user key stand together, the newest first.  A source is asked for its next list only
+when the last one is used up.
 
 Left out: a heap, as in a merge of entries one by one.  Each entry would cost several calls.
 

@@ -1,4 +1,4 @@
-"""Which files are obsolete, and which are spared though no version names them: pending outputs."""
+"""Removes obsolete files, and keeps the tables that are still being made (pending outputs)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,15 @@
 """Reading a store: one key, many keys, or a range, now or at a sequence that is pinned.
 
 The handle and its snapshots call this, in any thread.  A read takes the store's view once and finds
-everything in it, so that it needs neither the writers' lock nor the store's.  A plain Get returns
-the newest version; a Get at a snapshot is the same call with a sequence bound.
+everything in it.  It never needs the writers' lock.  A Get takes the store's lock at most for a
+moment, in the memtable or to schedule a compaction; iterators and ``multi_get`` take it to pin a
+sequence.  A plain Get returns the newest version; a Get at a snapshot is the same call with a
+sequence bound.
 
 Fast paths: a value that is read often is found in the row cache of the version, by one dict lookup.
-A value whose block was in the block cache is put there: every one while there is room, then one in
-four.  Keeping every one makes Gets in random order from a full row cache take a third longer.
+A value whose block was in the block cache is put there: every one until the row cache is half full,
+then one in four.  Keeping every one makes Gets in random order from a full row cache take a third
+longer.
 """
 
 from __future__ import annotations
@@ -79,8 +82,8 @@ class Reader:
         if flags != 0:
             if flags & COMPACTION_DUE and self._background is not None:
                 self._schedule(self._background)
-            # While there is room every value is kept.  Later every fourth lookup keeps one, so that
-            # a key that is read often gets in soon.
+            # Every value is kept until the row cache is half full.  Then one Get in four keeps its
+            # value, so that a key that is read often gets in soon.
             if (
                 flags & BLOCK_CACHED
                 and newest
@@ -115,13 +118,13 @@ class Reader:
         tagged = _in_memtables(view, key, MAX_SEQUENCE)
         if tagged is not None:
             return tagged[0] == KIND_VALUE
-        order = store.order.of(key)
+        sort_key = store.order.of(key)
         key_hash = store.key_hash(key)
         try:
-            for level, file in view.version.candidates(order):
+            for level, file in view.version.candidates(sort_key):
                 counters = store.counters.reads[level]
                 counters.tables_asked += 1
-                if store.tables.find(file).may_contain(key, order, key_hash, counters):
+                if store.tables.find(file).may_contain(key, sort_key, key_hash, counters):
                     return True
         except OSError as error:
             store.raise_failure(error)
@@ -181,22 +184,23 @@ def look_up(
     found (0 for none), and its value (None for a deletion).  Files are asked newest first, and the
     filter of a file before any of its blocks is read.
 
-    LevelDB charges a seek to every first file, even where its filter says no, so that lookups of
-    absent keys can rewrite a database that is not written to.  Here a file is charged only if a
-    block of it was read, the key was not in it, and a block of a second file had to be read too.
+    LevelDB charges a seek to the first table that a lookup asks, if it asks a second one, even if
+    the filter of the first says no.  So lookups of absent keys can rewrite a database that is not
+    written to.  Here a file is charged only if a block of it was read, the key was not in it, and a
+    block of a second file had to be read too.
     """
-    order = store.order.of(user_key)
+    sort_key = store.order.of(user_key)
     key_hash = store.key_hash(user_key)
     bound: i64 = sequence
     flags: i64 = 0
     missed: i64 = 0  # the place of the first file that had a block read and not the key
     blocks_read: i64 = 0
-    place = version.next_candidate(0, order, bound)
+    place = version.next_candidate(0, sort_key, bound)
     while place > 0:
         counters = store.counters.reads[place >> PLACE_BITS]
         counters.tables_asked += 1
         table = store.tables.find(version.file_in(place))
-        outcome, tag, value = table.get(user_key, order, bound, key_hash, counters, fill_cache)
+        outcome, tag, value = table.get(user_key, sort_key, bound, key_hash, counters, fill_cache)
         if outcome != RULED_OUT:
             if outcome == FROM_FILE:
                 blocks_read += 1
@@ -214,7 +218,7 @@ def look_up(
                 counters.filter_false_positives += 1
             if outcome == FROM_FILE and missed == 0:
                 missed = place
-        place = version.next_candidate(place, order, bound)
+        place = version.next_candidate(place, sort_key, bound)
     return flags, 0, None
 
 

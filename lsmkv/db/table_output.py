@@ -28,7 +28,9 @@ _SYNC_EVERY = 512 * 1024
 
 
 class TableOutput:
-    """One table that is being written: ``add_entries* (finish | abandon)``.
+    """One table that is being written.
+
+    Call order: ``add_entries* (finish | abandon)``.
 
     ``finish`` makes the content durable.  The *name* is durable once the caller has synced the
     directory, which it does before any version edit names the file.

@@ -55,8 +55,8 @@ class Version:
         levels[0].sort(key=lambda file: -file.number)
         for files in levels[1:]:
             files.sort(key=lambda file: comparator.sort_key(file.smallest))
-        # For lookups: the first and last user key of each file, one file after the other, in the
-        # form that compares right.
+        # For lookups: the sort keys of the first and last user key of each file, one file after the
+        # other.
         self._edges: list[list[Any]] = [edges_of(files, comparator.order) for files in levels]
         self._places = [SortedKeys(edges) for edges in self._edges]
         used = [level for level in range(NUM_LEVELS) if levels[level]]
@@ -74,44 +74,44 @@ class Version:
         """Level and file of a seek compaction: too many lookups read the file without finding a
         key."""
 
-    def candidates(self, order: Any) -> list[tuple[int, FileMetaData]]:
+    def candidates(self, sort_key: Any) -> list[tuple[int, FileMetaData]]:
         """The files whose range covers a user key, in the order to ask them: newest data first.
 
-        ``order`` is the key in the form that compares right.
+        ``sort_key`` is the key's sort key.
         O(files of level 0 + log files of each other level).
         """
         found: list[tuple[int, FileMetaData]] = []
-        place = self.next_candidate(0, order, MAX_SEQUENCE)
+        place = self.next_candidate(0, sort_key, MAX_SEQUENCE)
         while place > 0:
             found.append((place >> PLACE_BITS, self.file_in(place)))
-            place = self.next_candidate(place, order, MAX_SEQUENCE)
+            place = self.next_candidate(place, sort_key, MAX_SEQUENCE)
         return found
 
-    def next_candidate(self, place: i64, order: Any, sequence: i64) -> i64:
+    def next_candidate(self, place: i64, sort_key: Any, sequence: i64) -> i64:
         """The place of the next file that may hold a version of a user key at or before
         ``sequence``; 0 if there is none.
 
-        ``order`` is the key in the form that compares right.  ``place`` is the result of the call
-        before, 0 at first; :meth:`file_in` returns the file.
+        ``sort_key`` is the key's sort key.  ``place`` is the result of the call before, 0 at first;
+        :meth:`file_in` returns the file.
         """
         level = place >> PLACE_BITS
         if level == 0:
             edges = self._edges[0]
             while 2 * place < len(edges):
                 place += 1
-                if not (order < edges[2 * place - 2] or edges[2 * place - 1] < order):
+                if not (sort_key < edges[2 * place - 2] or edges[2 * place - 1] < sort_key):
                     return place
         while level < self._deepest:
             level += 1
             edges = self._edges[level]
             if not edges:
                 continue
-            at = self._places[level].first_at_or_after(order)
+            at = self._places[level].first_at_or_after(sort_key)
             if sequence < MAX_SEQUENCE:
-                at = self._skip_newer(level, at, order, sequence)
+                at = self._skip_newer(level, at, sort_key, sequence)
             # An odd index is the end of a file, which covers the key, since it began before.  An
             # even one is a beginning, at the key or after it.
-            if at & 1 != 0 or (at < len(edges) and not order < edges[at]):
+            if at & 1 != 0 or (at < len(edges) and not sort_key < edges[at]):
                 return (level << PLACE_BITS) + (at >> 1) + 1
         return 0
 
@@ -119,27 +119,28 @@ class Version:
         """The file at a place that :meth:`next_candidate` named; its level is ``place >> 32``."""
         return self.levels[place >> PLACE_BITS][(place & _PLACE_MASK) - 1]
 
-    def file_from(self, level: i64, order: Any, sequence: i64) -> i64:
-        """Index of the first file of a level >= 1 that may hold versions of a user key at or before
-        ``sequence``, or later keys; one past the last if none may.
+    def file_from(self, level: i64, sort_key: Any, sequence: i64) -> i64:
+        """The index of the first file of a level >= 1 that may hold the user key in a version at or
+        before ``sequence``, or any later key.
 
-        ``order`` is the key in the form that compares right.  With -1 for ``sequence`` it is the
-        file where the keys after all versions begin.
+        Returns the number of files if there is none.  If ``sequence`` is -1, all versions of the
+        key are skipped: the file is the first that may hold a later key.  ``sort_key`` is the user
+        key's sort key.
         """
-        at = self._places[level].first_at_or_after(order)
+        at = self._places[level].first_at_or_after(sort_key)
         if sequence < MAX_SEQUENCE:
-            at = self._skip_newer(level, at, order, sequence)
+            at = self._skip_newer(level, at, sort_key, sequence)
         return at >> 1
 
-    def _skip_newer(self, level: i64, at: i64, order: Any, sequence: i64) -> i64:
-        """The place among the edges, from ``at`` on, of the first file that does not end in a
-        version of the key after ``sequence``: one user key may be spread over several files.
+    def _skip_newer(self, level: i64, at: i64, sort_key: Any, sequence: i64) -> i64:
+        """The index ``at`` of an edge, moved past each file that ends in a version of the key newer
+        than ``sequence``.  The versions of one user key may be spread over several files.
         """
         edges = self._edges[level]
         files = self.levels[level]
-        while at < len(edges) and not order < edges[at]:
+        while at < len(edges) and not sort_key < edges[at]:
             largest = files[at >> 1].largest
-            if order < edges[at | 1]:
+            if sort_key < edges[at | 1]:
                 break
             if sequence_in(largest[len(largest) - TAG_SIZE :]) <= sequence:
                 break
@@ -294,7 +295,7 @@ def max_grandparent_overlap(options: Options) -> int:
 
 
 def edges_of(files: list[FileMetaData], order: KeyOrder) -> list[Any]:
-    """First and last user key of each file, in the form that compares right, in their order."""
+    """The sort keys of the first and last user key of each file, in their order."""
     return [order.of(key[:-8]) for file in files for key in (file.smallest, file.largest)]
 
 

@@ -23,10 +23,10 @@ from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 
 _MANIFEST_GROWTH = 4
-"""A new MANIFEST is begun when the old one has grown to so many times what it began with."""
+"""A new MANIFEST is begun when the old one is this many times as large as its first record."""
 
 _SMALLEST_ROLLOVER = 1024 * 1024
-"""But not before it has this many bytes."""
+"""While a store is open, a MANIFEST smaller than this is not replaced."""
 
 
 class VersionSet:
@@ -51,7 +51,8 @@ class VersionSet:
         """Logs of smaller numbers are obsolete."""
         self.prev_log_number = 0
         self.compact_pointers: list[bytes | None] = [None] * NUM_LEVELS
-        """Where the next compaction of each level begins, so that they go round its keys."""
+        """The key at which each level's next compaction begins, so that compactions go through all
+        keys in turn."""
         self.manifest_number = 0
         self._manifest: WritableFile | None = None
         self._manifest_log: LogWriter | None = None

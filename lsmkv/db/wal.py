@@ -1,4 +1,4 @@
-"""One file of the write-ahead log while it is written: what it promises, and how it may fail.
+"""One open log file: it appends and syncs records, and undoes a write that failed.
 
 ``LogRotation`` makes the files, ``Commit`` appends to the current one.  The framing of records is
 ``lsmkv/format/log.py``'s.

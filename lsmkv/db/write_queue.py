@@ -78,7 +78,8 @@ class WriteQueue:
         self._lock = lock
         self.waiting: deque[PendingWrite] = deque()
         """The queued batches.  Callers may look at them."""
-        self._writers = 0  # at the last sync: its own, and those that had come meanwhile
+        # How many writers were in the queue at the last sync, the leader included.
+        self._writers = 0
         self._gate: WaitingLock | None = None  # released when as many are queued again
 
     def wait(self, pending: PendingWrite) -> None:
@@ -146,10 +147,10 @@ class WriteQueue:
         """The batches to commit together.  Caller holds the writers' lock.
 
         ``own`` is the leader's batch, which comes first if it did not queue.  A group is limited in
-        bytes, and a batch that asks for a sync does not join one that is not synced.  A small batch
-        does not wait for much more than itself.  A batch with a condition goes alone, so that the
-        condition sees every write before it.  All batches stay in the queue until they are done, so
-        that an interrupt of their leader loses none.
+        bytes, and a batch that asks for a sync does not join one that is not synced.  A small
+        leader takes at most 128 KiB of other batches, so that it is not delayed much.  A batch with
+        a condition goes alone, so that the condition sees every write before it.  All batches stay
+        in the queue until they are done, so that an interrupt of their leader loses none.
         """
         queued = list(self.waiting)
         if own not in queued:

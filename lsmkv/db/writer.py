@@ -111,7 +111,7 @@ class Writer:
             self._commit.settle()
             return action(self._logs.current)
 
-    def rotate(self) -> None:
+    def flush_memtable(self) -> None:
         """Make the memtable immutable, unless it is empty, and wait until it is a table.
 
         Raises what background work raised.

@@ -47,7 +47,7 @@ class RandomAccessFile(_Closeable):
     """A file read at given positions, by any number of threads at once."""
 
     path: str
-    """For messages."""
+    """The file's path, for messages."""
     size: int
     """Length in bytes when it was opened."""
 

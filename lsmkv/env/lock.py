@@ -123,8 +123,8 @@ def take_lock(
     """Lock the file ``name`` of the directory open as the descriptor ``directory``.
 
     ``open_file`` opens it for reading and writing, making it if need be; ``path`` is for messages.
-    ``LockedError`` if anybody holds it; at once, but for an owner who is dead, or whose process is
-    not to be seen from here (another pid namespace): then after a second.  See the module's text.
+    Raises ``LockedError`` if the lock is held: at once, or after a second if its owner is dead, or
+    is a process that cannot be seen from here (in another pid namespace).  See the module's text.
     """
     for _ in range(_PATIENCE):
         try:

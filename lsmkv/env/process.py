@@ -82,7 +82,9 @@ def random_token() -> str:
 
 
 class Process:
-    """A process that runs ``main`` of a module: ``(send | receive)* (end | abandon)``.
+    """A process that runs ``main`` of a module.
+
+    Call order: ``(send | receive)* (end | abandon)``.
 
     Used by one thread at a time.  Nothing here waits for the process, but for ``receive``, as long
     as it is told to, and ``end``.
@@ -148,7 +150,7 @@ class Process:
         self._send_on()
 
     def receive(self, seconds: float) -> bytes | None:
-        """The next line; None if there is none yet after so many seconds.
+        """The next line; None if there is none after this many seconds.
 
         :class:`ProcessEnded` when no more will come.
         """
@@ -223,7 +225,7 @@ class Port:
         os.nice(_NICENESS)
 
     def receive(self, seconds: float) -> bytes | None:
-        """The next line; None if there is none after so many seconds.
+        """The next line; None if there is none after this many seconds.
 
         :class:`ProcessEnded` when the owner is gone.
         """

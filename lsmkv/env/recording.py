@@ -1,8 +1,9 @@
-"""A file system that records every change of one run, and the states that a crash could leave.
+"""A file system that records every change of one run, and draws states that a crash could leave.
 
 A program runs once on a :class:`RecordingEnv`.  :meth:`RecordingEnv.crash_states` then goes through
-the recording from the beginning: before every change, and within every write, it draws a state that
-a power cut could leave (``durable.py`` has the models) and the one that a kill leaves.
+the recording from the beginning.  Before every change, and within every write, it draws states that
+a power cut could leave, one for each model (``durable.py`` has them), and adds the one that a kill
+leaves.
 """
 
 from __future__ import annotations
@@ -255,7 +256,7 @@ def _copy(folder: MemoryFolder, target: Directory) -> None:
 
 
 class RecordingEnv(MemoryEnv):
-    """A file system in memory that can show the states a crash at any moment could leave.
+    """A file system in memory that draws states that a crash of its run could leave.
 
     It begins empty, or with what ``start`` holds, all of it durable.  Run something on it, note
     what was promised to whom (:meth:`note`), and look at the :meth:`crash_states`:
@@ -322,7 +323,7 @@ class RecordingEnv(MemoryEnv):
         """The states that crashes of this run could leave, oldest first, drawn from ``seed``.
 
         There is a point before each change, after the last one, and somewhere within each write;
-        ``points`` takes so many of them only, spread at random.  Each point gives one state for
+        ``points`` takes only that many of them, spread at random.  Each point gives one state for
         each of the ``models``, with content of random :class:`Tails`, and one for a killed process
         unless ``kills`` is false.
 

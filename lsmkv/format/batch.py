@@ -124,7 +124,10 @@ def encoded_size(operations: list[Operation]) -> int:
 
 
 class BatchReader:
-    """Goes through a batch's record and finds its operations, without copying them: ``step*``."""
+    """Goes through a batch's record and finds its operations, without copying them.
+
+    Call order: ``step*``.
+    """
 
     __slots__ = (
         "_at",

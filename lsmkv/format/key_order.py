@@ -30,11 +30,10 @@ class Position:
 
 
 class KeyOrder:
-    """The user's order.
+    """The order of user keys.
 
-    ``of`` returns the form of a user key that compares right, with ``<`` and ``==`` among others of
-    that form; in the bytewise order it is the bytes themselves.  With a comparator of the user,
-    keys of different bytes may be equal: then they are one key.
+    In the bytewise order, the sort key that ``of`` returns is the key itself.  With a comparator of
+    the user, keys of different bytes may be equal: then they are one key.
     """
 
     def __init__(self, comparator: Comparator) -> None:
@@ -51,11 +50,12 @@ class KeyOrder:
             self.of_entry = lambda entry: order(entry[0])
 
     def of(self, user_key: bytes) -> Any:
-        """The key in a form that compares right."""
+        """The sort key of a user key: an object that compares with ``<`` and ``==`` as the
+        comparator orders the keys."""
         return user_key if self._order is None else self._order(user_key)
 
     def of_all(self, user_keys: list[bytes]) -> list[Any]:
-        """The keys in that form; the list itself in the bytewise order."""
+        """The sort keys of these user keys; the list itself in the bytewise order."""
         order = self._order
         return user_keys if order is None else [order(key) for key in user_keys]
 

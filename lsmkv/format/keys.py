@@ -29,7 +29,7 @@ KIND_VALUE: Final = 1
 TAG_SIZE: Final = 8
 
 MAX_SEQUENCE: Final = (1 << 56) - 1
-"""As the bound of a read: every version is visible."""
+"""The largest sequence; a read bounded by it sees every version."""
 
 _ALL: Final = MAX_SEQUENCE + 1
 _HALF: Final = _ALL // 2  # the tag of this sequence, and of later ones, is negative as an i64

@@ -42,7 +42,10 @@ _LARGE: Final = 1 << 20
 
 
 class LogWriter:
-    """Writes records: ``add_record*``.  The caller, or a subclass, syncs and closes the file."""
+    """Writes records to a log.  The caller, or a subclass, syncs and closes the file.
+
+    Call order: ``add_record*``.
+    """
 
     def __init__(self, file: WritableFile, end: int = 0) -> None:
         """``end`` is the file's length; if it is not 0, a whole record ends there."""

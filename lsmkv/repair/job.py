@@ -338,7 +338,7 @@ class RepairJob:
 
 
 class _Output:
-    """Writes a sorted run of tables: ``add* finish``."""
+    """Writes a sorted run of tables.  Call order: ``add* finish``."""
 
     def __init__(self, job: RepairJob, limit: int) -> None:
         """A table ends once it has ``limit`` bytes."""

@@ -76,9 +76,9 @@ class Block:
     def get(self, user_key: bytes, sequence: i64, order: KeyOrder) -> tuple[i64, bytes | None]:
         """The newest version of a user key at or before ``sequence``: its tag, and its value.
 
-        0 and None if the block has no such version.  The tag is a little-endian number with the
-        kind in its lowest byte; it is negative for sequences from 2^55 on.  O(log of the restart
-        points), then a restart interval.
+        0 and None if the block has no such version.  The tag is read as a signed 64-bit
+        number, with the kind in its lowest byte, so it is negative for sequences from 2^55 on.
+        O(log of the restart points), then a restart interval.
         """
         if not order.is_bytewise or (not IS_COMPILED and self._is_searched_often()):
             return self._get_decoded(user_key, sequence, order)

@@ -22,7 +22,9 @@ _LARGE: Final = 1 << 20
 
 
 class BlockBuilder:
-    """``(add* finish reset)*``; keys come in strictly rising order, which the caller ensures.
+    """Builds blocks, one after another; the caller ensures that the keys of a block strictly rise.
+
+    Call order: ``((add | add_entries)* finish reset)*``.
 
     Once the keys of a block have shared ``max_shared`` bytes, the next ones are written whole.
     LevelDB's default settings never reach that.
@@ -89,8 +91,9 @@ class BlockBuilder:
         """Append the entries from ``at`` to ``stop``, or until the block has ``full`` bytes.
 
         The user keys are in the order of their bytes, and ``tagged`` are the tagged values.
-        Returns how far it got: it stops, too, before an entry out of order, or that only
-        :meth:`add` can append, as the first one of a block.
+        Returns the index of the first entry that was not added.  It stops early before an entry
+        that is out of order and before one that only :meth:`add` can append, for example the first
+        of a block.
         """
         if self._finished or self.empty:
             return at

@@ -36,9 +36,10 @@ WITH_SEQUENCES: Final = 2
 
 
 class BlockIterator:
-    """``seek_to_restart? next_entries*``: returns the visible entries of a block, in order.
+    """Returns the visible entries of a block, in order.
 
-    Any method raises :class:`CorruptionError` for damage that the checksum does not show.
+    Call order: ``seek_to_restart? next_entries*``.  Any method raises
+    :class:`CorruptionError` for damage that the checksum does not show.
     """
 
     __slots__ = (
@@ -277,8 +278,8 @@ class BlockIterator:
         self._at = at
 
     def _seek_whole(self, start: bytes, at: i64) -> None:
-        """:meth:`_seek` from a restart point on, building every key: for other orders, and where
-        shared lengths do not decide."""
+        """Like :meth:`_seek`, from a restart point on, but builds every key.  It serves other
+        comparators, and blocks whose shared lengths do not decide."""
         order = self._order
         whole = b""
         while at < self._end:

@@ -30,11 +30,11 @@ _WRITE_CHUNK: Final = 64 * 1024
 
 
 class TableBuilder:
-    """``(add | add_entries)* finish``: feed entries in strictly rising order, then finish once.
+    """Writes a table from entries in strictly rising order.
 
-    The keys are internal keys.  Filters are made from their user keys, one for each version.  The
-    caller syncs and closes the file.  To give up a table, do not finish it.  After an error from
-    the file the builder must not be used again.
+    Call order: ``(add | add_entries)* finish``.  The keys are internal keys.  Filters are made
+    from their user keys, one for each version.  The caller syncs and closes the file.  To give up a
+    table, do not finish it.  After an error from the file the builder must not be used again.
     """
 
     def __init__(self, options: Options, file: WritableFile) -> None:

@@ -37,7 +37,10 @@ TABLE_FILTER_PREFIX = b"fullfilter."
 
 
 class FilterBlockBuilder:
-    """``(start_block (add_key | add_keys)*)* finish``."""
+    """Builds the filter block of a table.
+
+    Call order: ``(start_block (add_key | add_keys)*)* finish``.
+    """
 
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
@@ -201,7 +204,7 @@ class TableFilters:
         self._blooms: bytes | None = None
         """The filter block, if the table has no other filters and these are Bloom filters."""
         self._places = vec[i64]()
-        """By number of a data block: the place of its filter in that block; below 0 for none."""
+        """The place of each data block's filter, by the block's number; negative if it has none."""
         only = readers[0] if len(readers) == 1 else None
         if isinstance(only, FilterBlockReader) and only.is_bloom:
             places = vec[i64](capacity=len(offsets))

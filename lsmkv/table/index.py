@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 
 class TableIndex:
-    """Data blocks by number, from 0 on in the order of the file.  All methods but :meth:`find` are
-    O(1)."""
+    """Data blocks by number, from 0 on in the order of the file.
+
+    All methods but :meth:`block_for` are O(1)."""
 
     def __init__(
         self, keys: list[bytes], handles: list[bytes], order: KeyOrder, limit: int
@@ -54,18 +55,19 @@ class TableIndex:
         """The number of data blocks."""
         return len(self.keys)
 
-    def find(self, order: Any, sequence: i64) -> i64:
-        """Number of the first block that may hold a version at or before ``sequence`` of a user
-        key, or a later key; one past the last if none may.  O(log of their number).
+    def block_for(self, sort_key: Any, sequence: i64) -> i64:
+        """The number of the first block that may hold the user key in a version at or before
+        ``sequence``, or any later key.  O(log of the number of blocks).
 
-        ``order`` is the user key in the form that compares right.  With -1 for ``sequence`` it is
-        the block where the keys after all versions begin.
+        Returns the number of blocks if there is none.  If ``sequence`` is -1, all versions of the
+        key are skipped: the block is the first that may hold a later key.  ``sort_key`` is the user
+        key's sort key (:meth:`~lsmkv.format.key_order.KeyOrder.of`).
         """
-        at = self._sorted.first_at_or_after(order)
+        at = self._sorted.first_at_or_after(sort_key)
         if sequence < MAX_SEQUENCE:
             # The versions of one key may be spread over several blocks.
             orders = self._orders
-            while at < len(orders) and not order < orders[at]:
+            while at < len(orders) and not sort_key < orders[at]:
                 key = self.keys[at]
                 if sequence_in(key[len(key) - TAG_SIZE :]) <= sequence:
                     break

@@ -53,7 +53,7 @@ def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
     The block is read even where a filter says no.  ``key_hash`` is the filter policy's, or -1.
     """
     index = table.index
-    number = index.find(table.comparator.order.of(user_key), MAX_SEQUENCE)
+    number = index.block_for(table.comparator.order.of(user_key), MAX_SEQUENCE)
     if number == len(index):
         return TableLook(None, [], None)
     handle = index.handle(number)
@@ -65,7 +65,7 @@ def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
             filters.append(FilterLook(reader.layout, data, may_match))
             if not may_match:
                 break
-    outcome, block = table.find(number, ReadCounters(), False)
+    outcome, block = table.load_block(number, ReadCounters(), False)
     compression = table.file.read(handle.offset + handle.size, 1)
     try:
         entries = block.entries()

@@ -74,8 +74,8 @@ class Table:
     be closed.
 
     The index is held decoded (one key and one handle for each data block), and so are the filters.
-    Only the table itself refers to its blocks in the block cache, so that two files that have one
-    number in turn are not confused.
+    Blocks in the cache are reachable only through their table, so a file number that is used twice
+    cannot bring up blocks of the other file.
     """
 
     def __init__(self, options: Options, file: RandomAccessFile) -> None:
@@ -100,7 +100,7 @@ class Table:
         self.has_filter = bool(readers)
         """Whether lookups ask a filter before they read a data block."""
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
-        """By number of a data block: its entry in the block cache, if it ever had one."""
+        """The entry of each data block in the block cache, by block number, or None."""
         self._data_end = footer.metaindex.offset
 
     @property
@@ -120,7 +120,7 @@ class Table:
     def get(
         self,
         user_key: bytes,
-        order: Any,
+        sort_key: Any,
         sequence: i64,
         key_hash: i64,
         counters: ReadCounters,
@@ -129,19 +129,19 @@ class Table:
         """The newest version of a user key at or before ``sequence``.
 
         Returns ``(outcome, tag, value)``; the value is None where the table has no such version.  A
-        deletion has an empty value, and the kind in its tag.  ``order`` is the key in the form that
-        compares right, ``key_hash`` the filter policy's hash of it, or -1.  Raises the
-        errors of reading a file, and :class:`CorruptionError`.
+        deletion has an empty value, and the kind in its tag.  ``sort_key`` is the key's sort key,
+        ``key_hash`` the filter policy's hash of it, or -1.  Raises the errors of reading a file,
+        and :class:`CorruptionError`.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
-        number = self.index.find(order, sequence)
+        number = self.index.block_for(sort_key, sequence)
         if number == len(self._cached):
             return RULED_OUT, 0, None
         # The filter comes before any data block: if it denies the key, the file is not read.
         if self.has_filter and not self.filters.may_match(number, user_key, key_hash, counters):
             return RULED_OUT, 0, None
-        outcome, block = self.find(number, counters, fill_cache)
+        outcome, block = self.load_block(number, counters, fill_cache)
         try:
             tag, value = block.get(user_key, sequence, self._order)
         except CorruptionError as error:
@@ -149,10 +149,10 @@ class Table:
         return outcome, tag, value
 
     def may_contain(
-        self, user_key: bytes, order: Any, key_hash: i64, counters: ReadCounters
+        self, user_key: bytes, sort_key: Any, key_hash: i64, counters: ReadCounters
     ) -> bool:
         """False if the index or a filter rules a user key out; no data block is read."""
-        number = self.index.find(order, MAX_SEQUENCE)
+        number = self.index.block_for(sort_key, MAX_SEQUENCE)
         if number == len(self._cached):
             return False
         return self.filters.may_match(number, user_key, key_hash, counters)
@@ -181,7 +181,7 @@ class Table:
         """Where in the file the data of ``user_key`` would begin, in bytes; no data block is
         read.
         """
-        number = self.index.find(self._order.of(user_key), MAX_SEQUENCE)
+        number = self.index.block_for(self._order.of(user_key), MAX_SEQUENCE)
         return self._data_end if number == len(self._cached) else self.index.offsets[number]
 
     def begins_with(self, key: bytes) -> bool:
@@ -203,7 +203,9 @@ class Table:
 
     # Data blocks
 
-    def find(self, number: i64, counters: ReadCounters, fill_cache: bool) -> tuple[i64, Block]:
+    def load_block(
+        self, number: i64, counters: ReadCounters, fill_cache: bool
+    ) -> tuple[i64, Block]:
         """A data block, with :data:`FROM_CACHE` or :data:`FROM_FILE` before it."""
         held = self._cached[number]
         cached: Block | None = None if held is None else held.take()
@@ -218,12 +220,12 @@ class Table:
     def find_ahead(
         self, number: i64, counters: ReadCounters, ahead: Readahead | None
     ) -> tuple[i64, Block]:
-        """:meth:`find` for a scan: out of what was read ahead, if that has the block.
+        """:meth:`load_block` for a scan: out of what was read ahead, if that has the block.
 
         :meth:`keep` puts it into the cache.
         """
         if ahead is None or not ahead.has(self, number):
-            return self.find(number, counters, False)
+            return self.load_block(number, counters, False)
         return FROM_FILE, self._block_in(ahead.stored, self.index.offsets[ahead.first], number)
 
     def read(self, number: i64, counters: ReadCounters) -> Block:

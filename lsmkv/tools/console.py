@@ -110,7 +110,7 @@ def progress(description: str, unit: str, total: int | None = None) -> Iterator[
 
 
 def amount(done: int, total: int | None, unit: str) -> str:
-    """How much is done, for people.
+    """How much is done, as text for the terminal.
 
     >>> amount(2 << 20, 3 << 30, "byte"), amount(1, 1200, "table"), amount(1, None, "record")
     ('2.0 MiB of 3.0 GiB', '1 of 1,200 tables', '1 record')

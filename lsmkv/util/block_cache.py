@@ -1,4 +1,4 @@
-"""The block cache: decoded data blocks, bounded in bytes, with S3-FIFO's admission policy.
+"""The block cache: decompressed data blocks, bounded in bytes, with S3-FIFO's admission policy.
 
 Tables insert their blocks (:meth:`BlockCache.add`) and keep the entries that they get, so that a
 hit takes neither a key nor a lock.  One cache serves one store or several.
@@ -14,12 +14,11 @@ Source: S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, *FIFO queues are all you need
 eviction*, SOSP 2023).  Left out is its ghost queue of the keys of evicted blocks: here the tables
 keep the entries themselves, and an entry tells when it was evicted.
 
-The cache also takes values under keys, for programs that use it for values of their own; lsmkv
-itself does not.
+The cache also stores values under keys, for users' own programs; lsmkv does not use this.
 
-Fast paths: an insertion without a key spares three dict operations, which are the most that an
-insertion costs.  To refill an entry costs less than to make a new one: the caller has just read the
-old one, while the objects that letting go of it would touch lie elsewhere in memory.
+Fast paths: an insertion without a key saves three dict operations, which are most of its cost.
+Refilling an entry is cheaper than making a new one: the old entry was just read, and freeing it
+would touch other memory.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from librt.threading import Lock
 from lsmkv.util.cache_entry import CacheEntry
 
 _MAX_STALE: Final = 64
-"""A queue may be longer than twice the number of values by so many entries."""
+"""A queue may be longer than twice the number of values by this many entries."""
 _PROBATION_SHARE: Final = 10
-"""The probation queue has one part of the capacity in so many."""
+"""The probation queue has the capacity divided by this."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -120,8 +119,8 @@ class BlockCache(Generic[K, V]):
     def refill(self, entry: CacheEntry, value: V, charge: int) -> None:
         """Put a value into an entry that :meth:`add` returned, unless it still has one.
 
-        It is on probation, unless the entry was evicted from there, and fewer others were since
-        then than the cache has values.
+        The value is on probation, unless the entry was evicted from probation lately: the evictions
+        since then are fewer than the values in the cache.
 
         >>> cache = BlockCache[str, int](capacity=1)
         >>> entry = cache.add(97, charge=1)
@@ -268,7 +267,7 @@ class BlockCache(Generic[K, V]):
         return entry
 
     def _limit_stale(self) -> None:
-        """Let go of stale entries where they are more than those with a value, and some."""
+        """Let go of stale entries if there are many more of them than of those with a value."""
         limit = 2 * self._count + _MAX_STALE
         if len(self._main) > limit or len(self._probation) > limit or len(self._keyed) > limit:
             self._recount()
@@ -289,7 +288,8 @@ class BlockCache(Generic[K, V]):
             self._probation_usage -= entry.charge
 
     def _was_evicted_lately(self, entry: CacheEntry) -> bool:
-        """Whether fewer values were evicted from probation since it was than the cache holds."""
+        """Whether the entry was evicted from probation, with fewer evictions since than the cache
+        has values."""
         return entry.evicted_at > 0 and self._evictions - entry.evicted_at < self._count
 
     def _evict_one(self) -> None:

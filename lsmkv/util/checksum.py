@@ -5,8 +5,8 @@ good one (source: LevelDB, ``util/crc32c.h``; the polynomial is Castagnoli's, RF
 
 ``google-crc32c`` computes it where its C implementation is installed, else ``crcmod``.
 
-Besides, repair finds the blocks of a damaged table by their checksums: :func:`find_sealed_end` and
-:class:`SealFinder`.
+Repair also uses this module: it finds the blocks of a damaged table by their checksums, with
+:func:`find_sealed_end` and :class:`SealFinder`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def masked_crc32c(data: bytes) -> int:
 
 
 _TYPE_CRCS: Final = [_value(bytes([kind])) for kind in range(5)]
-"""By the type byte of a log record: its CRC."""
+"""The CRC of each type byte of a log record, by that byte."""
 
 
 def typed_crc32c(kind: i64, data: bytes) -> int:
@@ -83,7 +83,7 @@ def sealing_crc32c(data: bytes, kind: i64) -> int:
 
 
 def _byte_table() -> list[int]:
-    """By byte: the XOR that shifting this byte out applies to a running CRC."""
+    """The XOR that shifting out a byte applies to a running CRC, for each byte."""
     table: list[int] = []
     for byte in range(256):
         crc = byte
@@ -127,7 +127,9 @@ def find_sealed_end(data: bytes, length: int, crc: int = -1) -> tuple[int, int]:
 
 
 class SealFinder:
-    """Finds stored blocks, of which only possible starts are known, in one pass: ``feed*``.
+    """Finds stored blocks in one pass, where only their possible starts are known.
+
+    Call order: ``feed*``.
 
     A CRC is linear.  With A for the step over a zero byte and R(n) for the value that runs from 0
     at the stream's beginning, the CRC of the bytes from ``s`` to ``e`` has the value T exactly if

@@ -11,8 +11,8 @@ type   codec               written by
 =====  ==================  ==================================================================
 
 A hostile file may promise gigabytes, so a decompressed size is bounded *before* it is allocated:
-snappy by what its format can reach from the input (a copy of 64 bytes costs three), zstd by the
-size that its frame must state (LevelDB asks the same), zlib by a cap on its output.
+snappy by what its format can reach from the input (a copy of 64 bytes costs three bytes of input),
+zstd by the size that its frame must state (LevelDB asks the same), zlib by a cap on its output.
 """
 
 from __future__ import annotations

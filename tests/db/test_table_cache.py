@@ -104,7 +104,7 @@ def test_evicting_a_table_frees_its_blocks_in_the_block_cache() -> None:
     for file in files:
         table = bench.cache.find(file)
         for number in range(table.num_blocks):
-            table.find(number, bench.reads, True)
+            table.load_block(number, bench.reads, True)
         usages.append(blocks.usage)
     bench.cache.evict(1)
     assert 0 < blocks.usage == usages[1] - usages[0]
@@ -315,7 +315,7 @@ def test_entries_do_not_use_the_block_cache() -> None:
     table = bench.cache.find(file)
     bench.entries(file)
     assert cache.usage == 0
-    table.find(0, bench.reads, True)
+    table.load_block(0, bench.reads, True)
     before = cache.usage
     assert before > 0
     bench.entries(file)

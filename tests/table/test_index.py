@@ -59,7 +59,7 @@ def test_find(order: KeyOrder, versions: Versions, others: list[bytes], bounds: 
     for wanted in wanted_keys:
         for sequence in {-1, MAX_SEQUENCE, MAX_SEQUENCE - 1, *own, *bounds}:
             expected = model(index_keys, wanted, sequence, order)
-            assert index.find(order.of(wanted), sequence) == expected
+            assert index.block_for(order.of(wanted), sequence) == expected
 
 
 def test_one_key_in_many_blocks() -> None:
@@ -78,17 +78,19 @@ def test_one_key_in_many_blocks() -> None:
         0: 7,
         -1: 7,
     }.items():
-        assert index.find(b"k", sequence) == number
-    assert index.find(b"j", 0) == 1
-    assert index.find(b"l", MAX_SEQUENCE) == 7
-    assert index.find(b"l", 3) == index.find(b"l", -1) == index.find(b"m", 3) == 8
+        assert index.block_for(b"k", sequence) == number
+    assert index.block_for(b"j", 0) == 1
+    assert index.block_for(b"l", MAX_SEQUENCE) == 7
+    assert index.block_for(b"l", 3) == index.block_for(b"l", -1) == index.block_for(b"m", 3) == 8
 
 
 def test_no_block() -> None:
     for order in ORDERS:
         index = index_of([], order)
         assert len(index) == 0
-        assert [index.find(order.of(b"k"), sequence) for sequence in (-1, 0, MAX_SEQUENCE)] == [
+        assert [
+            index.block_for(order.of(b"k"), sequence) for sequence in (-1, 0, MAX_SEQUENCE)
+        ] == [
             0,
             0,
             0,

@@ -278,7 +278,7 @@ def test_check_finds_a_filter_that_denies_a_key(layout: FilterLayout) -> None:
     policy = Denying(ROWS[500][0])
     options = SMALL._replace(filter_policy=policy, filter_layout=layout)
     table, _ = opened(build(ROWS, options), options)
-    number = table.index.find(policy.denied, MAX_SEQUENCE)
+    number = table.index.block_for(policy.denied, MAX_SEQUENCE)
     with pytest.raises(CorruptionError, match="a filter denies") as caught:
         check(table)
     assert caught.value.offset == table.index.offsets[number] > 0

@@ -100,9 +100,9 @@ def rows_from(table: Table, start: bytes, counters: ReadCounters, fill_cache: bo
     """Plain keys and values at ``start`` or after it, through the cache, as a scan reads them."""
     order = table.comparator.order
     rows: list[Row] = []
-    first = table.index.find(order.of(start), MAX_SEQUENCE)
+    first = table.index.block_for(order.of(start), MAX_SEQUENCE)
     for number in range(first, table.num_blocks):
-        _, block = table.find(number, counters, fill_cache)
+        _, block = table.load_block(number, counters, fill_cache)
         try:
             if number == first:
                 iterator = BlockIterator(block, order, MAX_SEQUENCE, start)
@@ -440,7 +440,7 @@ def test_keys_that_are_equal_in_the_order_are_one_key() -> None:
 def on_the_way(table: Table, number: int, back: bool) -> list[bytes]:
     """The content of a block and of all that follow it."""
     numbers = range(number, -1, -1) if back else range(number, table.num_blocks)
-    return [table.find(at, ReadCounters(), False)[1].data for at in numbers]
+    return [table.load_block(at, ReadCounters(), False)[1].data for at in numbers]
 
 
 def numbers_of(ahead: Readahead, back: bool) -> list[int]:
@@ -493,7 +493,7 @@ def test_what_is_cached_is_not_read_with_a_block(back: bool) -> None:
     table, _ = opened(build(ROWS, options), options)
     counters = ReadCounters()
     for number in (45, 55):
-        table.keep(number, table.find(number, counters, False)[1])
+        table.keep(number, table.load_block(number, counters, False)[1])
     for _ in range(2):  # nothing is kept of what is read past the cache
         ahead = table.read_ahead(50, 100, back, counters)
         assert ahead is not None
@@ -669,14 +669,14 @@ def test_the_caches_charge_is_the_block_decompressed() -> None:
 def test_a_block_that_two_have_read_is_charged_once() -> None:
     cache: BlockCache[object, object] = BlockCache(1 << 20)
     table, _ = opened(build(ROWS, SMALL), SMALL._replace(block_cache=cache))
-    (_, first), (_, second) = (table.find(1, ReadCounters(), False) for _ in range(2))
+    (_, first), (_, second) = (table.load_block(1, ReadCounters(), False) for _ in range(2))
     for block in (first, second):
         table.keep(1, block)
         assert (len(cache), cache.usage) == (1, len(first))
-    assert table.find(1, ReadCounters(), True) == (FROM_CACHE, first)
+    assert table.load_block(1, ReadCounters(), True) == (FROM_CACHE, first)
     cache.clear()
     table.keep(1, second)
-    assert table.find(1, ReadCounters(), True) == (FROM_CACHE, second)
+    assert table.load_block(1, ReadCounters(), True) == (FROM_CACHE, second)
 
 
 def test_tables_that_share_a_cache_and_a_path_do_not_mix() -> None:

@@ -126,7 +126,7 @@ class Ingestion:
         if not self._groups:
             return
         # Now, not at the end: it shows where level 0 will overlap.
-        writer.rotate()
+        writer.flush_memtable()
         try:
             self._reserve()
             self._write(self._progress)

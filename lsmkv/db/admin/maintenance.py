@@ -1,6 +1,6 @@
 """The methods of a store that look after its files: compaction, copies, loading, figures, checks.
 
-Each is a thin door to a module of this room.
+Most of them only call one module of ``lsmkv/db/admin``.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Maintenance(Handle):
         """
         begin = None if start is None else as_bytes(start, "start key")
         end = None if stop is None else as_bytes(stop, "stop key")
-        self._open_writer().rotate()
+        self._open_writer().flush_memtable()
         background = self._background
         assert background is not None
         compact_range(self._open_store(), background, begin, end, progress)
@@ -258,8 +258,8 @@ class Maintenance(Handle):
         """The keys of all writes, deletions too, in the memtables and in these tables; in order.
 
         A key that is in neither has its versions in the other tables only.  ``ValueError`` for a
-        table that the store does not hold any more.  Costs a scan of those tables, and the memory
-        of their keys.
+        table that the store does not hold any more.  Costs a scan of those tables, and
+        memory for their keys.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:

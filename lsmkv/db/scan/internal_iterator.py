@@ -18,7 +18,9 @@ Seen = tuple[bytes, bytes | None]
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # tests merge sources of their own
 class InternalIterator(ABC):
-    """The entries of a range that are visible at a sequence, a chunk at a time: ``next_chunk*``.
+    """The entries of a range that are visible at a sequence, a chunk at a time.
+
+    Call order: ``next_chunk*``.
 
     A chunk holds :data:`Pair`, :data:`Seen`, or the latter followed by its sequence: these are the
     forms of :mod:`lsmkv.table.block_iterator`.  The reader of a store gets pairs only.  Going

@@ -2,8 +2,8 @@
 
 ``DB.iterator`` and ``Snapshot.iterator`` make it; one thread at a time uses it.
 
-Fast path: pairs are read a block or so at a time into a :class:`Window`, a native class in which a
-step is several times as fast, compiled, as in a class that users may derive from.
+Fast path: pairs are read a block or so at a time into a :class:`Window`.  Compiled, a step in this
+native class is several times as fast as in a class that users may derive from.
 """
 
 from __future__ import annotations

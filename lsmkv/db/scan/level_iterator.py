@@ -98,7 +98,7 @@ class LevelReader:
         """Number of the block where a scan from a position begins; one past the last if none
         does."""
         sequence: i64 = -1 if start.after else MAX_SEQUENCE
-        return table.index.find(self.order.of(start.user_key), sequence)
+        return table.index.block_for(self.order.of(start.user_key), sequence)
 
     def table(self, at: i64) -> Table:
         """The table of a file."""

@@ -46,7 +46,7 @@ class _Source:
         self.left: i64 = 0
         """How many entries the buffer has left."""
         self.key: Any = None
-        """The next entry's key, in the form that compares right."""
+        """The sort key of the next entry's user key."""
 
     def fill(self) -> bool:
         """Read the next chunk, once the last one is used up; False if there is none."""

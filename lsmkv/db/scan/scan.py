@@ -1,7 +1,7 @@
 """A scan: the iterators that read a range of a view, from any position in either direction.
 
-The public iterators call it.  It makes an iterator for each memtable and level that may hold some
-of the range, and merges them.
+The public iterators call it.  It makes an iterator for each memtable and level that may hold a part
+of the range, and merges these iterators.
 """
 
 from __future__ import annotations

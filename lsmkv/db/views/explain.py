@@ -127,7 +127,7 @@ class Explanation:
     blocks_searched: int
     """Data blocks that the Get looks into."""
     blocks_read: int
-    """Of these, the ones that are not in the block cache."""
+    """How many of these blocks are not in the block cache."""
     bytes_read: int
     blocks_without_filters: int
     """Data blocks that it would look into if there were no filters."""

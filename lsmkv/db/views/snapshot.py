@@ -1,7 +1,8 @@
 """Snapshot: a store as it was at one sequence.
 
 ``DB.snapshot`` makes one.  It pins its sequence, so that flushes and compactions keep the versions
-that it sees, and reads by the same :class:`~lsmkv.db.reader.Reader` as the store, without a lock.
+that it sees.  It reads by the same :class:`~lsmkv.db.reader.Reader` as the store, and never takes
+the writers' lock.
 """
 
 from __future__ import annotations

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 class LogEntries:
-    """``read columns``, for keys that are equal only if they are the same bytes."""
+    """The entries of one log, for keys that are equal only if they are the same bytes.
+
+    Call order: ``read columns``.
+    """
 
     def __init__(self, pinned: list[int]) -> None:
         """``pinned`` are the pinned sequences, rising: a version that is not the newest of its key

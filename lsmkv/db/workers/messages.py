@@ -158,7 +158,7 @@ class Report(NamedTuple):
 
     job: int
     bytes_read: int = 0
-    """By a compaction that goes on."""
+    """Bytes that a running compaction has read."""
     files: list[FileMetaData] | None = None
     """The tables that were made, durable under their temporary names: the job is done."""
     opened: tuple[int, int, int] = (0, 0, 0)

@@ -24,9 +24,9 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options, has_own_parts_alone
 
 _PAYS_FROM = 8 * 1024 * 1024
-"""Bytes of jobs, each soon after the one before, from which a worker is started; half of them are
-enough for a job that follows the one before, or the opening, at once, since much is being written
-then.  A memtable of that size that fills up that fast has its worker started ahead of the flush."""
+"""A worker is started when jobs that follow each other within 5 seconds add up to this many bytes.
+Half is enough if a job comes within a second of the last one, or of opening.  A memtable of at
+least half this size that fills within a second starts its worker before the flush."""
 
 _SOON = 5.0  # seconds
 _AT_ONCE = 1.0  # second
@@ -41,9 +41,10 @@ _MOST_FAILURES = 3
 class WorkerPool:
     """Has jobs done by worker processes, where that is possible and pays.
 
-    Used by the background thread, and by ``Background.stop`` after its end.  A job that is not done
-    here, since its worker could not be started, has died or has declined, returns None, and the
-    thread does it; an error of the job itself is raised as if the thread had done it.
+    Used by the background thread, and by ``Background.stop`` after its end.  :meth:`flush` and
+    :meth:`compact` return None if no worker did the job: the worker was not started or not ready in
+    time, has died, or has declined.  The thread then does it.  An error of the job itself is raised
+    as if the thread had done it.
     """
 
     def __init__(self, store: Store, pending_outputs: PendingOutputs) -> None:

@@ -100,7 +100,7 @@ class Histogram:
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """As LevelDB prints one, with more percentiles."""
+        """The lines of text that LevelDB prints for a histogram, with more percentiles."""
         told = [
             f"Count: {self.count}  Average: {self.mean:.4f}  StdDev: {self.deviation:.2f}",
             f"Min: {self.low:.4f}  Median: {self.p50:.4f}  Max: {self.high:.4f}",

@@ -25,7 +25,7 @@ class LoadedBlock(NamedTuple):
 
     handle: BlockHandle
     stored: bytes
-    """With its trailer."""
+    """The block as it is stored, with its trailer."""
     plain: bytes
 
     @property

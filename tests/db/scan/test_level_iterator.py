@@ -203,7 +203,7 @@ def lies_before(key: bytes, position: Position, comparator: Comparator = BYTEWIS
 
 def block_of(table: Table, user_key: bytes) -> int:
     """Number of the block that may hold a key of the bytewise order."""
-    return table.index.find(user_key, MAX_SEQUENCE)
+    return table.index.block_for(user_key, MAX_SEQUENCE)
 
 
 def random_key(rng: random.Random, keys: int, comparator: Comparator) -> bytes:

@@ -82,7 +82,7 @@ class Engine(Protocol):
 
     @property
     def version(self) -> str:
-        """Of the engine, for people."""
+        """The version of the engine, as text for a reader."""
 
     @property
     def cannot(self) -> dict[str, str]:

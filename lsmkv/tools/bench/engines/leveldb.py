@@ -107,7 +107,7 @@ class LevelDBStore(Store):
         self._db.compact_range(start=_BEYOND, stop=_BEYOND + b"\xff")
 
     def settle(self) -> None:
-        """Until no level is so full that it has to be compacted, and nothing changes any more."""
+        """Wait until no level is so full that it has to be compacted, and nothing changes."""
         before = None
         while True:
             tables = self._db.get_property(b"leveldb.sstables").decode()

@@ -23,7 +23,7 @@ _ENGINES: dict[str, Callable[[], Engine]] = {
     "dbm": DBMEngine,
 }
 _SHOWN_BY = {"sqlite3": "_sqlite3"}
-"""Of a module that is there even if what it needs is not."""
+"""The module to look for, where an engine's own module is there even if what it needs is not."""
 
 PEERS = tuple(name for name in _ENGINES if name != OWN)
 
