@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from orders import fold
 from stores import ENTRIES, TINY, contents, fill
 
 import lsmkv
@@ -43,12 +44,6 @@ def test_compressions_and_filter_layouts(path: str, compression: Any, layout: An
 
 def reverse(a: bytes, b: bytes) -> int:
     return (a < b) - (a > b)
-
-
-def fold(a: bytes, b: bytes) -> int:
-    """An order that calls different bytes equal."""
-    a, b = a.lower(), b.lower()
-    return (a > b) - (a < b)
 
 
 @pytest.mark.parametrize("step", ["none", "flush", "compact", "reopen"])

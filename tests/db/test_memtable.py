@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from librt.threading import Lock
+from orders import FOLDING, fold
 
 import lsmkv
 from lsmkv.db import memtable as module
@@ -26,12 +27,6 @@ from lsmkv.util.comparator import (
     Comparator,
 )
 
-
-def fold(a: bytes, b: bytes) -> int:
-    return (a.lower() > b.lower()) - (a.lower() < b.lower())
-
-
-FOLDING = CallableComparator(fold, "test.Folding")
 COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING]
 NEWEST = MAX_SEQUENCE
 Interrupted = Callable[[ModuleType, int, Callable[[], object]], bool]

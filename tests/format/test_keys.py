@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
+from orders import FOLDING
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import (
@@ -25,16 +26,9 @@ from lsmkv.format.keys import (
 from lsmkv.util.comparator import (
     BYTEWISE,
     REVERSE_BYTEWISE,
-    CallableComparator,
     Comparator,
 )
 
-
-def fold(a: bytes, b: bytes) -> int:
-    return (a.lower() > b.lower()) - (a.lower() < b.lower())
-
-
-FOLDING = CallableComparator(fold, "test.Folding")
 COMPARATORS: list[Comparator] = [BYTEWISE, REVERSE_BYTEWISE, FOLDING]
 USER_KEYS = [b"", b"k", b"hello", b"longggggggggggggggggggggg", b"\xff\x00"]
 POWERS = (8, 16, 32, 48, 55)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from orders import fold
 from typer.testing import CliRunner
 
 import lsmkv
@@ -248,10 +249,6 @@ def test_empty_stores(tmp_path: Path) -> None:
 # Orders
 
 
-def by_folded_case(a: bytes, b: bytes) -> int:
-    return (a.lower() > b.lower()) - (a.lower() < b.lower())
-
-
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
@@ -260,7 +257,7 @@ def by_folded_case(a: bytes, b: bytes) -> int:
             [b"key299", b"kEY001", b"Key013", b"Key012", b"Key011", b"Key010", b"KEY001"],
         ),
         (  # it is not
-            {"comparator": by_folded_case, "comparator_name": "folded"},
+            {"comparator": fold, "comparator_name": "folded"},
             [b"key001", b"key010", b"key011", b"key012", b"key013", b"key299"],
         ),
     ],

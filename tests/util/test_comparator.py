@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from orders import fold
 
 from lsmkv.util.comparator import (
     BYTEWISE,
@@ -22,12 +23,6 @@ KEYS = st.one_of(
     st.binary(max_size=6),
     st.lists(st.sampled_from([0, 1, 0x61, 0x62, 0xFE, 0xFF]), max_size=6).map(bytes),
 )
-
-
-def fold(a: bytes, b: bytes) -> int:
-    """Case folded: an order in which different bytes are equal."""
-    x, y = a.lower(), b.lower()
-    return (x > y) - (x < y)
 
 
 FOLDED = CallableComparator(fold, "test.fold")

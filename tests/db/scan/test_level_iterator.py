@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from librt.threading import Lock
+from orders import FOLDING
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.info_log import InfoLog
@@ -39,19 +40,12 @@ from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator
 from lsmkv.util.compression import NO_COMPRESSION
 
 
-def fold(a: bytes, b: bytes) -> int:
-    """Upper and lower case alike: keys of different bytes compare equal."""
-    left, right = a.lower(), b.lower()
-    return (left > right) - (left < right)
-
-
 def longest_first(a: bytes, b: bytes) -> int:
     """The empty key comes last."""
     left, right = (-len(a), a), (-len(b), b)
     return (left > right) - (left < right)
 
 
-FOLDING = CallableComparator(fold, "test.Folding")
 LONGEST_FIRST = CallableComparator(longest_first, "test.LongestFirst")
 every_comparator = pytest.mark.parametrize(
     "comparator",

@@ -7,6 +7,7 @@ from functools import cmp_to_key
 
 import pytest
 from librt.threading import Lock
+from orders import FOLDING
 
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.scan.internal_iterator import InternalIterator, Seen
@@ -14,16 +15,8 @@ from lsmkv.db.scan.level_iterator import FIRST_CHUNK
 from lsmkv.db.scan.memtable_iterator import MemTableIterator
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import KeyOrder, Position
-from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
+from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
 
-
-def fold(a: bytes, b: bytes) -> int:
-    """Upper and lower case alike: keys of different bytes compare equal."""
-    left, right = a.lower(), b.lower()
-    return (left > right) - (left < right)
-
-
-FOLDING = CallableComparator(fold, "test.Folding")
 every_comparator = pytest.mark.parametrize(
     "comparator", [BYTEWISE, REVERSE_BYTEWISE, FOLDING], ids=lambda each: each.name
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from orders import fold
 
 from lsmkv.db.scan.internal_iterator import InternalIterator, Pair, Seen
 from lsmkv.db.scan.merging_iterator import MergingIterator
@@ -29,12 +30,6 @@ class ListsIterator(InternalIterator):
             if some:
                 return some
         return []
-
-
-def fold(a: bytes, b: bytes) -> int:
-    """Upper and lower case alike: keys of different bytes compare equal."""
-    left, right = a.lower(), b.lower()
-    return (left > right) - (left < right)
 
 
 COMPARATORS: list[Comparator] = [
