@@ -271,7 +271,7 @@ def test_every_public_name_is_found() -> None:
         "lsmkv.db.scan.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
         "lsmkv.db.views.readable.Readable.get",  # by Snapshot and PrefixedDB
         "lsmkv.plyvel.DB.get",
-        "lsmkv.aio.db.DB.get",
+        "lsmkv.aio.readable.Readable.get",  # by DB and Snapshot
         "lsmkv.stats.Stats.blocks_read",
     } <= shown
 

@@ -487,7 +487,9 @@ WAITING = (
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_sigterm_and_sighup_run_the_finally_blocks(tmp_path: Path, number: signal.Signals) -> None:
-    program = f"{WAITING}sys.exit(cli.main())"
+    # As a terminal starts it, even if the suite runs under nohup.
+    heard = f"signal.signal({int(number)}, signal.SIG_DFL)"
+    program = f"{WAITING}{heard}\nsys.exit(cli.main())"
     with subprocess.Popen(
         [sys.executable, "-c", program, "load", str(tmp_path / "db"), "/dev/null", "--create"],
         stdout=subprocess.PIPE,

@@ -216,6 +216,8 @@ def test_a_signal_that_ends_an_export_leaves_no_file(
         "    print('ready', flush=True)\n"
         "    signal.pause()\n"
         "exchange.write_raw = begin\n"
+        # As a terminal starts it, even if the suite runs under nohup.
+        f"signal.signal({int(number)}, signal.SIG_DFL)\n"
         "sys.exit(cli.main())"
     )
     file = tmp_path / "file"
