@@ -36,8 +36,8 @@ class TableIndex:
         """
         self.keys = keys
         """The index keys."""
-        self._orders: list[Any] = order.of_all([user_key_of(key) for key in keys])
-        self._sorted = SortedKeys(self._orders)
+        self._sort_keys: list[Any] = order.of_all([user_key_of(key) for key in keys])
+        self._sorted = SortedKeys(self._sort_keys)
         offsets = vec[i64](capacity=len(handles))
         sizes = vec[i64](capacity=len(handles))
         for handle in handles:
@@ -66,8 +66,8 @@ class TableIndex:
         at = self._sorted.first_at_or_after(sort_key)
         if sequence < MAX_SEQUENCE:
             # The versions of one key may be spread over several blocks.
-            orders = self._orders
-            while at < len(orders) and not sort_key < orders[at]:
+            sort_keys = self._sort_keys
+            while at < len(sort_keys) and not sort_key < sort_keys[at]:
                 key = self.keys[at]
                 if sequence_in(key[len(key) - TAG_SIZE :]) <= sequence:
                     break
