@@ -58,6 +58,9 @@ class Options(NamedTuple):
     * ``paranoid_checks``: refuse to open a store whose log is damaged, where the default keeps what
       is before the damage.
     * ``reuse_logs``: go on with the log that is found when opening, rather than make a table of it.
+    * ``mapped_log``: map the log into memory where the file system keeps room that is reserved
+      (ext4, tmpfs, XFS without reflinks): a write is then one copy, without a system call.  False
+      writes to it.  The promises are the same: see ``docs/reliability.md``.
     * ``env``: the file system; None is the local one.
     * ``comparator``: the order of keys: an object with the members of :class:`~lsmkv.Comparator`,
       or a function of two keys.  ``comparator_name``: the function's name, kept on disk.  None is
@@ -112,6 +115,7 @@ class Options(NamedTuple):
     compression: int = SNAPPY
     zstd_compression_level: int = 1
     reuse_logs: bool = False
+    mapped_log: bool = True
     filter_policy: FilterPolicy | None = None
     filter_layout: FilterLayout = "block"
     seek_compaction: bool = True
@@ -162,6 +166,7 @@ class OptionArguments(TableArguments, total=False):
     block_cache: BlockCache[Any, Any] | None
     max_file_size: int | None
     reuse_logs: bool
+    mapped_log: bool
     seek_compaction: bool
     background: BackgroundWork
     max_block_bytes: int
@@ -188,6 +193,7 @@ def make_options(
     comparator: Comparator | Callable[[bytes, bytes], int] | None = None,
     comparator_name: str | bytes | None = None,
     reuse_logs: bool = False,
+    mapped_log: bool = True,
     seek_compaction: bool = True,
     background: BackgroundWork = "auto",
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES,
@@ -231,6 +237,7 @@ def make_options(
         compression=_compression(compression),
         zstd_compression_level=_size("zstd_compression_level", zstd_compression_level, 1),
         reuse_logs=bool(reuse_logs),
+        mapped_log=bool(mapped_log),
         filter_policy=policy,
         filter_layout=filter_layout,
         seek_compaction=bool(seek_compaction),

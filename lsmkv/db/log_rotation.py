@@ -98,7 +98,8 @@ class LogRotation:
         """An empty file and its number, always a new one: a failed attempt may leave its name."""
         store = self._store
         number = store.versions.new_file_number()
-        return store.directory.create(log_name(number)), number
+        name = log_name(number)
+        return store.directory.create_log(name, store.options.mapped_log), number
 
     def _sync_name(self, file: WritableFile, number: int) -> WriteAheadLog:
         try:

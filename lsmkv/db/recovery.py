@@ -74,6 +74,7 @@ class Recovery:
         # it nor a gap can be judged by it (``docs/format.md``).
         self._expected: int | None = None
         self._any_applied = False  # whether a batch was applied
+        self._log_end = 0  # where the last record of the log read last ends
         self._unjudged: tuple[int, LogDamage] | None = None  # a log's number, and damage in it
 
     def run(self) -> tuple[Recovered, WriteAheadLog]:
@@ -201,7 +202,7 @@ class Recovery:
         first = True
         any_before = self._any_applied
         with self._directory.open(name) as file:
-            reader = LogReader(file)
+            reader = LogReader(file, reserved=True)
             for record in reader:
                 self._note_damage(number, record.damage)
                 try:
@@ -228,6 +229,7 @@ class Recovery:
                 first = False
                 self._apply(sequence, operations)
             self._note_damage(number, reader.tail)
+            self._log_end = reader.end
         if self._expected is None:
             # This log is empty: the next one continues where the tables end.
             self._expected = self._versions.last_sequence + 1
@@ -306,9 +308,10 @@ class Recovery:
         if len(logs) != 1 or self._unjudged is not None or self._edit.new_files:
             return None
         self._info_log.write(f"Reusing {log_name(logs[0])}")
-        file = self._directory.append_to(log_name(logs[0]))
+        name = log_name(logs[0])
+        file = self._directory.continue_log(name, self._log_end, self._options.mapped_log)
         try:
-            return WriteAheadLog(file, logs[0], file.size())
+            return WriteAheadLog(file, logs[0], self._log_end)
         except BaseException:
             file.close()
             raise
@@ -316,7 +319,8 @@ class Recovery:
     def _begin_log(self) -> WriteAheadLog:
         """An empty log.  The directory is synced once for it and for the MANIFEST that names it."""
         number = self._versions.new_file_number()
-        return WriteAheadLog(self._directory.create(log_name(number)), number)
+        file = self._directory.create_log(log_name(number), self._options.mapped_log)
+        return WriteAheadLog(file, number)
 
     def _save_lost_logs(self) -> None:
         """Copy the logs that were not replayed to their end into ``lost/``, durably."""

@@ -25,6 +25,9 @@ from typing import TypeVar
 
 _Self = TypeVar("_Self", bound="_Closeable")
 
+NO_LIMIT = 1 << 62
+"""What :meth:`WritableFile.reserve` returns for a file whose room is not reserved."""
+
 
 class _Closeable(ABC):
     @abstractmethod
@@ -74,9 +77,18 @@ class WritableFile(_Closeable):
 
         It serves small and frequent writes, and may be the system's own call.  The caller passes
         the bytes that it left to :meth:`append`.  Its errors need not name the file; once the file
-        is closed it raises ``OSError`` or ``ValueError``.
+        is closed it raises ``OSError`` or ``ValueError``.  It takes nothing beyond the offset that
+        :meth:`reserve` has returned; each call of that may replace it.
         """
         return self._append_all
+
+    def reserve(self, length: int) -> int:
+        """Make room for ``length`` more bytes; returns the offset up to which there is room now.
+
+        Only a file whose room is reserved ahead (:meth:`Directory.create_log`) has a limit.  If
+        there is no room for all of the bytes, ``OSError`` is raised, and nothing has changed.
+        """
+        return NO_LIMIT
 
     @abstractmethod
     def size(self) -> int:
@@ -131,6 +143,33 @@ class Directory(_Closeable):
     @abstractmethod
     def append_to(self, name: str) -> WritableFile:
         """Go on at the end of a regular file that exists."""
+
+    @property
+    def maps_logs(self) -> bool:
+        """Whether :meth:`create_log` maps logs into memory; else it writes to them."""
+        return False
+
+    def create_log(self, name: str, mapped: bool = True) -> WritableFile:
+        """:meth:`create` for a log: many small appends, each of which outlives the process.
+
+        If it may be ``mapped``, its bytes may be reserved ahead of need.  Zeros then follow its
+        ``size()`` until it is closed, and stay there if the process is killed.
+        """
+        return self.create(name)
+
+    def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
+        """:meth:`create_log` for a log that exists, whose last record ends at ``end``.
+
+        What lies behind ``end`` is removed.
+        """
+        file = self.append_to(name)
+        try:
+            if file.size() > end:
+                file.truncate(end)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
     @abstractmethod
     def rename(self, old: str, new: str) -> None:

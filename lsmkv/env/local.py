@@ -4,25 +4,26 @@ Files are opened so that a hostile directory can do no harm: never through a sym
 waiting (a FIFO), and only regular files are accepted.  A directory that is renamed or replaced
 while it is open stays the same directory.
 
-Handles close their descriptor when they are deleted (a table cache drops them that way).  A
-handle that is used after ``close`` raises ``OSError`` with ``EBADF``.  Closing while another thread
-is *inside* a call on the same handle is the caller's fault: the descriptor's number may be given
-to another file at that moment.  Share a handle by reference, and let the last user drop it.
-
 Windows is not supported: it has no descriptors for directories.
 """
 
 from __future__ import annotations
 
 import errno
-import io
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
-from lsmkv.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
+from lsmkv.env.base import Directory, Env, WritableFile, check_name
+from lsmkv.env.local_file import (
+    Descriptor,
+    LocalRandomAccessFile,
+    LocalWritableFile,
+    naming,
+    sync_descriptor,
+)
+from lsmkv.env.local_log import LocalLogFile
 from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, take_lock
+from lsmkv.env.mounts import keeps_reservations
 
 try:
     import fcntl
@@ -36,166 +37,16 @@ _DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
 _FILE_MODE = 0o644
 _DIRECTORY_MODE = 0o755
 
-# fdatasync writes the content and the length, which is all that a reader needs; not the times.
-_sync_content: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
-# macOS: fsync hands the data to the drive, which may keep it in its cache.
-_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-_NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
-
 # How an open fails on what is not a regular file: a symbolic link, a FIFO or socket, a device.
 _ODD_FILE = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 # A directory that this user cannot fsync, as against one whose fsync failed.
 _NOT_SYNCABLE = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
-class _Descriptor:
-    """Owns one descriptor; -1 once closed.
-
-    A file that others may still be reading is closed by the last of them to let go, in a finalizer.
-    Ctrl-C in the microsecond that this takes is reported and lost, as in every finalizer of Python,
-    and may leave the descriptor open.
-    """
-
-    _fd = -1
-    path = ""
-
-    def __init__(self, fd: int, path: str) -> None:
-        self._fd = fd
-        self.path = path
-
-    def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class LocalRandomAccessFile(_Descriptor, RandomAccessFile):
-    """A file read with ``pread``: one system call a read, unless the kernel gives less."""
-
-    def __init__(self, fd: int, path: str, size: int) -> None:
-        super().__init__(fd, path)
-        self.size = size
-
-    def read(self, offset: int, length: int) -> bytes:
-        try:
-            if offset + length > self.size:
-                # A read allocates all that it asks for: never ask for more than there is.
-                length = min(length, max(0, os.fstat(self._fd).st_size - offset))
-            data = os.pread(self._fd, length, offset)
-            if len(data) < length:
-                return self._read_on(data, offset, length)
-            return data
-        except OSError as error:
-            error.filename = self.path
-            raise
-
-    def _read_on(self, data: bytes, offset: int, length: int) -> bytes:
-        """Complete a short read, up to the end of the file."""
-        parts = [data]
-        done = len(data)
-        while data and done < length:
-            data = os.pread(self._fd, length - done, offset + done)
-            parts.append(data)
-            done += len(data)
-        return b"".join(parts)
-
-
-class LocalWritableFile(_Descriptor, WritableFile):
-    """A file opened with ``O_APPEND``: every write goes to its end, after a truncation too."""
-
-    _raw: io.FileIO | None = None
-    _sync_failed = False
-    _synced = False
-    _sync_begun = 0
-    """The number of bytes whose write-out was begun already."""
-
-    @property
-    def raw_write(self) -> Callable[[bytes], int]:
-        """The system's own write, unless a derived class has an ``append`` of its own."""
-        if type(self).append is not LocalWritableFile.append:
-            return self._append_all
-        if self._raw is None:
-            # A file object knows when it is closed, which a descriptor's number does not.
-            self._raw = io.FileIO(self._fd, "ab", closefd=False)
-        return self._raw.write
-
-    def close(self) -> None:
-        if self._raw is not None:
-            self._raw.close()
-        super().close()
-
-    def append(self, data: bytes) -> None:
-        try:
-            written = os.write(self._fd, data)
-            if written < len(data):
-                self._write_on(data, written)
-        except OSError as error:
-            error.filename = self.path
-            raise
-
-    def _write_on(self, data: bytes, done: int) -> None:
-        """Complete a short write."""
-        view = memoryview(data)
-        while done < len(data):
-            written = os.write(self._fd, view[done:])
-            if written == 0:
-                raise OSError(errno.EIO, "the system takes no more bytes", self.path)
-            done += written
-
-    def size(self) -> int:
-        with _naming(self.path):
-            return os.fstat(self._fd).st_size
-
-    def truncate(self, length: int) -> None:
-        size = self.size()
-        if not 0 <= length <= size:
-            raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
-        with _naming(self.path):
-            os.ftruncate(self._fd, length)
-        self._sync_begun = min(self._sync_begun, length)
-
-    def sync(self) -> None:
-        """Make the content durable; once that failed, every later call fails as well.
-
-        After a failed fsync the kernel forgets the bytes that it could not write, and would
-        report success to the next one.
-        """
-        if self._sync_failed:
-            raise OSError(errno.EIO, "an earlier sync of this file failed", self.path)
-        try:
-            _sync(self._fd, _sync_content)
-        except OSError as error:
-            self._sync_failed = True
-            error.filename = self.path
-            raise
-        self._synced = True
-
-    def begin_sync(self) -> None:
-        """Begin the write-out by ``posix_fadvise``; an error is left for ``sync`` to raise.
-
-        Linux, told that these bytes are not needed soon, begins to write out the ones that it may
-        not drop yet (source: ``mm/fadvise.c``).  It would drop bytes that are written out already,
-        and they may be read soon: so this is done once for each byte, and not for a file that is
-        synced now and then.
-        """
-        begun = self._sync_begun
-        if self._synced or not hasattr(os, "posix_fadvise"):
-            return
-        try:
-            size = os.fstat(self._fd).st_size
-            if size <= begun:
-                return
-            os.posix_fadvise(self._fd, begun, size - begun, os.POSIX_FADV_DONTNEED)
-            self._sync_begun = size
-        except OSError:
-            pass
-
-
-class LocalDirectory(_Descriptor, Directory):
+class LocalDirectory(Descriptor, Directory):
     """A directory of the local file system, held by its descriptor."""
+
+    _maps_logs: bool | None = None  # until it is asked
 
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
         super().__init__(fd, path)
@@ -207,7 +58,7 @@ class LocalDirectory(_Descriptor, Directory):
         return self._fd
 
     def names(self) -> list[str]:
-        with _naming(self.path):
+        with naming(self.path):
             # A descriptor of its own: listing moves the position that all users of one share.
             fd = os.open(".", os.O_RDONLY | _DIRECTORY | _CLOEXEC, dir_fd=self._fd)
             try:
@@ -216,7 +67,7 @@ class LocalDirectory(_Descriptor, Directory):
                 os.close(fd)
 
     def exists(self, name: str) -> bool:
-        with _naming(self._path_of(name)):
+        with naming(self._path_of(name)):
             try:
                 os.stat(name, dir_fd=self._fd, follow_symlinks=False)
             except FileNotFoundError:
@@ -225,7 +76,7 @@ class LocalDirectory(_Descriptor, Directory):
 
     def size(self, name: str) -> int:
         path = self._path_of(name)
-        with _naming(path):
+        with naming(path):
             follow = self._env.follow_symlinks
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=follow)
         _require_regular(status, path)
@@ -245,29 +96,72 @@ class LocalDirectory(_Descriptor, Directory):
         fd, _ = self._open(name, os.O_WRONLY | os.O_APPEND | _NOFOLLOW)
         return LocalWritableFile(fd, self._path_of(name))
 
+    @property
+    def maps_logs(self) -> bool:
+        """Whether logs may be mapped: on a file system that keeps what it has reserved, unless a
+        derived class makes files of its own."""
+        if self._maps_logs is None:
+            own = type(self)
+            self._maps_logs = (
+                own.create is LocalDirectory.create
+                and own.append_to is LocalDirectory.append_to
+                and keeps_reservations(self._fd)
+            )
+        return self._maps_logs
+
+    def create_log(self, name: str, mapped: bool = True) -> LocalWritableFile:
+        if not (mapped and self.maps_logs):
+            return self.create(name)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NOFOLLOW
+        fd, _ = self._open(name, flags)
+        return self._map_log(fd, name, 0)
+
+    def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
+        if not (mapped and self.maps_logs):
+            return super().continue_log(name, end)
+        fd, _ = self._open(name, os.O_RDWR | _NOFOLLOW)
+        return self._map_log(fd, name, end)
+
+    def _map_log(self, fd: int, name: str, end: int) -> LocalWritableFile:
+        """The log of this descriptor, cut to ``end`` bytes; a file that is written to where there
+        is no room for a mapped one."""
+        path = self._path_of(name)
+        with naming(path):
+            try:
+                os.ftruncate(fd, end)
+                try:
+                    return LocalLogFile(fd, path, end)
+                except OSError:
+                    os.ftruncate(fd, end)
+                fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+            except BaseException:
+                os.close(fd)
+                raise
+        return LocalWritableFile(fd, path)
+
     def rename(self, old: str, new: str) -> None:
-        with _naming(self._path_of(old), self._path_of(new)):
+        with naming(self._path_of(old), self._path_of(new)):
             os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def remove(self, name: str) -> None:
-        with _naming(self._path_of(name)):
+        with naming(self._path_of(name)):
             os.unlink(name, dir_fd=self._fd)
 
     def link(self, name: str, target: Directory) -> None:
         path = self._path_of(name)
         if not isinstance(target, LocalDirectory):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
-        with _naming(path, target._path_of(name)):
+        with naming(path, target._path_of(name)):
             os.link(name, name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False)
 
     def sync(self) -> None:
-        with _naming(self.path):
-            _sync(self._fd, os.fsync)
+        with naming(self.path):
+            sync_descriptor(self._fd, os.fsync)
 
     def lock(self, name: str) -> LocalFileLock:
         path = self._path_of(name)
         flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW
-        with _naming(path):
+        with naming(path):
             return take_lock(
                 self._fd, name, path, lambda: self._open(name, flags)[0], self._env.ofd_locks
             )
@@ -275,7 +169,7 @@ class LocalDirectory(_Descriptor, Directory):
     def subdirectory(self, name: str, create: bool = False) -> LocalDirectory:
         """A directory inside this one; with ``create`` its own name is durable afterwards."""
         path = self._path_of(name)
-        with _naming(path):
+        with naming(path):
             try:
                 fd = self._open_directory(name)
             except FileNotFoundError:
@@ -294,7 +188,7 @@ class LocalDirectory(_Descriptor, Directory):
     def _open(self, name: str, flags: int) -> tuple[int, int]:
         """Open a regular file: its descriptor and its length in bytes."""
         path = self._path_of(name)
-        with _naming(path):
+        with naming(path):
             try:
                 fd = os.open(name, flags | _NONBLOCK | _CLOEXEC, _FILE_MODE, dir_fd=self._fd)
             except OSError as error:
@@ -333,7 +227,7 @@ class LocalDirectory(_Descriptor, Directory):
         try:
             fd = os.open("..", os.O_RDONLY | _DIRECTORY | _CLOEXEC, dir_fd=self._fd)
             try:
-                _sync(fd, os.fsync)
+                sync_descriptor(fd, os.fsync)
             finally:
                 os.close(fd)
         except OSError as error:
@@ -392,7 +286,7 @@ class LocalEnv(Env):
             fd = os.open(path, flags)
         directory = LocalDirectory(fd, path, self)
         if create:
-            with _naming(path):
+            with naming(path):
                 directory._sync_parent(made)
         return directory
 
@@ -411,18 +305,6 @@ class LocalEnv(Env):
         os.rename(old, new)
         with self.open_directory(os.path.dirname(os.path.abspath(new))) as parent:
             parent.sync()
-
-
-@contextmanager
-def _naming(path: str, target: str | None = None) -> Iterator[None]:
-    """Errors from inside name the full path, not the bare name or nothing at all."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = path
-        if target is not None:
-            error.filename2 = target
-        raise
 
 
 def _make_directory(path: str, parent: int | None = None) -> bool:
@@ -445,27 +327,6 @@ def _require_regular(status: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(mode):
         raise OSError(errno.EISDIR, "a directory, where a file is expected", path)
     raise OSError(errno.EINVAL, "not a regular file", path)
-
-
-def _sync(fd: int, call: Callable[[int], None]) -> None:
-    """Make data durable, by ``call`` or by the stronger call of this system."""
-    if fd < 0:  # which Python's own fsync takes for a ValueError
-        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    if not _full_sync(fd):
-        call(fd)
-
-
-def _full_sync(fd: int) -> bool:
-    """Flush the drive's cache if the system has a call for that; returns whether it has."""
-    if _FULL_SYNC is None:
-        return False
-    try:
-        fcntl.fcntl(fd, _FULL_SYNC)
-    except OSError as error:
-        if error.errno not in _NO_FULL_SYNC:
-            raise
-        return False
-    return True
 
 
 def is_write_protected(path: str) -> bool:

@@ -51,6 +51,8 @@ class LogWriter:
         """``end`` is the file's length; if it is not 0, a whole record ends there."""
         self._file = file
         self._write = file.raw_write
+        self._limit: i64 = file.reserve(0)
+        """The offset up to which ``_write`` may be used."""
         self._bytes = BytesWriter()
         self.end: i64 = end
         """Where the last good record ends; a call that failed may have left bytes behind it."""
@@ -64,6 +66,9 @@ class LogWriter:
         if size > _LARGE:
             self._bytes = BytesWriter()
         try:
+            if self.end + size > self._limit:
+                self._limit = self._file.reserve(size)
+                self._write = self._file.raw_write
             written: i64 = self._write(data)
             if written < size:
                 self._file.append(data[written:])
@@ -134,10 +139,16 @@ class LogReader:
 
     After a bad fragment it looks for the next good one at every following byte of the block, since
     a writer may have gone on right behind a torn record, then from the next block on.
+
+    A bad fragment with nothing but zeros behind it is torn: a writer was killed, or is about to go
+    on, in the middle of copying it.
     """
 
-    def __init__(self, file: RandomAccessFile) -> None:
+    def __init__(self, file: RandomAccessFile, reserved: bool = False) -> None:
+        """``reserved``: zeros up to the end are room for more records, as a write-ahead log may
+        have it, and no damage."""
         self._file = file
+        self._reserved = reserved
         self._size: i64 = file.size
         self._next: i64 = 0  # the offset of the next block in the file
         self._base: i64 = 0  # the offset of this block
@@ -211,12 +222,19 @@ class LogReader:
                     self._at = end
                     return kind, base + at, base + end, data, ""
                 zeros = not block[at:].strip(b"\0")
+                if zeros and self._reserved and self._zeros_from(self._next):
+                    return _END, 0, 0, b"", ""
+                if self._was_changed():
+                    continue
                 if zeros:
-                    reason = "zeros to the end of the block"
-                cut_off = zeros or (reason == _RUNS_PAST and size < BLOCK_SIZE)
+                    self._at = size
+                    return 0, base + at, -1, b"", "zeros to the end of the block"
+                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind(at)
                 self._at = _next_fragment(block, at + 1)
-                return 0, base + at, -1 if cut_off else base + at, b"", reason
+                return 0, base + at, -1 if torn else base + at, b"", reason
             if size - at > 0 and (size < BLOCK_SIZE or block[at:].strip(b"\0")):
+                if self._reserved and not block[at:].strip(b"\0"):
+                    return _END, 0, 0, b"", ""
                 self._at = size
                 return 0, base + at, -1, b"", "bytes too few for a header"
             if self._next >= self._size:
@@ -226,6 +244,35 @@ class LogReader:
             self._base = self._next
             self._next += BLOCK_SIZE
             self._at = 0
+
+    def _was_changed(self) -> bool:
+        """Whether the block has changed since it was read: its writer is at work.
+
+        It is read anew then.
+        """
+        block = self._file.read(self._base, BLOCK_SIZE)
+        if block == self._block:
+            return False
+        self._block = block
+        return True
+
+    def _zeros_behind(self, at: i64) -> bool:
+        """Whether zeros, and at least one, follow the bad fragment up to the end of the file."""
+        block = self._block
+        end: i64 = len(block)
+        if FULL <= block[at + 6] <= LAST:
+            end = min(at + HEADER_SIZE + (block[at + 4] | block[at + 5] << 8), end)
+        if block[end:].strip(b"\0"):
+            return False
+        return (end < len(block) or self._next < self._size) and self._zeros_from(self._next)
+
+    def _zeros_from(self, offset: i64) -> bool:
+        """Whether the file holds nothing but zeros from ``offset`` on."""
+        while offset < self._size:
+            if self._file.read(offset, BLOCK_SIZE).strip(b"\0"):
+                return False
+            offset += BLOCK_SIZE
+        return True
 
 
 def _check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:

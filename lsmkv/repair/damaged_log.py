@@ -38,7 +38,7 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
     expected: int | None = None
     damage: Problem | None = None
     with directory.open(log.name) as file:
-        reader = LogReader(file)
+        reader = LogReader(file, reserved=True)
         for record in reader:
             if record.damage is not None and damage is None:
                 size = record.offset - record.damage.offset

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from processes import python
 
-from lsmkv.env import local
+from lsmkv.env import local_file
 from lsmkv.env.local import LocalDirectory, LocalEnv, LocalWritableFile
 from lsmkv.errors import LockedError
 
@@ -311,7 +311,7 @@ def test_a_failed_sync_is_final(store: LocalDirectory, monkeypatch: pytest.Monke
 
     with store.create("x") as file:
         with monkeypatch.context() as patch:
-            patch.setattr(local, "_sync_content", fail)
+            patch.setattr(local_file, "SYNC_CONTENT", fail)
             with pytest.raises(OSError, match=r"gone: .*store/x"):
                 file.sync()
         with pytest.raises(OSError, match="earlier sync") as caught:

@@ -62,8 +62,8 @@ class Record(NamedTuple):
 class Result:
     """Everything that a reader finds in these bytes."""
 
-    def __init__(self, data: bytes) -> None:
-        reader = LogReader(BytesFile(data))
+    def __init__(self, data: bytes, reserved: bool = False) -> None:
+        reader = LogReader(BytesFile(data), reserved)
         self.records = [
             Record(record.payload, record.offset, record.end, record.damage) for record in reader
         ]
@@ -377,6 +377,80 @@ def test_a_tail_of_zeros(zeros: int) -> None:
     assert result.tail.torn
     assert result.tail.offset == 10
     assert Result(bytes(zeros)).payloads == []
+
+
+@pytest.mark.parametrize(
+    "zeros", [1, 6, 7, 8, 100, BLOCK_SIZE - 10, BLOCK_SIZE - 9, BLOCK_SIZE, 3 * BLOCK_SIZE + 5]
+)
+def test_zeros_at_the_end_may_be_reserved_room(zeros: int) -> None:
+    result = Result(log_of(b"one") + bytes(zeros), reserved=True)
+    assert result.records == [Record(b"one", 0, 10, None)]
+    assert (result.tail, result.end) == (None, 10)
+    result = Result(bytes(zeros), reserved=True)
+    assert (result.records, result.tail, result.end) == ([], None, 0)
+
+
+def test_a_record_behind_reserved_room_follows_damage() -> None:
+    """LevelDB, when it reuses a log, goes on at the end of the file."""
+    room = 2 * BLOCK_SIZE
+    data = log_of(b"one") + bytes(room - 10) + log_of(b"two")
+    result = Result(data, reserved=True)
+    assert result.payloads == [b"one", b"two"]
+    assert result.damage == [None, LogDamage(10, "zeros to the end of the block", torn=True)]
+    assert result.tail is None
+
+
+@pytest.mark.parametrize("reserved", [True, False])
+def test_a_record_that_was_not_copied_whole_is_torn(reserved: bool) -> None:
+    """A map takes the bytes of a copy in any order: any part of them may be there."""
+    record = frame(b"some payload" * 3, 10)
+    for at in range(len(record)):
+        for broken in (record[:at] + bytes(len(record) - at), bytes(at + 1) + record[at + 1 :]):
+            if broken in (record, bytes(len(record))):
+                continue
+            for zeros in (1, 100, 2 * BLOCK_SIZE):
+                result = Result(log_of(b"one") + broken + bytes(zeros), reserved)
+                assert result.payloads == [b"one"]
+                assert result.end == 10
+                assert result.tail is not None
+                assert result.tail.torn
+                assert result.tail.offset == 10
+
+
+def test_a_long_record_that_was_not_copied_whole_is_torn() -> None:
+    data = log_of(b"one", big("bar", 3 * BLOCK_SIZE))
+    for end in (20, BLOCK_SIZE, BLOCK_SIZE + 3, BLOCK_SIZE + 7, 2 * BLOCK_SIZE + 50):
+        result = Result(data[:end] + bytes(5 * BLOCK_SIZE - end), reserved=True)
+        assert result.payloads == [b"one"]
+        assert result.tail is not None
+        assert (result.tail.offset, result.tail.torn) == (10, True)
+
+
+def test_damage_before_other_bytes_is_not_torn() -> None:
+    data = bytearray(log_of(b"one", b"two") + bytes(50))
+    data[5] ^= 1
+    data[30] = 7
+    assert Result(bytes(data), reserved=True).tail == LogDamage(20, "a fragment of type 0")
+    data = bytearray(log_of(b"one", b"two"))
+    data[-1] ^= 1
+    assert Result(bytes(data), reserved=True).tail == LogDamage(10, MISMATCH)
+
+
+def test_a_reader_beside_the_writer_takes_the_block_as_it_is_now() -> None:
+    """What looked bad may have been half a copy."""
+    whole = log_of(b"one", b"two", big("three", BLOCK_SIZE), b"four")
+    half = log_of(b"one") + bytes(6) + whole[16:]
+
+    class Growing(BytesFile):
+        reads = 0
+
+        def read(self, offset: int, length: int) -> bytes:
+            self.reads += 1
+            return (half if self.reads == 1 else whole)[offset : offset + length]
+
+    reader = LogReader(Growing(whole), reserved=True)
+    assert [record.payload for record in reader][1::2] == [b"two", b"four"]
+    assert reader.tail is None
 
 
 # Damage

@@ -11,19 +11,20 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from lsmkv.env import local
+from lsmkv.env import local, local_file, local_log
 
 _FAILING = frozenset(
     {
         *("open", "pread", "write", "fsync", "fdatasync", "ftruncate", "fstat", "stat", "listdir"),
         *("rename", "unlink", "link", "mkdir", "rmdir", "posix_fadvise"),
+        *("posix_fallocate", "preadv"),
     }
 )
-_SHORT = frozenset({"pread", "write"})
+_SHORT = frozenset({"pread", "preadv", "write"})
 
 
 class FaultySystem:
-    """Stands in for ``os`` and ``io`` in ``lsmkv.env.local``; see :func:`faulty_system`."""
+    """Stands in for ``os`` and ``io`` in the local file system; see :func:`faulty_system`."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -98,8 +99,9 @@ class FaultySystem:
 
 def _purpose(name: str, caller: FrameType) -> str:
     function = caller.f_code.co_name
-    if function == "begin_sync":
-        return function
+    above = caller.f_back
+    if "begin_sync" in (function, above.f_code.co_name if above else ""):
+        return "begin_sync"
     return "create" if function == "_open" and caller.f_locals["flags"] & os.O_CREAT else name
 
 
@@ -107,6 +109,9 @@ def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     if name == "write":
         fd, data = arguments
         return fd, data[: max(1, len(data) // 2)]
+    if name == "preadv":
+        fd, (view,), offset = arguments
+        return fd, [view[: max(1, len(view) // 2)]], offset
     fd, length, offset = arguments
     return fd, length if length < 2 else length // 2, offset
 
@@ -115,11 +120,16 @@ def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def faulty_system() -> Iterator[FaultySystem]:
     """Put one in the place of ``os`` and ``io``, for the local file system alone."""
     system = FaultySystem()
-    module: Any = local
-    real = module.os, module.io, module._sync_content
-    module.os = module.io = system
-    module._sync_content = system.sync_content
+    modules: tuple[Any, ...] = (local, local_file, local_log)
+    content: Any = local_file
+    real = content.io, content.SYNC_CONTENT
     try:
+        for module in modules:
+            module.os = system
+        content.io = system
+        content.SYNC_CONTENT = system.sync_content
         yield system
     finally:
-        module.os, module.io, module._sync_content = real
+        for module in modules:
+            module.os = os
+        content.io, content.SYNC_CONTENT = real

@@ -13,6 +13,7 @@ from lsmkv.env.base import Directory, Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
 from lsmkv.format.filenames import CURRENT, LOCK, LOST, FileType, parse_filename
+from lsmkv.options import MIB
 
 NO_DATABASE = "no database here"
 _DATA = (FileType.CURRENT, FileType.MANIFEST, FileType.TABLE, FileType.LOG)
@@ -64,13 +65,24 @@ def _refuse_remains(directory: Directory) -> None:
         parsed = parse_filename(name)
         if parsed is None:
             continue
-        if parsed[1] is FileType.TABLE or (parsed[1] is FileType.LOG and directory.size(name) > 0):
+        if parsed[1] is FileType.TABLE or (
+            parsed[1] is FileType.LOG and not _is_empty_log(directory, name)
+        ):
             if directory.exists(CURRENT):
                 return  # another process has just made the store
             raise CorruptionError(
                 f"CURRENT is missing, but {name} is here: repair the database",
                 f"{directory.path}/{CURRENT}",
             )
+
+
+def _is_empty_log(directory: Directory, name: str) -> bool:
+    """Whether a log holds nothing but zeros: room that was reserved when the store was made."""
+    with directory.open(name) as file:
+        for offset in range(0, file.size, MIB):
+            if file.read(offset, MIB).strip(b"\0"):
+                return False
+    return True
 
 
 def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:

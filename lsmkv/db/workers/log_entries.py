@@ -50,7 +50,7 @@ class LogEntries:
         Raises ``OSError``, and :class:`~lsmkv.errors.CorruptionError` for a record that is no
         batch.
         """
-        reader = LogReader(file)
+        reader = LogReader(file, reserved=True)
         expected = -1
         for record in reader:
             if record.damage is not None:

@@ -44,17 +44,24 @@ class _Bad(NamedTuple):
     reason: str
 
 
-_Part = _Fragment | _Filler | _Bad
+class _Room(NamedTuple):
+    """Zeros behind the last record of a write-ahead log."""
+
+    offset: int
+    data: bytes
+
+
+_Part = _Fragment | _Filler | _Bad | _Room
 
 
 def annotate_log(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fault]:
     """The pieces of a write-ahead log.  One record is in memory at a time."""
-    return _annotate(file, is_hex, batch_spans)
+    return _annotate(file, is_hex, batch_spans, _room_from(file))
 
 
 def annotate_manifest(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fault]:
     """The pieces of a MANIFEST."""
-    return _annotate(file, is_hex, edit_spans)
+    return _annotate(file, is_hex, edit_spans, file.size)
 
 
 def annotate_current(file: RandomAccessFile) -> Iterator[Piece | Fault]:
@@ -71,9 +78,11 @@ def annotate_current(file: RandomAccessFile) -> Iterator[Piece | Fault]:
         yield Piece(at, data, "no name of a MANIFEST")
 
 
-def _annotate(file: RandomAccessFile, is_hex: bool, spans: RecordSpans) -> Iterator[Piece | Fault]:
+def _annotate(
+    file: RandomAccessFile, is_hex: bool, spans: RecordSpans, room_from: int
+) -> Iterator[Piece | Fault]:
     waiting: list[_Fragment | _Filler] = []  # fragments of a record since its FIRST one
-    for part in _parts(file):
+    for part in _parts(file, room_from):
         if isinstance(part, _Fragment) and part.kind not in (FULL, FIRST) and not waiting:
             yield Fault("damage", part.offset, "a fragment without its beginning")
             yield from _orphans([part])
@@ -87,6 +96,13 @@ def _annotate(file: RandomAccessFile, is_hex: bool, spans: RecordSpans) -> Itera
         if isinstance(part, _Bad):
             yield Fault(part.kind, part.offset, part.reason)
             yield Piece(part.offset, part.data, "no fragment of a record")
+        elif isinstance(part, _Room):
+            room = Piece(part.offset, part.data, "zeros: room for more records")
+            if waiting:
+                yield Fault("torn", waiting[0].offset, "a record without its end")
+                yield from _orphans(waiting)
+                waiting = []
+            yield room
         elif isinstance(part, _Filler) and not waiting:
             yield _filler(part)
         else:
@@ -99,12 +115,26 @@ def _annotate(file: RandomAccessFile, is_hex: bool, spans: RecordSpans) -> Itera
         yield from _orphans(waiting)
 
 
-def _parts(file: RandomAccessFile) -> Iterator[_Part]:
-    """The parts of the whole file, divided as :class:`lsmkv.format.log.LogReader` divides it."""
+def _room_from(file: RandomAccessFile) -> int:
+    """Where the last byte ends that is not zero: zeros alone follow."""
+    for base in range((file.size - 1) // BLOCK_SIZE * BLOCK_SIZE, -1, -BLOCK_SIZE):
+        block = file.read(base, BLOCK_SIZE).rstrip(b"\0")
+        if block:
+            return base + len(block)
+    return 0
+
+
+def _parts(file: RandomAccessFile, room_from: int) -> Iterator[_Part]:
+    """The parts of the whole file, divided as :class:`lsmkv.format.log.LogReader` divides it.
+
+    Where no fragment begins, the bytes from ``room_from`` on are room.
+    """
     for base in range(0, file.size, BLOCK_SIZE):
         block = file.read(base, min(BLOCK_SIZE, file.size - base))
         at = 0
         while len(block) - at >= HEADER_SIZE:
+            if base + at >= room_from:
+                break
             reason = _fault_at(block, at)
             if reason:
                 end = len(block)
@@ -113,7 +143,7 @@ def _parts(file: RandomAccessFile) -> Iterator[_Part]:
                     reason = "zeros to the end of the block"
                 else:
                     end = _next_fragment(block, at + 1)
-                    if reason != _RUNS_PAST or len(block) == BLOCK_SIZE:
+                    if not _looks_torn(block, at, reason, base, room_from, file.size):
                         kind = "damage"
                 yield _Bad(base + at, block[at:end], kind, reason)
             else:
@@ -122,10 +152,21 @@ def _parts(file: RandomAccessFile) -> Iterator[_Part]:
                 yield _Fragment(base + at, block[at:data_at], block[data_at:end])
             at = end
         rest = block[at:]
-        if rest and len(block) == BLOCK_SIZE and not rest.strip(b"\0"):
+        if rest and base + at >= room_from:
+            yield _Room(base + at, rest)
+        elif rest and len(block) == BLOCK_SIZE and not rest.strip(b"\0"):
             yield _Filler(base + at, rest)
         elif rest:
             yield _Bad(base + at, rest, "torn", "bytes too few for a header")
+
+
+def _looks_torn(block: bytes, at: int, reason: str, base: int, room_from: int, size: int) -> bool:
+    """Whether a bad fragment is a write cut short: the file ends in it, or zeros alone follow."""
+    end = len(block)
+    if FULL <= block[at + 6] <= LAST:
+        end = min(at + HEADER_SIZE + _data_length(block, at), end)
+    cut_off = reason == _RUNS_PAST and len(block) < BLOCK_SIZE
+    return cut_off or room_from <= base + end < size
 
 
 def _data_length(block: bytes, at: int) -> int:

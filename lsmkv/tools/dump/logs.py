@@ -20,7 +20,7 @@ _LONGEST_CURRENT = 64
 
 def read_log(file: RandomAccessFile) -> Iterator[Batch | Operation | Fault]:
     """The batches of a write-ahead log and their operations; one batch is in memory at a time."""
-    reader = LogReader(file)
+    reader = LogReader(file, reserved=True)
     for record in reader:
         if record.damage is not None:
             yield _fault(record.damage)

@@ -872,10 +872,12 @@ def test_a_log_is_read_on_after_a_bad_record(tmp_path: Path) -> None:
 def test_a_torn_log(tmp_path: Path) -> None:
     path = tmp_path / "1.log"
     path.write_bytes(LOG[:-5])
-    covers("1.log", LOG + bytes(4))
-    assert faults("1.log", LOG + bytes(4)) == [Fault("torn", 67, "bytes too few for a header")]
-    covers("1.log", LOG + bytes(40))
-    assert faults("1.log", LOG + bytes(40)) == [Fault("torn", 67, "zeros to the end of the block")]
+    for zeros in (1, 4, 40, BLOCK_SIZE, 3 * BLOCK_SIZE):  # room for more records
+        covers("1.log", LOG + bytes(zeros))
+        assert faults("1.log", LOG + bytes(zeros)) == []
+        torn = LOG[:-5] + bytes(5 + zeros)
+        covers("1.log", torn)
+        assert faults("1.log", torn) == [Fault("torn", 30, "fragment checksum mismatch")]
     status, printed, err = dump(path)
     assert printed == [
         *lines(LOG_TEXT)[:2],

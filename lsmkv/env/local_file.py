@@ -1,0 +1,208 @@
+"""Files of the local file system, by POSIX calls on one descriptor each.
+
+``LocalDirectory`` opens them.  Handles close their descriptor when they are deleted (a table cache
+drops them that way).  A handle that is used after ``close`` raises ``OSError`` with ``EBADF``.
+Closing while another thread is *inside* a call on the same handle is the caller's fault: the
+descriptor's number may be given to another file at that moment.  Share a handle by reference, and
+let the last user drop it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lsmkv.env.base import RandomAccessFile, WritableFile
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+# fdatasync writes the content and the length, which is all that a reader needs; not the times.
+SYNC_CONTENT: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
+# macOS: fsync hands the data to the drive, which may keep it in its cache.
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
+
+
+class Descriptor:
+    """Owns one descriptor; -1 once closed.
+
+    A file that others may still be reading is closed by the last of them to let go, in a finalizer.
+    Ctrl-C in the microsecond that this takes is reported and lost, as in every finalizer of Python,
+    and may leave the descriptor open.
+    """
+
+    _fd = -1
+    path = ""
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd = fd
+        self.path = path
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class LocalRandomAccessFile(Descriptor, RandomAccessFile):
+    """A file read with ``pread``: one system call a read, unless the kernel gives less."""
+
+    def __init__(self, fd: int, path: str, size: int) -> None:
+        super().__init__(fd, path)
+        self.size = size
+
+    def read(self, offset: int, length: int) -> bytes:
+        try:
+            if offset + length > self.size:
+                # A read allocates all that it asks for: never ask for more than there is.
+                length = min(length, max(0, os.fstat(self._fd).st_size - offset))
+            data = os.pread(self._fd, length, offset)
+            if len(data) < length:
+                return self._read_on(data, offset, length)
+            return data
+        except OSError as error:
+            error.filename = self.path
+            raise
+
+    def _read_on(self, data: bytes, offset: int, length: int) -> bytes:
+        """Complete a short read, up to the end of the file."""
+        parts = [data]
+        done = len(data)
+        while data and done < length:
+            data = os.pread(self._fd, length - done, offset + done)
+            parts.append(data)
+            done += len(data)
+        return b"".join(parts)
+
+
+class LocalWritableFile(Descriptor, WritableFile):
+    """A file opened with ``O_APPEND``: every write goes to its end, after a truncation too."""
+
+    _raw: io.FileIO | None = None
+    _sync_failed = False
+    _synced = False
+    _sync_begun = 0
+    """The number of bytes whose write-out was begun already."""
+
+    @property
+    def raw_write(self) -> Callable[[bytes], int]:
+        """The system's own write, unless a derived class has an ``append`` of its own."""
+        if type(self).append is not LocalWritableFile.append:
+            return self._append_all
+        if self._raw is None:
+            # A file object knows when it is closed, which a descriptor's number does not.
+            self._raw = io.FileIO(self._fd, "ab", closefd=False)
+        return self._raw.write
+
+    def close(self) -> None:
+        if self._raw is not None:
+            self._raw.close()
+        super().close()
+
+    def append(self, data: bytes) -> None:
+        try:
+            written = os.write(self._fd, data)
+            if written < len(data):
+                self._write_on(data, written)
+        except OSError as error:
+            error.filename = self.path
+            raise
+
+    def _write_on(self, data: bytes, done: int) -> None:
+        """Complete a short write."""
+        view = memoryview(data)
+        while done < len(data):
+            written = os.write(self._fd, view[done:])
+            if written == 0:
+                raise OSError(errno.EIO, "the system takes no more bytes", self.path)
+            done += written
+
+    def size(self) -> int:
+        with naming(self.path):
+            return os.fstat(self._fd).st_size
+
+    def truncate(self, length: int) -> None:
+        size = self.size()
+        if not 0 <= length <= size:
+            raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
+        with naming(self.path):
+            os.ftruncate(self._fd, length)
+        self._sync_begun = min(self._sync_begun, length)
+
+    def sync(self) -> None:
+        """Make the content durable; once that failed, every later call fails as well.
+
+        After a failed fsync the kernel forgets the bytes that it could not write, and would
+        report success to the next one.
+        """
+        if self._sync_failed:
+            raise OSError(errno.EIO, "an earlier sync of this file failed", self.path)
+        try:
+            sync_descriptor(self._fd, SYNC_CONTENT)
+        except OSError as error:
+            self._sync_failed = True
+            error.filename = self.path
+            raise
+        self._synced = True
+
+    def begin_sync(self) -> None:
+        """Begin the write-out by ``posix_fadvise``; an error is left for ``sync`` to raise.
+
+        Linux, told that these bytes are not needed soon, begins to write out the ones that it may
+        not drop yet (source: ``mm/fadvise.c``).  It would drop bytes that are written out already,
+        and they may be read soon: so this is done once for each byte, and not for a file that is
+        synced now and then.
+        """
+        begun = self._sync_begun
+        if self._synced or not hasattr(os, "posix_fadvise"):
+            return
+        try:
+            size = self.size()
+            if size <= begun:
+                return
+            os.posix_fadvise(self._fd, begun, size - begun, os.POSIX_FADV_DONTNEED)
+            self._sync_begun = size
+        except OSError:
+            pass
+
+
+@contextmanager
+def naming(path: str, target: str | None = None) -> Iterator[None]:
+    """Errors from inside name the full path, not the bare name or nothing at all."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        if target is not None:
+            error.filename2 = target
+        raise
+
+
+def sync_descriptor(fd: int, call: Callable[[int], None]) -> None:
+    """Make data durable, by ``call`` or by the stronger call of this system."""
+    if fd < 0:  # which Python's own fsync takes for a ValueError
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    if not _full_sync(fd):
+        call(fd)
+
+
+def _full_sync(fd: int) -> bool:
+    """Flush the drive's cache if the system has a call for that; returns whether it has."""
+    if _FULL_SYNC is None:
+        return False
+    try:
+        fcntl.fcntl(fd, _FULL_SYNC)
+    except OSError as error:
+        if error.errno not in _NO_FULL_SYNC:
+            raise
+        return False
+    return True

@@ -1,0 +1,286 @@
+"""A log that is reserved ahead and mapped: what is on the disk, and when."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from processes import python
+
+from lsmkv import DB
+from lsmkv.env.base import NO_LIMIT
+from lsmkv.env.local import LocalDirectory, LocalEnv, LocalWritableFile
+from lsmkv.env.local_log import LocalLogFile
+
+KIB = 1024
+UNIT = 32 * KIB
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalDirectory:
+    directory = LocalEnv().open_directory(str(tmp_path / "store"), create=True)
+    if not directory.maps_logs:
+        pytest.skip("this file system does not keep reservations")
+    return directory
+
+
+def length(store: LocalDirectory, name: str = "1.log") -> int:
+    return os.stat(os.path.join(store.path, name)).st_size
+
+
+def content(store: LocalDirectory, name: str = "1.log") -> bytes:
+    return Path(store.path, name).read_bytes()
+
+
+def test_small_at_first_then_doubled(store: LocalDirectory) -> None:
+    sizes = []
+    with store.create_log("1.log") as log:
+        assert isinstance(log, LocalLogFile)
+        for _ in range(1200):
+            log.append(b"x" * 10 * KIB)
+            if not sizes or sizes[-1] != length(store):
+                sizes.append(length(store))
+    assert [size // KIB for size in sizes] == [64, 128, 256, 512, 1024, 2048, 4096, 8192, 12288]
+    assert content(store) == b"x" * 1200 * 10 * KIB
+
+
+def test_zeros_follow_until_it_is_closed(store: LocalDirectory) -> None:
+    log = store.create_log("1.log")
+    log.append(b"abc")
+    assert content(store) == b"abc" + bytes(64 * KIB - 3)
+    assert log.size() == 3
+    log.close()
+    log.close()
+    assert content(store) == b"abc"
+    for use in (log.size, log.sync, lambda: log.append(b"d"), lambda: log.truncate(0)):
+        with pytest.raises(OSError, match="1.log") as caught:
+            use()
+        assert caught.value.errno == errno.EBADF
+
+
+def test_raw_write_takes_what_is_reserved(store: LocalDirectory) -> None:
+    with store.create_log("1.log") as log:
+        limit = log.reserve(0)
+        assert limit >= 64 * KIB
+        assert log.raw_write(b"x" * limit) == limit
+        with pytest.raises(ValueError, match="range"):
+            log.raw_write(b"y" * UNIT)
+        assert log.size() == limit  # nothing was copied
+        assert log.reserve(1) > limit
+        assert log.raw_write(b"y") == 1
+    assert content(store) == b"x" * limit + b"y"
+
+
+def test_an_append_of_any_size(store: LocalDirectory) -> None:
+    with store.create_log("1.log") as log:
+        for size in (0, 1, 64 * KIB - 1, 64 * KIB, 9 * KIB * KIB, 3):
+            log.append(b"%d" % (size % 10) * size)
+        expected = b"1" + b"5" * (64 * KIB - 1) + b"6" * 64 * KIB + b"4" * 9 * KIB * KIB + b"333"
+        assert log.size() == len(expected)
+    assert content(store) == expected
+
+
+def test_cutting_back_writes_zeros(store: LocalDirectory) -> None:
+    with store.create_log("1.log") as log:
+        log.append(b"abcdef")
+        log.truncate(2)
+        assert content(store)[:8] == b"ab" + bytes(6)
+        log.append(b"gh")
+        assert content(store)[:8] == b"abgh" + bytes(4)
+        log.append(b"z" * 500 * KIB)  # which moves the window
+        log.truncate(4)
+        assert content(store)[4:].strip(b"\0") == b""
+        for wrong in (-1, 5):
+            with pytest.raises(ValueError, match="cannot cut"):
+                log.truncate(wrong)
+        log.append(b"i")
+    assert content(store) == b"abghi"
+
+
+def test_a_log_is_continued_at_its_last_record(store: LocalDirectory) -> None:
+    Path(store.path, "1.log").write_bytes(b"abc" + bytes(100))
+    with store.continue_log("1.log", 3) as log:
+        assert isinstance(log, LocalLogFile)
+        log.append(b"de")
+        log.sync()
+    assert content(store) == b"abcde"
+
+
+def test_a_log_that_is_not_to_be_mapped(store: LocalDirectory) -> None:
+    with store.create_log("1.log", mapped=False) as log:
+        assert type(log) is LocalWritableFile
+        assert log.reserve(1) == NO_LIMIT
+        log.append(b"abc")
+        assert length(store) == 3
+    with store.continue_log("1.log", 2, mapped=False) as log:
+        assert type(log) is LocalWritableFile
+        log.append(b"d")
+        assert content(store) == b"abd"
+
+
+@pytest.mark.parametrize("call", ["posix_fallocate", "preadv"])
+def test_where_it_cannot_be_mapped_it_is_written(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def refuse(*arguments: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, refuse)
+    with store.create_log("1.log") as log:
+        assert type(log) is LocalWritableFile
+        log.append(b"abc")
+        assert content(store) == b"abc"
+    with store.continue_log("1.log", 2) as log:
+        log.append(b"d")
+        assert content(store) == b"abd"
+
+
+def test_files_of_a_derived_directory_are_its_own(tmp_path: Path) -> None:
+    class Own(LocalDirectory):
+        def create(self, name: str) -> LocalWritableFile:
+            return super().create(name + ".own")
+
+    fd = os.open(tmp_path, os.O_RDONLY)
+    with Own(fd, str(tmp_path), LocalEnv()) as directory, directory.create_log("1.log"):
+        assert not directory.maps_logs
+        assert os.listdir(tmp_path) == ["1.log.own"]
+
+
+def test_a_full_disk_changes_nothing(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is met when room is reserved: less at first, if so much is not to be had."""
+    asked: list[tuple[int, int]] = []
+    reserve = os.posix_fallocate
+    room = 96 * KIB
+
+    def limited(fd: int, offset: int, size: int) -> None:
+        asked.append((offset, size))
+        if offset + size > room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        reserve(fd, offset, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", limited)
+    with store.create_log("1.log") as log:
+        log.append(b"x" * 64 * KIB)
+        log.append(b"y" * 20 * KIB)
+        assert asked == [(0, 64 * KIB), (64 * KIB, 64 * KIB), (64 * KIB, 32 * KIB)]
+        with pytest.raises(OSError, match=r"1\.log") as caught:
+            log.append(b"z" * 13 * KIB)
+        assert caught.value.errno == errno.ENOSPC
+        assert log.size() == 84 * KIB
+        log.append(b"z" * 12 * KIB)
+        room = KIB * KIB
+        log.append(b"z")
+    assert content(store) == b"x" * 64 * KIB + b"y" * 20 * KIB + b"z" * (12 * KIB + 1)
+
+
+def test_a_store_on_a_full_disk(store: LocalDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that finds no room leaves no trace, and later ones succeed when there is some."""
+    reserve = os.posix_fallocate
+    full = False
+
+    def limited(fd: int, offset: int, size: int) -> None:
+        if full:
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+        reserve(fd, offset, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", limited)
+    with DB(store.path, create_if_missing=True) as db:
+        full = True
+        db.put(b"small", b"1")
+        for _ in range(2):
+            with pytest.raises(OSError, match="quota") as caught:
+                db.put(b"large", bytes(100 * KIB))
+            assert caught.value.errno == errno.EDQUOT
+            assert db.get(b"large") is None
+        db.put(b"also small", b"2")
+        full = False
+        db.put(b"large", b"3" * 100 * KIB)
+    with DB(store.path, paranoid_checks=True) as db:
+        assert {key: len(value) for key, value in db} == {
+            b"small": 1,
+            b"also small": 1,
+            b"large": 100 * KIB,
+        }
+
+
+def test_the_pages_ahead_are_touched(store: LocalDirectory) -> None:
+    """An append meets no page that is not there: it would wait with the interpreter's lock held."""
+    with store.create_log("1.log") as log:
+        limit = log.reserve(0)
+        for _ in range(50):
+            before = _resident()
+            log.raw_write(b"x" * (limit - log.size()))
+            assert _resident() == before
+            limit = log.reserve(1)
+
+
+def _resident() -> int:
+    """Bytes of the map of ``1.log`` that have a page."""
+    inside = False
+    with open("/proc/self/smaps") as lines:
+        for line in lines:
+            if "-" in line.split(" ", 1)[0]:
+                inside = line.rstrip().endswith("/1.log")
+            elif inside and line.startswith("Rss:"):
+                return int(line.split()[1]) * KIB
+    raise AssertionError("1.log is not mapped")
+
+
+def test_a_window_moves_with_the_end(store: LocalDirectory) -> None:
+    with store.create_log("1.log") as log:
+        assert isinstance(log, LocalLogFile)
+        for _ in range(100):
+            log.append(b"x" * 100 * KIB)
+            view = log._mapped()
+            assert len(view) <= 4 * KIB * KIB + 100 * KIB + 2 * UNIT
+            assert log._window % mmap.ALLOCATIONGRANULARITY == 0
+
+
+WRITE_AND_DIE = """
+import os, signal, sys
+from lsmkv.env.local import LocalEnv
+log = LocalEnv().open_directory(sys.argv[1]).create_log("1.log")
+for at in range(50_000):
+    log.append(b"%05d" % at)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+FORK = """
+import os, sys
+from lsmkv.env.local import LocalEnv
+log = LocalEnv().open_directory(sys.argv[1]).create_log("1.log")
+log.append(b"parent")
+child = os.fork()
+if not child:
+    try:
+        log.append(b"child")
+    except OSError as error:
+        print(error.strerror, flush=True)
+    with open("/proc/self/maps") as maps:
+        print("1.log" in maps.read(), flush=True)
+    log.close()
+    sys.exit(0)
+os.waitpid(child, 0)
+log.append(b", still")
+print(log.size(), os.stat(sys.argv[1] + "/1.log").st_size)
+"""
+
+
+def test_what_was_appended_outlives_a_killed_process(store: LocalDirectory) -> None:
+    ended = python(WRITE_AND_DIE, store.path, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    written = content(store)
+    assert written.rstrip(b"\0") == b"".join(b"%05d" % at for at in range(50_000))
+    assert len(written) % UNIT == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+def test_a_forked_child_leaves_the_log_alone(store: LocalDirectory) -> None:
+    told = python(FORK, store.path).stdout
+    assert told.splitlines() == ["Bad file descriptor", "False", f"13 {64 * KIB}"]
