@@ -104,6 +104,7 @@ def explore(
     check: Callable[[CrashState], object],
     *,
     start: MemoryEnv | None = None,
+    mapped_logs: bool = False,
     points: int | None = None,
     models: Collection[NameModel] = tuple(NameModel),
     kills: bool = True,
@@ -113,8 +114,8 @@ def explore(
 
     ``check`` opens the store on ``state.env`` and raises an error of its choice if the state is
     wrong; it is called with about five to eight states for every write, sync, and change of a name.
-    ``start`` is the disk before the run; the rest is as in :meth:`RecordingEnv.crash_states`, which
-    draws the states.
+    ``start`` is the disk before the run; ``mapped_logs`` has the log mapped, as the local file
+    system maps it; the rest is as in :meth:`RecordingEnv.crash_states`, which draws the states.
 
     Raises what ``workload`` raises; what ``check`` raises becomes a :class:`Violation` (but not
     ``KeyboardInterrupt`` and its like).  Costs one check a state, and O(bytes on the disk).
@@ -133,7 +134,7 @@ def explore(
     >>> print(explore(workload, check, points=20))
     80 states, 0 violations
     """
-    recording = RecordingEnv(start)
+    recording = RecordingEnv(start, mapped_logs=mapped_logs)
     workload(recording)
     report = Report(recording)
     states = recording.crash_states(points=points, models=models, kills=kills, seed=seed)

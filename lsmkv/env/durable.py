@@ -5,8 +5,7 @@ directory's (and a directory made by ``create=True`` at once, as the interface p
 becomes of the rest is drawn at random from the behaviours of real file systems:
 :class:`NameModel` for names, :class:`Tails` for content.
 
-Left out: a write that changes bytes which a sync has confirmed (there is no such call, but for
-``truncate``), bytes out of nowhere (a file system that shows a stranger's old blocks is broken),
+Left out: bytes out of nowhere (a file system that shows a stranger's old blocks is broken),
 and reordered renames of one file onto itself.
 """
 
@@ -20,6 +19,8 @@ from lsmkv.env.memory import MemoryFile, MemoryFolder, MemoryNode
 
 _SECTOR = 512
 """Bytes that a disk writes all or none of."""
+_PAGE = 4096
+"""Bytes that the system writes out together."""
 
 
 class NameModel(enum.Enum):
@@ -38,10 +39,10 @@ class NameModel(enum.Enum):
 
 
 class Tails(enum.Enum):
-    """What a power cut leaves of what was appended to a file since its sync.
+    """What a power cut leaves of what was appended to a file, or stored into it, since its sync.
 
     >>> [tails.value for tails in Tails]
-    ['lost', 'torn', 'zeroed', 'holes']
+    ['lost', 'torn', 'zeroed', 'holes', 'pages']
     """
 
     LOST = "lost"
@@ -52,6 +53,8 @@ class Tails(enum.Enum):
     """Some first part, then zeros: the file's new length was written down before its content."""
     HOLES = "holes"
     """Some first part, in which sectors of 512 bytes are zeros: later ones were written before."""
+    PAGES = "pages"
+    """Each page of 4 KiB or not, in any order, as it was at any moment since the sync."""
 
 
 @dataclass
@@ -73,11 +76,19 @@ class DurableFile(MemoryFile):
         self._durable = len(data)  # bytes of ``data``, unless ``_cut_off`` stands for it
         self._cut_off: bytes | None = None  # the durable content, once it was cut into
         self._doomed = False
+        # What each page held before each store into it since the sync; the first one is durable.
+        self._earlier: dict[int, list[bytes]] = {}
+
+    def store(self, offset: int, data: bytes) -> None:
+        for page in range(offset // _PAGE, -(-(offset + len(data)) // _PAGE)):
+            old = bytes(self.data[page * _PAGE : (page + 1) * _PAGE])
+            self._earlier.setdefault(page, []).append(old)
+        super().store(offset, data)
 
     def truncate(self, length: int) -> None:
         if length < self._durable:
             if self._cut_off is None:
-                self._cut_off = bytes(self.data[: self._durable])
+                self._cut_off = self._durable_content()
             self._durable = length
         super().truncate(length)
 
@@ -85,6 +96,7 @@ class DurableFile(MemoryFile):
         if not self._doomed:
             self._durable = len(self.data)
             self._cut_off = None
+            self._earlier = {}
 
     def doom(self) -> None:
         """A sync failed: bytes that are not durable now never will be."""
@@ -95,25 +107,61 @@ class DurableFile(MemoryFile):
 
         A truncation that was not synced may then have reached the disk or not.
         """
-        durable = bytes(self.data[: self._durable]) if self._cut_off is None else self._cut_off
         rng = cut.rng
         if cut.tails is Tails.LOST or (self._cut_off is not None and rng.random() < 0.5):
-            return DurableFile(durable)
+            return DurableFile(self._durable_content())
         left = self.data[: rng.randint(self._durable, len(self.data))]
+        length = len(left)
+        self._draw_stored_pages(left, cut)
         if cut.tails is Tails.ZEROED:
-            left += bytes(rng.randint(0, len(self.data) - len(left)))
+            left += bytes(rng.randint(0, len(self.data) - length))
         elif cut.tails is Tails.HOLES:
             share = rng.choice((0.02, 0.1, 0.5))
-            for start in range(self._durable // _SECTOR * _SECTOR, len(left), _SECTOR):
-                if rng.random() < share:
-                    at = max(start, self._durable)
-                    end = min(start + _SECTOR, len(left))
-                    left[at:end] = bytes(end - at)
+            self._make_holes(left, _SECTOR, share, rng)
+        elif cut.tails is Tails.PAGES:
+            self._make_holes(left, _PAGE, 0.5, rng)
         return DurableFile(bytes(left))
 
     def copy(self) -> DurableFile:
         """All that is there now, all of it durable."""
         return DurableFile(bytes(self.data))
+
+    def _durable_content(self) -> bytes:
+        if self._cut_off is not None:
+            return self._cut_off
+        content = self.data[: self._durable]
+        for page, versions in self._earlier.items():
+            _put_page(content, page, versions[0])
+        return bytes(content)
+
+    def _draw_stored_pages(self, left: bytearray, cut: PowerCut) -> None:
+        """Give each page that was stored into one of the contents that it had."""
+        rng = cut.rng
+        reached = rng.randint(0, len(left) // _PAGE + 1)  # by the pages that went in their order
+        for page, versions in sorted(self._earlier.items()):
+            if cut.tails is Tails.PAGES:
+                at = rng.randint(0, len(versions))
+            elif cut.tails is Tails.HOLES:
+                at = rng.choice((0, len(versions)))
+            else:
+                at = len(versions) if page < reached else 0
+            if at < len(versions):
+                _put_page(left, page, versions[at])
+
+    def _make_holes(self, left: bytearray, unit: int, share: float, rng: random.Random) -> None:
+        for start in range(self._durable // unit * unit, len(left), unit):
+            if rng.random() < share:
+                at = max(start, self._durable)
+                end = min(start + unit, len(left))
+                left[at:end] = bytes(end - at)
+
+
+def _put_page(content: bytearray, page: int, data: bytes) -> None:
+    """Put a page's bytes there, without making the content longer."""
+    start = page * _PAGE
+    end = min(start + len(data), len(content))
+    if end > start:
+        content[start:end] = data[: end - start]
 
 
 class _Change:

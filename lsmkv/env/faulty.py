@@ -36,6 +36,7 @@ CALLS = frozenset(
         "read",
         "create",
         "append_to",
+        "reserve",
         "append",
         "file_size",
         "truncate",
@@ -49,7 +50,9 @@ CALLS = frozenset(
     }
 )
 """The calls that are counted and can fail: the interface's method names, but for
-``WritableFile.size`` (``file_size``) and ``Directory.sync`` (``dir_sync``).  ``close`` is none."""
+``WritableFile.size`` (``file_size``) and ``Directory.sync`` (``dir_sync``).  ``create`` stands for
+``create_log`` too, and ``append_to`` for ``continue_log``; ``reserve`` is counted for mapped logs.
+``close`` is none."""
 
 
 class _Fault:
@@ -118,7 +121,10 @@ class FaultyEnv(Env):
     Errors and costs are those of :class:`~lsmkv.MemoryEnv`, but for the errors that were asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, mapped_logs: bool = False) -> None:
+        """``mapped_logs``: see :class:`MemoryEnv`; ``reserve`` is the call that meets a full disk
+        then."""
+        self.mapped_logs = mapped_logs
         self.calls = 0
         """Calls made so far, failed ones included."""
         self.history: list[str] = []
@@ -130,7 +136,7 @@ class FaultyEnv(Env):
 
     def _use(self, root: DurableFolder) -> None:
         self._root = root
-        self._memory = MemoryEnv(root)
+        self._memory = MemoryEnv(root, mapped_logs=self.mapped_logs)
         self._mutex = self._memory.mutex
 
     @property
@@ -195,9 +201,8 @@ class FaultyEnv(Env):
         with self._mutex:
             return self._restarted(self._root.copy())
 
-    @staticmethod
-    def _restarted(root: DurableFolder) -> FaultyEnv:
-        env = FaultyEnv()
+    def _restarted(self, root: DurableFolder) -> FaultyEnv:
+        env = FaultyEnv(mapped_logs=self.mapped_logs)
         env._use(root)
         return env
 
@@ -275,6 +280,20 @@ class _FaultyDirectory(Directory):
             self._call("append_to", name)
             return _FaultyWritableFile(self._env, self._inner.append_to(name))
 
+    @property
+    def maps_logs(self) -> bool:
+        return self._inner.maps_logs
+
+    def create_log(self, name: str, mapped: bool = True) -> WritableFile:
+        with self._mutex:
+            self._call("create", name)
+            return _FaultyWritableFile(self._env, self._inner.create_log(name, mapped))
+
+    def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
+        with self._mutex:
+            self._call("append_to", name)
+            return _FaultyWritableFile(self._env, self._inner.continue_log(name, end, mapped))
+
     def rename(self, old: str, new: str) -> None:
         with self._mutex:
             self._call("rename", old)
@@ -335,6 +354,12 @@ class _FaultyWritableFile(WritableFile):
 
     def close(self) -> None:
         self._inner.close()
+
+    def reserve(self, length: int) -> int:
+        with self._mutex:
+            if length > 0 and self._env.mapped_logs:
+                self._env._call("reserve", self.path)
+            return self._inner.reserve(length)
 
     def append(self, data: bytes) -> None:
         with self._mutex:

@@ -16,6 +16,10 @@ from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableF
 from lsmkv.errors import LockedError
 
 
+_LOG_STEP = 4096
+"""Bytes that a mapped log reserves at a time."""
+
+
 class MemoryFile:
     """A file's content, which several names and handles may share."""
 
@@ -25,6 +29,10 @@ class MemoryFile:
     def append(self, data: bytes) -> None:
         """Add bytes at the end."""
         self.data += data
+
+    def store(self, offset: int, data: bytes) -> None:
+        """Put bytes in the place of others, as a store into a mapped page does."""
+        self.data[offset : offset + len(data)] = data
 
     def truncate(self, length: int) -> None:
         """Keep the first ``length`` bytes."""
@@ -140,6 +148,47 @@ class MemoryWritableFile(_Handle, WritableFile):
             self.file.sync()
 
 
+class MemoryLogFile(MemoryWritableFile):
+    """A log as the local file system maps one: room is reserved, and bytes are stored into it."""
+
+    def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile, end: int = 0) -> None:
+        super().__init__(path, mutex, file)
+        self._end = end
+
+    def reserve(self, length: int) -> int:
+        with self._mutex:
+            self._check_open()
+            missing = self._end + length - len(self.file.data)
+            if missing > 0:
+                self.file.append(bytes(-(-missing // _LOG_STEP) * _LOG_STEP))
+            return len(self.file.data)
+
+    def append(self, data: bytes) -> None:
+        with self._mutex:
+            self.reserve(len(data))
+            self.file.store(self._end, data)
+            self._end += len(data)
+
+    def size(self) -> int:
+        with self._mutex:
+            self._check_open()
+            return self._end
+
+    def truncate(self, length: int) -> None:
+        with self._mutex:
+            size = self.size()
+            if not 0 <= length <= size:
+                raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
+            self.file.store(length, bytes(size - length))
+            self._end = length
+
+    def close(self) -> None:
+        with self._mutex:
+            if self._open and len(self.file.data) > self._end:
+                self.file.truncate(self._end)
+            super().close()
+
+
 class MemoryFileLock(_Handle, FileLock):
     """A held lock of a :class:`MemoryEnv`; its deletion releases it, too."""
 
@@ -162,9 +211,12 @@ class MemoryFileLock(_Handle, FileLock):
 class MemoryDirectory(_Handle, Directory):
     """A directory of a :class:`MemoryEnv`."""
 
-    def __init__(self, path: str, mutex: threading.RLock, folder: MemoryFolder) -> None:
+    def __init__(
+        self, path: str, mutex: threading.RLock, folder: MemoryFolder, maps_logs: bool = False
+    ) -> None:
         super().__init__(path, mutex)
         self._folder = folder
+        self._maps_logs = maps_logs
 
     def names(self) -> list[str]:
         with self._mutex:
@@ -196,6 +248,24 @@ class MemoryDirectory(_Handle, Directory):
     def append_to(self, name: str) -> MemoryWritableFile:
         with self._mutex:
             return MemoryWritableFile(self._path_of(name), self._mutex, self._file(name))
+
+    @property
+    def maps_logs(self) -> bool:
+        return self._maps_logs
+
+    def create_log(self, name: str, mapped: bool = True) -> MemoryWritableFile:
+        file = self.create(name)
+        if mapped and self._maps_logs:
+            return MemoryLogFile(file.path, self._mutex, file.file)
+        return file
+
+    def continue_log(self, name: str, end: int, mapped: bool = True) -> MemoryWritableFile:
+        file = self.append_to(name)
+        if file.size() > end:
+            file.truncate(end)
+        if mapped and self._maps_logs:
+            return MemoryLogFile(file.path, self._mutex, file.file, end)
+        return file
 
     def rename(self, old: str, new: str) -> None:
         path, target = self._path_of(old), self._path_of(new)
@@ -244,7 +314,7 @@ class MemoryDirectory(_Handle, Directory):
         with self._mutex:
             self._check_open()
             folder = _step(self._folder, name, path, create and not self._folder.removed)
-            return MemoryDirectory(path, self._mutex, folder)
+            return MemoryDirectory(path, self._mutex, folder, self._maps_logs)
 
     def _path_of(self, name: str) -> str:
         return os.path.join(self.path, check_name(name))
@@ -289,9 +359,12 @@ class MemoryEnv(Env):
     >>> env.remove_directory("empty")
     """
 
-    def __init__(self, root: MemoryFolder | None = None) -> None:
+    def __init__(self, root: MemoryFolder | None = None, *, mapped_logs: bool = False) -> None:
+        """With ``mapped_logs`` a store's log is what the local file system makes of one that it
+        maps: reserved ahead, with zeros behind its end."""
         self.root = MemoryFolder() if root is None else root
         """The root of all nodes, for derived classes that know the nodes behind the handles."""
+        self.mapped_logs = mapped_logs
         self.mutex = threading.RLock()
         """Held in every call on this file system; hold it to do several at once."""
 
@@ -305,7 +378,7 @@ class MemoryEnv(Env):
             folder = self.root
             for index, name in enumerate(parts):
                 folder = _step(folder, name, path, create and index == len(parts) - 1)
-            return MemoryDirectory(path, self.mutex, folder)
+            return MemoryDirectory(path, self.mutex, folder, self.mapped_logs)
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory; ``OSError`` with ``ENOTEMPTY`` if it is not."""

@@ -37,6 +37,7 @@ class _Change:
     """The path of what is changed."""
     data: bytes = b""
     length: int = 0
+    """Of a truncated file; of a store, its offset."""
     name: str = ""
     target: str = ""
     linked: int = 0
@@ -44,8 +45,8 @@ class _Change:
     """Whether ``linked`` is a directory."""
 
     def __str__(self) -> str:
-        if self.verb == "append":
-            return f"append of {len(self.data)} bytes to {self.about}"
+        if self.verb in ("append", "store"):
+            return f"{self.verb} of {len(self.data)} bytes to {self.about}"
         if self.verb == "move":
             return f"rename of {self.about} to {self.target}"
         return f"{self.verb} of {self.about}"
@@ -75,6 +76,11 @@ class _RecordedFile(MemoryFile):
         if data:
             self._record("append", data=bytes(data))
         super().append(data)
+
+    def store(self, offset: int, data: bytes) -> None:
+        if data:
+            self._record("store", data=bytes(data), length=offset)
+        super().store(offset, data)
 
     def truncate(self, length: int) -> None:
         self._record("truncate", length=length)
@@ -155,13 +161,19 @@ class _Rerun:
             self._at += 1
             self._part = 0
         if part > self._part:
-            change = self._changes[at]
-            self._file(change.node).append(change.data[self._part : part])
+            self._write(self._changes[at], self._part, part)
             self._part = part
 
-    def _apply(self, change: _Change, done: int) -> None:
+    def _write(self, change: _Change, start: int, end: int) -> None:
+        file = self._file(change.node)
         if change.verb == "append":
-            self._file(change.node).append(change.data[done:])
+            file.append(change.data[start:end])
+        else:
+            file.store(change.length + start, change.data[start:end])
+
+    def _apply(self, change: _Change, done: int) -> None:
+        if change.verb in ("append", "store"):
+            self._write(change, done, len(change.data))
             return
         if change.verb == "truncate":
             self._file(change.node).truncate(change.length)
@@ -279,12 +291,13 @@ class RecordingEnv(MemoryEnv):
     ever written.  A state costs O(bytes on the disk); of a killed process, O(bytes ever written).
     """
 
-    def __init__(self, start: MemoryEnv | None = None) -> None:
+    def __init__(self, start: MemoryEnv | None = None, *, mapped_logs: bool = False) -> None:
+        """``mapped_logs``: see :class:`MemoryEnv`; a power cut leaves any of the pages stored."""
         self._journal = _Journal()
         self._notes: list[object] = []
         self._noted: list[int] = []  # how many changes there were at each note
         root = _RecordedFolder(self._journal)
-        super().__init__(root)
+        super().__init__(root, mapped_logs=mapped_logs)
         if start is not None:
             with start.mutex:
                 _adopt(start.root, root, {})
@@ -335,7 +348,7 @@ class RecordingEnv(MemoryEnv):
         20
         >>> for state in env.crash_states(models=[NameModel.SYNCED], kills=False):
         ...     print(state.label, state.moment, sep=": ")
-        0, synced, holes, seed 0: before the link of /d
+        0, synced, pages, seed 0: before the link of /d
         1, synced, zeroed, seed 0: before the confirm of /d
         2, synced, lost, seed 0: before the link of /d/f
         3, synced, lost, seed 0: before the append of 1 bytes to /d/f
@@ -399,13 +412,13 @@ class RecordingEnv(MemoryEnv):
     ) -> CrashState:
         label = f"{self._point(at, part)}, {names.value}, {tails.value}, seed {seed}"
         left = disk.survivor(PowerCut(names, tails, random.Random(label)))
-        env = RecordingEnv(MemoryEnv(left))
+        env = RecordingEnv(MemoryEnv(left), mapped_logs=self.mapped_logs)
         moment = self._moment(at, part)
         return CrashState(env, label, moment, names, tails, self._notes_at(at))
 
     def _killed(self, changes: list[_Change], at: int, part: int) -> CrashState:
         """The machine goes on: what was not durable is not durable yet."""
-        env = RecordingEnv()
+        env = RecordingEnv(mapped_logs=self.mapped_logs)
         _Rerun(changes, env.root).advance(at, part)
         env._start = len(env._journal.changes)
         label = f"{self._point(at, part)}, killed"

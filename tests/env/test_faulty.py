@@ -261,6 +261,10 @@ def run(env: Env) -> None:
             file.truncate(file.size() - 1)
             file.sync()
         directory.append_to("x").close()
+        with directory.create_log("log") as log:
+            log.reserve(1)
+        directory.continue_log("log", 0).close()
+        directory.remove("log")
         directory.sync()
         directory.rename("x", "y")
         assert directory.exists("y")
@@ -276,13 +280,13 @@ def run(env: Env) -> None:
 
 
 def test_every_call_is_counted_and_can_fail() -> None:
-    clean = FaultyEnv()
+    clean = FaultyEnv(mapped_logs=True)
     run(clean)
     assert clean.calls == len(clean.history)
     assert set(clean.history) == CALLS
     assert clean.failures == 0
     for n, call in enumerate(clean.history, 1):
-        env = FaultyEnv()
+        env = FaultyEnv(mapped_logs=True)
         env.fail_at(n)
         with pytest.raises(OSError, match="/s") as caught:
             run(env)
