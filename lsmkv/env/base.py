@@ -9,7 +9,8 @@ Contract, for every implementation:
 * A file is named by one path component; anything else raises ``ValueError``.
 * Failures of the system raise ``OSError`` (``FileNotFoundError``, ``FileExistsError``, ...)
   with ``errno`` set.  The engine turns them into :class:`lsmkv.errors.IOError`.
-* Short reads and writes are completed inside, save for ``raw_write``, and EINTR is retried.
+* Short reads and writes are completed inside, save for ``raw_read`` and ``raw_write``, and EINTR is
+  retried.
 * What is durable after a power cut is what ``WritableFile.sync`` (content) and ``Directory.sync``
   (names: creations, renames, removals) have confirmed, and nothing more.
 * All methods may be called from any thread; one writable file is used by one thread at a time.
@@ -57,6 +58,20 @@ class RandomAccessFile(_Closeable):
     @abstractmethod
     def read(self, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only where the file ends."""
+
+    @property
+    def raw_read(self) -> Callable[[int, int], bytes]:
+        """A call that takes a length and an offset and returns some of these bytes, usually all.
+
+        It serves frequent reads, and may be the system's own call: its errors need not name the
+        file, and it must not be called once the file is closed.  If bytes are missing, the caller
+        asks :meth:`read` for all of them.
+        """
+        return self._read_all
+
+
+    def _read_all(self, length: int, offset: int) -> bytes:
+        return self.read(offset, length)
 
 
 class WritableFile(_Closeable):

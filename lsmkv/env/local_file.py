@@ -10,6 +10,7 @@ let the last user drop it.
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -72,6 +73,13 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
         except OSError as error:
             error.filename = self.path
             raise
+
+    @property
+    def raw_read(self) -> Callable[[int, int], bytes]:
+        """The system's own ``pread``, unless a derived class has a ``read`` of its own."""
+        if self._fd < 0 or type(self).read is not LocalRandomAccessFile.read:
+            return self._read_all
+        return functools.partial(os.pread, self._fd)
 
     def _read_on(self, data: bytes, offset: int, length: int) -> bytes:
         """Complete a short read, up to the end of the file."""

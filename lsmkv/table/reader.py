@@ -84,6 +84,7 @@ class Table:
         Raises :class:`CorruptionError` with file and offset.
         """
         self.file = file
+        self._raw_read = file.raw_read
         self.options = options
         self.comparator = InternalKeyComparator(options.comparator)
         self._order = self.comparator.order
@@ -116,6 +117,7 @@ class Table:
     def close(self) -> None:
         """Close the file."""
         self.file.close()
+        self._raw_read = self.file.raw_read  # which raises from now on
 
     def get(
         self,
@@ -230,11 +232,8 @@ class Table:
 
     def read(self, number: i64, counters: ReadCounters) -> Block:
         """A data block, from the file."""
-        handle = self.index.handle(number)
-        contents = read_block(self.file, handle, self._max_block_bytes)
-        counters.blocks_read += 1
-        counters.bytes_read += handle.size + BLOCK_TRAILER_SIZE
-        return self._block_of(contents, number)
+        stored = self._read_stored(number, number + 1, counters)
+        return self._block_in(stored, self.index.offsets[number], number)
 
     def keep(self, number: i64, block: Block) -> None:
         """Put a data block into the cache, if there is one and it does not hold the block."""
@@ -308,7 +307,15 @@ class Table:
         """The data blocks from ``first`` to ``stop``, which adjoin, as they are stored."""
         start = self.index.offsets[first]
         size = self.index.end(stop - 1) - start
-        stored = read_stored(self.file, start, size)
+        try:
+            stored = self._raw_read(size, start)
+        except OSError as error:
+            error.filename = self.path
+            raise
+        except MemoryError:
+            stored = b""  # read_stored finds the cause
+        if len(stored) < size:
+            stored = read_stored(self.file, start, size)
         counters.blocks_read += stop - first
         counters.bytes_read += size
         return stored

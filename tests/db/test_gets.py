@@ -11,6 +11,7 @@ from stores import ENTRIES, data_files, files_at, fill, settle
 
 import lsmkv
 from lsmkv import DB
+from lsmkv.env.base import RandomAccessFile
 
 
 def key_of(n: int) -> bytes:
@@ -66,16 +67,23 @@ class CountingEnv(lsmkv.LocalEnv):
         directory.open = lambda name: self._counted(inner(name), name)
         return directory
 
-    def _counted(self, file: Any, name: str) -> Any:
-        if name.endswith(".ldb"):
-            read = file.read
+    def _counted(self, file: RandomAccessFile, name: str) -> RandomAccessFile:
+        return CountedFile(file, self.reads) if name.endswith(".ldb") else file
 
-            def counted(offset: int, length: int) -> bytes:
-                self.reads.append(length)
-                return bytes(read(offset, length))
 
-            file.read = counted
-        return file
+class CountedFile(RandomAccessFile):
+    def __init__(self, file: RandomAccessFile, reads: list[int]) -> None:
+        self._file = file
+        self._reads = reads
+        self.path = file.path
+        self.size = file.size
+
+    def read(self, offset: int, length: int) -> bytes:
+        self._reads.append(length)
+        return self._file.read(offset, length)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def test_the_counters_agree_with_the_file_system(two_stores: dict[int, str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from processes import python
 
 from lsmkv.env import local_file
-from lsmkv.env.local import LocalDirectory, LocalEnv, LocalWritableFile
+from lsmkv.env.local import LocalDirectory, LocalEnv, LocalRandomAccessFile, LocalWritableFile
 from lsmkv.errors import LockedError
 
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no /proc here")
@@ -240,6 +240,24 @@ def test_a_read_is_one_system_call(store: LocalDirectory, monkeypatch: pytest.Mo
     assert calls == ["pread"]
     reader.read(100, 901)
     assert calls == ["pread", "fstat", "pread"]
+
+
+def test_a_raw_read_is_the_system_call_itself(store: LocalDirectory) -> None:
+    class Own(LocalRandomAccessFile):
+        def read(self, offset: int, length: int) -> bytes:
+            return b"own"
+
+    with store.create("x") as file:
+        file.append(b"0123456789")
+    reader = store.open("x")
+    assert reader.raw_read(3, 2) == b"234"
+    assert reader.raw_read(5, 8) == b"89"  # short where the file ends
+    reader.close()
+    with pytest.raises(OSError, match="store/x") as caught:
+        reader.raw_read(3, 2)
+    assert caught.value.errno == errno.EBADF
+    with Own(os.open(f"{store.path}/x", os.O_RDONLY), "x", 10) as own:
+        assert own.raw_read(3, 2) == b"own"
 
 
 def test_short_reads_are_carried_on(store: LocalDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
