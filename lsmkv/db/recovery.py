@@ -68,6 +68,7 @@ class Recovery:
         self._edit = VersionEdit()
         self._memtable = MemTable(comparator.user_comparator, lock)
         self._set_aside: list[str] = []  # logs that recovery could not use to their end
+        self._manifest_name = ""
         self._manifest_torn = False
         # The sequence at which the next batch must start.  It is None before the oldest log's first
         # batch: the MANIFEST's last sequence says nothing about that one, so neither damage before
@@ -93,6 +94,8 @@ class Recovery:
                 # A killed process may leave files numbered beyond the MANIFEST's counter.
                 self._versions.mark_file_number_used(parsed[0])
         logs = self._replay_logs(names)
+        if self._is_settled(names, logs):
+            return self._go_on(logs[0])
         wal = self._continue_log(logs) if self._options.reuse_logs else None
         if wal is None:
             self._flush()
@@ -104,10 +107,45 @@ class Recovery:
         self._memtable.log_number = wal.number
         return Recovered(self._versions, self._memtable), wal
 
+    # A store with nothing to recover
+
+    def _is_settled(self, names: list[str], logs: list[int]) -> bool:
+        """Whether all is in tables: the one log is empty, and there is no file but those in use."""
+        versions = self._versions
+        if logs != [versions.log_number] or self._log_end > 0 or self._unjudged is not None:
+            return False
+        live = versions.current.numbers
+        for name in names:
+            parsed = parse_filename(name)
+            if parsed is None:
+                continue
+            number, kind = parsed
+            if (
+                kind is FileType.TEMPORARY
+                or (kind is FileType.MANIFEST and name != self._manifest_name)
+                or (kind is FileType.LOG and name != log_name(versions.log_number))
+                or (kind is FileType.TABLE and number not in live)
+            ):
+                return False
+        return not self._manifest_torn
+
+    def _go_on(self, log: int) -> tuple[Recovered, WriteAheadLog]:
+        """Open a settled store as it is: the log is gone on with, and no MANIFEST is written.
+
+        The first commit begins a new MANIFEST.  The last one's newest edit may not be durable, if
+        its writer was killed.  If a power cut takes it away, the state before it is whole, and its
+        logs lead up to this one: nothing is removed before a commit, and the names are durable.
+        """
+        self._directory.sync()
+        wal = self._open_log(log)
+        self._memtable.log_number = log
+        return Recovered(self._versions, self._memtable), wal
+
     # MANIFEST
 
     def _read_manifest(self, names: list[str]) -> None:
         name = read_current(self._directory)
+        self._manifest_name = name
         try:
             manifest = read_manifest(self._directory, name)
             manifest.check(self._comparator)
@@ -308,10 +346,14 @@ class Recovery:
         if len(logs) != 1 or self._unjudged is not None or self._edit.new_files:
             return None
         self._info_log.write(f"Reusing {log_name(logs[0])}")
-        name = log_name(logs[0])
-        file = self._directory.continue_log(name, self._log_end, self._options.mapped_log)
+        return self._open_log(logs[0])
+
+    def _open_log(self, number: int) -> WriteAheadLog:
+        """The log that was read last, to be continued behind its last record."""
+        mapped = self._options.mapped_log
+        file = self._directory.continue_log(log_name(number), self._log_end, mapped)
         try:
-            return WriteAheadLog(file, logs[0], self._log_end)
+            return WriteAheadLog(file, number, self._log_end)
         except BaseException:
             file.close()
             raise

@@ -69,7 +69,6 @@ class RandomAccessFile(_Closeable):
         """
         return self._read_all
 
-
     def _read_all(self, length: int, offset: int) -> bytes:
         return self.read(offset, length)
 

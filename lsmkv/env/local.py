@@ -112,32 +112,22 @@ class LocalDirectory(Descriptor, Directory):
     def create_log(self, name: str, mapped: bool = True) -> LocalWritableFile:
         if not (mapped and self.maps_logs):
             return self.create(name)
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _NOFOLLOW
         fd, _ = self._open(name, flags)
-        return self._map_log(fd, name, 0)
+        return LocalLogFile(fd, self._path_of(name))
 
     def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
         if not (mapped and self.maps_logs):
             return super().continue_log(name, end)
-        fd, _ = self._open(name, os.O_RDWR | _NOFOLLOW)
-        return self._map_log(fd, name, end)
-
-    def _map_log(self, fd: int, name: str, end: int) -> LocalWritableFile:
-        """The log of this descriptor, cut to ``end`` bytes; a file that is written to where there
-        is no room for a mapped one."""
-        path = self._path_of(name)
-        with naming(path):
+        fd, size = self._open(name, os.O_RDWR | os.O_APPEND | _NOFOLLOW)
+        file = LocalLogFile(fd, self._path_of(name), end)
+        if size > end:
             try:
-                os.ftruncate(fd, end)
-                try:
-                    return LocalLogFile(fd, path, end)
-                except OSError:
-                    os.ftruncate(fd, end)
-                fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+                file.truncate(end)
             except BaseException:
-                os.close(fd)
+                file.close()
                 raise
-        return LocalWritableFile(fd, path)
+        return file
 
     def rename(self, old: str, new: str) -> None:
         with naming(self._path_of(old), self._path_of(new)):

@@ -14,12 +14,12 @@ end is mapped, and what lies before it is never touched.  (``docs/reliability.md
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import weakref
 from collections.abc import Callable
 
+from lsmkv.env.base import NO_LIMIT
 from lsmkv.env.local_file import LocalWritableFile, naming
 
 _UNIT = 32 * 1024
@@ -36,63 +36,69 @@ with the interpreter's lock held."""
 class LocalLogFile(LocalWritableFile):
     """A log in a window of memory.
 
+    Nothing is reserved before the first append: a store that is only read reserves nothing.  If
+    that cannot be done, the log is written to as any other file, for all its life.
+
     ``raw_write`` is the map's own ``write``, which copies bytes to its position and moves it.  So
     the position is where the content ends: ``size()``.
     """
 
-    _map: mmap.mmap | None = None
-
     def __init__(self, fd: int, path: str, end: int = 0) -> None:
-        """Take over the descriptor of a file with ``end`` bytes of content, and nothing behind.
-
-        ``OSError`` if room cannot be reserved or mapped; the descriptor is the caller's then.
-        """
-        self.path = path
-        self._pid = os.getpid()
-        self._reserved = end
-        self._window = 0  # the offset in the file at which the map begins
-        self._touched = end
-        self._reserve_to(fd, end, end + _FIRST)
-        self._map_from(fd, end)
-        self._touch(fd, end + 1)
+        """Take over the descriptor, which appends, of a file of ``end`` bytes."""
         super().__init__(fd, path)
+        self._pid = os.getpid()
+        self._map: mmap.mmap | None = None
+        self._refused = False
+        self._window = end  # the offset in the file at which the map begins
+        self._reserved = end
+        self._touched = end
         _open_logs.add(self)
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
-        return self._mapped().write
+        return self._append_all if self._map is None else self._map.write
 
     def reserve(self, length: int) -> int:
+        if self._refused:
+            return NO_LIMIT
         end = self.size()
         wanted = end + length
         if wanted > self._touched:
-            with naming(self.path):
-                if wanted > self._reserved:
-                    self._reserve_to(self._fd, end, wanted)
-                if wanted > self._window + len(self._mapped()):
-                    self._map_from(self._fd, end)
-                self._touch(self._fd, wanted)
+            mapped = self._map is not None
+            try:
+                self._make_room(end, wanted)
+            except OSError as error:
+                if mapped:
+                    error.filename = self.path
+                    raise
+                self._give_back(end)
+                return NO_LIMIT
         return self._touched
 
     def append(self, data: bytes) -> None:
         self.reserve(len(data))
-        self._mapped().write(data)
+        if self._map is None:
+            super().append(data)
+        else:
+            self._map.write(data)
 
     def size(self) -> int:
-        return self._window + self._mapped().tell()
+        return super().size() if self._map is None else self._window + self._map.tell()
 
     def truncate(self, length: int) -> None:
         """Write zeros over what lies behind ``length``: the file never ends below its map."""
+        if self._map is None:
+            super().truncate(length)
+            return
         size = self.size()
         if not 0 <= length <= size:
             raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
-        with naming(self.path):
-            if length < self._window:
-                self._map_from(self._fd, length)
-            view = self._mapped()
-            view.seek(length - self._window)
-            view.write(bytes(size - length))
-            view.seek(length - self._window)
+        if length < self._window:
+            with naming(self.path):
+                self._map_from(length)
+        self._map.seek(length - self._window)
+        self._map.write(bytes(size - length))
+        self._map.seek(length - self._window)
         self._sync_begun = min(self._sync_begun, length)
 
     def close(self) -> None:
@@ -117,18 +123,21 @@ class LocalLogFile(LocalWritableFile):
                 pass  # another thread, which this process does not have, was touching pages
         super().close()
 
-    def _mapped(self) -> mmap.mmap:
-        if self._map is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
-        return self._map
+    def _make_room(self, end: int, wanted: int) -> None:
+        """Reserve, map and touch up to ``wanted`` at least."""
+        if wanted > self._reserved:
+            self._reserve_to(max(wanted, _FIRST))
+        if self._map is None or wanted > self._window + len(self._map):
+            self._map_from(end)
+        self._touch(wanted)
 
-    def _reserve_to(self, fd: int, end: int, wanted: int) -> None:
+    def _reserve_to(self, wanted: int) -> None:
         """Reserve room up to ``wanted``; as much as the file has again, if there is so much."""
         reserved = self._reserved
         least = _round_up(wanted)
         for step in (_round_up(max(wanted, min(2 * reserved, reserved + _MOST))), least):
             try:
-                os.posix_fallocate(fd, reserved, step - reserved)
+                os.posix_fallocate(self._fd, reserved, step - reserved)
             except OSError:
                 if step == least:
                     raise
@@ -136,33 +145,43 @@ class LocalLogFile(LocalWritableFile):
                 self._reserved = step
                 return
 
-    def _map_from(self, fd: int, end: int) -> None:
+    def _map_from(self, end: int) -> None:
         """Map the file from the page of ``end`` to what is reserved, and unmap what was mapped."""
         window = end - end % mmap.ALLOCATIONGRANULARITY
-        view = mmap.mmap(fd, self._reserved - window, offset=window)
+        view = mmap.mmap(self._fd, self._reserved - window, offset=window)
         view.seek(end - window)
         old, self._map, self._window = self._map, view, window
         self._touched = end
         if old is not None:
             old.close()
 
-    def _touch(self, fd: int, wanted: int) -> None:
+    def _touch(self, wanted: int) -> None:
         """Have the pages at hand up to ``wanted`` and a little more, without holding the lock.
 
         The system reads zeros of the file into the same zeros of the map: unlike a store, the call
         lets other threads run while it waits for pages.
         """
+        assert self._map is not None
         start = self._touched
         stop = min(max(wanted, start + _TOUCHED), self._reserved)
         at = start
-        with memoryview(self._mapped()) as view:
+        with memoryview(self._map) as view:
             while at < stop:
                 with view[at - self._window : stop - self._window] as rest:
-                    done = os.preadv(fd, [rest], at)
+                    done = os.preadv(self._fd, [rest], at)
                 if done <= 0:
                     break  # what is left is there when it is stored to
                 at += done
         self._touched = stop
+
+    def _give_back(self, end: int) -> None:
+        """Write to the file from now on."""
+        self._refused = True
+        view, self._map = self._map, None
+        if view is not None:
+            view.close()
+        with naming(self.path):
+            os.ftruncate(self._fd, end)
 
 
 def _round_up(length: int) -> int:

@@ -229,7 +229,7 @@ class LogReader:
                 if zeros:
                     self._at = size
                     return 0, base + at, -1, b"", "zeros to the end of the block"
-                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind(at)
+                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind()
                 self._at = _next_fragment(block, at + 1)
                 return 0, base + at, -1 if torn else base + at, b"", reason
             if size - at > 0 and (size < BLOCK_SIZE or block[at:].strip(b"\0")):
@@ -256,15 +256,13 @@ class LogReader:
         self._block = block
         return True
 
-    def _zeros_behind(self, at: i64) -> bool:
-        """Whether zeros, and at least one, follow the bad fragment up to the end of the file."""
-        block = self._block
-        end: i64 = len(block)
-        if FULL <= block[at + 6] <= LAST:
-            end = min(at + HEADER_SIZE + (block[at + 4] | block[at + 5] << 8), end)
-        if block[end:].strip(b"\0"):
-            return False
-        return (end < len(block) or self._next < self._size) and self._zeros_from(self._next)
+    def _zeros_behind(self) -> bool:
+        """Whether zeros, and at least one, end this block and fill all that follow it.
+
+        The length in the header of a bad fragment tells nothing: it may be half a copy too.
+        """
+        last = self._block.endswith(b"\0")
+        return (last or self._next < self._size) and self._zeros_from(self._next)
 
     def _zeros_from(self, offset: i64) -> bool:
         """Whether the file holds nothing but zeros from ``offset`` on."""

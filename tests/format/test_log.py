@@ -427,12 +427,13 @@ def test_a_long_record_that_was_not_copied_whole_is_torn() -> None:
 
 
 def test_damage_before_other_bytes_is_not_torn() -> None:
-    data = bytearray(log_of(b"one", b"two") + bytes(50))
-    data[5] ^= 1
-    data[30] = 7
-    assert Result(bytes(data), reserved=True).tail == LogDamage(20, "a fragment of type 0")
-    data = bytearray(log_of(b"one", b"two"))
+    data = bytearray(log_of(b"one", b"two") + bytes(2 * BLOCK_SIZE))
     data[-1] ^= 1
+    data[14] ^= 1
+    data[BLOCK_SIZE + 9] = 1  # in a later block
+    assert Result(bytes(data), reserved=True).tail == LogDamage(10, MISMATCH)
+    data = bytearray(log_of(b"one", b"two"))
+    data[-1] ^= 1  # and no zeros follow
     assert Result(bytes(data), reserved=True).tail == LogDamage(10, MISMATCH)
 
 

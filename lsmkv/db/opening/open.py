@@ -126,6 +126,7 @@ def _recover(opened: OpenStore, path: str) -> None:
     store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
     opened.start(store, Writer(store, background, wal), background)
-    remove_obsolete_files(store, background.pending_outputs)
+    if recovered.versions.manifest_number > 0:  # else nothing was committed, and nothing replaced
+        remove_obsolete_files(store, background.pending_outputs)
     with store.lock:
         background.schedule()

@@ -143,7 +143,8 @@ def _parts(file: RandomAccessFile, room_from: int) -> Iterator[_Part]:
                     reason = "zeros to the end of the block"
                 else:
                     end = _next_fragment(block, at + 1)
-                    if not _looks_torn(block, at, reason, base, room_from, file.size):
+                    cut_off = reason == _RUNS_PAST and len(block) < BLOCK_SIZE
+                    if not (cut_off or room_from <= min(base + len(block), file.size - 1)):
                         kind = "damage"
                 yield _Bad(base + at, block[at:end], kind, reason)
             else:
@@ -158,15 +159,6 @@ def _parts(file: RandomAccessFile, room_from: int) -> Iterator[_Part]:
             yield _Filler(base + at, rest)
         elif rest:
             yield _Bad(base + at, rest, "torn", "bytes too few for a header")
-
-
-def _looks_torn(block: bytes, at: int, reason: str, base: int, room_from: int, size: int) -> bool:
-    """Whether a bad fragment is a write cut short: the file ends in it, or zeros alone follow."""
-    end = len(block)
-    if FULL <= block[at + 6] <= LAST:
-        end = min(at + HEADER_SIZE + _data_length(block, at), end)
-    cut_off = reason == _RUNS_PAST and len(block) < BLOCK_SIZE
-    return cut_off or room_from <= base + end < size
 
 
 def _data_length(block: bytes, at: int) -> int:
