@@ -68,8 +68,8 @@ class Options(NamedTuple):
       Chromium's ``idb_cmp1``), and bytewise for a new store.
     * ``write_buffer_size``: a memtable of this size, counted as LevelDB's arena is, becomes a
       table.
-    * ``lru_cache_size``: bytes of the block cache: 8 MiB by default; 0 turns it off.  The row cache
-      may take up to half as much more.
+    * ``lru_cache_size``: bytes of the block cache: 32 MiB by default, as RocksDB has it; 0 turns it
+      off.  The row cache may take up to half as much more.
     * ``block_cache``: a :class:`~lsmkv.BlockCache` to share between stores, in place of one of
       ``lru_cache_size``.  In
       ``db.options`` it is the one in use; None caches nothing.
@@ -218,7 +218,7 @@ def make_options(
         raise TypeError(f"env must derive from lsmkv.env.base.Env, not {type(env).__name__}")
     policy = _filter_policy(bloom_filter_bits, filter_policy, order)
     _check_background(background, order, policy, env)
-    cache_size = _size("lru_cache_size", lru_cache_size, 8 * MIB)
+    cache_size = _size("lru_cache_size", lru_cache_size, 32 * MIB)
     if block_cache is None and cache_size > 0:
         block_cache = BlockCache(cache_size)
     return Options(

@@ -1,9 +1,10 @@
 """plyvel's API over lsmkv: a program runs unchanged after ``import lsmkv.plyvel as plyvel``.
 
-Everything in plyvel's API reference has the same name, defaults and exceptions here.  Three
-defaults are plyvel's and not lsmkv's: no filters unless asked for (``bloom_filter_bits=0``),
-batches that are written even if their ``with`` block raises (``transaction=False``), and no warning
-about a store that was not closed.  Checksums are verified whatever ``verify_checksums`` says.
+Everything in plyvel's API reference has the same name, defaults and exceptions here. Four defaults
+are plyvel's and not lsmkv's: no filters unless asked for (``bloom_filter_bits=0``), a block cache
+of 8 MiB (``lru_cache_size``), batches that are written even if their ``with`` block raises
+(``transaction=False``), and no warning about a store that was not closed. Checksums are verified
+whatever ``verify_checksums`` says.
 
 The classes derive from lsmkv's and have all of its methods, so a program may move to lsmkv line
 by line.  ``docs/plyvel.md`` lists the differences from plyvel, and why.
@@ -33,7 +34,7 @@ from lsmkv.env.local import is_write_protected
 from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError, NotFoundError
 from lsmkv.format import batch as batches
 from lsmkv.format.batch import BytesLike
-from lsmkv.options import refuse_unknown
+from lsmkv.options import MIB, refuse_unknown
 from lsmkv.repair import repair
 
 __all__ = [
@@ -60,6 +61,9 @@ __leveldb_version__ = "1.23"
 
 T = TypeVar("T")
 D = TypeVar("D", bound="DB")
+
+_CACHE_SIZE = 8 * MIB
+"""LevelDB's block cache, where ``lru_cache_size`` is not given."""
 
 
 class FlaggedArguments(TypedDict, total=False):
@@ -158,7 +162,7 @@ class DB(engine.DB):
                 paranoid_checks=bool(paranoid_checks),
                 write_buffer_size=write_buffer_size,
                 max_open_files=max_open_files,
-                lru_cache_size=lru_cache_size,
+                lru_cache_size=_CACHE_SIZE if lru_cache_size is None else lru_cache_size,
                 block_size=block_size,
                 block_restart_interval=block_restart_interval,
                 max_file_size=max_file_size,

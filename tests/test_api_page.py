@@ -280,7 +280,7 @@ def test_options_explain_themselves(name: str) -> None:
         (wrong_options, r"`seek_compaction` \|", "`seek_compactions` |"),
         (wrong_options, r"`seek_compaction` \| `True`", "`seek_compaction` | `False`"),
         (wrong_options, r"`bloom_filter_bits` \| 10", "`bloom_filter_bits` | 12"),
-        (wrong_options, r"`lru_cache_size` \| 8 MiB", "`lru_cache_size` | 4 MiB"),
+        (wrong_options, r"`lru_cache_size` \| 32 MiB", "`lru_cache_size` | 4 MiB"),
         (wrong_options, r"`background` \| `\"auto\"`", '`background` | `"thread"`'),
         (wrong_members, r"\| `db\.may_contain.*\n", ""),
         (wrong_members, r"`db\.flush\(\)`", "`db.rotate()`"),

@@ -195,6 +195,12 @@ def test_open(module: ModuleType, tmp_path: Path) -> None:
         assert db.get(b"k") == b"v"
 
 
+def test_the_block_cache_has_the_size_that_plyvel_gives_it(tmp_path: Path) -> None:
+    with lsmkv.plyvel.DB(str(tmp_path), create_if_missing=True) as db:
+        assert db.options.block_cache is not None
+        assert db.options.block_cache.capacity == 8 << 20
+
+
 def test_open_takes_every_option(module: ModuleType, tmp_path: Path) -> None:
     sizes = {
         "write_buffer_size": 1 << 20,

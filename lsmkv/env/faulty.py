@@ -285,14 +285,18 @@ class _FaultyDirectory(Directory):
         return self._inner.maps_logs
 
     def create_log(self, name: str, mapped: bool = True) -> WritableFile:
+        if not (mapped and self.maps_logs):
+            return self.create(name)
         with self._mutex:
             self._call("create", name)
-            return _FaultyWritableFile(self._env, self._inner.create_log(name, mapped))
+            return _FaultyWritableFile(self._env, self._inner.create_log(name))
 
     def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
+        if not (mapped and self.maps_logs):
+            return super().continue_log(name, end)
         with self._mutex:
             self._call("append_to", name)
-            return _FaultyWritableFile(self._env, self._inner.continue_log(name, end, mapped))
+            return _FaultyWritableFile(self._env, self._inner.continue_log(name, end))
 
     def rename(self, old: str, new: str) -> None:
         with self._mutex:

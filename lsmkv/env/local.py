@@ -98,15 +98,14 @@ class LocalDirectory(Descriptor, Directory):
 
     @property
     def maps_logs(self) -> bool:
-        """Whether logs may be mapped: on a file system that keeps what it has reserved, unless a
-        derived class makes files of its own."""
+        """Whether logs may be mapped: on a file system that keeps what it has reserved, unless
+        ``create`` or ``append_to`` is another's."""
         if self._maps_logs is None:
-            own = type(self)
-            self._maps_logs = (
-                own.create is LocalDirectory.create
-                and own.append_to is LocalDirectory.append_to
-                and keeps_reservations(self._fd)
+            own = (
+                getattr(self.create, "__func__", None) is LocalDirectory.create
+                and getattr(self.append_to, "__func__", None) is LocalDirectory.append_to
             )
+            self._maps_logs = own and keeps_reservations(self._fd)
         return self._maps_logs
 
     def create_log(self, name: str, mapped: bool = True) -> LocalWritableFile:

@@ -253,18 +253,16 @@ class MemoryDirectory(_Handle, Directory):
         return self._maps_logs
 
     def create_log(self, name: str, mapped: bool = True) -> MemoryWritableFile:
-        file = self.create(name)
-        if mapped and self._maps_logs:
-            return MemoryLogFile(file.path, self._mutex, file.file)
-        return file
+        return self._log(self.create(name), mapped)
 
     def continue_log(self, name: str, end: int, mapped: bool = True) -> MemoryWritableFile:
-        file = self.append_to(name)
-        if file.size() > end:
-            file.truncate(end)
-        if mapped and self._maps_logs:
-            return MemoryLogFile(file.path, self._mutex, file.file, end)
-        return file
+        return self._log(super().continue_log(name, end), mapped)
+
+    def _log(self, file: WritableFile, mapped: bool) -> MemoryWritableFile:
+        assert isinstance(file, MemoryWritableFile)
+        if not (mapped and self._maps_logs):
+            return file
+        return MemoryLogFile(file.path, self._mutex, file.file, file.size())
 
     def rename(self, old: str, new: str) -> None:
         path, target = self._path_of(old), self._path_of(new)
