@@ -25,7 +25,7 @@ from lsmkv.format.keys import (
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
-    from lsmkv.db.views.explain import Explanation
+    from lsmkv.db.views.explanation import Explanation
 
 T = TypeVar("T")
 
