@@ -214,16 +214,18 @@ class Stats:
     def _repr_html_(self) -> str:
         """The levels as a small table with bars of their sizes, for a notebook."""
         most = max((level.bytes for level in self.levels), default=0)
-        rows = [
-            (_cells(f"{level.level}", [level]), level.bytes / most if most else 0.0)
-            for level in self._shown
-        ]
+        rows: list[list[str | float]] = []
+        for level in self._shown:
+            cells = _cells(f"{level.level}", [level])
+            rows.append([*cells[:3], level.bytes / most if most else 0.0, *cells[3:]])
+        cells = _cells("all", self.levels)
+        rows.append([*cells[:3], 0.0, *cells[3:]])
         told = (
             f"{count(self.gets, 'Get')}, {count(self.writes, 'write')};"
             f" {self.read_amplification:,.2f} blocks per read,"
             f" {self.write_amplification:,.2f} bytes written per byte"
         )
-        return f"{table(_HEADINGS, [*rows, (_cells('all', self.levels), 0.0)])}<p>{told}</p>"
+        return f"{table(_HEADINGS, rows)}<p>{told}</p>"
 
     @property
     def _shown(self) -> list[LevelStats]:
@@ -273,7 +275,7 @@ def _cells(name: str, levels: Sequence[LevelStats]) -> list[str]:
 
 
 _HEADINGS = [
-    *("level", "tables", "size", "blocks read", "cached"),
+    *("level", "tables", "size", "", "blocks read", "cached"),
     *("filters asked", "said no", "in vain"),
 ]
 """Of the table of HTML."""

@@ -23,18 +23,25 @@ def bar(share: float) -> str:
     return f'<span style="{style}"></span>'
 
 
-def table(headings: Sequence[str], rows: Sequence[tuple[Sequence[str], float]]) -> str:
-    """A table of text cells, escaped, each row with a bar of its share at the end.
+def table(headings: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str:
+    """A table; a cell that is text is escaped, and a share is drawn as a :func:`bar`.
 
-    >>> table(["level"], [(["<0>"], 1.0)]).count("&lt;0&gt;")
-    1
+    >>> drawn = table(["level", ""], [["<0>", 1.0]])
+    >>> "&lt;0&gt;" in drawn, "width:10.0em" in drawn
+    (True, True)
     """
-    lines = [_row("th", [escape(heading) for heading in headings], "")]
-    for cells, share in rows:
-        lines.append(_row("td", [escape(cell) for cell in cells], bar(share)))
+    lines = [_row("th", headings), *(_row("td", cells) for cells in rows)]
     return f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
 
 
-def _row(kind: str, cells: Sequence[str], last: str) -> str:
-    right = "".join(f'<{kind} style="text-align:right">{cell}</{kind}>' for cell in cells)
-    return f'<tr>{right}<{kind} style="text-align:left">{last}</{kind}></tr>'
+def _row(kind: str, cells: Sequence[str | float]) -> str:
+    return f"<tr>{''.join(_cell(kind, cell) for cell in cells)}</tr>"
+
+
+def _cell(kind: str, cell: str | float) -> str:
+    align, content = "right", ""
+    if isinstance(cell, str):
+        content = escape(cell)
+    else:
+        align, content = "left", bar(cell)
+    return f'<{kind} style="padding:.1em .6em;text-align:{align}">{content}</{kind}>'

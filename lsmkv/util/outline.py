@@ -56,9 +56,11 @@ def as_html(lines: Sequence[Line]) -> str:
             parts.append(_open_list(line.depth))
         else:
             parts.append("</li>" + "</ul></li>" * (depth - line.depth))
-        faint = ";opacity:.7" if line.tone == "quiet" else ""
-        edge = f"border-left:3px solid {EDGES[line.tone]};padding-left:.5em{faint}"
-        parts.append(f'<li style="{edge}">{escape(line.text)}')
+        text = escape(line.text)
+        if line.tone == "quiet":
+            text = f'<span style="opacity:.7">{text}</span>'
+        edge = f"border-left:3px solid {EDGES[line.tone]};padding-left:.5em"
+        parts.append(f'<li style="{edge}">{text}')
         depth = line.depth
     parts.append("</li></ul>" * (depth + 1))
     return "".join(parts)
