@@ -70,7 +70,7 @@ def _read(directory: Directory, table: TableInfo) -> TableFilters:
 def _figures_of(file: RandomAccessFile) -> TableFilters:
     filters = [one for one in read_filters(file) if one.data]
     rate = 1.0
-    for covers_all in (True, False):  # the two layouts: a Get asks one after the other
+    for covers_all in (True, False):  # the two layouts, as if they erred independently
         rate *= _mean_rate([one for one in filters if (one.first is None) == covers_all])
     return TableFilters(len(filters), sum(len(one.data) for one in filters), rate)
 

@@ -88,7 +88,7 @@ class Explanation:
             told = "answers" if answers else "does not know the key"
             lines.append(Line(1, "plain", f"{name}: {told}"))
         if self.at_hand:
-            told = "in the row cache: a Get takes the value from there, and asks none of the tables"
+            told = "in the row cache: a Get takes the value from there; what follows is without it"
             lines.append(Line(1, "saved", told))
         for table in self.tables:
             lines += table.outline()
