@@ -54,8 +54,11 @@ def _answered(filtered: Measurement, off: Measurement | None) -> str:
 
 
 def _held(filtered: Measurement, off: Measurement | None) -> str:
-    told = f"A Get of an existing key read {filtered.present.blocks_per_get:.3f} blocks"
-    told += "" if off is None else f" instead of {off.present.blocks_per_get:.3f}"
+    read = f"{filtered.present.blocks_per_get:.3f}"
+    told = f"A Get of an existing key read {read} blocks"
+    if off is not None:
+        without = f"{off.present.blocks_per_get:.3f}"
+        told += " with and without them" if without == read else f" instead of {without}"
     return f"{told}: one of them is the block that holds it."
 
 

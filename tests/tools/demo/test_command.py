@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,8 +233,8 @@ def test_the_three_findings_come_first(demo: tuple[Plan, Outcome], width: int) -
     assert re.fullmatch(
         r"1\. The filters answered 9\d\.\d% of the Gets of absent keys without reading a block:"
         r" 0\.0\d\d blocks a Get instead of (0\.9\d\d|1\.000)\."
-        r" 2\. A Get of an existing key read 1\.000 blocks instead of 1\.000: one of them is the"
-        r" block that holds it\."
+        r" 2\. A Get of an existing key read 1\.000 blocks with and without them: one of them is"
+        r" the block that holds it\."
         r" 3\. The filters cost 10\.\d bits a key: [\d.]+ KiB beside tables of [\d.]+ KiB\.",
         " ".join(line.strip() for line in lines),
     )
@@ -441,10 +442,14 @@ def test_the_findings_follow_the_figures() -> None:
     assert findings([off, block], 100, 0, 4000) == [
         "The filters answered 97.6% of the Gets of absent keys without reading a block:"
         " 0.025 blocks a Get instead of 2.500.",
-        "A Get of an existing key read 1.000 blocks instead of 1.000:"
+        "A Get of an existing key read 1.000 blocks with and without them:"
         " one of them is the block that holds it.",
         "The filters cost 10.0 bits a key: 125 B beside tables of 97.7 KiB.",
     ]
+    searching = replace(off, present=replace(off.present, blocks_read=2431))
+    assert findings([searching, block], 100, 0, 4000)[1].startswith(
+        "A Get of an existing key read 1.000 blocks instead of 2.431: "
+    )
     absent, existing = findings([block], 100, 0, 2000)  # nothing to compare with
     assert absent.endswith(": 0.025 blocks a Get.")
     assert existing.startswith("A Get of an existing key read 1.000 blocks: ")
