@@ -41,7 +41,7 @@ def stats(
     directory: Directory,
     seconds: Annotated[
         float | None,
-        typer.Argument(metavar="[SECONDS]", min=0.1, help="With --watch: how often; 2 by default."),
+        typer.Argument(metavar="SECONDS", min=0.1, help="With --watch: how often; 2 by default."),
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Look again and again, until Ctrl-C (status 130).")

@@ -30,12 +30,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str | float]]) -> str
     >>> "&lt;0&gt;" in drawn, "width:10.0em" in drawn
     (True, True)
     """
-    lines = [_row("th", headings), *(_row("td", cells) for cells in rows)]
+    lines = [_row("th", headings), *[_row("td", cells) for cells in rows]]
     return f'<table style="border-collapse:collapse">{"".join(lines)}</table>'
 
 
 def _row(kind: str, cells: Sequence[str | float]) -> str:
-    return f"<tr>{''.join(_cell(kind, cell) for cell in cells)}</tr>"
+    return f"<tr>{''.join([_cell(kind, cell) for cell in cells])}</tr>"
 
 
 def _cell(kind: str, cell: str | float) -> str:
