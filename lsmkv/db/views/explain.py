@@ -86,14 +86,15 @@ class Explainer:
         verdict = "the key lies past its last index entry"
         block: BlockStep | None = None
         spared: BlockStep | None = None
-        wasted = False
+        wasted = wrong = False
         if found.block is not None:
             versions = self._versions_in(table, found.block, key, name)
             ruled_out = any(not step.may_match for step in filters)
             if ruled_out:
                 spared = _block_step(found.block)
                 verdict = "a filter says no: no block is read"
-                if versions:
+                wrong = bool(versions)
+                if wrong:
                     verdict += "; the block holds the key all the same: this filter is wrong"
             else:
                 block = _block_step(found.block)
@@ -120,6 +121,7 @@ class Explainer:
                 block=block,
                 spared=spared,
                 wasted=wasted,
+                wrong=wrong,
                 verdict=verdict if asked else "not asked: the answer is known",
             )
         )

@@ -107,6 +107,8 @@ class TableStep:
     """The data block that would be searched if no filter had ruled it out."""
     wasted: bool
     """Whether the table was asked and its block searched in vain, with or without a filter."""
+    wrong: bool
+    """Whether a filter rules the key out although the block holds it: the filter is at fault."""
     verdict: str
 
     def outline(self) -> list[Line]:
@@ -130,7 +132,7 @@ class TableStep:
     def _tone(self) -> Tone:
         if not self.asked:
             return "quiet"
-        if self.wasted:
+        if self.wasted or self.wrong:
             return "wasted"
         if self.spared is not None:
             return "saved"
@@ -138,5 +140,5 @@ class TableStep:
 
     def _tone_of_filter(self, step: FilterStep) -> Tone:
         if not step.may_match:
-            return "saved"
+            return "wasted" if self.wrong else "saved"
         return "wasted" if self.wasted else "plain"

@@ -232,6 +232,8 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         assert [(version.sequence, version.value_size) for version in told.missed] == [(2, 5)]
         (table,) = told.tables
         assert table.block is None
+        assert table.wrong
+        assert [line.tone for line in told.outline() if "wrong" in line.text] == ["wasted"] * 2
         assert table.verdict == (
             "a filter says no: no block is read;"
             " the block holds the key all the same: this filter is wrong"
@@ -241,6 +243,7 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         assert f"missed, since a filter is wrong: 5 bytes in {table.name}, write 2" in text
         right = assert_told_right(db, b"let")
         assert right.missed == ()
+        assert not right.tables[0].wrong
         assert right.tables[0].verdict == "a filter says no: no block is read"
         db.put(b"lost", b"found")  # a memtable has no filter
         told = assert_told_right(db, b"lost")
