@@ -53,7 +53,7 @@ from lsmkv.util.comparator import (
 )
 
 if TYPE_CHECKING:
-    from lsmkv.db.views.explain import Explanation
+    from lsmkv.db.views.explanation import Explanation
     from lsmkv.mapping import open
     from lsmkv.repair.plan import RepairPlan
     from lsmkv.repair.repair import plan_repair, repair_db
@@ -117,7 +117,7 @@ __all__ = [
 
 # What most programs never ask for is imported when it is: a third of the time of an import.
 _LATER = {
-    "Explanation": "lsmkv.db.views.explain",
+    "Explanation": "lsmkv.db.views.explanation",
     "LevelStats": "lsmkv.stats",
     "RepairPlan": "lsmkv.repair.plan",
     "Stats": "lsmkv.stats",

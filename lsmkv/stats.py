@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
+from lsmkv.util.markup import table
 from lsmkv.util.text import count, size
 
 
@@ -178,13 +179,12 @@ class Stats:
 
     def __str__(self) -> str:
         """A table of the levels that hold or did anything, and the other counters below it."""
-        shown = [level for level in self.levels if level.files or level.tables_asked]
         lines = [
             f"{'':25}{'data blocks':^22}{'filters':^33}".rstrip(),
             _row("level", "tables", "size", "read", "cached", "asked", "no", "in vain"),
         ]
-        lines += [_level_row(f"{level.level}", [level]) for level in shown]
-        lines.append(_level_row("all", self.levels))
+        lines += [_row(*_cells(f"{level.level}", [level])) for level in self._shown]
+        lines.append(_row(*_cells("all", self.levels)))
         lines += [
             "",
             f"gets           {self.gets:,}: {self.gets_found:,} found",
@@ -210,6 +210,27 @@ class Stats:
             f" {self.write_amplification:,.2f} bytes written per byte",
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The levels as a small table with bars of their sizes, for a notebook."""
+        most = max((level.bytes for level in self.levels), default=0)
+        rows: list[list[str | float]] = []
+        for level in self._shown:
+            cells = _cells(f"{level.level}", [level])
+            rows.append([*cells[:3], level.bytes / most if most else 0.0, *cells[3:]])
+        cells = _cells("all", self.levels)
+        rows.append([*cells[:3], 0.0, *cells[3:]])
+        told = (
+            f"{count(self.gets, 'Get')}, {count(self.writes, 'write')};"
+            f" {self.read_amplification:,.2f} blocks per read,"
+            f" {self.write_amplification:,.2f} bytes written per byte"
+        )
+        return f"{table(_HEADINGS, rows)}<p>{told}</p>"
+
+    @property
+    def _shown(self) -> list[LevelStats]:
+        """The levels that hold or did anything."""
+        return [level for level in self.levels if level.files or level.tables_asked]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON: every field, and every property by its name.
@@ -240,8 +261,8 @@ def _row(level: str, tables: str, size: str, *figures: str) -> str:
     return f"{level:>5}{tables:>7}{size:>13}" + "".join(f"{figure:>11}" for figure in figures)
 
 
-def _level_row(name: str, levels: Sequence[LevelStats]) -> str:
-    return _row(
+def _cells(name: str, levels: Sequence[LevelStats]) -> list[str]:
+    return [
         name,
         f"{sum(level.files for level in levels):,}",
         size(sum(level.bytes for level in levels)),
@@ -250,8 +271,14 @@ def _level_row(name: str, levels: Sequence[LevelStats]) -> str:
         f"{sum(level.filters_asked for level in levels):,}",
         f"{sum(level.filter_negatives for level in levels):,}",
         f"{sum(level.filter_false_positives for level in levels):,}",
-    )
+    ]
 
+
+_HEADINGS = [
+    *("level", "tables", "size", "", "blocks read", "cached"),
+    *("filters asked", "said no", "in vain"),
+]
+"""Of the table of HTML."""
 
 _GAUGES = frozenset({"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"})
 """Fields that say how things stand, rather than count what happened."""

@@ -40,7 +40,10 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.filter",),
     ("lsmkv.indexeddb",),  # an order of keys, which options look up by its name
     ("lsmkv.util",),
-    ("lsmkv.counters", "lsmkv.stats", "lsmkv.errors", "lsmkv.util.text"),
+    (
+        *("lsmkv.counters", "lsmkv.stats", "lsmkv.errors"),
+        *("lsmkv.util.text", "lsmkv.util.markup"),
+    ),
 ]
 
 LATE_IMPORTS = {

@@ -26,6 +26,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/handle.py": "db/test_closing.py",
     "db/admin/maintenance.py": "db/test_db.py",
     "db/views/readable.py": "db/views/test_snapshot.py",
+    "db/views/steps.py": "db/views/test_explanation.py",
     # Parts of one mechanism, tested as a whole.
     "counters.py": "db/test_gets.py",
     "db/background_jobs.py": "db/test_background.py",
@@ -34,7 +35,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "util/cache_entry.py": "util/test_block_cache.py",
     # A type, and functions whose doctests are their tests.
     "util/progress.py": "db/admin/test_compact_range.py",
-    "util/text.py": "db/views/test_explain.py",
+    "util/text.py": "db/views/test_explanation.py",
     # The commands, tested as a user starts them.
     "tools/app.py": "tools/test_cli.py",
     "tools/commands.py": "tools/test_cli.py",

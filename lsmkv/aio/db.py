@@ -13,7 +13,7 @@ from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.db import db as _db
-from lsmkv.db.views.explain import Explanation
+from lsmkv.db.views.explanation import Explanation
 from lsmkv.errors import ClosedError, CorruptionError
 from lsmkv.format import batch as _batch
 from lsmkv.format.batch import BytesLike, as_bytes

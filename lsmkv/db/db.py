@@ -25,7 +25,7 @@ from lsmkv.format.keys import (
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
-    from lsmkv.db.views.explain import Explanation
+    from lsmkv.db.views.explanation import Explanation
 
 T = TypeVar("T")
 
@@ -160,7 +160,8 @@ class DB(Maintenance):
         ...     print(db.explain(b"k"))
         get 'k': found, 5 bytes in memtable, write 1
           memtable: answers
-          searched 0 data blocks (0 from the file, 0 bytes); without filters 0 (0 bytes)
+          searched: 0 data blocks
+          without filters: 0 data blocks
         """
         from lsmkv.db.views.explain import Explainer  # noqa: PLC0415 - dataclasses comes with it
 

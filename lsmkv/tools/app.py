@@ -13,6 +13,8 @@ from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scan
 from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
+from lsmkv.tools.explaining import explain
+from lsmkv.tools.statistics import stats
 from lsmkv.tools.text import version_line
 
 app = typer.Typer(
@@ -38,8 +40,8 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "import": exchange.import_,
     },
     "Look": {
-        "stats": commands.stats,
-        "explain": commands.explain,
+        "stats": stats,
+        "explain": explain,
         "approximate-sizes": maintenance.approximate_sizes,
         "dump": dump,
         "diff": compare.diff,

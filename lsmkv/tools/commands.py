@@ -1,4 +1,4 @@
-"""The commands for single keys, put, get, delete and explain, and load and stats."""
+"""The commands for single keys, put, get and delete, and load."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lsmkv.tools.console import (
 )
 from lsmkv.tools.formats import json_field, json_line
 from lsmkv.tools.load import LineFormat, Loaded, load_lines
-from lsmkv.tools.text import count, from_argument, from_hex, shown, size
+from lsmkv.tools.text import count, from_argument, from_hex, shown
 
 
 @guarded
@@ -151,51 +151,3 @@ def load(
     if as_json:
         figures = {"records": loaded.records, "blank_lines": loaded.blank_lines}
         write_line(json.dumps({"path": directory} | figures | {"seconds": round(seconds, 3)}))
-
-
-@guarded
-def explain(
-    directory: Directory,
-    key: Key,
-    is_hex: Annotated[bool, typer.Option("--hex", help="KEY is in hexadecimal.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
-) -> None:
-    """Print how a Get of KEY goes, step by step; exit with 1 if KEY is not there.
-
-    Every memtable, table, filter and data block that it meets, and what it would have read without
-    filters. Nothing is written, and no lock is taken.
-
-    JSON: the fields of lsmkv.Explanation, with keys escaped as 'scan' prints them.
-    """
-    name = from_argument(key, is_hex)
-    with open_to_read(directory) as db:
-        explanation = db.explain(name)
-    if as_json:
-        write_line(json.dumps(explanation.to_dict(), indent=2))
-    else:
-        write_line(str(explanation))
-    if not explanation.found:
-        raise typer.Exit(MISS)
-
-
-@guarded
-def stats(
-    directory: Directory,
-    as_json: Annotated[bool, typer.Option("--json", help="All counters, as JSON.")] = False,
-) -> None:
-    """Print the number of tables on each level, and their size.
-
-    JSON: every counter of DB.stats().
-    """
-    with open_to_read(directory) as db:
-        figures = db.stats()
-    if as_json:
-        write_line(json.dumps({"path": directory} | figures.to_dict(), indent=2))
-        return
-    write_line(f"{'level':>5}{'tables':>8}{'size':>12}")
-    for level in figures.levels:
-        if level.files:
-            write_line(f"{level.level:>5}{level.files:>8,}{size(level.bytes):>12}")
-    tables = sum(level.files for level in figures.levels)
-    total = sum(level.bytes for level in figures.levels)
-    write_line(f"{'all':>5}{tables:>8,}{size(total):>12}")

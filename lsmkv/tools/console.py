@@ -50,6 +50,13 @@ def write_folded(text: str, indent: int) -> None:
     write_line(text)
 
 
+def stdout_console() -> Console:
+    """Stdout, to draw on with rich; characters that its encoding lacks are replaced."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    return Console(highlight=False)
+
+
 def stdout_is_terminal() -> bool:
     """Whether stdout is a terminal, where a person reads it."""
     return sys.stdout.isatty()

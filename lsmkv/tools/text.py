@@ -1,8 +1,6 @@
 """Keys, values, counts and sizes as text.
 
-``escape`` gives one line of printable UTF-8, safe on a terminal; ``unescape`` takes it back.  Bytes
-that are not printable UTF-8 are written ``\\xNN``, and tab, newline, carriage return and backslash
-as ``\\t``, ``\\n``, ``\\r`` and ``\\\\``.
+``escape`` gives one line of printable UTF-8, safe on a terminal; ``unescape`` takes it back.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import re
 
 import lsmkv
-from lsmkv.util.text import count, size
+from lsmkv.util.text import count, escape, printable, size
 
 __all__ = [
     "count",
@@ -24,25 +22,9 @@ __all__ = [
     "version_line",
 ]
 
-_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
 _BREAK = re.compile(r"(?<=[,;:]) ")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
-
-
-def escape(data: bytes) -> str:
-    r"""One line of printable text that stands for ``data``.
-
-    >>> print(escape("caf\u00e9\t".encode() + b"\xff\\"))
-    café\t\xff\\
-    """
-    text = data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(map(_printable, text))
-
-
-def printable(message: str) -> str:
-    """A message with control characters escaped, safe for a terminal."""
-    return message if message.isprintable() else "".join(map(_printable, message))
 
 
 def version_line() -> str:
@@ -95,14 +77,6 @@ def fold(text: str, width: int, indent: int) -> str:
         else:
             lines.append(" " * indent + part)
     return "\n".join(lines)
-
-
-def _printable(character: str) -> str:
-    if character.isprintable():
-        return character
-    if character in _SHORT:
-        return _SHORT[character]
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

@@ -1,6 +1,12 @@
-"""Numbers and keys in messages for people."""
+"""Numbers and keys in messages for people.
+
+``escape`` writes bytes that are not printable UTF-8 as ``\\xNN``, and tab, newline, carriage return
+and backslash as ``\\t``, ``\\n``, ``\\r`` and ``\\\\``.
+"""
 
 from __future__ import annotations
+
+_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def count(number: int, noun: str) -> str:
@@ -50,3 +56,51 @@ def shortened(key: bytes) -> str:
     ("b'key'", "b'longlong'...")
     """
     return repr(key) if len(key) <= 32 else f"{key[:8]!r}..."
+
+
+def escape(data: bytes) -> str:
+    r"""One line of printable text that stands for ``data``.
+
+    >>> print(escape("caf\u00e9\t".encode() + b"\xff\\"))
+    café\t\xff\\
+    """
+    text = data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+    return printable(text)
+
+
+def printable(message: str) -> str:
+    """A message with control characters escaped, safe for a terminal."""
+    return message if message.isprintable() else "".join(map(_printable, message))
+
+
+def quoted(key: bytes, longest: int = 64) -> str:
+    """A key in quotes, escaped; of a long one how it begins, and its size.
+
+    At most ``longest`` characters, 3 or more, stand between the quotes.
+
+    >>> print(quoted(b"a\\xff"), quoted(b"key" * 1000, 8))
+    'a\\xff' 'keykeyke'... (3,000 bytes)
+    """
+    begin = _first_bytes(key, longest)
+    while len(escape(begin)) > longest:
+        begin = _first_bytes(key, len(begin) * 3 // 4)
+    rest = "" if len(begin) == len(key) else f"... ({count(len(key), 'byte')})"
+    return f"'{escape(begin)}'{rest}"
+
+
+def _first_bytes(key: bytes, longest: int) -> bytes:
+    """The key, cut to that many bytes; not within a character of UTF-8, so to a few less."""
+    if len(key) <= longest:
+        return key
+    end = longest
+    while end > max(0, longest - 3) and key[end] & 0xC0 == 0x80:
+        end -= 1
+    return key[:end]
+
+
+def _printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    if character in _SHORT:
+        return _SHORT[character]
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))

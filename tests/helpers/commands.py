@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from processes import ENVIRON
 from typer.testing import CliRunner
 
 from lsmkv.tools.app import app
@@ -31,6 +37,53 @@ def lsm_bytes(*arguments: str | Path, stdin: bytes = b"") -> Done[bytes]:
 def lsm(*arguments: str | Path) -> Done[str]:
     done = lsm_bytes(*arguments)
     return Done(done.status, done.out.decode(), done.err)
+
+
+NOT_TERMINALS = ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+
+
+class Terminal:
+    """A command in a process of its own, whose stdout is a terminal."""
+
+    def __init__(
+        self, *arguments: str | Path, columns: int, environment: Mapping[str, str] | None = None
+    ) -> None:
+        plain = {name: value for name, value in ENVIRON.items() if name not in NOT_TERMINALS}
+        plain |= {"COLUMNS": str(columns), "LINES": "50", "TERM": "xterm"} | dict(environment or {})
+        self._terminal, end = os.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "lsmkv", *map(str, arguments)],
+            stdout=end,
+            stderr=subprocess.PIPE,
+            env=plain,
+        )
+        os.close(end)
+
+    def read_until(self, words: str) -> str:
+        """What is shown up to these words, or to the end if they do not come."""
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: the process has ended
+            while words.encode() not in shown and (more := os.read(self._terminal, 1 << 16)):
+                shown += more
+        return shown.decode().replace("\r\n", "\n")
+
+    def end(self) -> tuple[int, str]:
+        """The exit status, and what is on stderr."""
+        os.close(self._terminal)
+        with self.process:
+            _, err = self.process.communicate()
+        return self.process.returncode, err.decode()
+
+
+def on_terminal(
+    *arguments: str | Path, columns: int, environment: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Run a command whose stdout is a terminal: the exit status, and what it shows."""
+    terminal = Terminal(*arguments, columns=columns, environment=environment)
+    shown = terminal.read_until("\0")
+    status, err = terminal.end()
+    assert err == ""
+    return status, shown
 
 
 def fails(done: Done[Any], *words: str) -> None:

@@ -187,34 +187,6 @@ def test_delete(store: Path) -> None:
     assert records(store) == [(b"b\n", b"\x1b[31m")]
 
 
-# explain
-
-
-def test_explain_prints_the_steps_of_a_get(store: Path) -> None:
-    with lsmkv.DB(store, read_only=True) as db:
-        explanation = db.explain(b"a")
-        missing = db.explain(b"none")
-    done = lsm("explain", store, "a")
-    assert done == Done(0, f"{explanation}\n".encode(), "")
-    assert done.out.startswith(b"get 'a': found, ")
-    assert lsm("explain", store, "61", "--hex") == done
-    assert lsm("explain", store, "none") == Done(1, f"{missing}\n".encode(), "")
-    done = lsm("explain", store, "a", "--json")
-    assert (done.status, json.loads(done.out)) == (0, explanation.to_dict())
-    done = lsm("explain", store, "none", "--json")
-    assert (done.status, json.loads(done.out)) == (1, missing.to_dict())
-
-
-def test_explain_beside_a_writer(store: Path) -> None:
-    with lsmkv.DB(store) as db:
-        db.delete(b"a")
-        before = sorted(os.listdir(store))
-        done = lsm("explain", store, "a")
-        assert sorted(os.listdir(store)) == before
-    assert done.status == 1
-    assert done.out.startswith(b"get 'a': deleted, ")
-
-
 # scan, keys and count
 
 
@@ -359,19 +331,6 @@ def test_load_of_a_file_that_cannot_be_read(store: Path, tmp_path: Path) -> None
     fails(lsm("load", store, tmp_path), "Is a directory")
     fails(lsm("load", tmp_path / "new", tmp_path / "none", "--create"), "none")
     assert not (tmp_path / "new").exists()
-
-
-# stats
-
-
-def test_stats(store: Path) -> None:
-    lines = lsm("stats", store).out.decode().splitlines()
-    assert lines[0].split() == ["level", "tables", "size"]
-    assert lines[1].split()[:2] == ["2", "1"]
-    assert lines[-1].split()[:2] == ["all", "1"]
-    figures = json.loads(lsm("stats", store, "--json").out)
-    assert figures["path"] == str(store)
-    assert [level["files"] for level in figures["levels"]] == [0, 0, 1, 0, 0, 0, 0]
 
 
 # Stores that are missing, in use or damaged

@@ -317,6 +317,7 @@ def looking(db: DB) -> None:
     assert_type(told.tables[0].filters[0].positions, tuple[int, ...])
     assert_type(told.tables[0].index_key, bytes | None)
     assert_type(told.memtables, tuple[str, ...])
+    assert_type([line.text for line in told.outline()], list[str])
     if told.chosen is not None:
         assert_type(told.chosen.sequence, int)
     stats = db.stats()

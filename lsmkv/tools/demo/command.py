@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import lsmkv
 from lsmkv.tools.arguments import open_input
-from lsmkv.tools.console import ERROR, guarded, say, write_line
+from lsmkv.tools.console import ERROR, guarded, say, stdout_console, write_line
 from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
 from lsmkv.tools.demo.report import print_report
-from lsmkv.tools.demo.run import Plan, run_demo
+from lsmkv.tools.demo.run import Plan, place, run_demo
 from lsmkv.tools.text import count, printable
 
 DEFAULT_LAYOUTS = ("off", "block", "table")
@@ -56,32 +54,35 @@ def demo(
     """Measure what filters save: the data blocks that a Get reads with and without them.
 
     The keys are the names of all Unicode characters, or your own. The filters are off, one for each
-    2 KiB of file, or one for each table. The finding is printed first and last.
+    2 KiB of file, or one for each table. The findings are printed first, and a picture last.
     """
     if keys is not None and more:
         raise ValueError("give --keys or --more, not both")
     layouts = DEFAULT_LAYOUTS if not layout else tuple(dict.fromkeys(one.value for one in layout))
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # the locale may not encode every name
     plan = Plan(_demo_keys(keys, more), layouts, lookups, seed, directory)
-    outcome = run_demo(plan)
-    if as_json:
-        about = {
-            "lsmkv": lsmkv.__version__,
-            "compiled": lsmkv.COMPILED,
-            "keys": len(plan.data.expected),
-            "bytes": plan.data.size,
-            "duplicates": plan.data.duplicates,
-            "seed": seed,
-            "bits_per_key": BITS_PER_KEY,
-            "textbook_rate": TEXTBOOK_RATE,
-        }
-        write_line(json.dumps(about | outcome.to_dict(), indent=2))
-    else:
-        print_report(Console(highlight=False), plan, outcome)
+    with place(plan) as stores:
+        outcome = run_demo(plan, stores)
+        if as_json:
+            write_line(json.dumps(_about(plan) | outcome.to_dict(), indent=2))
+        else:
+            print_report(stdout_console(), plan, outcome)
     if outcome.wrong:
         say(f"{count(outcome.wrong, 'wrong answer')}")
         raise typer.Exit(ERROR)
+
+
+def _about(plan: Plan) -> dict[str, Any]:
+    """What was measured, for JSON."""
+    return {
+        "lsmkv": lsmkv.__version__,
+        "compiled": lsmkv.COMPILED,
+        "keys": len(plan.data.expected),
+        "bytes": plan.data.size,
+        "duplicates": plan.data.duplicates,
+        "seed": plan.seed,
+        "bits_per_key": BITS_PER_KEY,
+        "textbook_rate": TEXTBOOK_RATE,
+    }
 
 
 def _demo_keys(file: str | None, more: int) -> DataSet:

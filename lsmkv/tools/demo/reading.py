@@ -26,23 +26,49 @@ _BEYOND_CHANCE = 3.0
 """Standard errors; chance exceeds this many in fewer than 1 case of 100."""
 
 
-def finding(measurements: Sequence[Measurement], wrong: int, lookups: int) -> str:
-    """What the demo shows, in one sentence: how many Gets of absent keys filters answered alone.
+def findings(measurements: Sequence[Measurement], keys: int, wrong: int, lookups: int) -> list[str]:
+    """What the demo shows, in three sentences: for absent keys, for existing ones, and the price.
 
-    ``wrong`` answers of ``lookups`` invalidate everything else.
+    There are fewer if there is no store with filters, or none without.  ``keys`` is the number of
+    keys in each store.  ``wrong`` answers of ``lookups`` invalidate everything else.
     """
     if wrong:
-        return f"{wrong:,} of {count(lookups, 'answer')} were WRONG."
+        return [f"{wrong:,} of {count(lookups, 'answer')} were WRONG."]
     off = _without_filters(measurements)
     filtered = next((one for one in measurements if one is not off), None)
-    instead = "" if off is None else f" instead of {off.absent.blocks_per_get:.3f}"
-    if filtered is None or filtered.filters_answered is None:
-        each = measurements[0].absent.blocks_per_get
-        return f"Without filters, a Get of an absent key read {each:.3f} data blocks."
-    share = math.floor(1000 * filtered.filters_answered / filtered.absent.gets) / 10
+    if filtered is None:
+        absent = f"{measurements[0].absent.blocks_per_get:.3f} data blocks"
+        return [f"Without filters, a Get of an absent key read {absent}."]
+    found = [_answered(filtered, off), _held(filtered, off)]
+    price = _price_of(filtered, off, keys)
+    return found if price is None else [*found, price]
+
+
+def _answered(filtered: Measurement, off: Measurement | None) -> str:
+    told = f"{filtered.absent.blocks_per_get:.3f} blocks a Get"
+    told += "" if off is None else f" instead of {off.absent.blocks_per_get:.3f}"
+    share = math.floor(1000 * (filtered.filters_answered or 0) / filtered.absent.gets) / 10
     return (
-        f"The filters answered {share}% of the Gets of absent keys without reading a block:"
-        f" {filtered.absent.blocks_per_get:.3f} blocks a Get{instead}."
+        f"The filters answered {share}% of the Gets of absent keys without reading a block: {told}."
+    )
+
+
+def _held(filtered: Measurement, off: Measurement | None) -> str:
+    read = f"{filtered.present.blocks_per_get:.3f}"
+    told = f"A Get of an existing key read {read} blocks"
+    if off is not None:
+        without = f"{off.present.blocks_per_get:.3f}"
+        told += " with and without them" if without == read else f" instead of {without}"
+    return f"{told}: one of them is the block that holds it."
+
+
+def _price_of(filtered: Measurement, off: Measurement | None, keys: int) -> str | None:
+    if off is None:
+        return None
+    added = filtered.disk_bytes - off.disk_bytes
+    return (
+        f"The filters cost {added * 8 / keys:.1f} bits a key: {size(added)} beside tables of"
+        f" {size(off.disk_bytes)}."
     )
 
 
@@ -58,7 +84,7 @@ def reading(
             f" {costs}."
         )
     sentences += [_false_positives(one) for one in as_loaded if one.absent.filters_asked]
-    sentences += _price(as_loaded, keys)
+    sentences += _prices(as_loaded, keys)
     sentences.append(_opening(as_loaded))
     return sentences
 
@@ -116,7 +142,7 @@ def _false_positives(one: Measurement) -> str:
     return f"{told} more than chance explains (docs/filters.md says why)."
 
 
-def _price(measurements: Sequence[Measurement], keys: int) -> list[str]:
+def _prices(measurements: Sequence[Measurement], keys: int) -> list[str]:
     """What the filters take on disk, if there is a store without them to compare with."""
     off = _without_filters(measurements)
     filtered = [one for one in measurements if one is not off]

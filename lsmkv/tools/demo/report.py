@@ -1,4 +1,4 @@
-"""What the demo prints: the finding, a chart, how it was measured, the tables, and the finding."""
+"""What the demo prints: the findings, how they were measured, the tables, and a picture."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.demo.keys import DataSet
 from lsmkv.tools.demo.measure import TEXTBOOK_RATE, Loading, Lookups, Measurement
-from lsmkv.tools.demo.reading import TITLES, finding, reading
+from lsmkv.tools.demo.reading import TITLES, findings, reading
 from lsmkv.tools.demo.run import Outcome, Plan
 from lsmkv.tools.text import count, escape, size
 
 _WIDEST = 80
 _LONGEST_BAR = 50
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 _LEGEND = (
     (
@@ -37,11 +37,11 @@ _UNIT = re.compile(r"(?<=\d) (?=[KMG]?i?B\b)")
 def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
     """Print all that was measured, in at most 80 columns, or fewer on a narrower terminal."""
     report = _Report(console)
-    found = finding(outcome.as_loaded, outcome.wrong, outcome.lookups)
+    keys = len(plan.data.expected)
+    found = findings(outcome.as_loaded, keys, outcome.wrong, outcome.lookups)
     report.title("lsmkv demo: what a filter saves")
-    report.item(found, "")
-    report.gap()
-    report.chart(outcome.as_loaded)
+    for number, sentence in enumerate(found, 1):
+        report.item(sentence, f"{number}. " if len(found) > 1 else "")
     report.gap()
     report.stores(plan.data, outcome.loadings, plan.directory)
     report.gap()
@@ -51,14 +51,17 @@ def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
             report.gap()
             report.tables(measurements)
     report.gap()
-    report.title("What it says")
-    for sentence in reading(outcome.as_loaded, outcome.compacted, len(plan.data.expected)):
+    report.title("In detail")
+    for sentence in reading(outcome.as_loaded, outcome.compacted, keys):
         report.item(sentence)
     if not outcome.wrong:
         report.item(f"All {count(outcome.lookups, 'answer')} were right.")
     report.item("Your own keys: lsmkv demo --keys FILE. All options: lsmkv demo --help")
     report.gap()
-    report.item(found, "")
+    report.picture(outcome.as_loaded)
+    if outcome.wrong:
+        report.gap()
+        report.item(found[0], "")
 
 
 class _Report:
@@ -67,7 +70,8 @@ class _Report:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._width = min(console.width, _WIDEST) - 1
-        self._unicode = _can_encode(console, f"{_EIGHTHS}µ")
+        self._fine = can_encode(console)
+        self._greek = can_encode(console, "µ")
 
     def title(self, text: str) -> None:
         """A bold line."""
@@ -88,19 +92,20 @@ class _Report:
         """An empty line."""
         self._print(Text())
 
-    def chart(self, measurements: Sequence[Measurement]) -> None:
+    def picture(self, measurements: Sequence[Measurement]) -> None:
         """Bars of the blocks read per Get."""
         self.title("Data blocks read per Get, as loaded")
         groups = (
-            ("absent", [one.absent.blocks_per_get for one in measurements]),
-            ("exists", [one.present.blocks_per_get for one in measurements]),
+            ("a key that is not there", [one.absent.blocks_per_get for one in measurements]),
+            ("a key that is there", [one.present.blocks_per_get for one in measurements]),
         )
         most = max(max(figures) for _, figures in groups)
-        room = max(8, min(self._width - 32, _LONGEST_BAR))
+        bars = Bars(most, max(8, min(self._width - 27, _LONGEST_BAR)), fine=self._fine)
         for name, figures in groups:
-            for at, (one, figure) in enumerate(zip(measurements, figures, strict=True)):
-                label = f"  {name if at == 0 else '':8}{TITLES[one.layout]:13}{figure:7.3f}  "
-                self._print(Text(label).append(self._bar(figure, most, room), style="cyan"))
+            self._print(Text(f"  {name}"))
+            for one, figure in zip(measurements, figures, strict=True):
+                line = Text(f"    {TITLES[one.layout]:13}").append(f"{figure:6.3f}", "bold")
+                self._print(line.append("  ").append(bars.draw(figure), style=colour(one)))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
         """What was loaded; ``directory`` is where the stores stay, if they do."""
@@ -152,20 +157,16 @@ class _Report:
         for line in table(measurements, self._width):
             self._print(Text(self._micro(line.plain), spans=line.spans))
 
-    def _bar(self, figure: float, most: float, room: int) -> str:
-        """A bar of at most ``room`` columns; a figure above 0 is always visible."""
-        eighths = round(8 * room * figure / most) if most else 0
-        if figure and not eighths:
-            eighths = 1
-        if not self._unicode:
-            return "#" * -(-eighths // 8)
-        return _EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
     def _micro(self, text: str) -> str:
-        return text if self._unicode else text.replace("µ", "u")
+        return text if self._greek else text.replace("µ", "u")
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True)
+
+
+def colour(one: Measurement) -> str:
+    """Yellow is what is read without filters, green what is left with them."""
+    return "yellow" if one.layout == "off" else "green"
 
 
 def table(measurements: Sequence[Measurement], width: int) -> list[Text]:
@@ -183,7 +184,7 @@ def table(measurements: Sequence[Measurement], width: int) -> list[Text]:
     ]
     for one in measurements:
         costs.append(Text(f"{TITLES[one.layout]:12}  exists") + _costs(one.present, ""))
-        costs.append(Text(f"{'':12}  absent") + _costs(one.absent, "bold"))
+        costs.append(Text(f"{'':12}  absent") + _costs(one.absent, f"bold {colour(one)}"))
         rate = one.absent.positive_rate
         rates.append(Text())
         if rate is None or one.predicted_rate is None:
@@ -213,14 +214,6 @@ def _costs(lookups: Lookups, style: str) -> Text:
         .append(f"{lookups.bytes_per_get:7,.0f}{checks:>7}")
         .append(f"{lookups.microseconds_per_get:7.1f}")
     )
-
-
-def _can_encode(console: Console, text: str) -> bool:
-    try:
-        text.encode(console.encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _shortened(text: str, longest: int) -> str:

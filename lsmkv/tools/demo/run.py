@@ -71,21 +71,23 @@ class Outcome:
         return sum(one.present.wrong + one.absent.wrong for one in self.as_loaded + self.compacted)
 
 
-def run_demo(plan: Plan) -> Outcome:
-    """Load the stores and look keys up, then compact them and look the keys up again."""
+def run_demo(plan: Plan, directory: str) -> Outcome:
+    """Load the stores and look keys up, then compact them and look the keys up again.
+
+    ``directory`` is the :func:`place` of the stores, each of which has the name of its layout.
+    """
     questions = _questions(plan)
     outcome = Outcome(questions)
-    with _place(plan) as directory:
+    for layout in plan.layouts:
+        path = os.path.join(directory, layout)
+        with progress(f"Loading, {TITLES[layout]}", "key", len(plan.data.records)) as bar:
+            outcome.loadings.append(load(path, layout, plan.data.records, bar.advance))
+    outcome.as_loaded = _measure_all(plan, directory, questions, compacted=False)
+    if any(one.overlapping > 1 for one in outcome.as_loaded):
         for layout in plan.layouts:
-            path = os.path.join(directory, layout)
-            with progress(f"Loading, {TITLES[layout]}", "key", len(plan.data.records)) as bar:
-                outcome.loadings.append(load(path, layout, plan.data.records, bar.advance))
-        outcome.as_loaded = _measure_all(plan, directory, questions, compacted=False)
-        if any(one.overlapping > 1 for one in outcome.as_loaded):
-            for layout in plan.layouts:
-                with progress(f"Compacting, {TITLES[layout]}", ""):
-                    compact(os.path.join(directory, layout), layout)
-            outcome.compacted = _measure_all(plan, directory, questions, compacted=True)
+            with progress(f"Compacting, {TITLES[layout]}", ""):
+                compact(os.path.join(directory, layout), layout)
+        outcome.compacted = _measure_all(plan, directory, questions, compacted=True)
     return outcome
 
 
@@ -121,7 +123,7 @@ def _measure_all(
 
 
 @contextlib.contextmanager
-def _place(plan: Plan) -> Iterator[str]:
+def place(plan: Plan) -> Iterator[str]:
     """The directory of the stores: the user's, if none of them exists there, or a temporary one."""
     if plan.directory is None:
         with tempfile.TemporaryDirectory(prefix="lsmkv-demo-") as directory:

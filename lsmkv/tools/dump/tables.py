@@ -97,6 +97,18 @@ def read_handles(file: RandomAccessFile, handle: BlockHandle, kind: BlockKind) -
     return records
 
 
+def read_filters(file: RandomAccessFile) -> Iterator[Filter]:
+    """The filters of a table, read without its index and its data blocks.
+
+    Those that are damaged are left out; ``CorruptionError`` if the footer is.
+    """
+    for record in read_handles(file, read_footer(file).metaindex, "metaindex"):
+        if isinstance(record, Handle) and isinstance(record.key, bytes):
+            for part in _read_meta(file, record.handle, record.key):
+                if isinstance(part, Filter):
+                    yield part
+
+
 def _read_data(file: RandomAccessFile, handle: BlockHandle) -> Iterator[TableRecord]:
     block = load_block(file, handle)
     if isinstance(block, Fault):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import lsmkv
 from lsmkv import DB, MemoryEnv
 from lsmkv.env.faulty import FaultyEnv
+from lsmkv.table.format import BLOCK_TRAILER_SIZE
 
 TINY: dict[str, Any] = {
     "write_buffer_size": 1024,
@@ -49,6 +50,19 @@ def assert_told_right(db: DB, key: bytes) -> lsmkv.Explanation:
     assert did.filter_negatives == sum(not step.may_match for step in filters)
     in_vain = [table for table in asked if "false positive" in table.verdict]
     assert did.filter_false_positives == len(in_vain)
+    wasted = [table for table in told.tables if table.wasted]
+    assert [table for table in wasted if table.filters] == in_vain
+    assert told.blocks_wasted == len(wasted)
+    spared = [table.spared for table in asked if table.spared is not None]
+    assert len(spared) == did.filter_negatives
+    searched = [table.block for table in asked if table.block is not None]
+    assert len(searched) == told.blocks_searched
+    stored = sum(block.size + BLOCK_TRAILER_SIZE for block in spared + searched)
+    assert stored == told.bytes_without_filters
+    for step in filters:
+        assert len(step.values) == len(step.positions)
+        assert all(step.values[:-1])  # it stops at the first bit that is not set
+        assert not step.values or step.values[-1] is step.may_match
     assert sum(level.tables_asked for level in did.levels) == len(asked)
     assert did.gets_from_memory == (told.chosen is not None and "mem" in told.chosen.where)
     assert told.blocks_without_filters >= told.blocks_searched
@@ -121,10 +135,13 @@ def test_filters_spare_a_miss_its_block_reads() -> None:
         assert one.blocks_without_filters > 0
         assert "a filter says no" in str(one)
         assert one.tables[0].block is None
+        assert one.tables[0].spared is not None
         assert not one.tables[0].filters[-1].may_match
     for one in misled:
         assert "false positive" in str(one)
         assert one.tables[0].block is not None
+        assert one.tables[0].wasted
+        assert one.tables[0].spared is None
 
 
 def test_a_deletion_answers_and_hides_older_versions() -> None:
@@ -215,6 +232,8 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         assert [(version.sequence, version.value_size) for version in told.missed] == [(2, 5)]
         (table,) = told.tables
         assert table.block is None
+        assert table.wrong
+        assert [line.tone for line in told.outline() if "wrong" in line.text] == ["wasted"] * 2
         assert table.verdict == (
             "a filter says no: no block is read;"
             " the block holds the key all the same: this filter is wrong"
@@ -224,6 +243,7 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         assert f"missed, since a filter is wrong: 5 bytes in {table.name}, write 2" in text
         right = assert_told_right(db, b"let")
         assert right.missed == ()
+        assert not right.tables[0].wrong
         assert right.tables[0].verdict == "a filter says no: no block is read"
         db.put(b"lost", b"found")  # a memtable has no filter
         told = assert_told_right(db, b"lost")
@@ -237,8 +257,8 @@ def test_numbers_are_told_in_one_way() -> None:
         fill(db, 0, 1500)
         db.flush()
         text = str(assert_told_right(db, b"key1234"))
-        assert "  searched 1 data block (1 from the file, " in text
-        assert "; without filters 1 (" in text
+        assert "  searched: 1 data block; 1 from the file, " in text
+        assert "  without filters: 1 data block, " in text
         assert "1,235" in text.splitlines()[0]  # the write
         for line in text.splitlines():
             assert not re.search(r"(?<!at )(?<!bits )(?<![\w,. '])\d{4,}", line), line
@@ -297,6 +317,7 @@ def test_keys_are_escaped() -> None:
         assert told.key == b"\x1b[2J\xff"
         assert "\x1b" not in str(told)
         assert "\\x1b[2J\\xff" in str(told)
+        assert told.to_dict()["key"] == "\\x1b[2J\\xff"
         assert "\x1b" not in json.dumps(told.to_dict())
 
 

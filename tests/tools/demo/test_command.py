@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ from lsmkv.tools.demo.measure import (
     load,
     measure,
 )
-from lsmkv.tools.demo.reading import finding, reading
+from lsmkv.tools.demo.reading import findings, reading
 from lsmkv.tools.demo.report import print_report, table
-from lsmkv.tools.demo.run import Outcome, Plan, run_demo
+from lsmkv.tools.demo.run import Outcome, Plan, place, run_demo
 
 LINES = [b"%06x of %d\n" % (random.Random(n).getrandbits(24), n) for n in range(2000)]
 
@@ -214,7 +215,8 @@ def demo() -> tuple[Plan, Outcome]:
     """The demo of 2,000 keys, of which one is too long for a line."""
     lines = [*LINES, b"9" * 200 + b"\n"]
     plan = Plan(lines_as_keys(lines, "file"), ("off", "block", "table"), 2001, 1, None)
-    return plan, run_demo(plan)
+    with place(plan) as directory:
+        return plan, run_demo(plan, directory)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
@@ -225,29 +227,46 @@ def test_the_report_fits_the_terminal(demo: tuple[Plan, Outcome], width: int) ->
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_the_finding_is_first_and_last(demo: tuple[Plan, Outcome], width: int) -> None:
+def test_the_three_findings_come_first(demo: tuple[Plan, Outcome], width: int) -> None:
     title, *lines = printed(*demo, width).split("\n\n")[0].splitlines()
     assert title == "lsmkv demo: what a filter saves"
-    found = " ".join(lines)
     assert re.fullmatch(
-        r"The filters answered 9\d\.\d% of the Gets of absent keys without reading a block:"
-        r" 0\.0\d\d blocks a Get instead of (0\.9\d\d|1\.000)\.",
-        found,
+        r"1\. The filters answered 9\d\.\d% of the Gets of absent keys without reading a block:"
+        r" 0\.0\d\d blocks a Get instead of (0\.9\d\d|1\.000)\."
+        r" 2\. A Get of an existing key read 1\.000 blocks with and without them: one of them is"
+        r" the block that holds it\."
+        r" 3\. The filters cost 10\.\d bits a key: [\d.]+ KiB beside tables of [\d.]+ KiB\.",
+        " ".join(line.strip() for line in lines),
     )
-    assert " ".join(printed(*demo, width).split("\n\n")[-1].splitlines()) == found
 
 
 @pytest.mark.parametrize(("encoding", "mark"), [("utf-8", "█"), ("ascii", "#")])
-def test_the_chart_has_bars_that_the_encoding_can_show(
+def test_the_picture_at_the_end_has_bars_that_the_encoding_can_show(
     demo: tuple[Plan, Outcome], encoding: str, mark: str
 ) -> None:
     text = printed(*demo, 60, encoding)
-    bars = [line for line in text.split("\n\n")[1].splitlines() if "." in line]
+    title, *lines = text.split("\n\n")[-1].splitlines()
+    assert title == "Data blocks read per Get, as loaded"
+    bars = [line for line in lines if "." in line]
     high = [float(bar.split()[-2]) > 0.9 for bar in bars]
     assert high == [True, False, False, True, True, True]
-    assert max(bar.count(mark) for bar in bars) == 27
+    assert max(bar.count(mark) for bar in bars) == 32
     assert bars[1].split()[-1] in ("▍", "▎", "▏", "#")  # small, and visible
     assert text.isascii() == (encoding == "ascii")
+
+
+def test_the_colours_tell_what_filters_save(demo: tuple[Plan, Outcome]) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, color_system="standard")
+    print_report(console, *demo)
+    picture = out.getvalue().split("\n\n")[-1]
+    bars = [line for line in picture.splitlines() if line.startswith("    ")]
+    yellow, green = "\x1b[33m", "\x1b[32m"
+    assert [yellow in bar for bar in bars] == [True, False, False] * 2
+    assert [green in bar for bar in bars] == [False, True, True] * 2
+    plain = printed(*demo, 80)
+    assert "\x1b" not in plain
+    assert re.sub("\x1b\\[[\\d;]*m", "", out.getvalue()) == plain
 
 
 def test_the_report_of_a_process_tells_all(key_file: Path) -> None:
@@ -286,7 +305,8 @@ def test_overlapping_tables_are_compacted_and_measured_again(
     monkeypatch.setitem(LAYOUTS, "block", LAYOUTS["block"] | {"write_buffer_size": 16 << 10})
     data = lines_as_keys(LINES, "file")
     plan = Plan(data, ("block",), 500, 1, None)
-    outcome = run_demo(plan)
+    with place(plan) as directory:
+        outcome = run_demo(plan, directory)
     (before,), (after,) = outcome.as_loaded, outcome.compacted
     assert before.overlapping > 1
     assert after.overlapping == 1
@@ -377,12 +397,13 @@ def measurement(
     predicted: float | None = None,
     answered: int | None = None,
     levels: dict[int, int] | None = None,
+    disk: int = 100_000,
 ) -> Measurement:
     hits = Lookups(1000, 0, 10.0, 1000, 2_000_000, asked, asked)
     misses = Lookups(1000, 0, 5.0, blocks, blocks * 2000, asked, positives)
     tables = {2: 1} if levels is None else levels
     opened = (4, 5_000)
-    return Measurement(layout, False, tables, 100_000, *opened, hits, misses, predicted, answered)
+    return Measurement(layout, False, tables, disk, *opened, hits, misses, predicted, answered)
 
 
 def test_the_reading_follows_the_figures() -> None:
@@ -415,18 +436,27 @@ def test_the_reading_of_a_perfect_filter_and_of_none() -> None:
     assert "predict" not in alone
 
 
-def test_the_finding_follows_the_figures() -> None:
+def test_the_findings_follow_the_figures() -> None:
     off = measurement("off", blocks=2500)
-    block = measurement("block", blocks=25, asked=2500, positives=25, answered=976)
-    assert finding([off, block], 0, 4000) == (
+    block = measurement("block", blocks=25, asked=2500, positives=25, answered=976, disk=100_125)
+    assert findings([off, block], 100, 0, 4000) == [
         "The filters answered 97.6% of the Gets of absent keys without reading a block:"
-        " 0.025 blocks a Get instead of 2.500."
+        " 0.025 blocks a Get instead of 2.500.",
+        "A Get of an existing key read 1.000 blocks with and without them:"
+        " one of them is the block that holds it.",
+        "The filters cost 10.0 bits a key: 125 B beside tables of 97.7 KiB.",
+    ]
+    searching = replace(off, present=replace(off.present, blocks_read=2431))
+    assert findings([searching, block], 100, 0, 4000)[1].startswith(
+        "A Get of an existing key read 1.000 blocks instead of 2.431: "
     )
-    assert finding([block], 0, 2000).endswith(": 0.025 blocks a Get.")
-    assert finding([off], 0, 2000) == (
+    absent, existing = findings([block], 100, 0, 2000)  # nothing to compare with
+    assert absent.endswith(": 0.025 blocks a Get.")
+    assert existing.startswith("A Get of an existing key read 1.000 blocks: ")
+    assert findings([off], 100, 0, 2000) == [
         "Without filters, a Get of an absent key read 2.500 data blocks."
-    )
-    assert finding([off, block], 1, 4000) == "1 of 4,000 answers were WRONG."
+    ]
+    assert findings([off, block], 100, 1, 4000) == ["1 of 4,000 answers were WRONG."]
 
 
 def test_the_table_that_does_not_fit_is_two_tables() -> None:

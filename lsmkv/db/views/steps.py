@@ -1,0 +1,144 @@
+"""The steps of a lookup, as records: what an :class:`~lsmkv.Explanation` consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lsmkv.util.outline import Line, Tone
+from lsmkv.util.text import count, quoted, size
+
+
+@dataclass(frozen=True)
+class KeyVersion:
+    """One version of the key."""
+
+    where: str
+    """``memtable``, ``immutable memtable``, or the table's file name."""
+    sequence: int
+    deleted: bool
+    value_size: int
+    """Bytes; 0 for a deletion."""
+
+    def __str__(self) -> str:
+        what = "a deletion" if self.deleted else count(self.value_size, "byte")
+        return f"{what} in {self.where}, write {self.sequence:,}"
+
+
+@dataclass(frozen=True)
+class FilterStep:
+    """One filter that the lookup asked."""
+
+    layout: str
+    """``block``: the filter of the block's 2 KiB of file; ``table``: that of the whole table."""
+    policy: str
+    size: int
+    """Bytes of the filter."""
+    positions: tuple[int, ...]
+    """The bits of a Bloom filter that were probed, up to the first one that is not set."""
+    values: tuple[bool, ...]
+    """Whether the bits at these positions are set."""
+    may_match: bool
+    """False means that the filter rules the key out."""
+
+    def outline(self, tone: Tone) -> list[Line]:
+        """The filter and its answer, and the bits that it goes by."""
+        answer = "maybe" if self.may_match else "no"
+        told = f"filter per {self.layout}, {self.policy}, {count(self.size, 'byte')}: {answer}"
+        lines = [Line(2, tone, told)]
+        if self.positions:
+            bits = zip(self.positions, self.values, strict=True)
+            shown = ", ".join(f"{position}={value:d}" for position, value in bits)
+            lines.append(Line(3, "quiet", f"bits probed: {shown}"))
+        return lines
+
+
+@dataclass(frozen=True)
+class BlockStep:
+    """A data block."""
+
+    offset: int
+    size: int
+    """Bytes as stored, the trailer of 5 not counted."""
+    cached: bool
+    """Whether it was in the block cache; else it is read from the file."""
+    bytes_read: int
+    """0 if it was in the cache; else its bytes as stored, the trailer included."""
+    compression: str
+    plain_size: int
+    """Bytes once decompressed."""
+
+    def searched(self, in_vain: bool) -> str:
+        """The block, in the words for one that the lookup searches."""
+        source = "from the cache" if self.cached else "read"
+        told = f"block at {self.offset}: {source}{' in vain' if in_vain else ''}"
+        if not self.cached:
+            told += f", {count(self.bytes_read, 'byte')}"
+        if self.compression != "none":
+            told += f", {self.compression}"
+        return f"{told}, {count(self.plain_size, 'byte')} plain"
+
+    def spared(self) -> str:
+        """The block, in the words for one that a filter rules out."""
+        cost = "it is in the cache" if self.cached else f"{count(self.bytes_read, 'byte')} saved"
+        return f"block at {self.offset}: not read, {cost}"
+
+
+@dataclass(frozen=True)
+class TableStep:
+    """One table whose range covers the key.
+
+    If it was not asked, its filters and its block are those that a Get would meet in it.
+    """
+
+    level: int
+    name: str
+    size: int
+    smallest: bytes
+    largest: bytes
+    """User keys."""
+    asked: bool
+    """False if the Get had its answer before it reached this table."""
+    index_key: bytes | None
+    """User key of the index entry that names the block; None if the key lies past the last one."""
+    filters: tuple[FilterStep, ...]
+    block: BlockStep | None
+    """The data block that is searched; None where the index or a filter ruled it out."""
+    spared: BlockStep | None
+    """The data block that would be searched if no filter had ruled it out."""
+    wasted: bool
+    """Whether the table was asked and its block searched in vain, with or without a filter."""
+    wrong: bool
+    """Whether a filter rules the key out although the block holds it: the filter is at fault."""
+    verdict: str
+
+    def outline(self) -> list[Line]:
+        """The table's steps, in the order in which they are taken."""
+        lines = [Line(1, self._tone(), f"level {self.level}, {self.name}: {self.verdict}")]
+        keys = f"{quoted(self.smallest)} .. {quoted(self.largest)}"
+        lines.append(Line(2, "quiet", f"range: {keys}, {size(self.size)}"))
+        if not self.asked:
+            return lines
+        if self.index_key is not None:
+            lines.append(Line(2, "quiet", f"index: the block up to {quoted(self.index_key)}"))
+        for step in self.filters:
+            lines += step.outline(self._tone_of_filter(step))
+        if self.block is not None:
+            tone: Tone = "wasted" if self.wasted else "read"
+            lines.append(Line(2, tone, self.block.searched(self.wasted)))
+        if self.spared is not None:
+            lines.append(Line(2, "saved", self.spared.spared()))
+        return lines
+
+    def _tone(self) -> Tone:
+        if not self.asked:
+            return "quiet"
+        if self.wasted or self.wrong:
+            return "wasted"
+        if self.spared is not None:
+            return "saved"
+        return "plain" if self.block is None else "read"
+
+    def _tone_of_filter(self, step: FilterStep) -> Tone:
+        if not step.may_match:
+            return "wasted" if self.wrong else "saved"
+        return "wasted" if self.wasted else "plain"

@@ -1,0 +1,64 @@
+"""``lsmkv explain``: the steps of a Get, as a tree on a terminal and as text elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+from rich.tree import Tree
+
+from lsmkv.tools.arguments import Directory, Key, open_to_read
+from lsmkv.tools.console import MISS, guarded, stdout_console, stdout_is_terminal, write_line
+from lsmkv.tools.text import from_argument
+from lsmkv.util.outline import Line, Tone
+
+STYLES: dict[Tone, str] = {
+    "plain": "",
+    "quiet": "dim",
+    "saved": "green",
+    "read": "yellow",
+    "wasted": "red",
+}
+"""The colours of the tones: what a filter saved, what is read, and what is read in vain."""
+
+
+@guarded
+def explain(
+    directory: Directory,
+    key: Key,
+    is_hex: Annotated[bool, typer.Option("--hex", help="KEY is in hexadecimal.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
+) -> None:
+    """Print how a Get of KEY goes, step by step; exit with 1 if KEY is not there.
+
+    Every memtable, table, filter and data block that it meets, and what it would have read without
+    filters. On a terminal, what a filter saves is green, a block that is read is yellow, and one
+    that is read in vain is red. Nothing is written, and no lock is taken.
+
+    JSON: the fields of lsmkv.Explanation, with keys escaped as 'scan' prints them.
+    """
+    name = from_argument(key, is_hex)
+    with open_to_read(directory) as db:
+        explanation = db.explain(name)
+    if as_json:
+        write_line(json.dumps(explanation.to_dict(), indent=2))
+    elif stdout_is_terminal():
+        stdout_console().print(tree(explanation.outline()))
+    else:
+        write_line(str(explanation))
+    if not explanation.found:
+        raise typer.Exit(MISS)
+
+
+def tree(lines: Sequence[Line]) -> Tree:
+    """An outline, which begins with its one heading, as a tree for a terminal."""
+    heading, *rest = lines
+    root = Tree(Text(heading.text, style="bold"), guide_style=STYLES["quiet"])
+    branches = [root]
+    for line in rest:
+        del branches[line.depth :]
+        branches.append(branches[-1].add(Text(line.text, style=STYLES[line.tone])))
+    return root

@@ -1,0 +1,228 @@
+"""``lsmkv stats``: the levels of a store as bars, what its filters save, and its amplification.
+
+A store that is open for reading only knows its tables and their filters.  What Gets and writes
+cost is counted by the process that does them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+import lsmkv
+from lsmkv.stats import Stats
+from lsmkv.tools.arguments import Directory, open_to_read
+from lsmkv.tools.bars import Bars, can_encode
+from lsmkv.tools.console import guarded, stdout_console, write_line
+from lsmkv.tools.filter_figures import (
+    FilterFigures,
+    TableFilters,
+    blocks_of_an_absent_key,
+    mean_by_size,
+)
+from lsmkv.tools.text import count, printable, size
+from lsmkv.util.text import quoted
+
+_SECONDS = 2.0
+_WIDEST = 120
+
+
+@guarded
+def stats(
+    directory: Directory,
+    seconds: Annotated[
+        float | None,
+        typer.Argument(metavar="SECONDS", min=0.1, help="With --watch: how often; 2 by default."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again and again, until Ctrl-C (status 130).")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All counters, as JSON.")] = False,
+) -> None:
+    """Print what is on each level, what the filters save, and the amplification.
+
+    Nothing is written, and no lock is taken: it works beside a live writer. What Gets and writes
+    cost is counted by the process that does them, in its DB.stats().
+
+    JSON: every counter of DB.stats(), here of this reading process.
+    """
+    if watch and as_json:
+        raise ValueError("give --watch or --json, not both")
+    if seconds is not None and not watch:
+        raise ValueError("SECONDS is for --watch")
+    with open_to_read(directory) as db:
+        if as_json:
+            write_line(json.dumps({"path": directory} | db.stats().to_dict(), indent=2))
+        elif watch:
+            _watch(db, _SECONDS if seconds is None else seconds)
+        else:
+            console = stdout_console()
+            _print(console, draw(Look.at(db, FilterFigures(db.path)), console))
+
+
+def _watch(db: lsmkv.DB, seconds: float) -> None:
+    """Draw over what was drawn before, or one after another where stdout is no terminal."""
+    console = stdout_console()
+    figures = FilterFigures(db.path)
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            lines = draw(Look.at(db, figures), console)
+            lines[0].append(f", at {time.strftime('%H:%M:%S')}")
+            if console.is_terminal:
+                live.update(Group(*lines), refresh=True)
+            else:
+                _print(console, [*lines, Text()])
+            time.sleep(seconds)
+            db.refresh()
+
+
+def _print(console: Console, lines: Sequence[Text]) -> None:
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What there is to know of a store at one moment."""
+
+    path: str
+    stats: Stats
+    tables: list[lsmkv.TableInfo]
+    filters: dict[lsmkv.TableInfo, TableFilters]
+    ranges: dict[int, tuple[bytes, bytes]]
+    """The first and the last user key of each level that has tables."""
+
+    @classmethod
+    def at(cls, db: lsmkv.DB, figures: FilterFigures) -> Look:
+        """The store as it is now."""
+        tables = db.tables()
+        in_order = functools.cmp_to_key(db.options.comparator.compare)
+        ranges: dict[int, tuple[bytes, bytes]] = {}
+        for table in tables:
+            first, last = ranges.get(table.level, (table.smallest, table.largest))
+            ranges[table.level] = (
+                min(first, table.smallest, key=in_order),
+                max(last, table.largest, key=in_order),
+            )
+        return cls(db.path, db.stats(), tables, figures.look(tables), ranges)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all tables."""
+        return sum(table.size for table in self.tables)
+
+
+def draw(look: Look, console: Console) -> list[Text]:
+    """The lines to print, as wide as the console, at most 120 columns."""
+    return list(_Drawing(look, console).lines())
+
+
+class _Drawing:
+    """Draws what is known, part by part."""
+
+    def __init__(self, look: Look, console: Console) -> None:
+        self._look = look
+        self._width = min(console.width, _WIDEST) - 1
+        self._fine = can_encode(console)
+
+    def lines(self) -> Iterator[Text]:
+        """All parts, with an empty line between them."""
+        look = self._look
+        tables = count(len(look.tables), "table")
+        yield Text(f"{printable(look.path)}: {tables}, {size(look.size)}", style="bold")
+        for part in (self._levels(), self._filters(), self._amplification(), self._counters()):
+            yield Text()
+            yield from part
+
+    def _levels(self) -> Iterator[Text]:
+        look = self._look
+        memtable = look.stats.memtable_bytes
+        sizes = {level.level: level.bytes for level in look.stats.levels if level.files}
+        bars = Bars(max(memtable, *sizes.values(), 1), self._bar_room, fine=self._fine)
+        gap = " " * self._bar_room
+        heading = f"{'level':>5}{'tables':>8}{'size':>11}  {gap}{'in vain':>9}  keys"
+        yield Text(heading, style="dim")
+        if memtable:
+            bar = Text(bars.draw(memtable), style="magenta")
+            yield self._row("log", "-", size(memtable), bar, "", "")
+        for level, held in sizes.items():
+            tables = [table for table in look.tables if table.level == level]
+            rate = mean_by_size([(one.size, look.filters[one].rate) for one in tables])
+            in_vain = f"{rate:.2%}" if any(look.filters[one].number for one in tables) else "-"
+            bar = Text(bars.draw(held), style="cyan")
+            keys = self._keys(*look.ranges[level])
+            yield self._row(f"{level}", f"{len(tables):,}", size(held), bar, in_vain, keys)
+        yield self._row("all", f"{len(look.tables):,}", size(look.size), Text(), "", "")
+
+    @property
+    def _bar_room(self) -> int:
+        return max(8, min(self._width // 6, 24))
+
+    def _row(self, level: str, tables: str, held: str, bar: Text, rate: str, keys: str) -> Text:
+        bar.pad_right(self._bar_room - len(bar))
+        line = Text(f"{level:>5}{tables:>8}{held:>11}  ") + bar
+        line.append(f"{rate:>9}").append(f"  {keys}", style="dim")
+        line.rstrip()
+        line.truncate(self._width)
+        return line
+
+    def _keys(self, first: bytes, last: bytes) -> str:
+        """A range of keys, each of them cut to the room that there is."""
+        room = (self._width - self._bar_room - 37 - 4) // 2 - 3
+        dots = "…" if self._fine else "..."
+        return " .. ".join(_cut(key, max(4, room - len(dots)), dots) for key in (first, last))
+
+    def _filters(self) -> Iterator[Text]:
+        look = self._look
+        number = sum(one.number for one in look.filters.values())
+        held = sum(one.size for one in look.filters.values())
+        if number:
+            yield Text(f"filters  {number:,}, {size(held)}: {held / look.size:.1%} of the tables")
+            yield Text("in vain  absent keys that they are expected to take for present", "dim")
+        else:
+            yield Text("filters  none")
+        if look.tables:
+            yield Text("A Get of an absent key that each level may hold searches, in data blocks:")
+            yield from self._saving()
+
+    def _saving(self) -> Iterator[Text]:
+        """What a Get of an absent key is expected to cost."""
+        without, searched = blocks_of_an_absent_key(self._look.tables, self._look.filters)
+        bars = Bars(without, max(8, min(self._width - 30, 50)), fine=self._fine)
+        for name, figure, style in (
+            ("without filters", without, "yellow"),
+            ("with filters", searched, "green"),
+        ):
+            yield Text(f"  {name:15}{figure:9.3f}  ").append(bars.draw(figure), style=style)
+
+    def _amplification(self) -> Iterator[Text]:
+        levels = [level for level in self._look.stats.levels if level.files]
+        asked = sum(level.files if level.level == 0 else 1 for level in levels)
+        yield Text(f"read amplification   at most {count(asked, 'table')} to ask for a key")
+        largest = max((level.bytes for level in levels if level.level > 0), default=0)
+        known = "not known before a compaction"
+        if largest:  # its keys are all different, so a scan would return about as much or more
+            known = f"at most about {self._look.size / largest:.2f}, if no key is deleted"
+        yield Text(f"space amplification  {known}")
+        yield Text("write amplification  counted by the process that writes: its db.stats()")
+
+    def _counters(self) -> Iterator[Text]:
+        stats = self._look.stats
+        opened = f"{count(stats.metadata_reads, 'read')}, {size(stats.metadata_bytes_read)}"
+        yield Text(f"tables opened        {stats.tables_opened:,} by this command: {opened}")
+
+
+def _cut(key: bytes, longest: int, dots: str) -> str:
+    """A key in quotes, cut to a number of characters."""
+    text = quoted(key, longest)
+    end = text.rfind("'") + 1
+    return text if end == len(text) else text[:end] + dots

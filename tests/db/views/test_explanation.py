@@ -1,0 +1,189 @@
+"""An ``Explanation`` tells its steps in one outline, as text and as HTML."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from lsmkv import DB, Explanation
+from lsmkv.util.outline import as_text
+from lsmkv.util.text import escape, quoted
+
+UNFILTERED: dict[str, Any] = {"bloom_filter_bits": 0, "compression": None}
+
+
+def in_table(*keys: bytes, **options: Any) -> DB:
+    """A store that holds these keys in one table."""
+    db = DB(":memory:", seek_compaction=False, **options)
+    for key in keys:
+        db.put(key, b"value")
+    db.flush()
+    return db
+
+
+def explained(key: bytes, *keys: bytes, **options: Any) -> Explanation:
+    with in_table(*keys, **options) as db:
+        return db.explain(key)
+
+
+def test_the_text_of_a_key_that_a_filter_rules_out() -> None:
+    told = explained(b"bee", b"ant", b"emu", compression=None)
+    assert str(told) == (
+        "get 'bee': not there\n"
+        "  memtable: does not know the key\n"
+        "  level 2, 000006.ldb: a filter says no: no block is read\n"
+        "    range: 'ant' .. 'emu', 201 B\n"
+        "    index: the block up to 'f'\n"
+        "    filter per block, leveldb.BuiltinBloomFilter2, 9 bytes: no\n"
+        "      bits probed: 52=1, 3=0\n"
+        "    block at 0: not read, 51 bytes saved\n"
+        "  searched: 0 data blocks\n"
+        "  without filters: 1 data block, 51 bytes; filters save 1"
+    )
+    tones = [line.tone for line in told.outline()]
+    assert tones[:3] == ["plain", "plain", "saved"]
+    assert tones[-2:] == ["plain", "saved"]
+
+
+def test_the_text_of_a_key_that_is_found() -> None:
+    told = explained(b"ant", b"ant", b"emu", compression=None)
+    assert str(told).startswith("get 'ant': found, 5 bytes in 000006.ldb, write 1\n")
+    assert str(told).endswith(
+        "    filter per block, leveldb.BuiltinBloomFilter2, 9 bytes: maybe\n"
+        "      bits probed: 55=1, 52=1, 49=1, 46=1, 43=1, 40=1\n"
+        "    block at 0: read, 51 bytes, 46 bytes plain\n"
+        "  searched: 1 data block; 1 from the file, 51 bytes\n"
+        "  without filters: 1 data block, 51 bytes"
+    )
+    assert told.outline()[2].tone == told.outline()[-2].tone == "read"
+
+
+def test_a_block_that_is_searched_in_vain() -> None:
+    with in_table(b"ant", b"emu", **UNFILTERED) as db:
+        told = db.explain(b"bee")
+        assert told.blocks_wasted == 1
+        assert "  level 2, 000006.ldb: not in the block\n" in str(told)
+        assert "block at 0: read in vain, 51 bytes, 46 bytes plain" in str(told)
+        assert "searched: 1 data block, 1 in vain; 1 from the file, 51 bytes" in str(told)
+        wasted = [line.text for line in told.outline() if line.tone == "wasted"]
+        assert [text.split(":")[0] for text in wasted] == [
+            "level 2, 000006.ldb",
+            "block at 0",
+            "searched",
+        ]
+        db.get(b"bee")
+        assert "from the cache in vain, 46 bytes plain" in str(db.explain(b"bee"))
+        assert "searched: 1 data block, 1 in vain; none from the file" in str(db.explain(b"bee"))
+
+
+def test_a_spared_block_that_is_in_the_cache() -> None:
+    with in_table(b"ant", b"emu", compression=None) as db:
+        db.get(b"ant")
+        assert "block at 0: not read, it is in the cache" in str(db.explain(b"bee"))
+
+
+def test_a_table_that_is_not_asked_is_quiet() -> None:
+    with in_table(b"ant", b"emu") as db:
+        db.put(b"ant", b"newer")
+        told = db.explain(b"ant")
+    lines = told.outline()
+    assert [line.tone for line in lines[2:4]] == ["quiet", "quiet"]
+    assert "not asked: the answer is known" in lines[2].text
+    assert lines[4].text.startswith("hidden: 5 bytes in 000006.ldb")
+
+
+def test_a_key_in_the_row_cache() -> None:
+    with in_table(b"ant", b"emu") as db:
+        for _ in range(50):
+            assert db.get(b"ant") == b"value"
+        told = db.explain(b"ant")
+    assert told.at_hand
+    (line,) = [line for line in told.outline() if "row cache" in line.text]
+    assert line.tone == "saved"
+
+
+def test_plain_data_is_whole() -> None:
+    plain = json.loads(json.dumps(explained(b"bee", b"ant", b"emu", compression=None).to_dict()))
+    (table,) = plain["tables"]
+    assert (table["smallest"], table["largest"], table["index_key"]) == ("ant", "emu", "f")
+    (step,) = table["filters"]
+    assert (step["positions"], step["values"], step["may_match"]) == ([52, 3], [True, False], False)
+    assert table["block"] is None
+    assert table["wasted"] is False
+    assert table["spared"] == {
+        "offset": 0,
+        "size": 46,
+        "cached": False,
+        "bytes_read": 51,
+        "compression": "none",
+        "plain_size": 46,
+    }
+    assert (plain["blocks_searched"], plain["blocks_wasted"]) == (0, 0)
+
+
+class Reader(HTMLParser):
+    """Collects the text of a page, and checks that its elements are nested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.lines: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.lines.append("  " * (self.open.count("ul") - 1) + data)
+
+
+@pytest.mark.parametrize("key", [b"bee", b"ant", b"zebra", b"<script>&amp;", b"\x1b[2J\xff", b""])
+def test_the_html_has_the_lines_of_the_text(key: bytes) -> None:
+    told = explained(key, b"", b"ant", b"<script>&amp;", b"\xff")
+    reader = Reader()
+    reader.feed(told._repr_html_())
+    reader.close()
+    assert reader.open == []
+    assert reader.seen == {"ul", "li", "span"}
+    assert "\n".join(reader.lines) == str(told) == as_text(told.outline())
+
+
+HOSTILE = [
+    b"x" * (1 << 20),
+    b"\xff\xfe" * 1000,
+    bytes(100),
+    "日本語".encode() * 100,
+    b"\x1b]0;" * 50,
+]
+
+
+@pytest.mark.parametrize("key", HOSTILE, ids=range(len(HOSTILE)))
+def test_long_keys_are_cut(key: bytes) -> None:
+    told = explained(key, key, key + b"x")
+    assert told.found
+    text = str(told)
+    assert text.startswith(f"get {quoted(key)}: found")
+    assert f"... ({len(key):,} bytes)" in text
+    assert max(map(len, text.splitlines())) < 250
+    assert all(line.isprintable() for line in text.splitlines())
+    assert len(told._repr_html_()) < 5000
+    assert told.to_dict()["key"] == escape(key)  # programs get all of it
+
+
+@pytest.mark.parametrize("longest", [3, 10, 64])
+@pytest.mark.parametrize("key", [*HOSTILE, b"", b"short", "né".encode(), b"\xc3", b"\x80" * 7])
+def test_a_cut_key_keeps_its_characters_whole(key: bytes, longest: int) -> None:
+    shown = re.fullmatch(r"'(.*)'(?:\.\.\. \(([\d,]+) bytes?\))?", quoted(key, longest))
+    assert shown is not None
+    assert len(shown[1]) <= longest
+    assert escape(key).startswith(shown[1])
+    assert (shown[2] is None) == (shown[1] == escape(key))
+    assert shown[2] is None or int(shown[2].replace(",", "")) == len(key)

@@ -1,0 +1,109 @@
+"""What the filters of tables on disk take, and what their bits predict."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lsmkv
+from lsmkv.tools.filter_figures import NONE, FilterFigures, TableFilters, blocks_of_an_absent_key
+
+KEYS = 3000
+
+
+def key(n: int) -> bytes:
+    """A key that LevelDB's hash takes as it takes any other: it is weaker for keys that count."""
+    return hashlib.sha256(b"%d" % n).digest()
+
+
+def filled(path: Path, **options: Any) -> list[lsmkv.TableInfo]:
+    with lsmkv.DB(path, create_if_missing=True, compression=None, **options) as db:
+        for n in range(KEYS):
+            db.put(key(n), bytes(20))
+        db.flush()
+        return db.tables()
+
+
+def figures_of(path: Path, **options: Any) -> TableFilters:
+    tables = filled(path, **options)
+    (figures,) = FilterFigures(str(path)).look(tables).values()
+    return figures
+
+
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+def test_the_rate_that_the_bits_predict_is_the_one_measured(tmp_path: Path, layout: Any) -> None:
+    options: dict[str, Any] = {"filter_layout": layout, "bloom_filter_bits": 4}
+    figures = figures_of(tmp_path / "db", **options)
+    with lsmkv.DB(tmp_path / "db", lru_cache_size=0, seek_compaction=False, **options) as db:
+        for n in range(KEYS, 2 * KEYS):
+            assert db.get(key(n)) is None
+        stats = db.stats()
+    # Of a key, both layouts take the same hash, so they err together a little more often.
+    rel = 0.5 if layout == "both" else 0.2
+    assert figures.rate == pytest.approx(stats.blocks_read / KEYS, rel=rel)
+    blocks = figures.number - (layout == "both")
+    assert blocks == 1 if layout == "table" else blocks > 20
+    assert figures.size == pytest.approx(KEYS * 4 / 8 * (2 if layout == "both" else 1), rel=0.1)
+
+
+def test_without_filters_each_absent_key_costs_a_block(tmp_path: Path) -> None:
+    assert figures_of(tmp_path / "db", bloom_filter_bits=0) == NONE
+
+
+class Custom:
+    """A filter policy of the user, whose bits mean nothing here."""
+
+    name = "test.Custom"
+
+    def create_filter(self, keys: Any) -> bytes:
+        return b"\x01\x01"
+
+    def key_may_match(self, key: bytes, filter: bytes) -> bool:
+        return True
+
+
+def test_filters_of_another_policy_are_not_judged(tmp_path: Path) -> None:
+    figures = figures_of(tmp_path / "db", filter_policy=Custom())
+    assert figures.number > 20
+    assert figures.size == 2 * figures.number
+    assert figures.rate == 1.0
+
+
+def test_a_table_that_is_gone_counts_as_one_without_filters(tmp_path: Path) -> None:
+    (table,) = filled(tmp_path / "db")
+    figures = FilterFigures(str(tmp_path / "db"))
+    known = figures.look([table])
+    (tmp_path / "db" / table.name).unlink()
+    assert figures.look([table]) == known  # a table never changes, so it is read once
+    assert figures.look([]) == {}
+    assert figures.look([table]) == {table: NONE}
+
+
+def test_a_damaged_footer_is_named(tmp_path: Path) -> None:
+    (table,) = filled(tmp_path / "db")
+    with open(tmp_path / "db" / table.name, "r+b") as file:
+        file.truncate(10)
+    with pytest.raises(lsmkv.CorruptionError, match="footer"):
+        FilterFigures(str(tmp_path / "db")).look([table])
+
+
+def test_what_a_get_of_an_absent_key_is_expected_to_search() -> None:
+    def table(level: int, number: int, size: int) -> lsmkv.TableInfo:
+        return lsmkv.TableInfo(level, number, f"{number}.ldb", size, b"a", b"z")
+
+    def rate(figure: float) -> TableFilters:
+        return TableFilters(1, 10, figure)
+
+    figures = {
+        table(0, 1, 100): rate(0.1),
+        table(0, 2, 100): rate(0.2),
+        table(1, 3, 300): rate(0.0),
+        table(1, 4, 100): NONE,
+    }
+    without, searched = blocks_of_an_absent_key(figures, figures)
+    assert without == 3  # both tables of level 0, and one of level 1
+    assert searched == pytest.approx(0.1 + 0.2 + 0.25)
+    assert blocks_of_an_absent_key([], {}) == (0, 0)

@@ -1,0 +1,177 @@
+"""``lsmkv stats``: what it draws, at several widths, once and again and again."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import Terminal, fails, lsm, on_terminal
+from rich.console import Console
+
+import lsmkv
+from lsmkv.tools.filter_figures import FilterFigures
+from lsmkv.tools.statistics import Look, draw
+
+SMALL: dict[str, Any] = {"write_buffer_size": 64 << 10, "max_file_size": 64 << 10}
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with tables on several levels, and writes in the log."""
+    path = tmp_path_factory.mktemp("stats") / "deep"
+    options: dict[str, Any] = SMALL | {"compression": None, "seek_compaction": False}
+    with lsmkv.DB(path, create_if_missing=True, **options) as db:
+        for n in range(4000):
+            db.put(b"key%06d" % (n * 7919 % 4000), bytes(100))
+        db.compact_range()
+        for _ in range(2):
+            db.put(b"key000000", b"new")
+            db.put(b"key003999", b"new")
+            db.flush()
+        db.put(b"key000001", bytes(1000))
+    return path
+
+
+def pictured(path: Path, width: int, encoding: str = "utf-8") -> list[str]:
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=out, width=width)
+    with lsmkv.DB(path, read_only=True) as db:
+        lines = draw(Look.at(db, FilterFigures(db.path)), console)
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    out.seek(0)
+    return out.read().splitlines()
+
+
+def row(lines: list[str], name: str) -> list[str]:
+    (found,) = [line.split() for line in lines if line.split()[:1] == [name]]
+    return found
+
+
+def test_it_shows_what_the_levels_hold(deep: Path) -> None:
+    with lsmkv.DB(deep, read_only=True) as db:
+        levels = [level for level in db.stats().levels if level.files]
+        tables = db.tables()
+    lines = pictured(deep, 80)
+    assert len(levels) > 1
+    assert lines[0].startswith(f"{deep}: {len(tables)} tables, ")
+    for level in levels:
+        shown = row(lines, str(level.level))
+        assert shown[1] == str(level.files)
+        assert "'key000000' .. 'key003999'" in " ".join(shown) or len(shown[-1]) < 12
+    assert row(lines, "all")[1] == str(len(tables))
+    assert row(lines, "log")[1:4] == ["-", "1.0", "KiB"]
+    longest = max(levels, key=lambda level: level.bytes)
+    bars = {level.level: " ".join(row(lines, str(level.level))).count("█") for level in levels}
+    assert max(bars, key=lambda level: bars[level]) == longest.level
+    assert bars[longest.level] == 13
+
+
+def test_it_shows_what_filters_save(deep: Path) -> None:
+    lines = pictured(deep, 80)
+    without, searched = [line for line in lines if line.startswith("  with")]
+    with lsmkv.DB(deep, read_only=True) as db:
+        tables = db.tables()
+    asked = sum(table.level == 0 for table in tables)
+    asked += len({table.level for table in tables} - {0})
+    assert without.split()[:3] == ["without", "filters", f"{asked:.3f}"]
+    assert 0 < float(searched.split()[2]) < 0.1 * asked
+    assert without.count("█") > 40 * (searched.count("█") + 1)
+    assert f"read amplification   at most {asked} tables to ask for a key" in lines
+    (space,) = [line for line in lines if line.startswith("space")]
+    assert 1 <= float(re.findall(r"[\d.]+", space)[0]) < 1.2
+    assert "write amplification  counted by the process that writes: its db.stats()" in lines
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_it_fits_the_terminal(deep: Path, width: int, encoding: str) -> None:
+    lines = pictured(deep, width, encoding)[1:]  # a path may be longer
+    assert max(map(len, lines)) <= min(max(width, 76), 120)
+    assert "".join(lines).isascii() == (encoding == "ascii")
+    rows = [line for line in lines if " .. " in line]
+    assert rows
+    assert width > 60 or all(len(line) < 60 for line in rows)
+    if width >= 120:
+        assert any("'key000000' .. 'key003999'" in line for line in rows)
+
+
+def test_hostile_keys_are_escaped_and_cut(tmp_path: Path) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
+        db.put(b"\x1b[31m" * 1000, b"")
+        db.put(b"\xff" * 1_000_000, b"")
+        db.flush()
+    lines = pictured(tmp_path / "db", 80)[1:]
+    assert all(line.isprintable() for line in lines)
+    assert max(map(len, lines)) < 80
+    assert any(r"'\x1b[31" in line and "…" in line for line in lines)
+
+
+def test_a_store_without_tables_or_without_filters(tmp_path: Path) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True, bloom_filter_bits=0) as db:
+        assert "filters  none" in pictured(tmp_path / "db", 80)
+        assert "space amplification  not known before a compaction" in pictured(tmp_path / "db", 80)
+        db.put(b"k", b"v")
+        db.flush()
+        lines = pictured(tmp_path / "db", 80)
+    assert row(lines, "2")[-2:] == ["'k'", "'k'"] or "-" in row(lines, "2")
+    assert [line.split()[2] for line in lines if line.startswith("  with")] == ["1.000", "1.000"]
+
+
+def test_levels_in_an_order_of_their_own(tmp_path: Path) -> None:
+    """The ends of a range are those of the store's order."""
+    comparator = lsmkv.ReverseBytewiseComparator()
+    options: dict[str, Any] = {"create_if_missing": True, "comparator": comparator}
+    with lsmkv.DB(tmp_path / "db", **options) as db:
+        for keys in ((b"a", b"m"), (b"c", b"z"), (b"b", b"y"), (b"c", b"x")):
+            for key in keys:
+                db.put(key, b"v")
+            db.flush()
+        look = Look.at(db, FilterFigures(db.path))
+    assert [table.level for table in look.tables] == [0, 0, 1, 2]
+    assert look.ranges == {0: (b"y", b"b"), 1: (b"z", b"c"), 2: (b"m", b"a")}
+
+
+def test_the_command_prints_it(deep: Path) -> None:
+    done = lsm("stats", deep)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines() == pictured(deep, 80)
+    figures = json.loads(lsm("stats", deep, "--json").out)
+    assert figures["path"] == str(deep)
+    with lsmkv.DB(deep, read_only=True) as db:
+        assert figures["levels"] == list(db.stats().to_dict()["levels"])
+
+
+def test_in_colours_on_a_terminal(deep: Path) -> None:
+    status, shown = on_terminal("stats", deep, columns=80)
+    assert status == 0
+    assert re.search("\x1b\\[36m█+", shown)
+    assert re.sub("\x1b\\[[\\d;]*m", "", shown).splitlines() == pictured(deep, 80)
+
+
+def test_watching_shows_what_a_writer_does_until_ctrl_c(tmp_path: Path) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
+        db.put(b"k", b"v")
+        watch = Terminal("stats", tmp_path / "db", "--watch", "0.1", columns=80)
+        assert ": 0 tables" in watch.read_until("tables opened")
+        db.flush()
+        assert ": 1 table, " in watch.read_until(": 1 table, ")
+        watch.process.send_signal(signal.SIGINT)
+        watch.read_until("\0")
+        status, err = watch.end()
+    assert status == 130
+    assert err == "lsmkv: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--watch", "--json"], "--watch or --json"), (["5"], "SECONDS is for --watch")],
+)
+def test_a_wrong_call(deep: Path, options: list[str], words: str) -> None:
+    fails(lsm("stats", deep, *options), words)
+    assert lsm("stats", deep, "--watch", "0").status == 2
