@@ -22,7 +22,7 @@ import lsmkv
 from lsmkv import DB
 from lsmkv.testing import CrashState, RecordingEnv, explore
 
-_POINTS = 40
+_POINTS = 36
 """Of each workload, at size 1."""
 _SECOND_CRASHES = 8
 """One in so many states has its recovery crash as well."""

@@ -309,11 +309,11 @@ def watched(cases: Iterator[Case], outcome: Outcome, say: Say) -> None:
 
 def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
     """Disks that are really full: see ``full_child.py``."""
-    for kind in ("log", "table", "disk"):
-        target = f"{place}/{kind}"
+    for kind, log in itertools.product(("log", "table", "disk"), LOGS.values()):
+        target = f"{place}/{kind}-{log}"
         os.mkdir(target)
         script = str(Path(__file__).with_name("full_child.py"))
-        command = [sys.executable, "-P", script, kind, target]
+        command = [sys.executable, "-P", script, kind, target, log]
         if kind == "disk":
             mounting = ["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", target]
             if (
@@ -329,12 +329,13 @@ def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
                 command, check=False, capture_output=True, text=True, timeout=_LONGEST_CASE
             )
         except subprocess.TimeoutExpired as error:
-            outcome.violations.append(f"full {kind}: hangs, having said {error.stdout!r}")
+            outcome.violations.append(f"full {kind}, {log}: hangs, having said {error.stdout!r}")
             continue
         lines = child.stdout.splitlines()
         outcome.violations += [line for line in lines if line.startswith("wrong ")]
         if child.returncode or not lines or not lines[-1].startswith("counts "):
-            outcome.violations.append(f"full {kind}: ended with {child.returncode}: {child.stderr}")
+            ended = f"ended with {child.returncode}: {child.stderr}"
+            outcome.violations.append(f"full {kind}, {log} log: {ended}")
         outcome.count("full disks")
 
 
