@@ -224,12 +224,13 @@ class LogReader:
                 zeros = not block[at:].strip(b"\0")
                 if zeros and self._reserved and self._zeros_from(self._next):
                     return _END, 0, 0, b"", ""
+                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind(at)
+                # Asked last: what lies behind may have been written since the block was read.
                 if self._was_changed():
                     continue
                 if zeros:
                     self._at = size
                     return 0, base + at, -1, b"", "zeros to the end of the block"
-                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind(at)
                 self._at = _next_fragment(block, at + 1)
                 return 0, base + at, -1 if torn else base + at, b"", reason
             if size - at > 0 and (size < BLOCK_SIZE or block[at:].strip(b"\0")):
@@ -257,11 +258,17 @@ class LogReader:
         return True
 
     def _zeros_behind(self, at: i64) -> bool:
-        """Whether zeros, and at least one, follow the bad fragment up to the end of the file."""
+        """Whether zeros, and at least one, follow the bad fragment up to the end of the file.
+
+        If its type or its length is missing, it is all that is not zero.
+        """
         block = self._block
+        length: i64 = block[at + 4] | block[at + 5] << 8
         end: i64 = len(block)
-        if FULL <= block[at + 6] <= LAST:
-            end = min(at + HEADER_SIZE + (block[at + 4] | block[at + 5] << 8), end)
+        if length > 0 and FULL <= block[at + 6] <= LAST:
+            end = min(at + HEADER_SIZE + length, end)
+        else:
+            end = len(block.rstrip(b"\0"))
         if block[end:].strip(b"\0"):
             return False
         return (end < len(block) or self._next < self._size) and self._zeros_from(self._next)

@@ -214,7 +214,8 @@ class Story:
     def _judge_torn(self, found: str) -> None:
         """The same directory with its last record torn, opened by the engines in turns."""
         place = f"{self._path}-torn"
-        shutil.copytree(found, place, dirs_exist_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(found, place)
         torn = tear_last_record(place, self._rng)
         if torn is None:
             return
@@ -244,8 +245,6 @@ class Story:
                 if own not in expected:
                     text = f"writer {writer}, {torn}: {differences(expected[0], own)}"
                     self._wrong(text, f"{engine} in its turn {turn}")
-        if len(self._outcome.violations) == 0:
-            shutil.rmtree(place)
 
     def _kept_before(self, torn: Torn) -> list[list[State]]:
         """By writer: the states that it may be in without the torn record."""
