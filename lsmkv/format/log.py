@@ -67,6 +67,7 @@ class LogWriter:
             self._bytes = BytesWriter()
         try:
             if self.end + size > self._limit:
+                self._limit = 0  # a call that fails may have replaced ``_write``, too
                 self._limit = self._file.reserve(size)
                 self._write = self._file.raw_write
             written: i64 = self._write(data)
