@@ -29,6 +29,8 @@ class Torn(NamedTuple):
     """Of the record that is torn now: the next one that is to be written."""
     changes: dict[bytes, bytes | None]
     """What that record did."""
+    is_first: bool
+    """Whether its log has no record before it."""
 
 
 def tear_last_record(path: str, rng: random.Random) -> Torn | None:
@@ -49,7 +51,7 @@ def tear_last_record(path: str, rng: random.Random) -> Torn | None:
             file.write(bytes(end - at))
         else:
             file.truncate(at)
-    return Torn(name, how, sequence, dict(operations))
+    return Torn(name, how, sequence, dict(operations), start == 0)
 
 
 def append_as_leveldb(path: str, torn: Torn, operations: Operations) -> None:
