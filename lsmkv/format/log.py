@@ -67,6 +67,7 @@ class LogWriter:
             self._bytes = BytesWriter()
         try:
             if self.end + size > self._limit:
+                self._limit = 0  # a call that fails may have replaced ``_write``, too
                 self._limit = self._file.reserve(size)
                 self._write = self._file.raw_write
             written: i64 = self._write(data)
@@ -224,12 +225,13 @@ class LogReader:
                 zeros = not block[at:].strip(b"\0")
                 if zeros and self._reserved and self._zeros_from(self._next):
                     return _END, 0, 0, b"", ""
+                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind()
+                # Asked last: what lies behind may have been written since the block was read.
                 if self._was_changed():
                     continue
                 if zeros:
                     self._at = size
                     return 0, base + at, -1, b"", "zeros to the end of the block"
-                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind()
                 self._at = _next_fragment(block, at + 1)
                 return 0, base + at, -1 if torn else base + at, b"", reason
             if size - at > 0 and (size < BLOCK_SIZE or block[at:].strip(b"\0")):

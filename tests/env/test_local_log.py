@@ -214,6 +214,32 @@ def test_a_store_on_a_full_disk(store: LocalDirectory, monkeypatch: pytest.Monke
         }
 
 
+def test_a_write_after_one_that_could_not_touch_its_pages(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The window has moved by then, and a small record would fit into the old one."""
+    read = os.preadv
+    broken = False
+
+    def failing(fd: int, buffers: list[memoryview], offset: int) -> int:
+        if broken:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(fd, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", failing)
+    with DB(store.path, create_if_missing=True) as db:
+        db.put(b"small", b"1")
+        broken = True
+        with pytest.raises(OSError, match=r"\.log") as caught:
+            db.put(b"large", bytes(100 * KIB))
+        assert caught.value.errno == errno.EIO
+        broken = False
+        db.put(b"also small", b"2")
+        db.put(b"large", b"3" * 100 * KIB)
+    with DB(store.path, paranoid_checks=True) as db:
+        assert [len(value) for value in db.iterator(include_key=False)] == [1, 100 * KIB, 1]
+
+
 def test_the_pages_ahead_are_touched(store: LocalDirectory) -> None:
     """An append meets no page that is not there: it would wait with the interpreter's lock held."""
     with store.create_log("1.log") as log:

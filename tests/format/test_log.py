@@ -454,6 +454,30 @@ def test_a_reader_beside_the_writer_takes_the_block_as_it_is_now() -> None:
     assert reader.tail is None
 
 
+@pytest.mark.parametrize("copied", [0, 3, 7, 9])
+@pytest.mark.parametrize("late", range(1, 6))
+def test_half_a_copy_is_never_damage(copied: int, late: int) -> None:
+    """Whenever its writer goes on: between any two reads."""
+    room = bytes(3 * BLOCK_SIZE)
+    payloads = [b"one", b"two", big("three", BLOCK_SIZE), b"four"]
+    whole = log_of(*payloads) + room
+    half = whole[: 10 + copied]
+    half += bytes(len(whole) - len(half))
+
+    class Late(BytesFile):
+        reads = 0
+
+        def read(self, offset: int, length: int) -> bytes:
+            self.reads += 1
+            return (half if self.reads <= late else whole)[offset : offset + length]
+
+    reader = LogReader(Late(whole), reserved=True)
+    records = list(reader)
+    assert [record.payload for record in records] in (payloads, payloads[:1])
+    assert all(record.damage is None for record in records)
+    assert reader.tail is None or reader.tail.torn
+
+
 # Damage
 
 

@@ -1,5 +1,7 @@
 """Crashes at every moment of recorded runs: power cuts by three models, and kills.
 
+Half of the runs have mapped logs, whose pages reach the disk in any order.
+
 Every state must open, hold a prefix of the write order that covers each write that was promised to
 stay, batches whole, and be the same when it is opened again; so must a state that a second crash
 leaves of the recovery.
@@ -20,7 +22,7 @@ import lsmkv
 from lsmkv import DB
 from lsmkv.testing import CrashState, RecordingEnv, explore
 
-_POINTS = 40
+_POINTS = 36
 """Of each workload, at size 1."""
 _SECOND_CRASHES = 8
 """One in so many states has its recovery crash as well."""
@@ -145,20 +147,24 @@ class _Judge:
                 assert found == expected, f"checkpoint {at}: {differences(expected, found)}"
 
 
-def run_plan(plan: Plan, points: int, seed: int, outcome: Outcome) -> int:
+def run_plan(plan: Plan, mapped_logs: bool, points: int, seed: int, outcome: Outcome) -> int:
     """Record one run, and try so many of its points.  How many there were."""
     workload = Workload(plan.steps, seed, plan.size, kinds=plan.kinds)
     judging = _Judge(plan, workload, outcome, random.Random(seed))
     report = explore(
         lambda env: run_workload(env, workload, _NotedProgress(env), **plan.options),
         judging,
+        mapped_logs=mapped_logs,
         points=points,
         seed=seed,
     )
     outcome.count(f"states of {plan.name!r}", report.states)
+    if mapped_logs:
+        outcome.count("states with mapped logs", report.states)
     for violation in report.violations:
         notes = "; ".join(getattr(violation.error, "__notes__", []))
-        text = f"{plan.name!r} with seed {seed}: {violation} {notes}".rstrip()
+        log = "mapped" if mapped_logs else "written"
+        text = f"{plan.name!r} with seed {seed}, logs {log}: {violation} {notes}".rstrip()
         if len(outcome.violations) < _SAVED:  # another run's threads may go another way
             place = tempfile.mkdtemp(prefix="lsmkv-crash-")
             report.recording.state(violation.label).write_to(f"{place}/disk")
@@ -172,8 +178,10 @@ def run(size: float, seed: int, say: Say) -> Outcome:
     outcome = Outcome()
     with quiet():
         for number, plan in enumerate(PLANS):
-            left = max(1, round(_POINTS * size))
-            while left > 0:
-                left -= run_plan(plan, left, seed * len(PLANS) + number + left, outcome)
-                say(f"{plan.name}: {left} points to go, {len(outcome.violations)} violations")
+            for mapped_logs in (True, False):
+                left = max(1, round(_POINTS / 2 * size))
+                while left > 0:
+                    own = seed * len(PLANS) + number + left
+                    left -= run_plan(plan, mapped_logs, left, own, outcome)
+                    say(f"{plan.name}: {left} points to go, {len(outcome.violations)} violations")
     return outcome

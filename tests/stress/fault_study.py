@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import faulthandler
+import itertools
 import os
 import random
 import shutil
@@ -31,6 +32,7 @@ import lsmkv
 from lsmkv import DB
 from lsmkv.testing import FaultyEnv, NameModel, Tails
 
+LOGS = {True: "mapped", False: "written"}
 _LONGEST_CASE = 60.0
 """Seconds, after which a case is said to hang."""
 
@@ -104,22 +106,25 @@ def ways(share: float, size: float, rng: random.Random) -> list[Mode]:
 
 def may_pass_unnoticed(call: str, path: str, mode: Mode) -> bool:
     """What the store does not need: its diary, that old files go now rather than later, and that
-    the disk begins early.  And a log that was made after all, at the next attempt."""
+    the disk begins early; that zeros are cut off a log.  And a log that was made after all, at the
+    next attempt; or whose room was reserved then, or is not reserved."""
+    is_log = path.endswith(".log")
     return (
         os.path.basename(path) in ("LOG", "LOG.old")
         or call in ("remove", "unlink", "begin_sync")
-        or (call == "create" and path.endswith(".log") and not mode.sticky)
+        or (call in ("create", "posix_fallocate", "preadv") and is_log and not mode.sticky)
+        or (call == "ftruncate" and is_log)
     )
 
 
 # On a file system in memory
 
 
-def fail_in_memory(plan: Plan, seed: int, n: int, mode: Mode) -> bool:
+def fail_in_memory(plan: Plan, mapped_logs: bool, seed: int, n: int, mode: Mode) -> bool:
     """The n-th call fails.  Whether the run had so many.  ``AssertionError`` says what is wrong."""
     workload = Workload(plan.steps, seed, kinds=plan.kinds)
     error = OSError(mode.code, os.strerror(mode.code))
-    env = FaultyEnv()
+    env = FaultyEnv(mapped_logs=mapped_logs)
     env.fail_at(n, error, sticky=mode.sticky, short=mode.short)
     history = History()
     errors = run_on(env, workload, history, **plan.options)
@@ -135,13 +140,13 @@ def fail_in_memory(plan: Plan, seed: int, n: int, mode: Mode) -> bool:
     with DB("/db", create_if_missing=True, env=cut, **settings) as db:
         history.judge(dict(db), after_power_cut=True)
     if "checkpoint" not in plan.kinds:  # else the name of a half-made copy may be taken
-        stop_and_cut(plan, workload, n, mode)
+        stop_and_cut(plan, mapped_logs, workload, n, mode)
     return True
 
 
-def stop_and_cut(plan: Plan, workload: Workload, n: int, mode: Mode) -> None:
+def stop_and_cut(plan: Plan, mapped_logs: bool, workload: Workload, n: int, mode: Mode) -> None:
     """The first error ends the run, and then the power fails."""
-    env = FaultyEnv()
+    env = FaultyEnv(mapped_logs=mapped_logs)
     error = OSError(mode.code, os.strerror(mode.code))
     env.fail_at(n, error, sticky=mode.sticky, short=mode.short)
     progress = Progress()
@@ -182,7 +187,9 @@ def look_again(env: FaultyEnv | None, path: str, history: History, options: dict
 # On the local file system
 
 
-def fail_locally(path: str, seed: int, n: int, mode: Mode | None, sticky: bool) -> bool:
+def fail_locally(
+    path: str, mapped_log: bool, seed: int, n: int, mode: Mode | None, sticky: bool
+) -> bool:
     """The n-th system call fails; or without a mode, the n-th read or write does half of it."""
     workload = Workload(_LOCAL.steps, seed, kinds=_LOCAL.kinds)
     history = History()
@@ -191,7 +198,8 @@ def fail_locally(path: str, seed: int, n: int, mode: Mode | None, sticky: bool) 
             system.fail_at(n, None, sticky)
         else:
             system.fail_at(n, mode.code, mode.sticky)
-        errors = run_on(None, workload, history, path, **_LOCAL.options)
+        options = {**_LOCAL.options, "mapped_log": mapped_log}
+        errors = run_on(None, workload, history, path, **options)
         if not system.struck:
             assert errors == [], f"errors out of nowhere: {errors}"
             return False
@@ -200,17 +208,17 @@ def fail_locally(path: str, seed: int, n: int, mode: Mode | None, sticky: bool) 
         else:
             check_report(errors + history.kept, system.struck, mode)
             system.heal()
-        look_again(None, path, history, _LOCAL.options)
+        look_again(None, path, history, options)
     return True
 
 
-def system_calls(path: str, seed: int, halves: bool) -> int:
+def system_calls(path: str, mapped_log: bool, seed: int, halves: bool) -> int:
     """How many there are in a run."""
     workload = Workload(_LOCAL.steps, seed, kinds=_LOCAL.kinds)
     with faulty_system() as system:
         if halves:
             system.fail_at(1 << 60, None, False)
-        run_on(None, workload, History(), path, **_LOCAL.options)
+        run_on(None, workload, History(), path, mapped_log=mapped_log, **_LOCAL.options)
         return system.calls
 
 
@@ -222,20 +230,22 @@ Case = tuple[str, str, Callable[[], bool]]
 
 
 def cases_in_memory(size: float, seed: int) -> Iterator[Case]:
-    """Every plan's every call."""
+    """Every plan's every call, in either mode of the log in half of the ways."""
     rng = random.Random(seed)
-    for plan in PLANS:
-        env = FaultyEnv()
+    for plan, mapped_logs in itertools.product(PLANS, (True, False)):
+        env = FaultyEnv(mapped_logs=mapped_logs)
         run_on(env, Workload(plan.steps, seed, kinds=plan.kinds), History(), **plan.options)
+        log = LOGS[mapped_logs]
         for n in range(1, env.calls + 1):
-            for at, mode in enumerate(ways(plan.share, size, rng)):
+            for at, mode in enumerate(ways(plan.share / 2, size, rng)):
                 other = seed + at // len(MODES)
-                case = partial(fail_in_memory, plan, other, n, mode)
-                yield "failed calls", f"{plan.name!r}, seed {other}, call {n}: {mode}", case
+                case = partial(fail_in_memory, plan, mapped_logs, other, n, mode)
+                text = f"{plan.name!r}, {log} log, seed {other}, call {n}: {mode}"
+                yield f"failed calls, {log} log", text, case
 
 
 def cases_of_the_system(place: str, size: float, seed: int) -> Iterator[Case]:
-    """Every system call of one plan."""
+    """Every system call of one plan, in either mode of the log in half of the ways."""
     rng = random.Random(seed)
     number = 0
 
@@ -244,16 +254,19 @@ def cases_of_the_system(place: str, size: float, seed: int) -> Iterator[Case]:
         number += 1
         return f"{place}/{number}"
 
-    for n in range(1, system_calls(new_place(), seed, False) + 1):
-        for mode in ways(_LOCAL.share, size, rng):
-            case = partial(fail_locally, new_place(), seed, n, mode, mode.sticky)
-            yield "failed system calls", f"system call {n}, seed {seed}: {mode}", case
-    for n in range(1, system_calls(new_place(), seed, True) + 1):
-        if rng.random() < _HALVES * size:
-            sticky = rng.random() < 0.2
-            case = partial(fail_locally, new_place(), seed, n, None, sticky)
-            text = f"read or write {n}, seed {seed}: half done{', and all after it' * sticky}"
-            yield "half-done system calls", text, case
+    for mapped in (True, False):
+        log = LOGS[mapped]
+        for n in range(1, system_calls(new_place(), mapped, seed, False) + 1):
+            for mode in ways(_LOCAL.share / 2, size, rng):
+                case = partial(fail_locally, new_place(), mapped, seed, n, mode, mode.sticky)
+                text = f"system call {n}, {log} log, seed {seed}: {mode}"
+                yield f"failed system calls, {log} log", text, case
+        for n in range(1, system_calls(new_place(), mapped, seed, True) + 1):
+            if rng.random() < _HALVES / 2 * size:
+                sticky = rng.random() < 0.2
+                case = partial(fail_locally, new_place(), mapped, seed, n, None, sticky)
+                text = f"read or write {n}, {log} log, seed {seed}: half done"
+                yield "half-done system calls", text + ", and all after it" * sticky, case
 
 
 class _Runner(threading.Thread):
@@ -296,11 +309,11 @@ def watched(cases: Iterator[Case], outcome: Outcome, say: Say) -> None:
 
 def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
     """Disks that are really full: see ``full_child.py``."""
-    for kind in ("log", "table", "disk"):
-        target = f"{place}/{kind}"
+    for kind, log in itertools.product(("log", "table", "disk"), LOGS.values()):
+        target = f"{place}/{kind}-{log}"
         os.mkdir(target)
         script = str(Path(__file__).with_name("full_child.py"))
-        command = [sys.executable, "-P", script, kind, target]
+        command = [sys.executable, "-P", script, kind, target, log]
         if kind == "disk":
             mounting = ["unshare", "-rm", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", target]
             if (
@@ -316,12 +329,13 @@ def fill_disks(place: str, outcome: Outcome, say: Say) -> None:
                 command, check=False, capture_output=True, text=True, timeout=_LONGEST_CASE
             )
         except subprocess.TimeoutExpired as error:
-            outcome.violations.append(f"full {kind}: hangs, having said {error.stdout!r}")
+            outcome.violations.append(f"full {kind}, {log}: hangs, having said {error.stdout!r}")
             continue
         lines = child.stdout.splitlines()
         outcome.violations += [line for line in lines if line.startswith("wrong ")]
         if child.returncode or not lines or not lines[-1].startswith("counts "):
-            outcome.violations.append(f"full {kind}: ended with {child.returncode}: {child.stderr}")
+            ended = f"ended with {child.returncode}: {child.stderr}"
+            outcome.violations.append(f"full {kind}, {log} log: {ended}")
         outcome.count("full disks")
 
 

@@ -1,4 +1,6 @@
-"""A disk that is really full, in a process of its own: ``full_child.py log|table|disk PLACE``.
+"""A disk that is really full, in a process of its own: ``full_child.py KIND PLACE LOG``.
+
+KIND is ``log``, ``table`` or ``disk``; LOG is ``mapped`` or ``written``.
 
 ``log``: no file may become longer than a limit, and the log would (``RLIMIT_FSIZE``).  ``table``:
 so it is, and a compaction's output would.  ``disk``: PLACE is a small file system, which is filled.
@@ -33,10 +35,11 @@ EXPECTED = {"log": errno.EFBIG, "table": errno.EFBIG, "disk": errno.ENOSPC}
 class FullDisk:
     """What happens to one store when it gets no more room."""
 
-    def __init__(self, kind: str, place: str) -> None:
+    def __init__(self, kind: str, place: str, log: str) -> None:
         self._kind = kind
         self._path = f"{place}/store"
         self._place = place
+        self._mapped_log = log == "mapped"
         self._acknowledged = 0
 
     def complain(self, what: str) -> None:
@@ -101,6 +104,7 @@ class FullDisk:
             create_if_missing=True,
             compression=None,
             background="thread",
+            mapped_log=self._mapped_log,
             **OPTIONS[self._kind],  # type: ignore[arg-type]
         )
 

@@ -20,6 +20,8 @@ from typing import Any
 import lsmkv
 
 _KEYS = 16
+_LARGE = 70_000
+"""Bytes of a value that takes several blocks of the log."""
 _LONGEST = 20.0  # seconds: a life that nobody ends
 
 
@@ -29,7 +31,11 @@ def operations(seed: int, writer: int, number: int) -> dict[bytes, bytes | None]
     changes: dict[bytes, bytes | None] = {}
     for _ in range(rng.randrange(1, 5)):
         key = b"%d key %02d" % (writer, rng.randrange(_KEYS))
-        changes[key] = None if rng.random() < 0.3 else rng.randbytes(rng.randrange(200))
+        changes[key] = (
+            None
+            if rng.random() < 0.3
+            else rng.randbytes(rng.randrange(_LARGE if rng.random() < 0.01 else 200))
+        )
     changes[b"%d n" % writer] = b"%d" % number
     return changes
 

@@ -1,7 +1,9 @@
 """Kill -9 at random moments: of processes that write, flush, compact, open, and have workers.
 
 After each death the directory is opened, now and then by LevelDB first.  Nothing that was
-acknowledged is missing, no batch is torn, and nothing deleted has come back.
+acknowledged is missing, no batch is torn, and nothing deleted has come back.  Logs are mapped in
+half of the lives; and in half of the rounds the last record is torn in a copy of the directory,
+which must then hold all that was written before it.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any, Self
 import kill_child
 from numbered import State, changed, differences, quiet
 from study import Outcome, Say
+from torn_tails import Torn, append_as_leveldb, tear_last_record
 
 import lsmkv
 
@@ -140,7 +143,7 @@ class Story:
             "seed": self._seed,
             "numbers": self._judged,
             "writes": writes,
-            "options": {**self._options, "background": background},
+            "options": {**self._options, "background": background, **self._any_log()},
         }
         self._template.order(order)
         pid = 0
@@ -178,6 +181,11 @@ class Story:
         if event == "workers":
             self._outcome.count("of them with worker processes")
 
+    def _any_log(self) -> dict[str, Any]:
+        """Options that must make no difference."""
+        chance = self._rng.random
+        return {"mapped_log": chance() < 0.5, "paranoid_checks": chance() < 0.5}
+
     def _judge(self) -> None:
         wrong = len(self._outcome.violations)
         found = f"{self._path}-as-it-was-found"
@@ -186,9 +194,12 @@ class Story:
                 self._path, found, dirs_exist_ok=True, copy_function=_copy_unless_removed
             )
         try:
+            if self._rng.random() < 0.5 and os.path.exists(f"{found}/CURRENT"):
+                self._judge_torn(found)
             if plyvel is not None and self._rng.random() < 0.3:
                 self._let_leveldb_in()
-            with lsmkv.DB(self._path, create_if_missing=True, **self._options) as db:
+            options = {**self._options, **self._any_log()}
+            with lsmkv.DB(self._path, create_if_missing=True, **options) as db:
                 self._compare(dict(db), "lsmkv")
                 db.check()
         except _ENGINES_ERRORS as error:
@@ -200,8 +211,55 @@ class Story:
         else:
             self.given_up = True
 
+    def _judge_torn(self, found: str) -> None:
+        """The same directory with its last record torn, opened by the engines in turns."""
+        place = f"{self._path}-torn"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(found, place)
+        torn = tear_last_record(place, self._rng)
+        if torn is None:
+            return
+        self._outcome.count(f"torn tails, {torn.how}")
+        kept = self._kept_before(torn)
+        # The first batch of the oldest log cannot be judged by its sequence (docs/format.md).
+        reused = self._rng.random() < 0.3 and not torn.is_first
+        if reused:
+            append_as_leveldb(place, torn, [(b"more", b"1")])
+            self._outcome.count("torn tails, and a record behind them")
+        for turn in range(3):
+            if plyvel is not None and not reused and self._rng.random() < 0.4:
+                engine = "LevelDB"
+                db = self._opened_by_leveldb(place)
+                self._outcome.count("torn tails read by LevelDB")
+            else:
+                engine = "lsmkv"
+                db = lsmkv.DB(place, **{**self._options, **self._any_log()})
+            try:
+                state = dict(db)
+                if (b"more" in state) != (reused or turn > 0):
+                    self._wrong("a write behind a torn record is not as it was", engine)
+                db.put(b"more", b"%d" % turn)
+            finally:
+                db.close()
+            for writer, expected in enumerate(kept):
+                own = _own(writer, state)
+                if own not in expected:
+                    text = f"writer {writer}, {torn}: {differences(expected[0], own)}"
+                    self._wrong(text, f"{engine} in its turn {turn}")
+
+    def _kept_before(self, torn: Torn) -> list[list[State]]:
+        """By writer: the states that it may be in without the torn record."""
+        kept = []
+        for writer, acknowledged in enumerate(self._acknowledged):
+            number = torn.changes.get(b"%d n" % writer)
+            if number is not None:
+                kept.append([self._state(writer, int(number) - 1)])
+            else:
+                kept.append([self._state(writer, acknowledged + more) for more in (0, 1)])
+        return kept
+
     def _let_leveldb_in(self) -> None:
-        db = self._opened_by_leveldb()
+        db = self._opened_by_leveldb(self._path)
         try:
             self._compare(dict(db), "LevelDB")
             number = self._judged[0] + 1
@@ -213,34 +271,39 @@ class Story:
             db.close()
         self._outcome.count("openings by LevelDB")
 
-    def _opened_by_leveldb(self) -> Any:
+    def _opened_by_leveldb(self, path: str) -> Any:
         """LevelDB does not wait for children of a dead owner, which have its lock until exec."""
         for _ in range(100):
             try:
-                return plyvel.DB(self._path, create_if_missing=True)
+                return plyvel.DB(path, create_if_missing=True)
             except plyvel.IOError as error:
                 if "lock" not in str(error):
                     raise
             time.sleep(0.01)
-        return plyvel.DB(self._path, create_if_missing=True)
+        return plyvel.DB(path, create_if_missing=True)
 
     def _compare(self, found: State, engine: str) -> None:
         """Each writer's keys are as after its last acknowledged write, or the one after that."""
         for writer, acknowledged in enumerate(self._acknowledged):
-            prefix = b"%d " % writer
-            own = {key: value for key, value in found.items() if key.startswith(prefix)}
-            number = int(own.get(prefix + b"n", b"0"))
+            own = _own(writer, found)
+            number = int(own.get(b"%d n" % writer, b"0"))
             if not acknowledged <= number <= acknowledged + 1:
                 self._wrong(f"writer {writer}, {acknowledged} acknowledged, {number} there", engine)
                 continue
-            state = self._states[writer]
-            for done in range(self._judged[writer] + 1, number + 1):
-                state = changed(state, kill_child.operations(self._seed, writer, done).items())
-            self._states[writer] = state
+            state = self._states[writer] = self._state(writer, number)
             self._outcome.count("writes", number - self._judged[writer])
             self._judged[writer] = number
             if own != state:
                 self._wrong(f"writer {writer}, state {number}: {differences(state, own)}", engine)
+
+    def _state(self, writer: int, number: int) -> State:
+        """What a writer's keys are after its writes up to this one."""
+        judged, state = self._judged[writer], self._states[writer]
+        if number < judged:
+            judged, state = 0, {}
+        for done in range(judged + 1, number + 1):
+            state = changed(state, kill_child.operations(self._seed, writer, done).items())
+        return state
 
     def _wrong(self, what: str, engine: str) -> None:
         self._outcome.violations.append(f"{self}: {what}, says {engine}")
@@ -251,6 +314,12 @@ class Story:
 
 _MANNERS = ["open", "busy", "open", "workers", "busy"]
 """From which of its words on a life's remaining time is counted."""
+
+
+def _own(writer: int, state: State) -> State:
+    """A writer's keys."""
+    prefix = b"%d " % writer
+    return {key: value for key, value in state.items() if key.startswith(prefix)}
 
 
 def _copy_unless_removed(source: str, target: str) -> str:

@@ -85,7 +85,8 @@ class Run:
         self._where: dict[str, Any] = {"path": path}
         self._reverse = False
         if len(engines) == 1:
-            self._where = {"path": "/db", "env": MemoryEnv()}
+            mapped_logs = self.rng.random() < 0.5
+            self._where = {"path": "/db", "env": MemoryEnv(mapped_logs=mapped_logs)}
             self._reverse = self.rng.random() < 0.25
         self._common: list[tuple[Callable[[], None], int]] = [
             (self.put, 40), (self.delete, 18), (self.batch, 6), (self.overwrite, 1), (self.get, 25),
@@ -151,6 +152,7 @@ class Run:
             lru_cache_size=rng.choice([0, 2000, 1 << 20]),
             max_open_files=rng.choice([20, 1000]),
             reuse_logs=rng.random() < 0.5,
+            mapped_log=rng.random() < 0.5,
         )  # fmt: skip
 
     def close(self) -> None:

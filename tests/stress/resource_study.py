@@ -111,7 +111,7 @@ def open_and_close(outcome: Outcome, cycles: int) -> None:
 
 def use_once(path: str, cycle: int) -> None:
     """One life of a store; every third ends with an error."""
-    db = DB(f"{path}/db", create_if_missing=True, background="thread")
+    db = DB(f"{path}/db", create_if_missing=True, background="thread", mapped_log=cycle % 2 == 0)
     try:
         for n in range(5):
             db.put(b"%d" % n, b"%d" % cycle * 100)

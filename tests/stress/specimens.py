@@ -87,7 +87,7 @@ def files_of(env: MemoryEnv, below: str = "") -> Files:
 def specimens() -> list[Specimen]:
     """All of them; one more where plyvel can be imported."""
     found = [
-        _levels("levels", compression=None),
+        _levels("levels", compression=None, mapped=True),
         _levels("snappy", compression="snappy", size=40),
         _levels("zstd", compression="zstd", size=40, bloom_filter_bits=0),
         _levels("table filters", compression=None, filter_layout="table"),
@@ -95,8 +95,9 @@ def specimens() -> list[Specimen]:
         _levels("by length", compression=None, bloom_filter_bits=0, **_ORDER),
         _twins(),
         _one_log(),
+        _one_log("one mapped log", mapped=True),
         _several_logs(_levels("several logs", compression=None)),
-        _several_logs(_one_log("logs alone")),
+        _several_logs(_one_log("logs alone", mapped=True)),
     ]
     if importlib.util.find_spec("plyvel") is not None:
         found.append(_leveldbs())
@@ -140,10 +141,10 @@ _LOGGED: list[list[Change]] = [
 ]
 
 
-def _levels(name: str, size: int = 8, **options: Any) -> Specimen:
+def _levels(name: str, size: int = 8, *, mapped: bool = False, **options: Any) -> Specimen:
     """A table on each of three levels, and a log."""
     options = {**SMALL, **options}
-    env = MemoryEnv()
+    env = MemoryEnv(mapped_logs=mapped)
     state: State = {}
     with DB(PATH, create_if_missing=True, env=env, **options) as db:
         for changes in _rounds(size):
@@ -170,9 +171,9 @@ def _twins() -> Specimen:
         return _at_rest("twins", files_of(env), options, states)
 
 
-def _one_log(name: str = "one log") -> Specimen:
+def _one_log(name: str = "one log", *, mapped: bool = False) -> Specimen:
     """All that there is, in one log."""
-    env = MemoryEnv()
+    env = MemoryEnv(mapped_logs=mapped)
     states: list[State] = [{}]
     with DB(PATH, create_if_missing=True, env=env, **SMALL) as db:
         for changes in [*_rounds(8), *_LOGGED]:
@@ -217,7 +218,7 @@ def _at_rest(name: str, files: Files, options: dict[str, Any], states: list[Stat
     ends = []
     at = 0
     data = files[log]
-    while at < len(data):
+    while data[at:].strip(b"\0"):  # room that was reserved follows
         at += 7 + int.from_bytes(data[at + 4 : at + 6], "little")
         ends.append(at)
     if len(ends) != len(states) - 1:

@@ -92,7 +92,7 @@ class Load:
         self._counts_lock = threading.Lock()
         self._errors: list[str] = []
         self._path = ""
-        self._env: MemoryEnv | None = None
+        self._lives = 0
         self.db: Any = None
         for key in [b"%d-%d" % (n, k) for n in range(3) for k in range(OWN_KEYS)]:
             self.begun[key] = self.acknowledged[key] = -1
@@ -128,9 +128,12 @@ class Load:
         self.outcome.violations += [f"seed {self.seed}: {error}" for error in self._errors]
 
     def _open(self) -> DB:
+        """With a mapped log and with a written one, in turns."""
+        self._lives += 1
         return DB(
             self._path, create_if_missing=True, write_buffer_size=16384, max_file_size=16384,
             lru_cache_size=20_000, max_open_files=30, background="thread",
+            mapped_log=self._lives % 2 == 1,
         )  # fmt: skip
 
     def _judge_the_end(self) -> None:
@@ -325,7 +328,7 @@ def write_until_interrupted(
 
 def storm(outcome: Outcome, interrupts: int, seed: int) -> None:
     """Ctrl-C at any moment, beside a thread that writes: what was acknowledged stays."""
-    env = MemoryEnv()
+    env = MemoryEnv(mapped_logs=True)
     rng = random.Random(seed)
     model: dict[bytes, set[bytes]] = {}
     others: list[BaseException] = []
@@ -336,8 +339,9 @@ def storm(outcome: Outcome, interrupts: int, seed: int) -> None:
     try:
         for life in range(5):
             with DB(
-                "/db", create_if_missing=True, env=env, write_buffer_size=4096, background="thread"
-            ) as db:
+                "/db", create_if_missing=True, env=env, write_buffer_size=4096,
+                background="thread", mapped_log=life % 2 == 0,
+            ) as db:  # fmt: skip
                 done = threading.Event()
 
                 def write(db: DB = db, done: threading.Event = done, life: int = life) -> None:
