@@ -166,8 +166,9 @@ def fills_while_writing(place: Place, options: dict[str, Any]) -> dict[str, Any]
     """A store that meets a full disk goes on when there is room."""
     place.leave(ROOM)
     db = DB(place.store, create_if_missing=True, compression=None, background="thread", **options)
-    mapped = is_mapped(place.store)
     writer = Writer(db)
+    assert writer.put()
+    mapped = is_mapped(place.store)
     while writer.put():
         assert len(writer.written) < 100_000
     place.fill()
@@ -236,8 +237,9 @@ def limited_file_size(place: Place) -> dict[str, Any]:
     """No file may become longer than a limit: ``EFBIG``."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (200 * KIB, resource.RLIM_INFINITY))
     db = DB(place.store, create_if_missing=True, compression=None, **_LOG)
-    mapped = is_mapped(place.store)
     writer = Writer(db)
+    assert writer.put()
+    mapped = is_mapped(place.store)
     while writer.put():
         assert len(writer.written) < 10_000
     for _ in range(50):
