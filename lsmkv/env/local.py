@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lsmkv.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
-from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, take_lock
+from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 
 try:
     import fcntl
@@ -270,6 +270,14 @@ class LocalDirectory(_Descriptor, Directory):
         with _naming(path):
             return take_lock(
                 self._fd, name, path, lambda: self._open(name, flags)[0], self._env.ofd_locks
+            )
+
+    def lock_holder(self, name: str) -> int | None:
+        path = self._path_of(name)
+        flags = os.O_RDONLY | _NOFOLLOW
+        with _naming(path):
+            return lock_holder(
+                self._fd, name, lambda: self._open(name, flags)[0], self._env.ofd_locks
             )
 
     def subdirectory(self, name: str, create: bool = False) -> LocalDirectory:
