@@ -130,14 +130,8 @@ def decode(content: bytes) -> Published:
     plain = json.loads(content)
     if plain["format"] != FORMAT:
         raise ValueError(f"format {plain['format']!r} is not {FORMAT}")
-    latencies = {
-        operation: Histogram.from_buckets(
-            [(_number(bucket), _number(count)) for bucket, count in found["buckets"]],
-            _number(found["total"]),
-        )
-        for operation in OPERATIONS
-        if (found := plain["latencies"].get(operation)) is not None
-    }
+    found = plain["latencies"]
+    latencies = {name: _histogram(found[name]) for name in OPERATIONS if name in found}
     compaction = plain["compaction"]
     trace = plain["trace"]
     return Published(
@@ -174,7 +168,13 @@ def _record(kind: type[_Record], plain: Any, known: dict[str, Any]) -> _Record:
             value = plain[field.name]
             seconds = field.name.endswith("seconds")
             values[field.name] = _seconds(value) if seconds else _number(value)
-    return kind(**values)
+    made: _Record = kind(**values)
+    return made
+
+
+def _histogram(plain: Any) -> Histogram:
+    buckets = [(_number(bucket), _number(count)) for bucket, count in plain["buckets"]]
+    return Histogram.from_buckets(buckets, _number(plain["total"]))
 
 
 def _compaction(plain: Any) -> CompactionUnderWay:
