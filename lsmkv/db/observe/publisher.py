@@ -34,19 +34,19 @@ class Publisher:
         self._pid = pid
         self._opened = time.time()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lsmkv stats", daemon=True)
+        self._publishing = threading.Thread(target=self._run, name="lsmkv stats", daemon=True)
         self._failed = False
 
     def start(self) -> None:
         """Publish now, and from now on."""
-        self._thread.start()
+        self._publishing.start()
 
     def stop(self) -> None:
         """End the thread, and remove the file.  A second call has no effect."""
         self._stopping.set()
         # The thread itself stops it if the handle is collected there.
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        if self._publishing.ident is not None and self._publishing is not threading.current_thread():
+            self._publishing.join()
         for name in (STATS, STATS_NEW):
             self._remove(name)
 

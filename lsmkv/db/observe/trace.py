@@ -19,6 +19,7 @@ example.  The writer is in ``trace_writer.py``.
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import Final, NamedTuple
 
@@ -26,7 +27,7 @@ from librt.strings import BytesWriter
 
 from lsmkv.env.base import Env, RandomAccessFile
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import CorruptionError, raise_typed
+from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
 from lsmkv.format.log import LogReader
 from lsmkv.util.coding import (
     BYTES,
@@ -139,9 +140,9 @@ def read_trace(path: str | os.PathLike[str], *, env: Env | None = None) -> Trace
     """The operations of a trace, in the order in which they began; see :class:`TraceRecord`.
 
     ``DB(..., trace=path)`` writes one.  It may be read while it is written, up to what was written
-    when it was opened.  Raises :class:`~lsmkv.IOError` if the file cannot be read, and
-    :class:`~lsmkv.CorruptionError` if it is no trace or is damaged; that it ends in the middle of a
-    record is no damage.  Cost: reads 32 KiB at a time; a few microseconds per operation.
+    when it was opened.  Raises :class:`~lsmkv.NotFoundError`, :class:`~lsmkv.IOError` if the file
+    cannot be read, and :class:`~lsmkv.CorruptionError` if it is no trace or is damaged; that it
+    ends in the middle of a record is no damage.  Cost: reads 32 KiB at a time; a few microseconds per operation.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()  # on disk, leave it out
@@ -156,10 +157,13 @@ def read_trace(path: str | os.PathLike[str], *, env: Env | None = None) -> Trace
     get b'k' 5
     get b'no such key' None
     """
-    parent, name = os.path.split(os.fsdecode(path))
+    where = os.fsdecode(path)
+    parent, name = os.path.split(where)
     try:
         with (LocalEnv() if env is None else env).open_directory(parent or ".") as directory:
             return TraceReader(directory.open(name))
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, "no trace here", where) from None
     except OSError as error:
         raise_typed(error)
 
