@@ -14,6 +14,7 @@ from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.text import version_line
+from lsmkv.tools.trace.command import trace
 
 app = typer.Typer(
     help="A key-value store in LevelDB's files: read and write one, look into its files, mend it,"
@@ -41,6 +42,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "stats": commands.stats,
         "explain": commands.explain,
         "approximate-sizes": maintenance.approximate_sizes,
+        "trace": trace,
         "dump": dump,
         "diff": compare.diff,
     },

@@ -45,7 +45,10 @@ class Publisher:
         """End the thread, and remove the file.  A second call has no effect."""
         self._stopping.set()
         # The thread itself stops it if the handle is collected there.
-        if self._publishing.ident is not None and self._publishing is not threading.current_thread():
+        if (
+            self._publishing.ident is not None
+            and self._publishing is not threading.current_thread()
+        ):
             self._publishing.join()
         for name in (STATS, STATS_NEW):
             self._remove(name)

@@ -94,8 +94,11 @@ class TraceReader:
         self._path = file.path
         self._log = LogReader(file)
         self._records: list[TraceRecord] = []  # of the present chunk, the last one first
-        offset, header = self._payload()
-        if not header.startswith(_MAGIC):
+        try:
+            offset, header = self._payload()
+        except CorruptionError as error:
+            raise CorruptionError(f"not a trace: {error.reason}", self._path, 0) from None
+        if not is_header(header):
             raise CorruptionError("not a trace", self._path, 0)
         try:
             started, at = decode_varint64(header, len(_MAGIC))
@@ -142,7 +145,8 @@ def read_trace(path: str | os.PathLike[str], *, env: Env | None = None) -> Trace
     ``DB(..., trace=path)`` writes one.  It may be read while it is written, up to what was written
     when it was opened.  Raises :class:`~lsmkv.NotFoundError`, :class:`~lsmkv.IOError` if the file
     cannot be read, and :class:`~lsmkv.CorruptionError` if it is no trace or is damaged; that it
-    ends in the middle of a record is no damage.  Cost: reads 32 KiB at a time; a few microseconds per operation.
+    ends in the middle of a record is no damage.  Cost: a read of each 32 KiB, and a few
+    microseconds per operation.
 
     >>> import lsmkv
     >>> env = lsmkv.MemoryEnv()  # on disk, leave it out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -63,9 +64,11 @@ def test_batches(trace: Path) -> None:
 
 def test_a_lost_transaction_is_not_noted(trace: Path) -> None:
     with DB(":memory:", trace=trace) as db:
-        with pytest.raises(lsmkv.ConflictError), db.transaction() as transaction:
-            transaction.put(b"k", b"mine")
-            db.put(b"k", b"theirs")
+        transaction = db.transaction()
+        transaction.put(b"k", b"mine")
+        db.put(b"k", b"theirs")
+        with pytest.raises(lsmkv.ConflictError):
+            transaction.commit()
         assert db.get(b"k") == b"theirs"
     assert kinds(trace) == [("put", b"k", 6), ("get", b"k", 6)]
 
@@ -88,7 +91,7 @@ def test_times_rise_and_durations_fit_in_between(trace: Path) -> None:
         for n in range(100):
             db.get(b"%d" % n)
     found = traced(trace)
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in itertools.pairwise(found):
         assert before.start + before.duration / 1000 <= after.start + 1
         assert 0 < before.duration < 1_000_000_000
 
@@ -132,8 +135,7 @@ def test_stats_count_what_they_counted(trace: Path) -> None:
             for n in range(200):
                 db.get(b"%d" % n)
             assert len(list(db.iterator(prefix=b"1"))) == 11
-            stats = db.stats()
-        return stats
+            return db.stats()
 
     plain, observed = counts(), counts(trace=trace, publish_stats=True)
     assert (plain.gets, plain.blocks_read, plain.filters_asked, plain.iterators) == (

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from observing import owner_of, published, wait_for
 from processes import python, start
-from stores import TINY, GatedEnv, background_of, contents, data_files, fill, settle
+from stores import TINY, GatedEnv, background_of, contents, data_files, fill
 
 import lsmkv
 from lsmkv import DB, MemoryEnv
@@ -156,9 +156,11 @@ def test_a_publisher_does_not_keep_the_process(path: Path) -> None:
 def test_a_publisher_does_not_keep_the_handle(path: Path) -> None:
     db = DB(path, create_if_missing=True, publish_stats=True)
     published(path)
+    handles = [db]
+    del db
     with pytest.warns(ResourceWarning, match="unclosed"):
-        del db
-        gc.collect()
+        handles.clear()
+    gc.collect()
     assert owner_of(path) == (None, None)
     assert STATS not in os.listdir(path)
 
@@ -227,7 +229,7 @@ def test_any_failing_call_is_survived(call: str) -> None:
         assert not {STATS, STATS_NEW} & set(directory.names())
 
 
-def test_a_compaction_and_a_stall_are_seen_while_they_go_on() -> None:
+def test_a_stall_is_seen_while_it_goes_on() -> None:
     env = GatedEnv()
     options: dict[str, Any] = {"create_if_missing": True, "env": env, **TINY}
     with DB("store", publish_stats=True, **options) as db:
@@ -239,18 +241,27 @@ def test_a_compaction_and_a_stall_are_seen_while_they_go_on() -> None:
         writing.join()
         assert errors == []
         db.flush()
-        settle(db)
+        quiet = published("store", lambda it: it.time > seen.time and not it.flushing, env)
+        assert quiet.stalled_seconds == 0.0
+
+
+def test_a_compaction_is_seen_while_it_goes_on() -> None:
+    env = GatedEnv()
+    with DB("store", create_if_missing=True, publish_stats=True, env=env) as db:
+        for _ in range(2):
+            fill(db)
+            db.flush()
         env.open.clear()
         compacting, errors = background_of(db.compact_range)
         seen = published("store", lambda it: it.compaction is not None, env)
         assert seen.compaction is not None
-        assert seen.compaction.files >= 1
+        assert (seen.compaction.files, seen.compaction.next_files) == (1, 1)
         assert 0 <= seen.compaction.bytes_read <= seen.compaction.bytes
+        assert seen.compaction.bytes == sum(table.size for table in db.tables())
         env.open.set()
         compacting.join()
         assert errors == []
-        quiet = published("store", lambda it: it.compaction is None and not it.flushing, env)
-        assert quiet.stalled_seconds == 0.0
+        published("store", lambda it: it.compaction is None, env)
 
 
 def test_a_store_in_memory_publishes_where_only_its_env_looks() -> None:
