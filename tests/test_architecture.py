@@ -55,6 +55,7 @@ LATE_IMPORTS = {
     ("lsmkv.db.db", "lsmkv.db.views.explain.Explainer"),
     ("lsmkv.db.opening.open", "lsmkv.db.observe.observation.Observation"),
     ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
+    ("lsmkv.tools.top.command", "lsmkv.tools.top.app.TopApp"),
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""

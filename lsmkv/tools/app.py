@@ -14,6 +14,7 @@ from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.text import version_line
+from lsmkv.tools.top.command import top
 from lsmkv.tools.trace.command import trace
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "stats": commands.stats,
         "explain": commands.explain,
         "approximate-sizes": maintenance.approximate_sizes,
+        "top": top,
         "trace": trace,
         "dump": dump,
         "diff": compare.diff,
