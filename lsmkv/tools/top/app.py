@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Container, Horizontal, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -28,8 +28,8 @@ _DARK, _LIGHT = "textual-dark", "textual-light"
 class PanelView(Widget):
     """One panel, with its title in the border."""
 
-    def __init__(self, panel: panels.Panel, title: str, watch: Watch, name: str = "") -> None:
-        super().__init__(id=name or None)
+    def __init__(self, panel: panels.Panel, title: str, watch: Watch, name: str) -> None:
+        super().__init__(id=name)
         self._panel = panel
         self._watch = watch
         self.border_title = title
@@ -84,6 +84,7 @@ class TopApp(App[None]):
     .-narrow #figures PanelView, .-narrow #store PanelView { width: 100%; height: 7; }
     .unpublished #panels { display: none; }
     .unpublished #nothing { display: block; }
+    #all { height: 1fr; }
     #panels { height: 1fr; scrollbar-size-vertical: 1; }
     Help { align: center middle; }
     #help { width: 76; max-width: 100%; height: auto; max-height: 90%; padding: 0 1;
@@ -97,25 +98,36 @@ class TopApp(App[None]):
         self.watch_store = watch
         self.paused = False
         self.theme = _DARK
+        # Kept, since a look may come while the help is on top, or when the screen is gone already.
+        self._state_line = Static(id="state")
+        self._nothing = Static(id="nothing")
+        self._all = Container(id="all")
+        recent = f"last {RECENT:.0f} s"
+        self._panels = {
+            name: PanelView(panel, title, watch, name)
+            for name, panel, title in (
+                ("operations", panels.operations, f"Operations, {recent}"),
+                ("hits", panels.caches, "Hits"),
+                ("filters", panels.filters, "Filters"),
+                ("writes", panels.writes, "Written"),
+                ("throughput", panels.throughput, "Operations a second"),
+                ("latency", panels.get_latency, "Gets, p99"),
+                ("background", panels.background, "Background"),
+                ("levels", panels.levels, "Levels"),
+            )
+        }
 
     def compose(self) -> ComposeResult:
         """The line of the state, the panels, and what is shown in their place."""
-        watch = self.watch_store
-        recent = f"last {RECENT:.0f} s"
-        yield Static(id="state")
-        yield Static(id="nothing")
-        with VerticalScroll(id="panels"):
-            yield PanelView(panels.operations, f"Operations, {recent}", watch, "operations")
-            with Horizontal(id="figures"):
-                yield PanelView(panels.caches, "Hits", watch)
-                yield PanelView(panels.filters, "Filters", watch)
-                yield PanelView(panels.writes, "Written", watch)
-            with Horizontal(id="charts"):
-                yield PanelView(panels.throughput, "Operations a second", watch)
-                yield PanelView(panels.get_latency, "Gets, p99", watch)
-            with Horizontal(id="store"):
-                yield PanelView(panels.background, "Background", watch)
-                yield PanelView(panels.levels, "Levels", watch)
+        shown = self._panels
+        with self._all:
+            yield self._state_line
+            yield self._nothing
+            with VerticalScroll(id="panels"):
+                yield shown["operations"]
+                yield Horizontal(shown["hits"], shown["filters"], shown["writes"], id="figures")
+                yield Horizontal(shown["throughput"], shown["latency"], id="charts")
+                yield Horizontal(shown["background"], shown["levels"], id="store")
         yield Footer()
 
     def on_mount(self) -> None:
@@ -133,11 +145,11 @@ class TopApp(App[None]):
     def draw(self) -> None:
         """Draw what was read last."""
         watch = self.watch_store
-        self.query_one("#state", Static).update(self._state())
-        self.screen_stack[0].set_class(watch.published is None, "unpublished")
+        self._state_line.update(self._state())
+        self._all.set_class(watch.published is None, "unpublished")
         if watch.published is None:
-            self.query_one("#nothing", Static).update(explanation(watch))
-        for panel in self.query(PanelView):
+            self._nothing.update(explanation(watch))
+        for panel in self._panels.values():
             panel.refresh()
 
     def _state(self) -> Content:

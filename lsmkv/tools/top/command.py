@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ from lsmkv.db.observe.published import Owner, read_owner
 from lsmkv.db.opening.directory import open_database_directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.tools.arguments import Directory
-from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
+from lsmkv.tools.console import MISS, guarded, stdin_is_terminal, stdout_is_terminal, write_line
 from lsmkv.tools.top.watch import Watch
 
 _PERCENTILES = (50, 90, 99, 99.9)
@@ -43,7 +42,7 @@ def top(
             if not owner.publishes:
                 raise typer.Exit(MISS)
             return
-        if not (stdout_is_terminal() and sys.stdin.isatty()):
+        if not (stdout_is_terminal() and stdin_is_terminal()):
             raise ValueError("top needs a terminal; with --json it prints what is published now")
         try:
             from lsmkv.tools.top.app import TopApp  # noqa: PLC0415 - a second, for one command

@@ -120,8 +120,8 @@ def writes(watch: Watch, width: int, height: int) -> Content:
     return _pairs(
         width,
         [
-            ("by the user", _bytes(recent, stats.user_bytes), ""),
-            ("to the log", _bytes(recent, stats.log_bytes), ""),
+            ("user", _bytes(recent, stats.user_bytes), ""),
+            ("log", _bytes(recent, stats.log_bytes), ""),
             ("flushed", _bytes(recent, stats.flush_bytes), ""),
             ("compacted", _bytes(recent, stats.compaction_bytes_written), ""),
             ("amplification", f"{published.stats.write_amplification:.2f}", ""),
