@@ -36,7 +36,9 @@ def shown(app: TopApp) -> list[str]:
     piece = r'<text class="[^"]*-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>'
     for x, y, text in re.findall(piece, picture):
         lines[float(y)].append((float(x), html.unescape(text).replace("\xa0", " ")))
-    return ["".join(text for _, text in sorted(found)) for _, found in sorted(lines.items())]
+    return [
+        "".join(text for _, text in sorted(found)).strip("\n") for _, found in sorted(lines.items())
+    ]
 
 
 def titles(app: TopApp) -> list[str]:
@@ -55,7 +57,7 @@ def test_all_panels_are_on_a_small_terminal() -> None:
     async def steps(app: TopApp, pilot: Pilot[None]) -> None:
         assert titles(app) == PANELS
         lines = shown(app)
-        assert lines[0].startswith(" store  pid ")
+        assert lines[0].startswith("store  pid ")
         text = "\n".join(lines)
         for word in ("7,380", "60.5%", "false positives", "amplification", "45%", "77.2 MiB"):
             assert word in text
