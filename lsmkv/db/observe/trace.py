@@ -86,7 +86,17 @@ class TraceReader:
     """Iterates, once, over the operations of a trace: see :func:`read_trace`.
 
     A file that ends within a record, as that of a killed process may, ends the iteration there.
-    Raises :class:`~lsmkv.CorruptionError`, with file and offset, for any other damage.
+    Raises :class:`~lsmkv.CorruptionError`, with file and offset, for any other damage.  O(1)
+    memory, save for the keys of some hundred operations.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> options = {"create_if_missing": True, "env": env}
+    >>> with lsmkv.DB("store", trace="store/TRACE", trace_sample=2, **options) as db:
+    ...     values = db.multi_get([b"a", b"b", b"c"])
+    >>> reader = lsmkv.read_trace("store/TRACE", env=env)
+    >>> reader.sample, [operation.key for operation in reader]
+    (2, [b'a', b'c'])
     """
 
     def __init__(self, file: RandomAccessFile) -> None:
