@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Footer, Static
 
+from lsmkv.tools.console import INTERRUPTED
 from lsmkv.tools.text import printable
 from lsmkv.tools.top import panels
 from lsmkv.tools.top.guide import HELP, explanation
@@ -63,6 +64,7 @@ class TopApp(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "interrupt", show=False),
         Binding("p", "pause", "Pause"),
         Binding("d", "toggle_dark", "Dark/light"),
         Binding("question_mark", "help", "Help", key_display="?"),
@@ -168,6 +170,10 @@ class TopApp(App[None]):
             at = time.strftime("%H:%M:%S", time.localtime(published.time if published else None))
             parts.append((f"  paused at {at}", "$text-warning bold"))
         return Content.assemble(*parts)
+
+    def action_interrupt(self) -> None:
+        """End as any command ends after Ctrl-C."""
+        self.exit(return_code=INTERRUPTED)
 
     def action_pause(self) -> None:
         """Stop looking, or go on."""

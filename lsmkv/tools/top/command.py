@@ -50,7 +50,10 @@ def top(
             raise ValueError(
                 f"top needs the extra 'tools', which brings textual: {error}"
             ) from None
-        TopApp(Watch(opened)).run()
+        app = TopApp(Watch(opened))
+        app.run()
+        if app.return_code:
+            raise typer.Exit(app.return_code)
 
 
 def _plain(owner: Owner) -> dict[str, Any]:

@@ -166,6 +166,15 @@ def test_it_quits() -> None:
     run(busy_owner(publications=3), (80, 24), steps)
 
 
+def test_ctrl_c_is_the_status_of_an_interrupt() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert app.return_code == 130
+
+    run(busy_owner(publications=3), (80, 24), steps)
+
+
 def test_without_an_owner_that_publishes_it_says_so_and_waits() -> None:
     owner = Owner("[b]store\x1b")
 
