@@ -69,5 +69,5 @@ def explanation(watch: Watch) -> Content:
         more,
         "A process that opens it so is shown here, about a second later:\n\n    ",
         (call, "$text-accent"),
-        "\n\nIt costs well under a microsecond per operation, and nothing without the option.",
+        "\n\nEach operation is timed then; without the option that costs nothing.",
     )

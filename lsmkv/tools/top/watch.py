@@ -90,12 +90,16 @@ class Watch:
             self._forget()
             return
         before = self.published
-        if before is not None and (before.pid, before.opened) != (published.pid, published.opened):
-            self._forget()
-            before = None
-        if before is None:
+        if before is not None and published.time == before.time:
+            return
+        same = before is not None and (before.pid, before.opened) == (
+            published.pid,
+            published.opened,
+        )
+        if before is None or not same or published.time < before.time:
+            self._forget()  # another owner, or its clock was set back
             self._begin(published)
-        elif published.time > before.time:
+        else:
             self._go_on(before, published)
 
     def _forget(self) -> None:

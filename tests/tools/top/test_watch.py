@@ -83,6 +83,18 @@ def test_another_owner_begins_anew() -> None:
     assert list(watch.rates["get"]) == []
 
 
+def test_a_clock_that_is_set_back_begins_anew() -> None:
+    owner = Owner()
+    for seconds in (1.0, 1.0, -50.0):
+        owner.publish(seconds)
+        watch = owner.look()
+    assert watch.published is not None
+    assert watch.published.time == owner.now.time
+    assert list(watch.rates["get"]) == []
+    owner.publish()
+    assert list(owner.look().rates["get"]) == [0]
+
+
 def test_an_owner_that_went_is_forgotten() -> None:
     owner = Owner()
     owner.publish()
