@@ -44,23 +44,30 @@ class OperationKind:
 
 
 class FrequentKeys:
-    """Counts keys in bounded memory (source: Manku and Motwani, *lossy counting*, VLDB 2002).
+    """Counts keys in bounded memory (source: Misra and Gries, *Finding Repeated Elements*, 1982).
 
-    With up to ``limit`` different keys, counts are exact.  Beyond that, keys that were seen once
-    too rarely are dropped, and the counts of all others are at most :attr:`missed` too low.
+    Counts are exact as long as there is room for every key.  Beyond that, each count is lowered by
+    one and keys without any are dropped, so that counts are at most :attr:`missed` too low.
     """
 
-    def __init__(self, limit: int = 200_000) -> None:
+    def __init__(self, limit: int = 200_000, limit_bytes: int = 64 << 20) -> None:
+        """Room for ``limit`` keys of ``limit_bytes`` in all."""
         self._limit = limit
+        self._limit_bytes = limit_bytes
         self._counts: Counter[bytes] = Counter()
+        self._bytes = 0
         self.missed = 0
 
     def add(self, key: bytes) -> None:
         """One more.  O(1) amortised."""
-        self._counts[key] += 1
-        if len(self._counts) > self._limit:
+        counts = self._counts
+        if key not in counts:
+            self._bytes += len(key)
+        counts[key] += 1
+        if len(counts) > self._limit or self._bytes > self._limit_bytes:
             self.missed += 1
-            self._counts = Counter({k: n - 1 for k, n in self._counts.items() if n > 1})
+            self._counts = Counter({k: times - 1 for k, times in counts.items() if times > 1})
+            self._bytes = sum(map(len, self._counts))
 
     def most_common(self, number: int) -> list[tuple[bytes, int]]:
         """The most frequent keys, and how often each was seen; equally frequent ones by key."""

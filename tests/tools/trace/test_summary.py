@@ -33,6 +33,16 @@ def test_with_too_many_keys_the_error_is_known() -> None:
     assert len(keys.most_common(1000)) <= 50
 
 
+def test_long_keys_are_dropped_sooner() -> None:
+    keys = FrequentKeys(limit_bytes=1000)
+    for n in range(100):
+        keys.add(b"%d" % n * 100)
+        keys.add(b"short")
+    assert keys.most_common(1)[0][0] == b"short"
+    assert sum(len(key) for key, _ in keys.most_common(100)) <= 1000
+    assert keys.missed > 0
+
+
 def test_a_summary() -> None:
     summary = Summary(1000.5, 10)
     for n in range(100):
