@@ -67,7 +67,7 @@ def explanation(watch: Watch) -> Content:
     return Content.assemble(
         (f"{first}\n\n", "bold"),
         more,
-        "A process that opens it so is shown here, about a second later:\n\n    ",
+        "A process that opens the store like this is shown here, a second later:\n\n    ",
         (call, "$text-accent"),
         "\n\nEach operation is timed then; without the option that costs nothing.",
     )
