@@ -20,11 +20,12 @@ demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode characte
 	@$(BIN)/lsmkv demo
 
 .PHONY: pictures
-pictures: $(VENV)/.demo  ## README.md's pictures: filters from a run of the demo, speed from docs/performance.md
+pictures: $(VENV)/.demo  ## README.md's pictures: filters from a run of the demo, speed from docs/performance.md; and the screen of lsmkv top
 	mkdir -p build
 	$(BIN)/lsmkv demo --json > build/demo.json
 	$(BIN)/python docs/pictures/filters.py build/demo.json
 	$(BIN)/python docs/pictures/speed.py
+	$(BIN)/python docs/pictures/top.py
 
 test: $(VENV)/.test  ## the test suite, doctests included
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto

@@ -53,6 +53,7 @@ from lsmkv.util.comparator import (
 )
 
 if TYPE_CHECKING:
+    from lsmkv.db.observe.trace import TraceReader, TraceRecord, read_trace
     from lsmkv.db.views.explanation import Explanation
     from lsmkv.mapping import open
     from lsmkv.repair.plan import RepairPlan
@@ -105,6 +106,8 @@ __all__ = [
     "Stats",
     "TableInfo",
     "TableWriter",
+    "TraceReader",
+    "TraceRecord",
     "Transaction",
     "UnsupportedCompressionError",
     "WriteBatch",
@@ -112,6 +115,7 @@ __all__ = [
     "new_bloom_filter_policy",
     "open",
     "plan_repair",
+    "read_trace",
     "repair_db",
 ]
 
@@ -121,8 +125,11 @@ _LATER = {
     "LevelStats": "lsmkv.stats",
     "RepairPlan": "lsmkv.repair.plan",
     "Stats": "lsmkv.stats",
+    "TraceReader": "lsmkv.db.observe.trace",
+    "TraceRecord": "lsmkv.db.observe.trace",
     "open": "lsmkv.mapping",
     "plan_repair": "lsmkv.repair.repair",
+    "read_trace": "lsmkv.db.observe.trace",
     "repair_db": "lsmkv.repair.repair",
 }
 

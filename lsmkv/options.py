@@ -10,6 +10,7 @@ comparator and filter policy are for user keys.  Tables wrap the comparator in a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, NamedTuple, Never, TypedDict, cast
 
@@ -95,6 +96,12 @@ class Options(NamedTuple):
       yours.  ``"auto"``: there, once so much is written that it pays (a memtable of 4 MiB in a
       second, or more in a row), and if there are two processors to use.  Stores that are not in a
       local directory use the thread.
+    * ``publish_stats``: write counters and latencies to a small file in the store's directory,
+      once a second, for ``lsmkv top``.  LevelDB ignores the file, and closing removes it.  Does
+      not go with ``read_only``; of a store in memory, no other process sees it.
+    * ``trace``: the path of a file to which operations are written, with their keys and times:
+      see :func:`lsmkv.read_trace`.  An earlier trace there is replaced, any other file refused.
+    * ``trace_sample``: write every so many-th operation of a kind to the trace; 1 is all of them.
 
     >>> from lsmkv import DB
     >>> with DB(":memory:", block_size=16 * KIB) as db:
@@ -123,6 +130,9 @@ class Options(NamedTuple):
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
     read_only: bool = False
     env: Env | None = None
+    publish_stats: bool = False
+    trace: str | None = None
+    trace_sample: int = 1
 
 
 class TableArguments(TypedDict, total=False):
@@ -171,6 +181,9 @@ class OptionArguments(TableArguments, total=False):
     background: BackgroundWork
     max_block_bytes: int
     read_only: bool
+    publish_stats: bool
+    trace: str | os.PathLike[str] | None
+    trace_sample: int
 
 
 def make_options(
@@ -199,6 +212,9 @@ def make_options(
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES,
     read_only: bool = False,
     env: Env | None = None,
+    publish_stats: bool = False,
+    trace: str | os.PathLike[str] | None = None,
+    trace_sample: int = 1,
     **unknown: Never,
 ) -> Options:
     """The options for these keywords, checked.
@@ -212,6 +228,8 @@ def make_options(
     order = _comparator(comparator, comparator_name)
     if read_only and (create_if_missing or error_if_exists):
         raise ValueError("read_only goes with neither create_if_missing nor error_if_exists")
+    if read_only and publish_stats:
+        raise ValueError("publish_stats writes into the store's directory, and read_only does not")
     if filter_layout not in ("block", "table", "both"):
         raise ValueError(f"filter_layout is 'block', 'table' or 'both', not {filter_layout!r}")
     if env is not None and not isinstance(env, Env):
@@ -247,6 +265,9 @@ def make_options(
         ),
         read_only=bool(read_only),
         env=env,
+        publish_stats=bool(publish_stats),
+        trace=None if trace is None else _trace_path(trace),
+        trace_sample=_sample(trace_sample),
     )
 
 
@@ -328,6 +349,19 @@ def _size(name: str, value: int | None, default: int) -> int:
     if value < 0:
         raise ValueError(f"{name} cannot be negative: {value}")
     return value
+
+
+def _trace_path(path: str | os.PathLike[str]) -> str:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"trace must be a path or None, not {type(path).__name__}")
+    return os.fsdecode(path)
+
+
+def _sample(value: int) -> int:
+    sample = _size("trace_sample", value, 1)
+    if sample < 1:
+        raise ValueError("trace_sample is 1 for every operation, or more: not 0")
+    return sample
 
 
 def _compression(name: str | None) -> int:

@@ -28,7 +28,7 @@ ROOMS: list[tuple[str, ...]] = [
     ),
     ("lsmkv.repair",),
     ("lsmkv.db.db",),
-    ("lsmkv.db.handle", "lsmkv.db.opening", "lsmkv.db.views", "lsmkv.db.admin"),
+    ("lsmkv.db.handle", "lsmkv.db.opening", "lsmkv.db.views", "lsmkv.db.admin", "lsmkv.db.observe"),
     ("lsmkv.db.writer", "lsmkv.db.commit", "lsmkv.db.log_rotation", "lsmkv.db.reader"),
     ("lsmkv.db.background", "lsmkv.db.background_jobs"),
     ("lsmkv.db.scan", "lsmkv.db.workers"),
@@ -56,7 +56,9 @@ LATE_IMPORTS = {
     ("lsmkv.db.admin.properties", "lsmkv.stats.LevelStats"),
     ("lsmkv.db.admin.properties", "lsmkv.stats.Stats"),
     ("lsmkv.db.db", "lsmkv.db.views.explain.Explainer"),
+    ("lsmkv.db.opening.open", "lsmkv.db.observe.observation.Observation"),
     ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
+    ("lsmkv.tools.top.command", "lsmkv.tools.top.app.TopApp"),
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""

@@ -108,6 +108,18 @@ def test_readme_states_the_speed_that_the_page_of_figures_does() -> None:
 
 
 @pytest.mark.usefixtures("pictures")
+def test_the_picture_of_top_is_one_of_a_live_store() -> None:
+    svg = (PICTURES / "top.svg").read_text(encoding="utf-8")
+    assert svg == script("top").tidied(svg)
+    assert "url(http" not in svg
+    shown = " ".join(words(svg)).replace("\xa0", " ")
+    for word in ("inventory", "Operations", "Hits", "Filters", "Written", "Background", "Levels"):
+        assert word in shown
+    assert re.search(r"[1-9][\d,]*/s", shown)
+    assert re.search(r"[1-9][\d.]* us", shown)
+
+
+@pytest.mark.usefixtures("pictures")
 def test_a_page_without_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="no table"):
         script("speed").speeds("# Performance\n")

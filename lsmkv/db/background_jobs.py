@@ -87,6 +87,10 @@ class BackgroundJobs:
         self._workers = workers
         self.compaction: Compaction | None = None
         """The compaction that is being carried out."""
+        self.compaction_started = 0.0
+        """When it began (``time.monotonic``)."""
+        self.bytes_merged = 0
+        """How many bytes of its inputs were read so far."""
         self.has_obsolete_files = False
         """Whether files may still exist that the last commit has made obsolete."""
 
@@ -235,6 +239,7 @@ class BackgroundJobs:
         moving = total_size(compaction.inputs)
 
         def on_progress(bytes_read: int) -> None:
+            self.bytes_merged = bytes_read
             run_urgent()
             if whole is not None:
                 if whole.cancelled:
@@ -242,6 +247,8 @@ class BackgroundJobs:
                 part = moving * bytes_read // compaction.input_size
                 self._report_moved(whole, moved_before + part)
 
+        self.compaction_started = started
+        self.bytes_merged = 0
         self.compaction = compaction
         try:
             outputs = self._write_outputs(compaction, oldest_pinned, on_progress)

@@ -369,7 +369,8 @@ class DB(Maintenance):
                 " with read_only=True"
             )
         arguments = dict(self._arguments)
-        arguments.pop("block_cache", None)  # a cache belongs to one process
+        for name in ("block_cache", "trace"):  # which belong to one process
+            arguments.pop(name, None)
         return _reopen, (self.path, arguments)
 
     def _commit_unless_changed(

@@ -68,6 +68,8 @@ def remove_obsolete_files(store: Store, pending_outputs: PendingOutputs) -> None
             obsolete = number < versions.log_number and number != versions.prev_log_number
         elif kind is FileType.MANIFEST:
             obsolete = number < versions.manifest_number
+        elif kind is FileType.STATS:
+            obsolete = not store.options.publish_stats  # then a killed owner has left it
         else:
             obsolete = (
                 kind is FileType.TEMPORARY and worker_token(name) not in pending_outputs.tokens

@@ -121,7 +121,7 @@ class Recovery:
                 continue
             number, kind = parsed
             if (
-                kind is FileType.TEMPORARY
+                kind in (FileType.TEMPORARY, FileType.STATS)
                 or (kind is FileType.MANIFEST and name != self._manifest_name)
                 or (kind is FileType.LOG and name != log_name(versions.log_number))
                 or (kind is FileType.TABLE and number not in live)

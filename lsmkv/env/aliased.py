@@ -56,6 +56,9 @@ class AliasedDirectory(Directory):
     def lock(self, name: str) -> FileLock:
         return self._directory.lock(name)
 
+    def lock_holder(self, name: str) -> int | None:
+        return self._directory.lock_holder(name)
+
     def subdirectory(self, name: str, create: bool = False) -> Directory:
         return self._directory.subdirectory(name, create)
 

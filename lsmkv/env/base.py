@@ -208,6 +208,13 @@ class Directory(_Closeable):
     def lock(self, name: str) -> FileLock:
         """Take the store's lock, a file of this name; :class:`lsmkv.errors.LockedError` if held."""
 
+    def lock_holder(self, name: str) -> int | None:
+        """Who holds the lock of this name: a process id, or 0 if it is not known; None for nobody.
+
+        Takes no lock.  An implementation that cannot tell may leave this one, which returns 0.
+        """
+        return 0
+
     @abstractmethod
     def subdirectory(self, name: str, create: bool = False) -> Directory:
         """A directory inside this one, made first if ``create`` asks for it.

@@ -324,6 +324,9 @@ class _FaultyDirectory(Directory):
             self._call("lock", name)
             return self._inner.lock(name)
 
+    def lock_holder(self, name: str) -> int | None:
+        return self._inner.lock_holder(name)
+
     def subdirectory(self, name: str, create: bool = False) -> Directory:
         with self._mutex:
             self._call("subdirectory", name)

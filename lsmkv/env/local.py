@@ -22,7 +22,7 @@ from lsmkv.env.local_file import (
     sync_descriptor,
 )
 from lsmkv.env.local_log import LocalLogFile
-from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, take_lock
+from lsmkv.env.lock import HAS_OFD_LOCKS, LocalFileLock, lock_holder, take_lock
 from lsmkv.env.mounts import keeps_reservations
 
 try:
@@ -153,6 +153,14 @@ class LocalDirectory(Descriptor, Directory):
         with naming(path):
             return take_lock(
                 self._fd, name, path, lambda: self._open(name, flags)[0], self._env.ofd_locks
+            )
+
+    def lock_holder(self, name: str) -> int | None:
+        path = self._path_of(name)
+        flags = os.O_RDONLY | _NOFOLLOW
+        with naming(path):
+            return lock_holder(
+                self._fd, name, lambda: self._open(name, flags)[0], self._env.ofd_locks
             )
 
     def subdirectory(self, name: str, create: bool = False) -> LocalDirectory:

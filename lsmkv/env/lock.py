@@ -162,6 +162,33 @@ def _take_lock(
         raise LockedError(path)
 
 
+def lock_holder(directory: int, name: str, open_file: Callable[[], int], ofd: bool) -> int | None:
+    """The process that holds the lock: its id, or 0 if that is not known; None if it is free.
+
+    ``open_file`` opens the lock file for reading.  Nothing is locked, not even for a moment, so
+    that no owner to be is refused.
+    """
+    with _table.mutex:
+        home = os.fstat(directory)
+        home_key = (home.st_dev, home.st_ino, name)
+        # Before the file is opened: where locks are POSIX, closing it again would drop ours.
+        if home_key in _table.keys or _key_of(directory, name) in _table.keys:
+            return os.getpid()
+        try:
+            fd = open_file()
+        except FileNotFoundError:
+            return None
+        except PermissionError:
+            return 0
+        try:
+            kind, pid = _asked(fd, ofd)
+            if kind == fcntl.F_UNLCK:
+                return None
+            return pid if pid != -1 else _written_pid(fd) or 0
+        finally:
+            os.close(fd)
+
+
 def _key_of(directory: int, name: str) -> _Key | None:
     try:
         return _file_key(os.stat(name, dir_fd=directory, follow_symlinks=False))
@@ -219,12 +246,7 @@ def _unpack_flock(answer: bytes) -> tuple[int, int]:
 
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
     """The error for a lock that was refused, with its holder as far as that can be known."""
-    try:
-        answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
-    except OSError:
-        kind, pid = fcntl.F_WRLCK, -1
-    else:
-        kind, pid = _unpack_flock(answer)
+    kind, pid = _asked(fd, ofd)
     if kind == fcntl.F_UNLCK:  # released in between
         return LockedError(path)
     if pid != -1:
@@ -234,6 +256,18 @@ def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
     if written is not None and not _alive(written):
         return _OrphanedLockError(path)
     return LockedError(path, written)
+
+
+def _asked(fd: int, ofd: bool) -> tuple[int, int]:
+    """What the system says of a lock: ``F_UNLCK`` if it is free, and its holder's id.
+
+    The id is -1 for an OFD lock, which has no process, and 0 for one of another pid namespace.
+    """
+    try:
+        answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
+    except OSError:
+        return fcntl.F_WRLCK, -1
+    return _unpack_flock(answer)
 
 
 def _written_pid(fd: int) -> int | None:

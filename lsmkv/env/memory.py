@@ -306,6 +306,10 @@ class MemoryDirectory(_Handle, Directory):
                 self._make_file(name)
             return MemoryFileLock(path, self._mutex, self._folder, name)
 
+    def lock_holder(self, name: str) -> int | None:
+        with self._mutex:
+            return os.getpid() if name in self._folder.locked else None
+
     def subdirectory(self, name: str, create: bool = False) -> MemoryDirectory:
         path = self._path_of(name)
         with self._mutex:

@@ -11,6 +11,8 @@ name                 what it is
 ``LOG``              the info log; ``LOG.old`` is the one of the run before
 ``NNNNNN.dbtmp``     a CURRENT that is being written
 ``.worker-T-N.tmp``  a table that the worker process of token T writes
+``STATS.json``       counters that a live owner publishes; ``STATS.json.tmp`` is the next one
+``TRACE``            a trace of operations, if the owner was asked to write it here
 ===================  ==============================================================================
 
 Numbers come from one counter and are never used twice.  A file of any other name is not the
@@ -30,6 +32,10 @@ CURRENT = "CURRENT"
 LOCK = "LOCK"
 LOG = "LOG"
 LOG_OLD = "LOG.old"
+STATS = "STATS.json"
+STATS_NEW = "STATS.json.tmp"
+TRACE = "TRACE"
+"""The name under which ``lsmkv trace`` looks for a trace in a store's directory."""
 LOST = "lost"
 """The subdirectory for logs that recovery has set aside."""
 
@@ -47,6 +53,8 @@ class FileType(enum.Enum):
     CURRENT = "current"
     LOCK = "lock"
     INFO_LOG = "info log"
+    STATS = "stats"
+    TRACE = "trace"
 
 
 _FIXED = {
@@ -54,6 +62,9 @@ _FIXED = {
     LOCK: FileType.LOCK,
     LOG: FileType.INFO_LOG,
     LOG_OLD: FileType.INFO_LOG,
+    STATS: FileType.STATS,
+    STATS_NEW: FileType.STATS,
+    TRACE: FileType.TRACE,
 }
 _SUFFIXES = {
     "log": FileType.LOG,

@@ -49,6 +49,7 @@ from lsmkv.util.progress import Progress
 _COMPARE_CHUNK = 1024 * 1024
 _MERGE_CHUNK = 512  # entries of the logs that are merged at a time
 _NO_LIMIT = 1 << 62
+_NOT_DATA = (FileType.LOCK, FileType.INFO_LOG, FileType.STATS, FileType.TRACE)
 
 
 class RepairJob:
@@ -302,7 +303,7 @@ class RepairJob:
         old: list[str] = []
         for name in sorted(self._source.names()):
             parsed = parse_filename(name)
-            if parsed is None or parsed[1] in (FileType.LOCK, FileType.INFO_LOG):
+            if parsed is None or parsed[1] in _NOT_DATA:
                 continue
             if name not in new:
                 old.append(name)

@@ -16,6 +16,8 @@ from lsmkv.tools.dump.command import dump
 from lsmkv.tools.explaining import explain
 from lsmkv.tools.statistics import stats
 from lsmkv.tools.text import version_line
+from lsmkv.tools.top.command import top
+from lsmkv.tools.trace.command import trace
 
 app = typer.Typer(
     help="A key-value store in LevelDB's files: read and write one, look into its files, mend it,"
@@ -43,6 +45,8 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "stats": stats,
         "explain": explain,
         "approximate-sizes": maintenance.approximate_sizes,
+        "top": top,
+        "trace": trace,
         "dump": dump,
         "diff": compare.diff,
     },

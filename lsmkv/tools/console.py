@@ -62,6 +62,11 @@ def stdout_is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
+def stdin_is_terminal() -> bool:
+    """Whether stdin is a terminal, where a person types."""
+    return sys.stdin.isatty()
+
+
 class Progress:
     """A progress bar on stderr, drawn only if stderr is a terminal; see :func:`progress`."""
 

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import re
+from unicodedata import combining, east_asian_width
 
 import lsmkv
 from lsmkv.util.text import count, escape, printable, size
 
 __all__ = [
+    "clipped",
     "count",
+    "duration",
     "escape",
     "from_argument",
     "from_hex",
@@ -57,6 +60,48 @@ def from_hex(text: str) -> bytes:
 def shown(data: bytes, is_hex: bool) -> str:
     """A key or value as one line of text."""
     return data.hex() if is_hex else escape(data)
+
+
+def clipped(data: bytes, width: int, is_hex: bool = False) -> str:
+    r"""A key as one line of at most ``width`` columns; one that is cut ends in its size.
+
+    ``width`` is 20 at least.  O(width), however long the key is.
+
+    >>> print(clipped(b"ant", 20), clipped(b"\0" * 1_000_000, 30))
+    ant \x00\x00\x00... (976.6 KiB)
+    """
+    text = shown(data[:width], is_hex)
+    if len(data) <= width and _columns(text) <= width:
+        return text
+    end = f"... ({size(len(data))})"
+    # A character of several bytes that is cut in two is escaped, and an escape is never cut.
+    kept = data[:width]
+    while _columns(shown(kept, is_hex)) + len(end) > width:
+        kept = kept[:-1]
+    return shown(kept, is_hex) + end
+
+
+def duration(nanoseconds: float) -> str:
+    """A time, for people: two or three digits.
+
+    >>> duration(850), duration(2_100), duration(13_400_000), duration(1.5e9), duration(999_999)
+    ('850 ns', '2.1 us', '13 ms', '1.5 s', '1.0 ms')
+    """
+    for limit, unit in ((1e3, "ns"), (1e6, "us"), (1e9, "ms")):
+        number = nanoseconds / (limit / 1e3)
+        if number < 999.5:
+            return (
+                f"{number:.0f} {unit}" if number >= 9.95 or unit == "ns" else f"{number:.1f} {unit}"
+            )
+    number = nanoseconds / 1e9
+    return f"{number:.1f} s" if number < 99.95 else f"{number:,.0f} s"
+
+
+def _columns(text: str) -> int:
+    """The columns of a terminal that a line of printable text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def fold(text: str, width: int, indent: int) -> str:

@@ -39,5 +39,6 @@ def test_names() -> None:
         aliased.link("old", sub)
         assert sub.names() == ["old"]
     with aliased.lock("LOCK"):
-        pass
+        assert aliased.lock_holder("LOCK") is not None
+    assert aliased.lock_holder("LOCK") is None
     aliased.close()

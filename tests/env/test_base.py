@@ -420,7 +420,9 @@ def test_threads_share_a_directory_and_a_reader(directory: Directory) -> None:
 
 def test_the_lock_has_one_owner(env: Env, directory: Directory) -> None:
     with env.open_directory(directory.path) as again:
+        assert again.lock_holder("LOCK") is None
         lock = directory.lock("LOCK")
+        assert again.lock_holder("LOCK") == os.getpid()
         assert directory.names() == ["LOCK"]
         for holder in (directory, again):
             with pytest.raises(LockedError) as caught:
@@ -432,6 +434,7 @@ def test_the_lock_has_one_owner(env: Env, directory: Directory) -> None:
             lock.close()  # closing twice does not release what another handle holds now
             with pytest.raises(LockedError):
                 directory.lock("LOCK")
+        assert again.lock_holder("LOCK") is None
         assert directory.size("LOCK") == 0  # as LevelDB leaves it
         with directory.lock("LOCK"):
             pass

@@ -56,6 +56,45 @@ def test_another_process_holds_the_lock(store: LocalDirectory, theirs: str, ours
             assert directory.size("LOCK") == len(str(os.getpid()))
 
 
+@pytest.mark.parametrize("ours", KINDS)
+@pytest.mark.parametrize("theirs", KINDS)
+def test_the_holder_is_named_without_taking_the_lock(
+    store: LocalDirectory, theirs: str, ours: str
+) -> None:
+    env = LocalEnv(ofd_locks=ours == "ofd")
+    with env.open_directory(store.path) as directory:
+        assert directory.lock_holder("LOCK") is None
+        assert not directory.exists("LOCK")
+        with start(HOLDER, store.path, theirs) as holder:
+            assert holder.stdout is not None
+            pid = int(holder.stdout.readline())
+            assert [directory.lock_holder("LOCK") for _ in range(2)] == [pid, pid]
+            with pytest.raises(LockedError):
+                directory.lock("LOCK")
+            holder.kill()
+        assert directory.lock_holder("LOCK") is None  # though it names a process
+        assert directory.size("LOCK") > 0
+        with directory.lock("LOCK"):
+            assert directory.lock_holder("LOCK") == os.getpid()
+            done = python(ASKS, store.path, ours)
+            assert done.stdout == f"{os.getpid()}\n"
+        assert directory.lock_holder("LOCK") is None
+
+
+ASKS = """if True:
+    import sys
+    from lsmkv.env.local import LocalEnv
+    store = LocalEnv(ofd_locks=sys.argv[2] == "ofd").open_directory(sys.argv[1])
+    print(store.lock_holder("LOCK"))
+"""
+
+
+def test_a_holder_that_wrote_no_pid_is_unknown(store: LocalDirectory) -> None:
+    with store.lock("LOCK"):
+        Path(store.path, "LOCK").write_bytes(b"nonsense")
+        assert python(ASKS, store.path, "ofd").stdout == "0\n"
+
+
 @needs_ofd
 def test_only_the_pid_of_a_living_owner_is_reported(store: LocalDirectory) -> None:
     dead = int(python("import os; print(os.getpid())").stdout)

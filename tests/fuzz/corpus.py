@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from lsmkv import DB, MemoryEnv
@@ -44,7 +45,26 @@ def seeds() -> dict[str, list[bytes]]:
         found["block"] += [_block(interval, VERSIONS), _block(interval, SHARED_TAILS)]
     for number, options in enumerate(OPTIONS):
         _take(found, number, options)
+    _take_observed(found)
     return found
+
+
+def _take_observed(found: dict[str, list[bytes]]) -> None:
+    env = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=env, trace="/db/TRACE", publish_stats=True) as db:
+        for key in range(40):
+            db.put(b"key%02d" % key, b"x" * key)
+            db.get(b"key%02d" % (2 * key))
+        with db.write_batch() as batch:
+            batch.put(b"a", b"")
+            batch.delete(b"b")
+        list(db)
+        with env.open_directory("/db") as directory:
+            while not directory.exists("STATS.json"):
+                time.sleep(0.01)
+            found["published"] = [directory.read_file("STATS.json", 1 << 20)]
+    with env.open_directory("/db") as directory:
+        found["trace"] = [directory.read_file("TRACE", 1 << 20)]
 
 
 def _take(found: dict[str, list[bytes]], number: int, options: dict[str, Any]) -> None:

@@ -13,8 +13,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 
-from lsmkv import DB, Error, MemoryEnv
+from lsmkv import DB, CorruptionError, Error, MemoryEnv, TraceReader
 from lsmkv.counters import ReadCounters
+from lsmkv.db.observe.published import decode, encode, read_owner
+from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.format.batch import decode_batch, encode_batch
@@ -393,6 +395,34 @@ def fuzz_compression(data: bytes) -> None:
     expect(len(plain) <= MOST or data[0] % 8 == NO_COMPRESSION, "beyond the bound")
 
 
+# What a live owner writes beside its store
+
+
+def fuzz_trace(data: bytes) -> None:
+    """A trace, as it is and with right checksums: operations, or damage with its place."""
+    for content in (data, with_log_checksums(data)):
+        try:
+            for record in TraceReader(file_of(content)):
+                expect(record.operation in OPERATIONS, "an operation that there is not")
+                expect(min(record.start, record.duration, record.operations) >= 0, "a past time")
+        except CorruptionError as error:
+            expect(error.path is not None and error.offset is not None, "damage without a place")
+
+
+def fuzz_published(data: bytes) -> None:
+    """What an owner publishes: read, it is written as it was."""
+    with MemoryEnv().open_directory("/") as directory:
+        with directory.create("STATS.json") as file:
+            file.append(data)
+        try:
+            published = read_owner(directory).published
+        except CorruptionError:
+            return
+    if published is not None:
+        again = encode(published)
+        expect(encode(decode(again)) == again, "other counters once they are written again")
+
+
 # Stores
 
 
@@ -428,7 +458,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "filter": fuzz_filter,
     "fragments": fuzz_fragments,
     "log": fuzz_log,
+    "published": fuzz_published,
     "store": fuzz_store,
     "table": fuzz_table,
+    "trace": fuzz_trace,
     "version-edit": fuzz_version_edit,
 }

@@ -121,7 +121,13 @@ def opening(path: pathlib.Path) -> None:
         seek_compaction=False,
         background="thread",
         max_block_bytes=1 << 24,
+        publish_stats=True,
+        trace=path,
+        trace_sample=10,
     )
+    for operation in lsmkv.read_trace(path):
+        assert_type(operation, lsmkv.TraceRecord)
+        assert_type((operation.key, operation.size), tuple[bytes, int | None])
     cache = lsmkv.LRUCache[tuple[int, int], Any](1 << 20)
     DB(path, block_cache=cache, env=lsmkv.MemoryEnv(), filter_layout="both")
     assert_type(len(cache), int)

@@ -6,6 +6,8 @@ the lock that closing takes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from librt.threading import Lock
 
 from lsmkv.db.background import Background
@@ -25,6 +27,9 @@ from lsmkv.format.filenames import CURRENT, LOCK
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 
+if TYPE_CHECKING:
+    from lsmkv.db.observe.observation import Observation
+
 MEMORY = ":memory:"
 
 
@@ -41,19 +46,27 @@ class OpenStore:
         self.info_log: InfoLog | None = None
         self.writer: Writer | None = None
         self.background: Background | None = None
+        self.observation: Observation | None = None
 
     def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
         """Set the parts of a recovered store."""
         self.store = store
         self.writer = writer
         self.background = background
-        self.reader = Reader(store, background)
+        if self.observation is None:
+            self.reader = Reader(store, background)
+        else:
+            self.reader = self.observation.reader(store, background)
 
     def release(self) -> None:
-        """Release the lock and the directory."""
-        if self.file_lock is not None:
-            self.file_lock.close()
-        self.directory.close()
+        """End the observation, and release the lock and the directory."""
+        try:
+            if self.observation is not None:
+                self.observation.close()
+        finally:
+            if self.file_lock is not None:
+                self.file_lock.close()
+            self.directory.close()
 
 
 def open_store(path: str, arguments: OptionArguments) -> OpenStore:
@@ -80,6 +93,8 @@ def open_store(path: str, arguments: OptionArguments) -> OpenStore:
             directory.close()
             raise
     try:
+        if options.publish_stats or options.trace is not None:
+            opened.observation = _observe(opened.directory, options)
         try:
             _start(opened, path)
         except ComparatorMismatchError as error:
@@ -92,6 +107,12 @@ def open_store(path: str, arguments: OptionArguments) -> OpenStore:
         opened.release()
         raise
     return opened
+
+
+def _observe(directory: Directory, options: Options) -> Observation:
+    from lsmkv.db.observe.observation import Observation  # noqa: PLC0415 - most stores have none
+
+    return Observation(directory, options)
 
 
 def _start(opened: OpenStore, path: str) -> None:
@@ -125,8 +146,15 @@ def _recover(opened: OpenStore, path: str) -> None:
     recovered, wal = recovery.run()
     store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
-    opened.start(store, Writer(store, background, wal), background)
+    observation = opened.observation
+    if observation is None:
+        writer = Writer(store, background, wal)
+    else:
+        writer = observation.writer(store, background, wal)
+    opened.start(store, writer, background)
     if recovered.versions.manifest_number > 0:  # else nothing was committed, and nothing replaced
         remove_obsolete_files(store, background.pending_outputs)
     with store.lock:
         background.schedule()
+    if observation is not None and options.publish_stats:
+        observation.publish(store, background)

@@ -1,0 +1,60 @@
+"""The observation of a store: what ``publish_stats`` and ``trace`` ask for, from open to close.
+
+``open.py`` makes an :class:`Observation` where an option asks for one, and imports this package
+only then.  It makes the reader and the writer of the store, and ends before the lock is given up.
+"""
+
+from __future__ import annotations
+
+import os
+
+from lsmkv.db.background import Background
+from lsmkv.db.info_log import InfoLog
+from lsmkv.db.observe.observed import ObservedReader, ObservedWriter
+from lsmkv.db.observe.observer import Observer
+from lsmkv.db.observe.publisher import Publisher
+from lsmkv.db.observe.trace_writer import TraceWriter, create_trace
+from lsmkv.db.store import Store
+from lsmkv.db.wal import WriteAheadLog
+from lsmkv.env.base import Directory
+from lsmkv.env.local import LocalEnv
+from lsmkv.options import Options
+
+
+class Observation:
+    """Call order: ``(reader | writer)* publish? close``.  In a forked child nothing is written."""
+
+    def __init__(self, directory: Directory, options: Options) -> None:
+        """Creates the trace, if one is asked for.  Raises ``OSError``."""
+        self._pid = os.getpid()
+        self._info_log = InfoLog(directory, to_file=False)  # until the store is open
+        self._trace: TraceWriter | None = None
+        if options.trace is not None:
+            env = LocalEnv() if options.env is None else options.env
+            self._trace = create_trace(env, options.trace, options.trace_sample, self._warn)
+        self._observer = Observer(self._trace)
+        self._publisher: Publisher | None = None
+
+    def reader(self, store: Store, background: Background | None) -> ObservedReader:
+        """A reader for the store, or for a later view of it."""
+        self._info_log = store.info_log
+        return ObservedReader(store, background, self._observer)
+
+    def writer(self, store: Store, background: Background, wal: WriteAheadLog) -> ObservedWriter:
+        """The writer of the store."""
+        return ObservedWriter(store, background, wal, self._observer)
+
+    def publish(self, store: Store, background: Background) -> None:
+        """Publish what the store does, from now on."""
+        self._publisher = Publisher(store, background, self._observer, self._pid)
+        self._publisher.start()
+
+    def close(self) -> None:
+        """Stop publishing, and end the trace.  A second close has no effect."""
+        if self._publisher is not None and os.getpid() == self._pid:
+            self._publisher.stop()
+        if self._trace is not None:
+            self._trace.close()
+
+    def _warn(self, message: str) -> None:
+        self._info_log.warn(message)

@@ -1,0 +1,127 @@
+"""Publishes what a store does, once a second, for as long as it is open.
+
+A thread of its own writes the file, so that no operation waits for it.  The thread does not keep
+the process alive, nor the store's handle.  It does not exist in a forked child.  A file that cannot
+be written is tried again a second later: a full disk costs the store nothing but the file.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+from lsmkv.db.admin.properties import collect_stats
+from lsmkv.db.background import Background
+from lsmkv.db.observe.observer import Observer
+from lsmkv.db.observe.published import CompactionUnderWay, Published, encode
+from lsmkv.db.observe.trace import OPERATIONS
+from lsmkv.db.store import Store
+from lsmkv.errors import ClosedError
+from lsmkv.format.filenames import STATS, STATS_NEW
+
+INTERVAL: Final = 1.0
+"""Seconds from one publication to the next."""
+
+
+class Publisher:
+    """The thread that publishes.  Call order: ``start stop``, in the process of the owner."""
+
+    def __init__(self, store: Store, background: Background, observer: Observer, pid: int) -> None:
+        self._store = store
+        self._background = background
+        self._observer = observer
+        self._pid = pid
+        self._opened = time.time()
+        self._stopping = threading.Event()
+        self._publishing = threading.Thread(target=self._run, name="lsmkv stats", daemon=True)
+        self._failed = False
+
+    def start(self) -> None:
+        """Publish now, and from now on."""
+        self._publishing.start()
+
+    def stop(self) -> None:
+        """End the thread, and remove the file.  A second call has no effect."""
+        self._stopping.set()
+        # The thread itself stops it if the handle is collected there.
+        if (
+            self._publishing.ident is not None
+            and self._publishing is not threading.current_thread()
+        ):
+            self._publishing.join()
+        for name in (STATS, STATS_NEW):
+            self._remove(name)
+
+    def _run(self) -> None:
+        while True:
+            self._publish()
+            if self._stopping.wait(INTERVAL):
+                return
+
+    def _publish(self) -> None:
+        """Write the file; a failure is told once, until writing works again."""
+        try:
+            content = encode(self._look())
+            self._write(content)
+        except ClosedError:
+            return  # it is being closed, and the file removed
+        except OSError as error:
+            self._remove(STATS_NEW)
+            if not self._failed:
+                self._store.info_log.warn(f"No statistics are published: {error}")
+            self._failed = True
+        else:
+            self._failed = False
+
+    def _write(self, content: bytes) -> None:
+        directory = self._store.directory
+        if directory.exists(STATS_NEW):
+            directory.remove(STATS_NEW)  # left by an owner that was killed
+        with directory.create(STATS_NEW) as file:
+            file.append(content)
+        directory.rename(STATS_NEW, STATS)
+
+    def _remove(self, name: str) -> None:
+        directory = self._store.directory
+        try:
+            if directory.exists(name):
+                directory.remove(name)
+        except OSError as error:
+            self._store.info_log.write(f"Could not delete {name}: {error}")
+
+    def _look(self) -> Published:
+        """The store as it is now.  Takes no lock."""
+        store = self._store
+        view = store.open_view()
+        options = store.options
+        cache = options.block_cache
+        observer = self._observer
+        return Published(
+            pid=self._pid,
+            time=time.time(),
+            opened=self._opened,
+            stats=collect_stats(store),
+            latencies=dict(zip(OPERATIONS, observer.latencies, strict=True)),
+            compaction=self._compaction(),
+            flushing=view.immutable is not None,
+            stalled_seconds=observer.stalled_seconds,
+            row_cache_bytes=view.version.row_cache.usage,
+            block_cache_capacity=0 if cache is None else cache.capacity,
+            write_buffer_size=options.write_buffer_size,
+            trace=options.trace,
+        )
+
+    def _compaction(self) -> CompactionUnderWay | None:
+        jobs = self._background.jobs
+        compaction = jobs.compaction
+        if compaction is None:
+            return None
+        return CompactionUnderWay(
+            compaction.level,
+            len(compaction.inputs),
+            len(compaction.next_inputs),
+            compaction.input_size,
+            min(jobs.bytes_merged, compaction.input_size),
+            max(0.0, time.monotonic() - jobs.compaction_started),
+        )

@@ -1,0 +1,1 @@
+"""``lsmkv top``: what a live store does, as its owner publishes it."""

@@ -1,0 +1,73 @@
+"""What ``lsmkv top`` says in words: what its figures mean, and why there are none."""
+
+from __future__ import annotations
+
+import time
+
+from textual.content import Content
+
+from lsmkv.tools.text import printable
+from lsmkv.tools.top.watch import Watch
+
+HELP: tuple[tuple[str, str], ...] = (
+    (
+        "Operations",
+        "How many of each kind the last second had, and how long those of the last 10 seconds took:"
+        " half of them at most p50, 99 of 100 at most p99 (to 3.2%). A write is a batch of several"
+        " operations; a seek is the first step of an iterator.",
+    ),
+    (
+        "Hits",
+        "Data blocks found in the block cache; Gets that the row cache or a memtable answered; Gets"
+        " that found their key.",
+    ),
+    (
+        "Filters",
+        "A filter that says no saves the read of a data block. False positives are blocks read in"
+        " vain, as a share of the times when the table did not hold the key.",
+    ),
+    (
+        "Written",
+        "Bytes a second. Amplification is all that was written, to log and tables, for each byte of"
+        " the user, since the store was opened.",
+    ),
+    (
+        "Background",
+        "Stalls: writers waited for a flush or a compaction. Slowdowns: writes that were held up"
+        " for a millisecond, for level 0 to thin out.",
+    ),
+    ("Keys", "q quits, p pauses and goes on, d changes dark and light, ? shows this."),
+)
+"""Headings, and what is below each."""
+
+
+def explanation(watch: Watch) -> Content:
+    """Why nothing is shown of a store, and how that changes."""
+    owner = watch.owner
+    if watch.error is not None:
+        return Content.assemble(
+            ("What is published cannot be read\n\n", "bold $text-error"),
+            printable(str(watch.error)),
+        )
+    published = owner.published
+    if owner.pid is None and published is None:
+        first, more = "No process has this store open.", ""
+    elif owner.pid is None and published is not None:
+        ago = max(0.0, time.time() - published.time)
+        first = "No process has this store open."
+        more = (
+            f"Process {published.pid} published here, last {ago:,.0f} s ago, and was killed. What"
+            " it wrote is kept: the next open replays the log.\n\n"
+        )
+    else:
+        who = f"Process {owner.pid}" if owner.pid else "A process"
+        first = f"{who} has this store open, and publishes nothing."
+        more = ""
+    call = f"lsmkv.DB({printable(repr(watch.path))}, publish_stats=True)"
+    return Content.assemble(
+        (f"{first}\n\n", "bold"),
+        more,
+        "A process that opens the store like this is shown here, a second later:\n\n    ",
+        (call, "$text-accent"),
+        "\n\nEach operation is timed then; without the option that costs nothing.",
+    )

@@ -1,0 +1,139 @@
+"""Watches a live store: reads what its owner publishes, and keeps how it went over time.
+
+The screen of ``lsmkv top`` asks :class:`Watch` for its figures.  Nothing here draws or prints.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import NamedTuple
+
+from lsmkv.db.observe.histogram import Histogram
+from lsmkv.db.observe.published import Owner, Published, read_owner
+from lsmkv.db.observe.trace import OPERATIONS
+from lsmkv.env.base import Directory
+from lsmkv.errors import Error
+from lsmkv.stats import Stats
+
+RECENT = 10.0
+"""Seconds over which hit rates and percentiles are taken."""
+SILENT = 5.0
+"""Seconds after which an owner that publishes once a second is called silent."""
+_POINTS = 600
+
+
+class Window(NamedTuple):
+    """What happened in a span of time."""
+
+    seconds: float
+    stats: Stats
+    """Counters of the span; what says how things stand is as at its end."""
+    latencies: dict[str, Histogram]
+    """Of every operation."""
+
+    def rate(self, number: float) -> float:
+        """So many, a second."""
+        return number / self.seconds
+
+    def operations(self, operation: str) -> int:
+        """Operations of this kind."""
+        return self.latencies[operation].count
+
+
+class Watch:
+    """A store that is watched.  Call order: ``look*``; between looks its fields are read."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self.path: str = directory.path
+        self.owner = Owner(None, None)
+        """At the last look."""
+        self.error: Error | None = None
+        """Why the last look failed, if it did."""
+        self.last: Window | None = None
+        """From the publication before to the newest, or from the opening of the store to the first
+        one seen; None if nothing is published."""
+        self.recent: Window | None = None
+        """The last ten seconds."""
+        self.rates: dict[str, deque[float]] = {}
+        """Operations a second, of each kind, from publication to publication."""
+        self.p99: deque[float] = deque(maxlen=_POINTS)
+        """Of the Gets, in nanoseconds; 0.0 where there were none."""
+        self._seen: deque[Published] = deque()
+
+    @property
+    def published(self) -> Published | None:
+        """What the live owner has published last; None if there is no such owner."""
+        return self._seen[-1] if self._seen else None
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long the owner has published nothing; 0.0 if it does so regularly."""
+        published = self.published
+        if published is None:
+            return 0.0
+        age = time.time() - published.time
+        return age if age > SILENT else 0.0
+
+    def look(self) -> None:
+        """Read what is published now."""
+        try:
+            self.owner = read_owner(self._directory)
+            self.error = None
+        except Error as error:
+            self.error = error
+            self._forget()
+            return
+        published = self.owner.published
+        if published is None or not self.owner.publishes:
+            self._forget()
+            return
+        before = self.published
+        if before is not None and published.time == before.time:
+            return
+        same = before is not None and (before.pid, before.opened) == (
+            published.pid,
+            published.opened,
+        )
+        if before is None or not same or published.time < before.time:
+            self._forget()  # another owner, or its clock was set back
+            self._begin(published)
+        else:
+            self._go_on(before, published)
+
+    def _forget(self) -> None:
+        self._seen.clear()
+        self.last = self.recent = None
+        self.rates = {}
+        self.p99.clear()
+
+    def _begin(self, published: Published) -> None:
+        self._seen.append(published)
+        self.last = self.recent = Window(
+            max(0.001, published.time - published.opened),
+            published.stats,
+            {name: published.latencies.get(name, Histogram()) for name in OPERATIONS},
+        )
+        self.rates = {operation: deque(maxlen=_POINTS) for operation in OPERATIONS}
+
+    def _go_on(self, before: Published, published: Published) -> None:
+        self._seen.append(published)
+        while len(self._seen) > 2 and published.time - self._seen[1].time >= RECENT:
+            self._seen.popleft()
+        last = between(before, published)
+        self.last = last
+        self.recent = between(self._seen[0], published)
+        for operation, rates in self.rates.items():
+            rates.append(last.rate(last.operations(operation)))
+        self.p99.append(float(last.latencies["get"].percentile(99)))
+
+
+def between(before: Published, after: Published) -> Window:
+    """What happened from one publication to a later one of the same owner."""
+    latencies = {
+        operation: after.latencies.get(operation, Histogram())
+        - before.latencies.get(operation, Histogram())
+        for operation in OPERATIONS
+    }
+    return Window(max(0.001, after.time - before.time), after.stats - before.stats, latencies)

@@ -1,0 +1,210 @@
+"""lsmkv.tools.top.app: the screen at several sizes, and its keys."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+
+import pytest
+from textual.pilot import Pilot
+from watching import Owner, busy_owner
+
+from lsmkv.tools.top.app import Help, PanelView, TopApp
+
+Steps = Callable[[TopApp, "Pilot[None]"], Awaitable[None]]
+
+
+def run(owner: Owner, size: tuple[int, int], steps: Steps) -> None:
+    """Show the screen of ``lsmkv top``, and go through some steps."""
+
+    async def main() -> None:
+        app = TopApp(owner.watch)
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await steps(app, pilot)
+
+    asyncio.run(main())
+
+
+def shown(app: TopApp) -> list[str]:
+    """The lines of the screen, as a picture of it has them."""
+    lines: defaultdict[float, list[tuple[float, str]]] = defaultdict(list)
+    picture = app.export_screenshot()
+    piece = r'<text class="[^"]*-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>'
+    for x, y, text in re.findall(piece, picture):
+        lines[float(y)].append((float(x), html.unescape(text).replace("\xa0", " ")))
+    return [
+        "".join(text for _, text in sorted(found)).strip("\n") for _, found in sorted(lines.items())
+    ]
+
+
+def titles(app: TopApp) -> list[str]:
+    """The panels that are on the screen."""
+    return [
+        str(panel.border_title)
+        for panel in app.query(PanelView)
+        if panel.region.height > 0 and panel.is_on_screen
+    ]
+
+
+PANELS = ["Operations, last 10 s", "Hits", "Filters", "Written", "Background", "Levels"]
+
+
+def test_all_panels_are_on_a_small_terminal() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        assert titles(app) == PANELS
+        lines = shown(app)
+        assert lines[0].startswith("store  pid ")
+        text = "\n".join(lines)
+        for word in ("7,380", "60.5%", "false positives", "amplification", "45%", "77.2 MiB"):
+            assert word in text
+        assert "Quit" in lines[-1]
+        assert "Help" in lines[-1]
+
+    run(busy_owner(), (80, 24), steps)
+
+
+def test_a_large_terminal_has_charts() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        assert titles(app) == [*PANELS[:4], "Operations a second", "Gets, p99", *PANELS[4:]]
+        assert "up to 17,962" in "\n".join(shown(app))
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert titles(app) == PANELS
+
+    run(busy_owner(), (120, 40), steps)
+
+
+def test_a_narrow_terminal_scrolls() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("end")
+        await pilot.pause()
+        assert "Levels" in titles(app)
+        assert all(panel.region.width <= 50 for panel in app.query(PanelView))
+
+    run(busy_owner(), (50, 24), steps)
+
+
+@pytest.mark.parametrize("size", [(20, 5), (1, 1), (300, 100)])
+def test_any_size_is_survived(size: tuple[int, int]) -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("question_mark")
+        await pilot.pause()
+
+    run(busy_owner(publications=3), size, steps)
+
+
+def test_new_figures_are_drawn() -> None:
+    owner = busy_owner()
+
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        owner.operate("delete", 4321, 1000)
+        owner.publish()
+        app.look()
+        await pilot.pause()
+        assert "4,321" in "\n".join(shown(app))
+
+    run(owner, (80, 24), steps)
+
+
+def test_a_pause_keeps_the_screen_as_it_is() -> None:
+    owner = busy_owner()
+
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("p")
+        owner.operate("delete", 4321, 1000)
+        owner.publish()
+        app.look()
+        await pilot.pause()
+        text = "\n".join(shown(app))
+        assert "paused at" in text
+        assert "4,321" not in text
+        await pilot.press("p")
+        await pilot.pause()
+        text = "\n".join(shown(app))
+        assert "paused" not in text
+        assert "4,321" in text
+
+    run(owner, (80, 24), steps)
+
+
+def test_dark_and_light() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        assert app.current_theme.dark
+        await pilot.press("d")
+        assert not app.current_theme.dark
+        await pilot.press("d")
+        assert app.current_theme.dark
+
+    run(busy_owner(publications=3), (80, 24), steps)
+
+
+def test_help_opens_and_closes() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        for key in ("escape", "question_mark", "q"):
+            await pilot.press("question_mark")
+            await pilot.pause()
+            assert isinstance(app.screen, Help)
+            assert "What the figures mean" in "\n".join(shown(app))
+            app.look()  # goes on meanwhile
+            await pilot.press(key)
+            await pilot.pause()
+            assert not isinstance(app.screen, Help)
+
+    run(busy_owner(publications=3), (80, 24), steps)
+
+
+def test_it_quits() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running
+
+    run(busy_owner(publications=3), (80, 24), steps)
+
+
+def test_ctrl_c_is_the_status_of_an_interrupt() -> None:
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        await pilot.press("ctrl+c")
+        await pilot.pause()
+        assert app.return_code == 130
+
+    run(busy_owner(publications=3), (80, 24), steps)
+
+
+def test_without_an_owner_that_publishes_it_says_so_and_waits() -> None:
+    owner = Owner("[b]store\x1b")
+
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        text = "\n".join(shown(app))
+        assert "publishes nothing" in text
+        assert "publish_stats=True" in text
+        assert "[b]store\\x1b" in text
+        assert titles(app) == []
+        owner.publish()
+        app.look()
+        await pilot.pause()
+        assert titles(app) == PANELS
+        assert "publishes nothing" not in "\n".join(shown(app))
+        owner.lock.close()
+        app.look()
+        await pilot.pause()
+        assert "was killed" in "\n".join(shown(app))
+
+    run(owner, (80, 24), steps)
+
+
+def test_a_silent_owner_and_a_trace_are_told() -> None:
+    owner = Owner()
+    owner.publish(-60.0, trace="t", opened=owner.now.time - 3700)
+
+    async def steps(app: TopApp, pilot: Pilot[None]) -> None:
+        line = shown(app)[0]
+        assert "open for 1 h 0 min" in line
+        assert "traced" in line
+        assert "silent for 1 min" in line
+
+    run(owner, (100, 24), steps)
