@@ -63,6 +63,8 @@ class WritableFile(_Closeable):
     """A file written at its end."""
 
     path: str
+    mapped = False
+    """Whether an append is a copy into mapped memory: see :meth:`Directory.create_log`."""
 
     @abstractmethod
     def append(self, data: bytes) -> None:

@@ -40,6 +40,7 @@ class LocalLogFile(LocalWritableFile):
     the position is where the content ends: ``size()``.
     """
 
+    mapped = True
     _map: mmap.mmap | None = None
 
     def __init__(self, fd: int, path: str, end: int = 0) -> None:

@@ -183,7 +183,7 @@ def stats(
     directory: Directory,
     as_json: Annotated[bool, typer.Option("--json", help="All counters, as JSON.")] = False,
 ) -> None:
-    """Print the number of tables on each level, and their size.
+    """Print the number of tables on each level, their size, and how the log is written.
 
     JSON: every counter of DB.stats().
     """
@@ -199,3 +199,4 @@ def stats(
     tables = sum(level.files for level in figures.levels)
     total = sum(level.bytes for level in figures.levels)
     write_line(f"{'all':>5}{tables:>8,}{size(total):>12}")
+    write_line(f"{'log':>5}{'mapped' if figures.mapped_log else 'written':>8}")
