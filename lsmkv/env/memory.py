@@ -15,7 +15,6 @@ import threading
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile, check_name
 from lsmkv.errors import LockedError
 
-
 _LOG_STEP = 4096
 """Bytes that a mapped log reserves at a time."""
 
