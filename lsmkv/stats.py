@@ -93,6 +93,8 @@ class Stats:
     """Puts and deletions in them."""
     user_bytes: int
     """Bytes of their keys and values."""
+    mapped_log: bool
+    """Whether the log is mapped into memory; of a read-only store, whether a writer's would be."""
     log_bytes: int
     log_writes: int
     """Writes to the log: fewer than batches when several threads write."""
@@ -196,7 +198,7 @@ class Stats:
             f"writes         {self.writes:,}: {count(self.operations, 'operation')},"
             f" {size(self.user_bytes)}",
             f"log            {count(self.log_writes, 'write')}, {size(self.log_bytes)},"
-            f" {count(self.log_syncs, 'sync')}",
+            f" {count(self.log_syncs, 'sync')}; {'mapped' if self.mapped_log else 'written'}",
             f"waits          {count(self.slowdowns, 'slowdown')}, {count(self.stalls, 'stall')},"
             f" {self.stall_seconds:,.1f} s",
             f"flushes        {self.flushes:,}: {size(self.flush_bytes)} written",
@@ -280,7 +282,9 @@ _HEADINGS = [
 ]
 """Of the table of HTML."""
 
-_GAUGES = frozenset({"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"})
+_GAUGES = frozenset(
+    {"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes", "mapped_log"}
+)
 """Fields that say how things stand, rather than count what happened."""
 
 _Record = TypeVar("_Record", LevelStats, Stats)

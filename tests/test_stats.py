@@ -12,7 +12,9 @@ from lsmkv import DB
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.stats import LevelStats, Stats
 
-STANDING = {"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes"}
+STANDING = {
+    "level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes", "mapped_log"
+}  # fmt: skip
 
 
 def test_a_difference_of_every_field() -> None:
@@ -149,3 +151,16 @@ def test_the_text_is_a_table_of_80_columns() -> None:
 def test_only_stats_can_be_taken_away() -> None:
     with DB(":memory:") as db, pytest.raises((TypeError, AttributeError)):
         db.stats() - 1  # type: ignore[operator]
+
+
+def test_whether_the_log_is_mapped() -> None:
+    for env_maps in (True, False):
+        env = lsmkv.MemoryEnv(mapped_logs=env_maps)
+        for wanted in (True, False):
+            expected = env_maps and wanted
+            with DB("/db", create_if_missing=True, env=env, mapped_log=wanted) as db:
+                db.put(b"k", b"v")
+                assert db.stats().mapped_log is expected
+                assert f"syncs; {'mapped' if expected else 'written'}" in str(db.stats())
+                with DB("/db", read_only=True, env=env, mapped_log=wanted) as view:
+                    assert view.stats().mapped_log is expected

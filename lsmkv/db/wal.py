@@ -29,6 +29,11 @@ class WriteAheadLog(LogWriter):
         self._unsynced = end > 0
         self._torn = False  # whether bytes may stand behind the last good record
 
+    @property
+    def mapped(self) -> bool:
+        """Whether the file is mapped into memory."""
+        return self._file.mapped
+
     def append(self, record: bytes) -> None:
         """Append a record with one write.  Raises :class:`~lsmkv.errors.IOError`."""
         if self._torn:

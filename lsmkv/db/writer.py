@@ -97,6 +97,11 @@ class Writer:
         if pending.error is not None:
             raise pending.error
 
+    @property
+    def log_is_mapped(self) -> bool:
+        """Whether the current log is mapped into memory."""
+        return self._logs.current.mapped
+
     def sync(self) -> None:
         """Make every write that has returned durable."""
         with self._lock:

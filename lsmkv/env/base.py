@@ -78,6 +78,11 @@ class WritableFile(_Closeable):
 
     path: str
 
+    @property
+    def mapped(self) -> bool:
+        """Whether an append is a copy into mapped memory: see :meth:`Directory.create_log`."""
+        return False
+
     @abstractmethod
     def append(self, data: bytes) -> None:
         """Write all of ``data``, unbuffered: once it returns, a killed process loses none of it.

@@ -362,6 +362,10 @@ class _FaultyWritableFile(WritableFile):
     def close(self) -> None:
         self._inner.close()
 
+    @property
+    def mapped(self) -> bool:
+        return self._inner.mapped
+
     def reserve(self, length: int) -> int:
         with self._mutex:
             if length > 0 and self._env.mapped_logs:

@@ -55,6 +55,10 @@ class LocalLogFile(LocalWritableFile):
         _open_logs.add(self)
 
     @property
+    def mapped(self) -> bool:
+        return not self._refused
+
+    @property
     def raw_write(self) -> Callable[[bytes], int]:
         return self._append_all if self._map is None else self._map.write
 

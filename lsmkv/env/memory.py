@@ -150,6 +150,10 @@ class MemoryWritableFile(_Handle, WritableFile):
 class MemoryLogFile(MemoryWritableFile):
     """A log as the local file system maps one: room is reserved, and bytes are stored into it."""
 
+    @property
+    def mapped(self) -> bool:
+        return True
+
     def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile, end: int = 0) -> None:
         super().__init__(path, mutex, file)
         self._end = end

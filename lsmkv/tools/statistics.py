@@ -214,6 +214,8 @@ class _Drawing:
             known = f"at most about {self._look.size / largest:.2f}, if no key is deleted"
         yield Text(f"space amplification  {known}")
         yield Text("write amplification  counted by the process that writes: its db.stats()")
+        log = "mapped into memory" if self._look.stats.mapped_log else "written to"
+        yield Text(f"write-ahead log      {log}")
 
     def _counters(self) -> Iterator[Text]:
         stats = self._look.stats

@@ -285,7 +285,10 @@ class Maintenance(Handle):
         ...     stats.gets, stats.gets_found
         (1, 0)
         """
-        return collect_stats(self._open_store())
+        store = self._open_store()
+        if self._writer is not None:
+            return collect_stats(store, self._writer.log_is_mapped)
+        return collect_stats(store, store.options.mapped_log and store.directory.maps_logs)
 
     def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
         """Read every block of every table; the damage found, one error a table, or [].

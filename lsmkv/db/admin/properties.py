@@ -121,8 +121,8 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
     return keys
 
 
-def collect_stats(store: Store) -> Stats:
-    """The counters as they are now."""
+def collect_stats(store: Store, mapped_log: bool) -> Stats:
+    """The counters as they are now; ``mapped_log`` is one of them."""
     from lsmkv.stats import LevelStats, Stats  # noqa: PLC0415 - dataclasses comes with it
 
     view = store.open_view()
@@ -170,6 +170,7 @@ def collect_stats(store: Store) -> Stats:
         writes=counters.writes,
         operations=counters.operations,
         user_bytes=counters.user_bytes,
+        mapped_log=mapped_log,
         log_bytes=counters.log_bytes,
         log_writes=counters.log_writes,
         log_syncs=counters.log_syncs,

@@ -16,6 +16,7 @@ from lsmkv.db.observe.publisher import Publisher
 from lsmkv.db.observe.trace_writer import TraceWriter, create_trace
 from lsmkv.db.store import Store
 from lsmkv.db.wal import WriteAheadLog
+from lsmkv.db.writer import Writer
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.options import Options
@@ -44,9 +45,9 @@ class Observation:
         """The writer of the store."""
         return ObservedWriter(store, background, wal, self._observer)
 
-    def publish(self, store: Store, background: Background) -> None:
+    def publish(self, store: Store, background: Background, writer: Writer) -> None:
         """Publish what the store does, from now on."""
-        self._publisher = Publisher(store, background, self._observer, self._pid)
+        self._publisher = Publisher(store, background, writer, self._observer, self._pid)
         self._publisher.start()
 
     def close(self) -> None:

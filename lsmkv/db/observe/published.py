@@ -154,7 +154,10 @@ def _stats(plain: Any) -> Stats:
     levels = tuple(_record(LevelStats, level, {}) for level in plain["levels"])
     if [level.level for level in levels] != list(range(NUM_LEVELS)):
         raise ValueError("not the levels of a store")
-    return _record(Stats, plain, {"levels": levels})
+    mapped_log = plain["mapped_log"]
+    if type(mapped_log) is not bool:
+        raise ValueError(f"not true or false: {mapped_log!r}")
+    return _record(Stats, plain, {"levels": levels, "mapped_log": mapped_log})
 
 
 _Record = TypeVar("_Record", LevelStats, Stats)

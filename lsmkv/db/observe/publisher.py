@@ -17,6 +17,7 @@ from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.published import CompactionUnderWay, Published, encode
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.db.store import Store
+from lsmkv.db.writer import Writer
 from lsmkv.errors import ClosedError
 from lsmkv.format.filenames import STATS, STATS_NEW
 
@@ -27,9 +28,12 @@ INTERVAL: Final = 1.0
 class Publisher:
     """The thread that publishes.  Call order: ``start stop``, in the process of the owner."""
 
-    def __init__(self, store: Store, background: Background, observer: Observer, pid: int) -> None:
+    def __init__(
+        self, store: Store, background: Background, writer: Writer, observer: Observer, pid: int
+    ) -> None:
         self._store = store
         self._background = background
+        self._writer = writer
         self._observer = observer
         self._pid = pid
         self._opened = time.time()
@@ -101,7 +105,7 @@ class Publisher:
             pid=self._pid,
             time=time.time(),
             opened=self._opened,
-            stats=collect_stats(store),
+            stats=collect_stats(store, self._writer.log_is_mapped),
             latencies=dict(zip(OPERATIONS, observer.latencies, strict=True)),
             compaction=self._compaction(),
             flushing=view.immutable is not None,

@@ -157,4 +157,4 @@ def _recover(opened: OpenStore, path: str) -> None:
     with store.lock:
         background.schedule()
     if observation is not None and options.publish_stats:
-        observation.publish(store, background)
+        observation.publish(store, background, writer)

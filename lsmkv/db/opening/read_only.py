@@ -77,6 +77,7 @@ def open_read_only(
     number of descriptors that are needed if there are too few.
     """
     log_may_be_missing = False
+    failure = ""
     for attempt in range(_ATTEMPTS):
         before = _state_of(directory)
         try:
@@ -84,9 +85,13 @@ def open_read_only(
         except _FileMissing:
             # If nothing has changed, the log was missing before: a valid state, with a warning.
             log_may_be_missing = _state_of(directory) == before
-        except (CorruptionError, FileNotFoundError):
-            if attempt == _ATTEMPTS - 1 or _state_of(directory) == before:
+        except (CorruptionError, FileNotFoundError) as error:
+            # A writer that goes over from one log to the next while they are read makes a gap that
+            # is not there, and need change no name: damage is what is seen twice.
+            is_same = str(error) == failure and _state_of(directory) == before
+            if attempt == _ATTEMPTS - 1 or is_same:
                 raise
+            failure = str(error)
     raise IOError(
         errno.EAGAIN, f"the database changed {_ATTEMPTS} times while it was read", directory.path
     )

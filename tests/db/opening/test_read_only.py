@@ -22,6 +22,8 @@ import lsmkv
 from lsmkv import DB, MemoryEnv
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryDirectory, MemoryFolder, MemoryRandomAccessFile
+from lsmkv.format.batch import encode_batch
+from lsmkv.format.log import LogWriter
 
 TINY: dict[str, Any] = {"write_buffer_size": 1024, "max_file_size": 1024, "block_size": 256}
 READS = {"open_directory", "names", "exists", "size", "open", "read"}
@@ -579,3 +581,57 @@ def test_an_unpickled_store_is_opened_again(path: str) -> None:
 def test_a_writer_cannot_be_pickled(path: str) -> None:
     with DB(path) as db, pytest.raises(TypeError, match="read_only=True"):
         pickle.dumps(db)
+
+
+class _GoingOn(MemoryDirectory):
+    """Its writer goes over to the next log right after the older one was read."""
+
+    is_over = False
+
+    def open(self, name: str) -> MemoryRandomAccessFile:
+        directory = self
+        file = super().open(name)
+
+        class Read(MemoryRandomAccessFile):
+            def read(self, offset: int, length: int) -> bytes:
+                data = file.read(offset, length)
+                directory.go_over()
+                return data
+
+        if name != "000101.log":
+            return file
+        return Read(file.path, self._mutex, self._file(name))
+
+    def go_over(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            with self.append_to("000101.log") as older, self.append_to("000102.log") as newer:
+                LogWriter(older, older.size()).add_record(encode_batch(2, [(b"b", b"2")]))
+                LogWriter(newer).add_record(encode_batch(3, [(b"c", b"3")]))
+
+
+@pytest.mark.parametrize("paranoid", [True, False])
+def test_no_gap_where_the_writer_goes_over_to_the_next_log(
+    paranoid: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It changes no name: the next log was there already."""
+    env = MemoryEnv()
+    DB("/db", create_if_missing=True, env=env).close()
+    going_on: _GoingOn | None = None
+
+    class Env(MemoryEnv):
+        def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:
+            nonlocal going_on
+            if going_on is None:
+                folder = env.root.entries["db"]
+                assert isinstance(folder, MemoryFolder)
+                going_on = _GoingOn(path, self.mutex, folder)
+                with going_on.create("000101.log") as older, going_on.create("000102.log"):
+                    LogWriter(older).add_record(encode_batch(1, [(b"a", b"1")]))
+            return going_on
+
+    with DB("/db", read_only=True, env=Env(env.root), paranoid_checks=paranoid) as view:
+        assert dict(view) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+    assert going_on is not None
+    assert going_on.is_over
+    assert caplog.records == []
