@@ -65,7 +65,8 @@ class Terminal:
         with contextlib.suppress(OSError):  # EIO: the process has ended
             while words.encode() not in shown and (more := os.read(self._terminal, 1 << 16)):
                 shown += more
-        return shown.decode().replace("\r\n", "\n")
+        # A read may end, or begin, within a character.
+        return shown.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def end(self) -> tuple[int, str]:
         """The exit status, and what is on stderr."""
