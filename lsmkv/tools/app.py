@@ -13,6 +13,7 @@ from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scan
 from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
+from lsmkv.tools.lab.command import filter_lab
 from lsmkv.tools.text import version_line
 
 app = typer.Typer(
@@ -53,6 +54,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Measure": {
         "demo": demo,
+        "filter-lab": filter_lab,
         "bench": bench,
     },
 }

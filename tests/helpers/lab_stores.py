@@ -75,4 +75,3 @@ class LastByte:
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
         return key[-1] in filter_data
-

@@ -63,14 +63,6 @@ def sampled_gets(
     return Gets(chosen, absent, source)
 
 
-def lines(file: Iterable[bytes]) -> Iterator[bytes]:
-    """Each line as a key, without its end; blank lines are left out."""
-    for line in file:
-        key = line.removesuffix(b"\n").removesuffix(b"\r")
-        if key:
-            yield key
-
-
 def sample(items: Iterable[T], most: int, rng: random.Random) -> list[T]:
     """At most ``most`` of the items, in their order, each with the same chance.
 

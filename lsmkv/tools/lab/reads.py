@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 AS_STORED = "as stored"
 """The name of the setting that the store's own filters make up."""
@@ -28,6 +29,10 @@ class TableReads:
     """Wasted reads after a filter had said maybe."""
     filter_bytes: int = 0
     """The size of the table's filters, which an open table holds in memory."""
+
+
+FIGURES = tuple(one.name for one in fields(TableReads) if one.name not in ("level", "number"))
+"""The names of what is counted."""
 
 
 @dataclass
@@ -63,6 +68,18 @@ class SettingReads:
         asked = passed + self.total("filter_negatives")
         return passed / asked if asked else None
 
+    def to_dict(self, gets: int) -> dict[str, Any]:
+        """The figures of all tables together, and per Get, for JSON."""
+        figures = {name: self.total(name) for name in FIGURES}
+        return (
+            {"setting": self.setting}
+            | figures
+            | {
+                "blocks_per_get": self.blocks_read / max(gets, 1),
+                "false_positive_rate": self.false_positive_rate,
+            }
+        )
+
 
 @dataclass
 class Replay:
@@ -73,8 +90,8 @@ class Replay:
     """Gets that a memtable answered: they ask no table."""
     found: int
     """Gets that found a value, as the store is."""
-    keys: int
-    """Entries in the tables, all versions."""
+    entries: int
+    """Entries in the tables: all versions of all keys."""
     results: list[SettingReads]
 
     @property

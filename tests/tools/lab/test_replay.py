@@ -1,4 +1,4 @@
-"""A replay's counts are those of a store that was built with the setting: not about, but exactly."""
+"""A replay counts exactly what a store does that was built with the setting."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_another_policy(base: Path, tmp_path: Path) -> None:
 
 
 def test_a_filter_that_wrongly_says_no_is_followed(tmp_path: Path) -> None:
-    """An order that calls different bytes equal: the Get goes on to older tables, as the store's."""
+    """An order that calls different bytes equal: the Get goes on to older tables."""
     order = {"comparator": FOLDING}
     base = build(tmp_path / "base", "none", FOLDING)
     rebuilt = build(tmp_path / "rebuilt", "block:10", FOLDING)
