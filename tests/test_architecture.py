@@ -24,7 +24,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
         *("lsmkv.mapping", "lsmkv.plyvel", "lsmkv.aio"),
-        "lsmkv.testing",
+        *("lsmkv.testing", "lsmkv.plot"),
     ),
     ("lsmkv.repair",),
     ("lsmkv.db.db",),
@@ -280,11 +280,12 @@ def test_the_engine_needs_no_extras() -> None:
     """What ``import lsmkv`` may need beside the standard library."""
     needed: set[str] = set()
     for module in SOURCES:
-        if not in_room(module, "tools") and module != "lsmkv.__main__":
+        if not in_room(module, "tools") and module not in ("lsmkv.__main__", "lsmkv.plot"):
             needed |= modules_imported(module)
     third_party = {"cramjam", "crcmod", "google_crc32c", "mypy_extensions", "sortedcontainers"}
     assert {"cramjam", "crcmod", "sortedcontainers"} <= needed
-    assert not needed & {"hypothesis", "numpy", "plyvel", "pytest", "rich", "typer"}
+    extras = {"hypothesis", "matplotlib", "numpy", "plyvel", "pytest", "rich", "typer"}
+    assert not needed & extras
     assert needed & third_party == third_party
 
 

@@ -137,8 +137,8 @@ class _Report:
         if heat.scans:
             reads = sum(one.scans for one in levels) / heat.scans
             self.words(
-                f"The prefixes are absent, and scans ask no filter: each reads {reads:.1f} blocks on"
-                " average, whatever the setting."
+                f"The prefixes are absent, and scans ask no filter: each reads {reads:.1f} blocks"
+                " on average, whatever the setting."
             )
 
     def _print(self, text: Text) -> None:

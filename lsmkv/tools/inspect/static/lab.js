@@ -1,0 +1,345 @@
+// The filter lab: a Bloom filter that is built and asked in the page, without a server.
+//
+// A filter is sized from bits a key, from a wanted rate, or from its bits.  Keys are added, a query
+// shows the bits that it looks at, and a bit shows the keys that set it.  Curves compare what is
+// measured, on absent keys that are asked after each key, with what the formulas predict.
+
+import {
+  BloomFilter,
+  LEAST_BITS,
+  MOST_PROBES,
+  bitsFor,
+  bitsPerKeyFor,
+  leveldbHash,
+  positionsOf,
+  predictedFill,
+  predictedRate,
+  probesFor,
+} from "./bloom.js";
+import { BitGrid, curve, element } from "./draw.js";
+import { Choice, NumberField, button, keyForm, listed, number, percent, shown } from "./fields.js";
+
+const MOST_BITS = 2048;
+const MOST_KEYS = 500;
+const ASKED = 5000;
+const POINTS = 60;
+const SHOWN_KEYS = 40;
+const RATES = [1, 0.1, 0.01, 0.001, 0.0001];
+const FIRST_KEYS = ["ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen"];
+
+const encoder = new TextEncoder();
+
+/** Draw a lab into `place`, which it empties, and return it.
+ *
+ * `options` are what it begins with: `keys`, `bitsPerKey` and `expected`, the number of keys that the
+ * filter is made for.  The lab's `add(text)`, `ask(text)` and `filter` are for other scripts.
+ */
+export function mountLab(place, options = {}) {
+  return new Lab(place, options);
+}
+
+class Lab {
+  constructor(place, { keys = FIRST_KEYS, bitsPerKey = 10, expected = 32 }) {
+    this.keys = []; // {text, data, positions}
+    this.known = new Set();
+    this.query = null; // the text asked for
+    this.made = 0; // how many keys were made up
+    this.absent = absentHashes();
+    this.buildControls(bitsPerKey, expected);
+    this.buildPicture();
+    place.replaceChildren(element("div", { class: "lab" }, this.controls, this.picture));
+    this.resize();
+    for (const key of keys) this.include(key);
+    this.draw();
+    new ResizeObserver(() => this.layOut()).observe(this.stage);
+  }
+
+  buildControls(bitsPerKey, expected) {
+    const change = () => {
+      this.resize();
+      this.draw();
+    };
+    const answers = [["perKey", "bits a key"], ["rate", "a rate"], ["bits", "its bits"]];
+    this.mode = new Choice("lab-mode", answers, change);
+    this.perKey = new NumberField("Bits a key", 1, 64, bitsPerKey, 1, change);
+    this.rate = new NumberField("Rate wanted, %", 0.0001, 60, 1, "any", change);
+    this.bits = new NumberField("Bits, m", LEAST_BITS, MOST_BITS, 320, 8, change);
+    this.expected = new NumberField("Keys expected, n", 1, MOST_KEYS, expected, 1, change);
+    this.probes = new NumberField("Probes, k", 1, MOST_PROBES, 6, 1, change);
+    this.follows = element("input", { type: "checkbox" });
+    this.follows.checked = true;
+    this.follows.addEventListener("change", change);
+    this.sized = element("p", { class: "lab-note" });
+    const adding = keyForm("Add a key", "Add", (text) => this.add(text));
+    this.addField = adding.field;
+    this.chips = element("ul", { class: "lab-keys", "aria-label": "The keys; each is a button that asks for it" });
+    const follow = element("label", { class: "lab-check" }, this.follows, " k follows, as in LevelDB");
+    this.controls = element(
+      "div",
+      { class: "lab-controls" },
+      element(
+        "fieldset",
+        {},
+        element("legend", {}, "The filter's size follows from"),
+        this.mode.root,
+        element("div", { class: "lab-row" }, this.perKey.label, this.rate.label, this.bits.label, this.expected.label),
+        element("div", { class: "lab-row" }, this.probes.label, follow),
+        this.sized,
+      ),
+      element(
+        "fieldset",
+        {},
+        element("legend", {}, "The keys in it"),
+        adding.form,
+        element(
+          "div",
+          { class: "lab-row" },
+          button("Add 1", () => this.makeUp(1)),
+          button("Add 10", () => this.makeUp(10)),
+          button("Start over", () => this.clear()),
+        ),
+        this.chips,
+      ),
+    );
+  }
+
+  buildPicture() {
+    const asking = keyForm("Ask for a key", "Ask", (text) => this.ask(text));
+    this.askField = asking.field;
+    this.askField.addEventListener("input", () => this.ask(this.askField.value));
+    this.answer = element("p", { class: "lab-answer", role: "status" });
+    this.grid = new BitGrid("The filter's bits. The arrow keys go from bit to bit.", () => this.tellBit());
+    this.stage = element("div", { class: "lab-stage" }, this.grid.root);
+    this.bit = element("p", { class: "lab-note", role: "status" });
+    this.figures = element("dl", { class: "lab-figures" });
+    this.curves = element("div", { class: "lab-curves" });
+    this.bytes = element("code", { class: "lab-bytes" });
+    const marks = [["lab-clear", "0"], ["lab-set", "1"], ["lab-set lab-probed", "probed, 1"], ["lab-clear lab-probed", "probed, 0"]];
+    const legend = marks.map(([names, text]) =>
+      element("span", {}, element("i", { class: `lab-mark ${names}` }), ` ${text}`));
+    this.picture = element(
+      "div",
+      { class: "lab-picture" },
+      asking.form,
+      this.answer,
+      element("p", { class: "lab-legend" }, ...legend),
+      this.stage,
+      this.bit,
+      this.figures,
+      this.curves,
+      element("details", {}, element("summary", {}, "The filter's bytes, as a table holds them"), this.bytes),
+    );
+  }
+
+  // What a user does
+
+  /** Add a key and show its bits. */
+  add(text) {
+    this.include(text);
+    this.addField.value = "";
+    this.ask(text);
+  }
+
+  /** Look a key up; an empty text takes the last query back. */
+  ask(text) {
+    this.query = text === "" ? null : text;
+    if (this.askField.value !== text) this.askField.value = text;
+    this.draw();
+  }
+
+  /** Add so many keys that are not there yet. */
+  makeUp(count) {
+    const wanted = Math.min(this.keys.length + count, MOST_KEYS);
+    while (this.keys.length < wanted) this.include(`user ${((this.made++ * 7919) % 9973) + 1}`);
+    this.draw();
+  }
+
+  clear() {
+    this.keys = [];
+    this.known.clear();
+    this.made = 0;
+    this.resize();
+    this.ask("");
+  }
+
+  // The filter
+
+  /** Add a key without drawing; a key that is there already changes nothing. */
+  include(text) {
+    if (this.known.has(text) || this.keys.length >= MOST_KEYS) return;
+    this.known.add(text);
+    const data = encoder.encode(text);
+    this.keys.push({ text, data, positions: this.filter.add(data) });
+    this.measure(this.keys.length);
+  }
+
+  /** Make the filter that the fields ask for, with the keys in it. */
+  resize() {
+    const mode = this.mode.value;
+    for (const [name, field] of [["perKey", this.perKey], ["rate", this.rate], ["bits", this.bits]]) {
+      field.label.hidden = name !== mode;
+    }
+    const expected = this.expected.value;
+    const wantedBits = 8 * Math.ceil(this.bits.value / 8);
+    let perKey = this.perKey.value;
+    if (mode === "rate") perKey = bitsPerKeyFor(this.rate.value / 100);
+    if (mode === "bits") perKey = wantedBits / expected;
+    const wanted = mode === "bits" ? wantedBits : bitsFor(expected, perKey);
+    const bits = Math.min(wanted, MOST_BITS);
+    this.probes.input.disabled = this.follows.checked;
+    if (this.follows.checked) this.probes.write(probesFor(perKey));
+    this.filter = new BloomFilter(bits, this.probes.value);
+    this.history = [];
+    this.keys.forEach((key, at) => {
+      key.positions = this.filter.add(key.data);
+      this.measure(at + 1);
+    });
+    this.tellSize(bits, expected, wanted > MOST_BITS);
+    this.layOut();
+  }
+
+  /** Note what the filter is like with so many keys in it. */
+  measure(keys) {
+    let passed = 0;
+    for (const hash of this.absent) if (this.filter.mayMatch(hash)) passed++;
+    this.history.push({ keys, fill: this.filter.fill, rate: passed / ASKED, passed });
+  }
+
+  // The picture
+
+  layOut() {
+    const width = Math.max(220, Math.floor(this.stage.clientWidth));
+    const layout = `${width} ${this.filter.bits}`;
+    if (layout === this.layout) return;
+    this.layout = layout;
+    this.grid.layOut(this.filter.bits, width);
+    this.colour();
+  }
+
+  draw() {
+    this.colour();
+    this.tellAnswer();
+    this.tellBit();
+    this.drawKeys();
+    this.drawFigures();
+    this.drawCurves();
+    this.bytes.textContent = Array.from(this.filter.toBytes(), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
+  colour() {
+    this.grid.colour((position) => this.filter.isSet(position), this.probed());
+  }
+
+  /** The positions that the query looks at. */
+  probed() {
+    if (this.query === null) return [];
+    return positionsOf(leveldbHash(encoder.encode(this.query)), this.filter.probes, this.filter.bits);
+  }
+
+  tellSize(bits, expected, cut) {
+    const probes = this.filter.probes;
+    const rate = percent(predictedRate(expected, bits, probes));
+    this.sized.textContent =
+      `m = ${number(bits)} bits, ${number(bits / 8)} bytes; k = ${probes}. With ${number(expected)} keys in it,` +
+      ` ${rate} of absent keys should pass.` + (cut ? ` (Cut: the lab draws at most ${number(MOST_BITS)} bits.)` : "");
+  }
+
+  tellAnswer() {
+    const probed = this.probed();
+    const clear = probed.find((position) => !this.filter.isSet(position));
+    const there = this.query !== null && this.known.has(this.query);
+    let words = "Type a key: the bits that a lookup probes are marked.";
+    let kind = "";
+    if (this.query !== null && clear !== undefined) {
+      kind = "no";
+      words = `No: “${shown(this.query)}” was never added, since bit ${clear} is 0. The block is not read.`;
+    } else if (this.query !== null) {
+      const bits = this.filter.probes === 1 ? "its bit is 1" : `all its ${this.filter.probes} bits are 1`;
+      kind = there ? "maybe" : "wrong";
+      words = `Maybe: ${bits}. ` + (there ? `“${shown(this.query)}” was added.` : `“${shown(this.query)}” was not: a false positive, and a block read in vain.`);
+    }
+    const different = new Set(probed).size;
+    if (different < probed.length) words += ` Its ${probed.length} probes fall on ${number(different)} bits.`;
+    this.answer.textContent = words;
+    this.answer.dataset.kind = kind;
+  }
+
+  tellBit() {
+    const position = this.grid.selected;
+    if (position < 0) {
+      this.bit.textContent = "Click a bit, or go to it with the arrow keys, to see which keys set it.";
+      return;
+    }
+    const setters = this.keys.filter((key) => key.positions.includes(position)).map((key) => key.text);
+    const what = setters.length ? `is 1, set by ${listed(setters)}.` : "is 0: no key set it.";
+    this.bit.textContent = `Bit ${number(position)}, in byte ${number(position >> 3)}, ${what}`;
+  }
+
+  drawKeys() {
+    const last = this.keys.slice(-SHOWN_KEYS);
+    const chips = last.map(({ text }) => element("li", {}, button(shown(text), () => this.ask(text))));
+    if (this.keys.length > last.length) chips.unshift(element("li", {}, `${number(this.keys.length - last.length)} more, then`));
+    this.chips.replaceChildren(...chips);
+  }
+
+  drawFigures() {
+    const { bits, probes, ones, fill } = this.filter;
+    const keys = this.keys.length;
+    const now = this.history.at(-1) ?? { rate: 0, passed: 0 };
+    const rows = [
+      ["keys added", number(keys)],
+      ["bits set", `${number(ones)} of ${number(bits)}`],
+      ["fill", percent(fill)],
+      ["fill predicted", percent(predictedFill(keys, bits, probes))],
+      ["absent keys that pass", `${number(now.passed)} of ${number(ASKED)}`],
+      ["their rate", percent(now.rate)],
+      ["rate predicted", percent(predictedRate(keys, bits, probes))],
+      ["rate by fill, f^k", percent(fill ** probes)],
+    ];
+    const cells = rows.map(([term, value]) => element("div", {}, element("dt", {}, term), element("dd", {}, value)));
+    this.figures.replaceChildren(...cells);
+  }
+
+  drawCurves() {
+    const { bits, probes } = this.filter;
+    const keys = this.keys.length;
+    const every = Math.ceil(this.history.length / POINTS);
+    const points = this.history.filter((_, at) => at % every === every - 1 || at === this.history.length - 1);
+    const shared = { most: Math.max(keys, Math.ceil(1.5 * this.expected.value), 2), now: keys };
+    const fill = curve({
+      ...shared,
+      title: "Fill",
+      description: `${percent(this.filter.fill)} of the bits are 1 with ${number(keys)} keys`,
+      ticks: [0, 0.25, 0.5, 0.75, 1].map((share) => [share, percent(share)]),
+      place: (share) => share,
+      predicted: (count) => predictedFill(count, bits, probes),
+      measured: points.map((point) => [point.keys, point.fill]),
+    });
+    const rate = curve({
+      ...shared,
+      title: "False-positive rate",
+      description: `${percent(this.history.at(-1)?.rate ?? 0)} of absent keys pass with ${number(keys)} keys`,
+      ticks: RATES.map((one) => [one, percent(one)]),
+      place: (one) => 1 + Math.log10(one) / (RATES.length - 1),
+      predicted: (count) => predictedRate(count, bits, probes),
+      measured: points.map((point) => [point.keys, point.rate]),
+    });
+    this.curves.replaceChildren(
+      element("figure", {}, element("figcaption", {}, "Bits that are 1: predicted (line), measured (dots)"), fill),
+      element("figure", {}, element("figcaption", {}, "Absent keys that pass: predicted, measured"), rate),
+    );
+  }
+}
+
+/** The hashes of random keys of 16 bytes, the same each time: nobody adds one of them. */
+function absentHashes() {
+  let state = 1;
+  const key = new Uint8Array(16);
+  return Array.from({ length: ASKED }, () => {
+    for (let at = 0; at < key.length; at++) {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+      key[at] = state >>> 24;
+    }
+    return leveldbHash(key);
+  });
+}
