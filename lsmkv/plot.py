@@ -23,6 +23,7 @@ __all__ = ["blocks_per_get", "false_positive_rates", "fill", "to_svg"]
 
 _SVG: dict[Any, Any] = {"svg.hashsalt": "lsmkv", "svg.fonttype": "none"}
 _USED, _WASTED = "#1f77b4", "#d62728"
+_NOT_IN_IT = "wasted: the key is not in it"
 _MARKERS = "osD^v"
 
 
@@ -64,7 +65,7 @@ def false_positive_rates(
 
 
 def blocks_per_get(reads: Mapping[str, tuple[float, float]]) -> Figure:
-    """Data blocks read per Get by filter setting, as bars: those of use, and those read in vain.
+    """Data blocks read per Get by filter setting, as bars: those of use, and wasted ones.
 
     ``reads`` has both figures per Get for each setting, in the order to be drawn from the top.
     Raises ``ValueError`` if there is none.  O(number of settings).
@@ -80,7 +81,7 @@ def blocks_per_get(reads: Mapping[str, tuple[float, float]]) -> Figure:
     used = [one for one, _ in reads.values()]
     wasted = [one for _, one in reads.values()]
     axes.barh(places, used, color=_USED, height=0.62, label="of use: it holds the key")
-    axes.barh(places, wasted, left=used, color=_WASTED, height=0.62, label="read in vain")
+    axes.barh(places, wasted, left=used, color=_WASTED, height=0.62, label=_NOT_IN_IT)
     for place, total in zip(places, map(sum, reads.values()), strict=True):
         axes.annotate(
             f"{total:.3g}", (total, place), (4, 0), textcoords="offset points", va="center"

@@ -45,7 +45,7 @@ def test_blocks() -> None:
     widths = [bar.get_width() for bar in figure.axes[0].patches]
     assert widths == pytest.approx([0.5, 0.5, 1.75, 0.01])
     assert [bar.get_x() for bar in figure.axes[0].patches] == [0, 0, 0.5, 0.5]
-    assert {"none", "block:10", "2.25", "0.51", "read in vain"} <= words(figure)
+    assert {"none", "block:10", "2.25", "0.51", "wasted: the key is not in it"} <= words(figure)
     bottom, top = figure.axes[0].get_ylim()
     assert bottom > top  # the first setting is the uppermost
 

@@ -49,7 +49,7 @@ def filter_lab(
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
 ) -> None:
-    """Replay Gets under other filter settings: blocks read, blocks read in vain, memory.
+    """Replay Gets under other filter settings: blocks read, wasted reads, memory.
 
     The keys are those of a file, or a sample of the store's own and as many near misses: keys with
     a letter changed, which are absent. Each setting's filters are built anew from the tables' keys
@@ -59,7 +59,7 @@ def filter_lab(
     A setting is none, block:10 (a filter for each 2 KiB of a table, 10 bits a key), table:15 (one
     for each table), or with bits for each level, from level 0 on, block:10,10,8.
 
-    JSON: the figures of each setting, the reads in vain of each table, and the verdict.
+    JSON: the figures of each setting, the wasted reads of each table, and the verdict.
     """
     if directory is None and keys is None:
         raise ValueError("name a store, or a file of keys with --keys")

@@ -1,4 +1,4 @@
-"""Read heat: where the blocks are that Gets and prefix scans read in vain, by level and by table.
+"""Read heat: where Gets and prefix scans waste their reads, by level and by table.
 
 A Get asks filters.  A scan does not: for a prefix that no key has, it reads a block of each level
 to see that there is nothing.  What it reads is counted by the scans' own level iterators.
@@ -22,7 +22,7 @@ from lsmkv.util.progress import Progress
 
 
 class TableHeat(NamedTuple):
-    """The reads in vain of one table."""
+    """The wasted reads of one table."""
 
     level: int
     number: int
@@ -34,7 +34,7 @@ class TableHeat(NamedTuple):
 
 
 class LevelHeat(NamedTuple):
-    """The reads in vain of one level."""
+    """The wasted reads of one level."""
 
     level: int
     tables: int
@@ -44,7 +44,7 @@ class LevelHeat(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """The reads in vain, table by table, in the order in which Gets ask them."""
+    """The wasted reads, table by table, in the order in which Gets ask them."""
 
     gets: int
     """How many Gets there were."""

@@ -24,7 +24,7 @@ class TableReads:
     bytes_read: int = 0
     """Bytes of those blocks as stored."""
     wasted_reads: int = 0
-    """Blocks read in vain: the key was not in the block."""
+    """Data blocks read in vain: the key was not in them."""
     false_positives: int = 0
     """Wasted reads after a filter had said maybe."""
     filter_bytes: int = 0
@@ -53,7 +53,7 @@ class SettingReads:
 
     @property
     def wasted_reads(self) -> int:
-        """Data blocks read in vain, all tables."""
+        """Wasted reads, all tables."""
         return self.total("wasted_reads")
 
     @property

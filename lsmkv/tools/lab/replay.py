@@ -31,6 +31,8 @@ from lsmkv.tools.lab.settings import FilterSetting
 from lsmkv.tools.lab.trial import TrialFilter, filter_size
 from lsmkv.util.progress import Progress
 
+_REPORT_EVERY = 256  # blocks
+
 
 def replay(
     db: lsmkv.DB,
@@ -41,14 +43,14 @@ def replay(
     """Look ``keys`` up under each setting, in the store as it is now.
 
     Nothing is written, no counter is increased and no block enters the block cache.  ``progress``
-    is called after each table, with bytes.  Raises :class:`~lsmkv.CorruptionError` for a damaged
-    table, with its path and offset.  Cost: every data block is read once, and for each setting
-    every key is hashed and added to a filter.
+    is called with bytes, after each table and now and then within one.  Raises
+    :class:`~lsmkv.CorruptionError` for a damaged table, with its path and offset.  Cost: every data
+    block is read once, and for each setting every key is hashed and added to a filter.
     """
     store = db._open_store()
     read = store.read_view()  # pins the version, whose files stay until it is released
     try:
-        return _Run(store, read.view, keys, settings).run(progress)
+        return _Run(store, read.view, keys, settings, progress).run()
     except OSError as error:
         store.raise_failure(error)
     finally:
@@ -78,28 +80,34 @@ class _Run:
     """One replay."""
 
     def __init__(
-        self, store: Store, view: View, keys: Sequence[bytes], settings: Sequence[FilterSetting]
+        self,
+        store: Store,
+        view: View,
+        keys: Sequence[bytes],
+        settings: Sequence[FilterSetting],
+        progress: Progress,
     ) -> None:
         self._store = store
         self._view = view
         self._keys = keys
         self._settings = settings
+        self._progress = progress
+        self._done = 0  # bytes of the tables that are finished
         self._results = [SettingReads(AS_STORED), *(SettingReads(str(one)) for one in settings)]
         self._answered = [bytearray(len(keys)) for _ in self._results]
         self._found = 0
         self._entries = 0
 
-    def run(self, progress: Progress) -> Replay:
+    def run(self) -> Replay:
         """Table after table, in the order in which Gets ask them."""
         version = self._view.version
         from_memory, reaching = self._distribute()
-        done = 0
         for level, files in enumerate(version.levels):
             for index, file in enumerate(files):
                 place = (level << PLACE_BITS) + index + 1
                 self._replay_in(level, file, reaching.pop(place, []))
-                done += file.size
-                progress(done, version.size, "")
+                self._done += file.size
+                self._progress(self._done, version.size, "")
         return Replay(len(self._keys), from_memory, self._found, self._entries, self._results)
 
     def _distribute(self) -> tuple[int, dict[int, list[int]]]:
@@ -169,6 +177,9 @@ class _Run:
             except CorruptionError as error:
                 raise table.damaged(error, number) from None
             self._entries += len(user_keys)
+            if number % _REPORT_EVERY == 0:
+                done = self._done + table.index.offsets[number]
+                self._progress(done, self._view.version.size, "")
             if keeps_all:
                 all_keys += user_keys
         return kinds

@@ -114,8 +114,8 @@ class _Report:
             self._print(legend.append(wasted, WASTED_STYLE).append(" wasted", "dim"))
 
     def heat(self, heat: Heat) -> None:
-        """Bars of the reads in vain by level, and the tables with the most of them."""
-        self.line("Reads in vain, as stored", "bold")
+        """Bars of the wasted reads by level, and the tables with the most of them."""
+        self.line("Wasted reads, as stored", "bold")
         levels = heat.levels()
         if not levels:
             self.line("The store has no tables.")
@@ -167,7 +167,7 @@ def _figures(one: SettingReads, names: int, gets: int) -> str:
 
 
 def _hottest(heat: Heat) -> str:
-    """The tables with the most reads in vain, as a sentence; empty if there is one table alone."""
+    """The tables with the most wasted reads, as a sentence; empty if there is one table alone."""
     tables = [table for table in heat.tables if table.gets + table.scans > 0]
     tables.sort(key=lambda table: (-table.gets - table.scans, table.number))
     if len(heat.tables) < 2 or not tables:

@@ -81,6 +81,5 @@ def _cheaper(replay: Replay) -> str:
         return ""
     least = min(as_good, key=lambda one: one.filter_bytes)
     less = size(stored.filter_bytes - least.filter_bytes)
-    return (
-        f" With {parse_setting(least.setting).in_words()} it would waste no more, in {less} less."
-    )
+    words = parse_setting(least.setting).in_words()
+    return f" With {words} it would waste no more, for {less} less memory."

@@ -72,7 +72,7 @@ def test_the_same_memory() -> None:
         (
             [("as stored", 0, 1000), ("none", 0, 0)],
             "Nothing pays: the 10,000 Gets read no block in vain."
-            " With no filter it would waste no more, in 1,000 B less.",
+            " With no filter it would waste no more, for 1,000 B less memory.",
         ),
         ([("as stored", 0, 0)], "Nothing pays: the 10,000 Gets read no block in vain."),
     ],

@@ -256,7 +256,7 @@ class Lab {
     } else if (this.query !== null) {
       const bits = this.filter.probes === 1 ? "its bit is 1" : `all its ${this.filter.probes} bits are 1`;
       kind = there ? "maybe" : "wrong";
-      words = `Maybe: ${bits}. ` + (there ? `“${shown(this.query)}” was added.` : `“${shown(this.query)}” was not: a false positive, and a block read in vain.`);
+      words = `Maybe: ${bits}. ` + (there ? `“${shown(this.query)}” was added.` : `“${shown(this.query)}” was not: a false positive, and a wasted read.`);
     }
     const different = new Set(probed).size;
     if (different < probed.length) words += ` Its ${probed.length} probes fall on ${number(different)} bits.`;
