@@ -56,7 +56,7 @@ def false_positive_rates(
         )
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{100 * rate:.3g}%"))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.set_xlabel("bits a key")
     axes.set_ylabel("false-positive rate")
     axes.grid(True, which="major", color="#dddddd", linewidth=0.6)

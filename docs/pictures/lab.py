@@ -52,6 +52,7 @@ and see which bits decide. <a href="filters.md">Filters</a> derives the formulas
 </main>
 <script type="module">
 {script}
+globalThis.mountLab = mountLab;
 mountLab(document.getElementById("lab"));
 </script>
 </body>

@@ -108,6 +108,22 @@ def test_bits_are_those_of_the_policy(page: Any) -> None:
                 assert f"bit {looked[-1]} is 0" in told
 
 
+def test_a_filter_of_a_table(page: Any) -> None:
+    """The keys and the size of a filter that exists: the lab shows its very bits."""
+    keys = [b"\xff\xfe", b"\x00", "é".encode(), *(b"row %d" % number for number in range(30))]
+    data = BloomFilterPolicy(12).create_filter(keys)
+    page.evaluate(
+        """([keys, bits, probes]) => mountLab(document.getElementById("lab"), {
+          keys: keys.map((key) => Uint8Array.from(key)), expected: keys.length, bits, probes })""",
+        [[list(key) for key in keys], 8 * len(data) - 8, data[-1]],
+    )
+    assert shown_bytes(page) == data
+    first = page.locator(".lab-keys button").first
+    assert first.text_content() == "\\xff\\xfe"
+    first.click()
+    assert "“\\xff\\xfe” was added." in page.locator(".lab-answer").text_content()
+
+
 def test_a_bit_tells_which_keys_set_it(page: Any) -> None:
     page.get_by_role("button", name="Start over").click()
     add(page, "ant")

@@ -39,8 +39,8 @@ export class NumberField {
 
 /** Radio buttons; the value of the one that is chosen is in `value`. */
 export class Choice {
-  constructor(name, answers, onchange) {
-    this.value = answers[0][0];
+  constructor(name, answers, value, onchange) {
+    this.value = value;
     this.root = element("div", { class: "lab-choice" });
     for (const [value, text] of answers) {
       const input = element("input", { type: "radio", name, value });
@@ -82,6 +82,21 @@ export function shown(text) {
 
 function escaped(character) {
   return `\\u${character.codePointAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** Bytes as text: UTF-8 if they are, or else with the other bytes as \xNN. */
+export function asText(data) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
+  } catch {
+    const printable = (byte) => byte >= 0x20 && byte < 0x7f;
+    return Array.from(data, (byte) => (printable(byte) ? String.fromCharCode(byte) : `\\x${hex([byte])}`)).join("");
+  }
+}
+
+/** Bytes in hexadecimal. */
+export function hex(data) {
+  return Array.from(data, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Keys in a sentence: the first three, and how many more. */

@@ -17,7 +17,7 @@ import {
   probesFor,
 } from "./bloom.js";
 import { BitGrid, curve, element } from "./draw.js";
-import { Choice, NumberField, button, keyForm, listed, number, percent, shown } from "./fields.js";
+import { Choice, NumberField, asText, button, hex, keyForm, listed, number, percent, shown } from "./fields.js";
 
 const MOST_BITS = 2048;
 const MOST_KEYS = 500;
@@ -31,21 +31,22 @@ const encoder = new TextEncoder();
 
 /** Draw a lab into `place`, which it empties, and return it.
  *
- * `options` are what it begins with: `keys`, `bitsPerKey` and `expected`, the number of keys that the
- * filter is made for.  The lab's `add(text)`, `ask(text)` and `filter` are for other scripts.
+ * `options` are what it begins with: `keys`, texts or bytes; `bitsPerKey` and `expected`, the number
+ * of keys that the filter is made for; or `bits` and `probes`, those of a filter that is to be shown.
+ * The lab's `add(text)`, `ask(text)` and `filter` are for other scripts.
  */
 export function mountLab(place, options = {}) {
   return new Lab(place, options);
 }
 
 class Lab {
-  constructor(place, { keys = FIRST_KEYS, bitsPerKey = 10, expected = 32 }) {
+  constructor(place, { keys = FIRST_KEYS, bitsPerKey = 10, expected = 32, bits, probes }) {
     this.keys = []; // {text, data, positions}
-    this.known = new Set();
-    this.query = null; // the text asked for
+    this.known = new Set(); // their bytes in hexadecimal
+    this.query = null; // {text, data}: what is asked for
     this.made = 0; // how many keys were made up
     this.absent = absentHashes();
-    this.buildControls(bitsPerKey, expected);
+    this.buildControls({ bitsPerKey, expected, bits, probes });
     this.buildPicture();
     place.replaceChildren(element("div", { class: "lab" }, this.controls, this.picture));
     this.resize();
@@ -54,20 +55,20 @@ class Lab {
     new ResizeObserver(() => this.layOut()).observe(this.stage);
   }
 
-  buildControls(bitsPerKey, expected) {
+  buildControls({ bitsPerKey, expected, bits, probes }) {
     const change = () => {
       this.resize();
       this.draw();
     };
     const answers = [["perKey", "bits a key"], ["rate", "a rate"], ["bits", "its bits"]];
-    this.mode = new Choice("lab-mode", answers, change);
+    this.mode = new Choice("lab-mode", answers, bits === undefined ? "perKey" : "bits", change);
     this.perKey = new NumberField("Bits a key", 1, 64, bitsPerKey, 1, change);
     this.rate = new NumberField("Rate wanted, %", 0.0001, 60, 1, "any", change);
-    this.bits = new NumberField("Bits, m", LEAST_BITS, MOST_BITS, 320, 8, change);
+    this.bits = new NumberField("Bits, m", LEAST_BITS, MOST_BITS, bits ?? 320, 8, change);
     this.expected = new NumberField("Keys expected, n", 1, MOST_KEYS, expected, 1, change);
-    this.probes = new NumberField("Probes, k", 1, MOST_PROBES, 6, 1, change);
+    this.probes = new NumberField("Probes, k", 1, MOST_PROBES, probes ?? 6, 1, change);
     this.follows = element("input", { type: "checkbox" });
-    this.follows.checked = true;
+    this.follows.checked = probes === undefined;
     this.follows.addEventListener("change", change);
     this.sized = element("p", { class: "lab-note" });
     const adding = keyForm("Add a key", "Add", (text) => this.add(text));
@@ -142,7 +143,13 @@ class Lab {
 
   /** Look a key up; an empty text takes the last query back. */
   ask(text) {
-    this.query = text === "" ? null : text;
+    this.look(text === "" ? null : { text, data: encoder.encode(text) });
+  }
+
+  /** Look up a key, `{text, data}`, or none. */
+  look(query) {
+    this.query = query;
+    const text = query === null ? "" : query.text;
     if (this.askField.value !== text) this.askField.value = text;
     this.draw();
   }
@@ -165,10 +172,11 @@ class Lab {
   // The filter
 
   /** Add a key without drawing; a key that is there already changes nothing. */
-  include(text) {
-    if (this.known.has(text) || this.keys.length >= MOST_KEYS) return;
-    this.known.add(text);
-    const data = encoder.encode(text);
+  include(key) {
+    const data = typeof key === "string" ? encoder.encode(key) : key;
+    if (this.known.has(hex(data)) || this.keys.length >= MOST_KEYS) return;
+    this.known.add(hex(data));
+    const text = typeof key === "string" ? key : asText(data);
     this.keys.push({ text, data, positions: this.filter.add(data) });
     this.measure(this.keys.length);
   }
@@ -223,7 +231,7 @@ class Lab {
     this.drawKeys();
     this.drawFigures();
     this.drawCurves();
-    this.bytes.textContent = Array.from(this.filter.toBytes(), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    this.bytes.textContent = hex(this.filter.toBytes());
   }
 
   colour() {
@@ -233,7 +241,7 @@ class Lab {
   /** The positions that the query looks at. */
   probed() {
     if (this.query === null) return [];
-    return positionsOf(leveldbHash(encoder.encode(this.query)), this.filter.probes, this.filter.bits);
+    return positionsOf(leveldbHash(this.query.data), this.filter.probes, this.filter.bits);
   }
 
   tellSize(bits, expected, cut) {
@@ -247,16 +255,17 @@ class Lab {
   tellAnswer() {
     const probed = this.probed();
     const clear = probed.find((position) => !this.filter.isSet(position));
-    const there = this.query !== null && this.known.has(this.query);
+    const there = this.query !== null && this.known.has(hex(this.query.data));
+    const name = this.query === null ? "" : `“${shown(this.query.text)}”`;
     let words = "Type a key: the bits that a lookup probes are marked.";
     let kind = "";
     if (this.query !== null && clear !== undefined) {
       kind = "no";
-      words = `No: “${shown(this.query)}” was never added, since bit ${clear} is 0. The block is not read.`;
+      words = `No: ${name} was never added, since bit ${clear} is 0. The block is not read.`;
     } else if (this.query !== null) {
       const bits = this.filter.probes === 1 ? "its bit is 1" : `all its ${this.filter.probes} bits are 1`;
       kind = there ? "maybe" : "wrong";
-      words = `Maybe: ${bits}. ` + (there ? `“${shown(this.query)}” was added.` : `“${shown(this.query)}” was not: a false positive, and a wasted read.`);
+      words = `Maybe: ${bits}. ` + (there ? `${name} was added.` : `${name} was not: a false positive, and a wasted read.`);
     }
     const different = new Set(probed).size;
     if (different < probed.length) words += ` Its ${probed.length} probes fall on ${number(different)} bits.`;
@@ -277,7 +286,7 @@ class Lab {
 
   drawKeys() {
     const last = this.keys.slice(-SHOWN_KEYS);
-    const chips = last.map(({ text }) => element("li", {}, button(shown(text), () => this.ask(text))));
+    const chips = last.map((key) => element("li", {}, button(shown(key.text), () => this.look(key))));
     if (this.keys.length > last.length) chips.unshift(element("li", {}, `${number(this.keys.length - last.length)} more, then`));
     this.chips.replaceChildren(...chips);
   }
