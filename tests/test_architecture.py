@@ -70,12 +70,12 @@ HARMLESS_OS = {
     "register_at_fork",
     "strerror",
 }
+HARMLESS_IO = {"BytesIO"}
 HARMLESS_PATH = {"basename", "dirname", "isabs", "join", "normpath", "split"}
 FILE_MODULES = {
     "fcntl",
     "fileinput",
     "glob",
-    "io",
     "mmap",
     "msvcrt",
     "pathlib",
@@ -255,6 +255,7 @@ def test_only_env_touches_the_file_system(module: str) -> None:
     assert not names_called(module) & FILE_BUILTINS
     assert names_used(module, "os") <= HARMLESS_OS | ENVIRONMENT_OS
     assert names_used(module, "os.path") <= HARMLESS_PATH
+    assert names_used(module, "io") <= HARMLESS_IO
 
 
 @every_module
@@ -331,6 +332,8 @@ def judge(monkeypatch: pytest.MonkeyPatch, module: str, source: str) -> None:
         ("lsmkv.db.new", "from os import path\npath.exists('.')", "files"),
         ("lsmkv.db.new", "import os.path as p\np.realpath('.')", "files"),
         ("lsmkv.db.new", "open('x')", "files"),
+        ("lsmkv.db.new", "import io\nio.open('x')", "files"),
+        ("lsmkv.db.new", "from io import FileIO", "files"),
         ("lsmkv.table.new", "from pathlib import Path", "files"),
         ("lsmkv.table.new", "import mmap", "files"),
         ("lsmkv.db.new", "print('x')", "console"),
