@@ -110,8 +110,10 @@ class _Report:
             self._print(line)
         if room > 0 and most > 0:
             used, wasted = split_bar(1, 1, 1, 2, self._unicode)
-            legend = Text(" " * (len(head) + 2)).append(used, USED_STYLE).append(" of use ", "dim")
-            self._print(legend.append(wasted, WASTED_STYLE).append(" wasted", "dim"))
+            legend = Text(used, USED_STYLE).append(" of use ", "dim")
+            legend.append(wasted, WASTED_STYLE).append(" wasted", "dim")
+            indent = min(len(head) + 2, self._width - len(legend))
+            self._print(Text(" " * indent).append(legend))
 
     def heat(self, heat: Heat) -> None:
         """Bars of the wasted reads by level, and the tables with the most of them."""

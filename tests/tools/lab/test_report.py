@@ -14,7 +14,7 @@ from lsmkv.tools.lab.report import Outcome, print_report
 from lsmkv.tools.lab.verdict import RULE, judge
 
 
-def outcome(scans: int = 100) -> Outcome:
+def outcome(scans: int = 100, name: str = "block:9") -> Outcome:
     def setting(name: str, wasted: int, memory: int) -> SettingReads:
         reads = [
             TableReads(0, 12, 900, 900, 900 - wasted, wasted, 9, wasted, wasted, memory),
@@ -22,7 +22,7 @@ def outcome(scans: int = 100) -> Outcome:
         ]
         return SettingReads(name, reads)
 
-    results = [setting("as stored", 800, 10), setting("none", 900, 0), setting("block:9", 50, 4096)]
+    results = [setting("as stored", 800, 10), setting("none", 900, 0), setting(name, 50, 4096)]
     replay = Replay(1000, 3, 499, 1234, results)
     heat = Heat(1000, scans, [TableHeat(0, 12, 800, 220 if scans else 0), TableHeat(2, 7, 0, 0)])
     return Outcome("zoo", "1,000 keys of a list", 1, replay, heat, judge(replay))
@@ -40,6 +40,8 @@ def printed(width: int, given: Outcome, encoding: str = "utf-8") -> list[str]:
 @pytest.mark.parametrize("scans", [0, 100])
 def test_it_fits(width: int, scans: int) -> None:
     lines = printed(width, outcome(scans))
+    if width >= 80:
+        lines += printed(width, outcome(scans, "block:10,10,10"))
     assert max(map(len, lines)) <= min(width, 120)
     assert lines == [line.rstrip() for line in lines]
 
