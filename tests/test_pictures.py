@@ -153,3 +153,11 @@ def test_the_reads_that_are_drawn() -> None:
     assert used == 0.5
     assert wasted == pytest.approx(2, abs=0.1)  # of three tables, a present key is in the second
     assert reads["block:20"] == (0.5, pytest.approx(0, abs=0.01))
+
+
+def test_the_pictures_of_the_lab_are_small() -> None:
+    page = (DOCS / "filters.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"pictures/lab/[\w-]+\.png", page))
+    assert shown == {f"pictures/lab/{at.name}" for at in (PICTURES / "lab").iterdir()}
+    assert len(shown) == 4
+    assert all(at.stat().st_size < 150_000 for at in (PICTURES / "lab").iterdir())

@@ -21,7 +21,7 @@ function fitOut(made, attributes, children) {
 const MARGIN = 40; // for the position that a row begins with
 const GAP = 3; // between two bytes
 const LARGEST = 22; // a cell and the space behind it, in pixels
-const SMALLEST = { few: 15, many: 11 };
+const SMALLEST = { few: 15, many: 9 };
 const MANY = 640;
 
 /** The bits of a filter in rows of 8, 16, 32 or 64, as many as the width has room for.
@@ -60,7 +60,7 @@ export class BitGrid {
     for (let position = 0; position < bits; position++) {
       const row = Math.floor(position / this.columns);
       const column = position % this.columns;
-      if (column === 0) {
+      if (column === 0 && (pitch >= 12 || row % 2 === 0)) {
         const at = { class: "lab-offset", x: MARGIN - 7, y: row * pitch + pitch / 2 + 4 };
         this.root.append(shape("text", at, String(position)));
       }
