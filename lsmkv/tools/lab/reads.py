@@ -93,6 +93,8 @@ class Replay:
     entries: int
     """Entries in the tables: all versions of all keys."""
     results: list[SettingReads]
+    unsafe_order: str | None = None
+    """The comparator's name, if it may call different bytes equal: a filter can miss such keys."""
 
     @property
     def stored(self) -> SettingReads:

@@ -29,6 +29,7 @@ from lsmkv.table.reader import Table
 from lsmkv.tools.lab.reads import AS_STORED, Replay, SettingReads, TableReads
 from lsmkv.tools.lab.settings import FilterSetting
 from lsmkv.tools.lab.trial import TrialFilter, filter_size
+from lsmkv.util.comparator import equal_means_identical
 from lsmkv.util.progress import Progress
 
 _REPORT_EVERY = 256  # blocks
@@ -108,7 +109,15 @@ class _Run:
                 self._replay_in(level, file, reaching.pop(place, []))
                 self._done += file.size
                 self._progress(self._done, version.size, "")
-        return Replay(len(self._keys), from_memory, self._found, self._entries, self._results)
+        order = self._store.comparator.user_comparator
+        return Replay(
+            len(self._keys),
+            from_memory,
+            self._found,
+            self._entries,
+            self._results,
+            None if equal_means_identical(order) else order.name,
+        )
 
     def _distribute(self) -> tuple[int, dict[int, list[int]]]:
         """The number of Gets that memtables answer, and the others by the places of the files

@@ -43,6 +43,7 @@ class Outcome(NamedTuple):
             "from_memory": replay.from_memory,
             "found": replay.found,
             "entries": replay.entries,
+            "unsafe_order": replay.unsafe_order,
             "settings": [one.to_dict(replay.gets) for one in replay.results],
             "heat": {
                 "scans": self.heat.scans,

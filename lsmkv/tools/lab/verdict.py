@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lsmkv.tools.lab.reads import Replay, SettingReads
 from lsmkv.tools.lab.settings import parse_setting
-from lsmkv.tools.text import size
+from lsmkv.tools.text import printable, size
 
 RULE = (
     "The rule: of the settings that save at least 95% of the reads that the best one saves, the one"
@@ -48,6 +48,11 @@ def judge(replay: Replay) -> Verdict:
         f"{words[0].upper()}{words[1:]} would save {number:,} of {wasted:,} wasted reads"
         f" {_price(more)}."
     )
+    if replay.unsafe_order is not None:
+        sentence += (
+            f" But the store's order, {printable(replay.unsafe_order)}, may call keys of different"
+            " bytes equal: if it does, filters miss keys, and there must be none."
+        )
     return Verdict(chosen.setting, number, more, sentence)
 
 

@@ -92,6 +92,7 @@ def test_the_store_as_it_is(base: Path) -> None:
     assert predicted(done.stored) == counted(base, KEYS)[1]
     assert done.stored.tables == done.results[1].tables
     assert done.gets == len(KEYS)
+    assert done.unsafe_order is None
 
 
 def test_another_policy(base: Path, tmp_path: Path) -> None:
@@ -114,6 +115,7 @@ def test_a_filter_that_wrongly_says_no_is_followed(tmp_path: Path) -> None:
     found, levels = counted(rebuilt, keys, **order, bloom_filter_bits=10)
     assert predicted(done.results[1]) == levels
     assert found < done.found
+    assert done.unsafe_order == "test.Folding"
 
 
 def test_a_wasted_read_is_a_block_without_the_key(base: Path) -> None:

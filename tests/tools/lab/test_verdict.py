@@ -89,5 +89,13 @@ def test_one_read_in_a_hundred_gets_is_enough() -> None:
     assert verdict.setting == "block:15"
 
 
+def test_an_order_that_filters_do_not_go_with() -> None:
+    replay = replay_of(1000, ("as stored", 500, 0), ("block:10", 5, 100))
+    replay.unsafe_order = "test.\x1bFolding"
+    verdict = judge(replay)
+    assert verdict.setting == "block:10"
+    assert "But the store's order, test.\\x1bFolding, may call keys" in verdict.sentence
+
+
 def test_no_gets() -> None:
     assert judge(replay_of(0, ("as stored", 0, 0), ("block:5", 0, 5))).setting is None
