@@ -118,7 +118,7 @@ def test_the_page_asks_for_nothing_else() -> None:
     assert not re.search(r"^import\b", page, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["bloom.js", "draw.js", "fields.js", "lab.js"])
+@pytest.mark.parametrize("name", script("lab").MODULES)
 def test_a_strict_policy_allows_it(name: str) -> None:
     """No markup made of text, no handler or style in an attribute."""
     source = (STATIC / name).read_text(encoding="utf-8")

@@ -1,8 +1,6 @@
-// The filter lab's controls: numbers in a range, a choice, keys to type; and figures as text.
+// The filter lab's controls: numbers in a range, a choice, and keys to type.
 
 import { element } from "./draw.js";
-
-const LONGEST = 32;
 
 /** A field for a number from `least` to `most`; `onchange` is called when it holds one. */
 export class NumberField {
@@ -71,47 +69,4 @@ export function keyForm(name, verb, onkey) {
     if (field.value !== "") onkey(field.value);
   });
   return { form, field };
-}
-
-/** A key on one line: control characters escaped, and cut if it is long. */
-export function shown(text) {
-  const characters = Array.from(text);
-  const begin = characters.slice(0, LONGEST).join("").replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
-  return characters.length > LONGEST ? `${begin}… (${number(characters.length)} characters)` : begin;
-}
-
-function escaped(character) {
-  return `\\u${character.codePointAt(0).toString(16).padStart(4, "0")}`;
-}
-
-/** Bytes as text: UTF-8 if they are, or else with the other bytes as \xNN. */
-export function asText(data) {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
-  } catch {
-    const printable = (byte) => byte >= 0x20 && byte < 0x7f;
-    return Array.from(data, (byte) => (printable(byte) ? String.fromCharCode(byte) : `\\x${hex([byte])}`)).join("");
-  }
-}
-
-/** Bytes in hexadecimal. */
-export function hex(data) {
-  return Array.from(data, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** Keys in a sentence: the first three, and how many more. */
-export function listed(texts) {
-  const first = texts.slice(0, 3).map((text) => `“${shown(text)}”`).join(", ");
-  return texts.length > 3 ? `${first} and ${number(texts.length - 3)} more` : first;
-}
-
-/** A number with its thousands separated. */
-export function number(value) {
-  return value.toLocaleString("en");
-}
-
-/** A share as percent, with two digits that count. */
-export function percent(share) {
-  if (share === 0 || share === 1) return `${100 * share}%`;
-  return `${(100 * share).toLocaleString("en", { maximumSignificantDigits: share < 0.1 ? 2 : 3 })}%`;
 }

@@ -4,36 +4,24 @@
 // shows the bits that it looks at, and a bit shows the keys that set it.  Curves compare what is
 // measured, on absent keys that are asked after each key, with what the formulas predict.
 
-import {
-  BloomFilter,
-  LEAST_BITS,
-  MOST_PROBES,
-  bitsFor,
-  bitsPerKeyFor,
-  leveldbHash,
-  positionsOf,
-  predictedFill,
-  predictedRate,
-  probesFor,
-} from "./bloom.js";
+import { LEAST_BITS, MOST_PROBES, bitsFor, bitsPerKeyFor, predictedFill, predictedRate, probesFor } from "./bloom.js";
 import { BitGrid, curve, element } from "./draw.js";
-import { Choice, NumberField, asText, button, hex, keyForm, listed, number, percent, shown } from "./fields.js";
+import { Choice, NumberField, button, keyForm } from "./fields.js";
+import { aboutBit, aboutQuery, aboutSize, figuresOf, number, percent, shown } from "./sentences.js";
+import { ASKED, Trial, hex, keyOf } from "./trial.js";
 
 const MOST_BITS = 2048;
 const MOST_KEYS = 500;
-const ASKED = 5000;
 const POINTS = 60;
 const SHOWN_KEYS = 40;
 const RATES = [1, 0.1, 0.01, 0.001, 0.0001];
 const FIRST_KEYS = ["ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen"];
 
-const encoder = new TextEncoder();
-
 /** Draw a lab into `place`, which it empties, and return it.
  *
  * `options` are what it begins with: `keys`, texts or bytes; `bitsPerKey` and `expected`, the number
  * of keys that the filter is made for; or `bits` and `probes`, those of a filter that is to be shown.
- * The lab's `add(text)`, `ask(text)` and `filter` are for other scripts.
+ * The lab's `add(text)`, `ask(text)` and `trial` are for other scripts.
  */
 export function mountLab(place, options = {}) {
   return new Lab(place, options);
@@ -41,16 +29,14 @@ export function mountLab(place, options = {}) {
 
 class Lab {
   constructor(place, { keys = FIRST_KEYS, bitsPerKey = 10, expected = 32, bits, probes }) {
-    this.keys = []; // {text, data, positions}
-    this.known = new Set(); // their bytes in hexadecimal
+    this.trial = new Trial(MOST_KEYS);
     this.query = null; // {text, data}: what is asked for
     this.made = 0; // how many keys were made up
-    this.absent = absentHashes();
     this.buildControls({ bitsPerKey, expected, bits, probes });
     this.buildPicture();
     place.replaceChildren(element("div", { class: "lab" }, this.controls, this.picture));
     this.resize();
-    for (const key of keys) this.include(key);
+    for (const key of keys) this.trial.include(key);
     this.draw();
     new ResizeObserver(() => this.layOut()).observe(this.stage);
   }
@@ -136,14 +122,14 @@ class Lab {
 
   /** Add a key and show its bits. */
   add(text) {
-    this.include(text);
+    this.trial.include(text);
     this.addField.value = "";
     this.ask(text);
   }
 
   /** Look a key up; an empty text takes the last query back. */
   ask(text) {
-    this.look(text === "" ? null : { text, data: encoder.encode(text) });
+    this.look(text === "" ? null : keyOf(text));
   }
 
   /** Look up a key, `{text, data}`, or none. */
@@ -156,29 +142,15 @@ class Lab {
 
   /** Add so many keys that are not there yet. */
   makeUp(count) {
-    const wanted = Math.min(this.keys.length + count, MOST_KEYS);
-    while (this.keys.length < wanted) this.include(`user ${((this.made++ * 7919) % 9973) + 1}`);
+    const wanted = Math.min(this.trial.keys.length + count, MOST_KEYS);
+    while (this.trial.keys.length < wanted) this.trial.include(`user ${((this.made++ * 7919) % 9973) + 1}`);
     this.draw();
   }
 
   clear() {
-    this.keys = [];
-    this.known.clear();
+    this.trial.clear();
     this.made = 0;
-    this.resize();
     this.ask("");
-  }
-
-  // The filter
-
-  /** Add a key without drawing; a key that is there already changes nothing. */
-  include(key) {
-    const data = typeof key === "string" ? encoder.encode(key) : key;
-    if (this.known.has(hex(data)) || this.keys.length >= MOST_KEYS) return;
-    this.known.add(hex(data));
-    const text = typeof key === "string" ? key : asText(data);
-    this.keys.push({ text, data, positions: this.filter.add(data) });
-    this.measure(this.keys.length);
   }
 
   /** Make the filter that the fields ask for, with the keys in it. */
@@ -196,129 +168,65 @@ class Lab {
     const bits = Math.min(wanted, MOST_BITS);
     this.probes.input.disabled = this.follows.checked;
     if (this.follows.checked) this.probes.write(probesFor(perKey));
-    this.filter = new BloomFilter(bits, this.probes.value);
-    this.history = [];
-    this.keys.forEach((key, at) => {
-      key.positions = this.filter.add(key.data);
-      this.measure(at + 1);
-    });
-    this.tellSize(bits, expected, wanted > MOST_BITS);
+    this.trial.resize(bits, this.probes.value);
+    const cut = wanted > MOST_BITS ? ` (Cut: the lab draws at most ${number(MOST_BITS)} bits.)` : "";
+    this.sized.textContent = aboutSize(this.trial.filter, expected) + cut;
     this.layOut();
-  }
-
-  /** Note what the filter is like with so many keys in it. */
-  measure(keys) {
-    let passed = 0;
-    for (const hash of this.absent) if (this.filter.mayMatch(hash)) passed++;
-    this.history.push({ keys, fill: this.filter.fill, rate: passed / ASKED, passed });
   }
 
   // The picture
 
   layOut() {
     const width = Math.max(220, Math.floor(this.stage.clientWidth));
-    const layout = `${width} ${this.filter.bits}`;
+    const layout = `${width} ${this.trial.filter.bits}`;
     if (layout === this.layout) return;
     this.layout = layout;
-    this.grid.layOut(this.filter.bits, width);
+    this.grid.layOut(this.trial.filter.bits, width);
     this.colour();
   }
 
   draw() {
+    const { kind, words } = aboutQuery(this.trial, this.query);
+    this.answer.textContent = words;
+    this.answer.dataset.kind = kind;
     this.colour();
-    this.tellAnswer();
     this.tellBit();
     this.drawKeys();
-    this.drawFigures();
+    const rows = figuresOf(this.trial);
+    const cells = rows.map(([term, value]) => element("div", {}, element("dt", {}, term), element("dd", {}, value)));
+    this.figures.replaceChildren(...cells);
     this.drawCurves();
-    this.bytes.textContent = hex(this.filter.toBytes());
+    this.bytes.textContent = hex(this.trial.filter.toBytes());
   }
 
   colour() {
-    this.grid.colour((position) => this.filter.isSet(position), this.probed());
-  }
-
-  /** The positions that the query looks at. */
-  probed() {
-    if (this.query === null) return [];
-    return positionsOf(leveldbHash(this.query.data), this.filter.probes, this.filter.bits);
-  }
-
-  tellSize(bits, expected, cut) {
-    const probes = this.filter.probes;
-    const rate = percent(predictedRate(expected, bits, probes));
-    this.sized.textContent =
-      `m = ${number(bits)} bits, ${number(bits / 8)} bytes; k = ${probes}. With ${number(expected)} keys in it,` +
-      ` ${rate} of absent keys should pass.` + (cut ? ` (Cut: the lab draws at most ${number(MOST_BITS)} bits.)` : "");
-  }
-
-  tellAnswer() {
-    const probed = this.probed();
-    const clear = probed.find((position) => !this.filter.isSet(position));
-    const there = this.query !== null && this.known.has(hex(this.query.data));
-    const name = this.query === null ? "" : `“${shown(this.query.text)}”`;
-    let words = "Type a key: the bits that a lookup probes are marked.";
-    let kind = "";
-    if (this.query !== null && clear !== undefined) {
-      kind = "no";
-      words = `No: ${name} was never added, since bit ${clear} is 0. The block is not read.`;
-    } else if (this.query !== null) {
-      const bits = this.filter.probes === 1 ? "its bit is 1" : `all its ${this.filter.probes} bits are 1`;
-      kind = there ? "maybe" : "wrong";
-      words = `Maybe: ${bits}. ` + (there ? `${name} was added.` : `${name} was not: a false positive, and a wasted read.`);
-    }
-    const different = new Set(probed).size;
-    if (different < probed.length) words += ` Its ${probed.length} probes fall on ${number(different)} bits.`;
-    this.answer.textContent = words;
-    this.answer.dataset.kind = kind;
+    const probed = this.query === null ? [] : this.trial.probed(this.query.data);
+    this.grid.colour((position) => this.trial.filter.isSet(position), probed);
   }
 
   tellBit() {
-    const position = this.grid.selected;
-    if (position < 0) {
-      this.bit.textContent = "Click a bit, or go to it with the arrow keys, to see which keys set it.";
-      return;
-    }
-    const setters = this.keys.filter((key) => key.positions.includes(position)).map((key) => key.text);
-    const what = setters.length ? `is 1, set by ${listed(setters)}.` : "is 0: no key set it.";
-    this.bit.textContent = `Bit ${number(position)}, in byte ${number(position >> 3)}, ${what}`;
+    this.bit.textContent = aboutBit(this.trial, this.grid.selected);
   }
 
   drawKeys() {
-    const last = this.keys.slice(-SHOWN_KEYS);
+    const { keys } = this.trial;
+    const last = keys.slice(-SHOWN_KEYS);
     const chips = last.map((key) => element("li", {}, button(shown(key.text), () => this.look(key))));
-    if (this.keys.length > last.length) chips.unshift(element("li", {}, `${number(this.keys.length - last.length)} more, then`));
+    if (keys.length > last.length) chips.unshift(element("li", {}, `${number(keys.length - last.length)} more, then`));
     this.chips.replaceChildren(...chips);
   }
 
-  drawFigures() {
-    const { bits, probes, ones, fill } = this.filter;
-    const keys = this.keys.length;
-    const now = this.history.at(-1) ?? { rate: 0, passed: 0 };
-    const rows = [
-      ["keys added", number(keys)],
-      ["bits set", `${number(ones)} of ${number(bits)}`],
-      ["fill", percent(fill)],
-      ["fill predicted", percent(predictedFill(keys, bits, probes))],
-      ["absent keys that pass", `${number(now.passed)} of ${number(ASKED)}`],
-      ["their rate", percent(now.rate)],
-      ["rate predicted", percent(predictedRate(keys, bits, probes))],
-      ["rate by fill, f^k", percent(fill ** probes)],
-    ];
-    const cells = rows.map(([term, value]) => element("div", {}, element("dt", {}, term), element("dd", {}, value)));
-    this.figures.replaceChildren(...cells);
-  }
-
   drawCurves() {
-    const { bits, probes } = this.filter;
-    const keys = this.keys.length;
-    const every = Math.ceil(this.history.length / POINTS);
-    const points = this.history.filter((_, at) => at % every === every - 1 || at === this.history.length - 1);
+    const { filter, history, passed } = this.trial;
+    const { bits, probes } = filter;
+    const keys = history.length;
+    const every = Math.ceil(keys / POINTS);
+    const points = history.filter((point) => point.keys % every === 0 || point.keys === keys);
     const shared = { most: Math.max(keys, Math.ceil(1.5 * this.expected.value), 2), now: keys };
     const fill = curve({
       ...shared,
       title: "Fill",
-      description: `${percent(this.filter.fill)} of the bits are 1 with ${number(keys)} keys`,
+      description: `${percent(filter.fill)} of the bits are 1 with ${number(keys)} keys`,
       ticks: [0, 0.25, 0.5, 0.75, 1].map((share) => [share, percent(share)]),
       place: (share) => share,
       predicted: (count) => predictedFill(count, bits, probes),
@@ -327,28 +235,15 @@ class Lab {
     const rate = curve({
       ...shared,
       title: "False-positive rate",
-      description: `${percent(this.history.at(-1)?.rate ?? 0)} of absent keys pass with ${number(keys)} keys`,
+      description: `${percent(passed / ASKED)} of absent keys pass with ${number(keys)} keys`,
       ticks: RATES.map((one) => [one, percent(one)]),
       place: (one) => 1 + Math.log10(one) / (RATES.length - 1),
       predicted: (count) => predictedRate(count, bits, probes),
-      measured: points.map((point) => [point.keys, point.rate]),
+      measured: points.map((point) => [point.keys, point.passed / ASKED]),
     });
     this.curves.replaceChildren(
       element("figure", {}, element("figcaption", {}, "Bits that are 1: predicted (line), measured (dots)"), fill),
       element("figure", {}, element("figcaption", {}, "Absent keys that pass: predicted, measured"), rate),
     );
   }
-}
-
-/** The hashes of random keys of 16 bytes, the same each time: nobody adds one of them. */
-function absentHashes() {
-  let state = 1;
-  const key = new Uint8Array(16);
-  return Array.from({ length: ASKED }, () => {
-    for (let at = 0; at < key.length; at++) {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      key[at] = state >>> 24;
-    }
-    return leveldbHash(key);
-  });
 }
