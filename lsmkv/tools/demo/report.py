@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from lsmkv.tools.bars import EIGHTHS, bar, can_encode
 from lsmkv.tools.demo.keys import DataSet
 from lsmkv.tools.demo.measure import TEXTBOOK_RATE, Loading, Lookups, Measurement
 from lsmkv.tools.demo.reading import TITLES, finding, reading
@@ -18,6 +17,7 @@ from lsmkv.tools.text import count, escape, size
 
 _WIDEST = 80
 _LONGEST_BAR = 50
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 _LEGEND = (
     (
@@ -67,7 +67,7 @@ class _Report:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._width = min(console.width, _WIDEST) - 1
-        self._unicode = can_encode(console, f"{EIGHTHS}µ")
+        self._unicode = _can_encode(console, f"{_EIGHTHS}µ")
 
     def title(self, text: str) -> None:
         """A bold line."""
@@ -100,9 +100,7 @@ class _Report:
         for name, figures in groups:
             for at, (one, figure) in enumerate(zip(measurements, figures, strict=True)):
                 label = f"  {name if at == 0 else '':8}{TITLES[one.layout]:13}{figure:7.3f}  "
-                self._print(
-                    Text(label).append(bar(figure, most, room, self._unicode), style="cyan")
-                )
+                self._print(Text(label).append(self._bar(figure, most, room), style="cyan"))
 
     def stores(self, data: DataSet, loadings: Sequence[Loading], directory: str | None) -> None:
         """What was loaded; ``directory`` is where the stores stay, if they do."""
@@ -153,6 +151,15 @@ class _Report:
         self.title(f"{state}: at most {asked} to ask for a key")
         for line in table(measurements, self._width):
             self._print(Text(self._micro(line.plain), spans=line.spans))
+
+    def _bar(self, figure: float, most: float, room: int) -> str:
+        """A bar of at most ``room`` columns; a figure above 0 is always visible."""
+        eighths = round(8 * room * figure / most) if most else 0
+        if figure and not eighths:
+            eighths = 1
+        if not self._unicode:
+            return "#" * -(-eighths // 8)
+        return _EIGHTHS[8] * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
     def _micro(self, text: str) -> str:
         return text if self._unicode else text.replace("µ", "u")
@@ -206,6 +213,14 @@ def _costs(lookups: Lookups, style: str) -> Text:
         .append(f"{lookups.bytes_per_get:7,.0f}{checks:>7}")
         .append(f"{lookups.microseconds_per_get:7.1f}")
     )
+
+
+def _can_encode(console: Console, text: str) -> bool:
+    try:
+        text.encode(console.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shortened(text: str, longest: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from lsmkv.tools.bars import EIGHTHS, WASTED, bar, can_encode, split_bar
+from lsmkv.tools.bars import EIGHTHS, WASTED, Bars, can_encode, split_bar
 from lsmkv.tools.lab.heat import Heat
 from lsmkv.tools.lab.reads import Replay, SettingReads
 from lsmkv.tools.lab.verdict import RULE, Verdict
@@ -74,7 +74,7 @@ class _Report:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._width = min(console.width, _WIDEST) - 1
-        self._unicode = can_encode(console, EIGHTHS + WASTED)
+        self._fine = can_encode(console, EIGHTHS + WASTED)
 
     def line(self, text: str = "", style: str = "") -> None:
         """One line."""
@@ -104,13 +104,13 @@ class _Report:
                     one.wasted_reads,
                     most,
                     room,
-                    self._unicode,
+                    fine=self._fine,
                 )
                 line.append("  ").append(used, USED_STYLE).append(wasted, WASTED_STYLE)
             line.rstrip()
             self._print(line)
         if room > 0 and most > 0:
-            used, wasted = split_bar(1, 1, 1, 2, self._unicode)
+            used, wasted = split_bar(1, 1, 1, 2, fine=self._fine)
             legend = Text(used, USED_STYLE).append(" of use ", "dim")
             legend.append(wasted, WASTED_STYLE).append(" wasted", "dim")
             indent = min(len(head) + 2, self._width - len(legend))
@@ -126,12 +126,12 @@ class _Report:
         scans = count(heat.scans, "prefix scan") if heat.scans else ""
         room = max(16, (self._width - 24) // 2)
         self.line(f"{'':24}{count(heat.gets, 'Get'):{room}}{scans}".rstrip(), "dim")
-        most = max(max(one.gets, one.scans) for one in levels)
+        bars = Bars(max(max(one.gets, one.scans) for one in levels), room - 12, fine=self._fine)
         for one in levels:
             label = f"level {one.level}   {count(one.tables, 'table')}"
             line = Text(f"{label:24}")
             for figure in (one.gets, one.scans) if heat.scans else (one.gets,):
-                drawn = bar(figure, most, room - 12, self._unicode)
+                drawn = bars.draw(figure)
                 line.append(f"{figure:<9,}").append(drawn, WASTED_STYLE)
                 line.append(" " * (room - 9 - len(drawn)))
             line.rstrip()
