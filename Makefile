@@ -20,12 +20,14 @@ demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode characte
 	@$(BIN)/lsmkv demo
 
 .PHONY: pictures
-pictures: $(VENV)/.demo  ## README.md's pictures: filters from a run of the demo, speed from docs/performance.md; and the screen of lsmkv top
+pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab
 	mkdir -p build
 	$(BIN)/lsmkv demo --json > build/demo.json
 	$(BIN)/python docs/pictures/filters.py build/demo.json
 	$(BIN)/python docs/pictures/speed.py
 	$(BIN)/python docs/pictures/top.py
+	$(BIN)/python docs/pictures/rate.py
+	$(BIN)/python docs/pictures/lab.py
 
 test: $(VENV)/.test  ## the test suite, doctests included
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto
@@ -48,7 +50,7 @@ test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
 
-test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
+test-browser: $(VENV)/.browser  ## beside Chromium: its databases, the filter lab (needs chromium; LSMKV_CHROMIUM names another)
 	$(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
@@ -85,6 +87,10 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.made pyproject.toml

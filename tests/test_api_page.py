@@ -47,7 +47,7 @@ FOR_PLYVELS_SAKE = "verify_checksums"
 
 SPOKEN_OF = {"lsmkv", "with", "sync", "progress", FOR_PLYVELS_SAKE}
 """What may stand in backticks besides names of things."""
-FACES = {"aio", "plyvel", "testing"}
+FACES = {"aio", "plot", "plyvel", "testing"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -24,7 +24,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
         *("lsmkv.mapping", "lsmkv.plyvel", "lsmkv.aio"),
-        "lsmkv.testing",
+        *("lsmkv.testing", "lsmkv.plot"),
     ),
     ("lsmkv.repair",),
     ("lsmkv.db.db",),
@@ -75,12 +75,12 @@ HARMLESS_OS = {
     "register_at_fork",
     "strerror",
 }
+HARMLESS_IO = {"BytesIO"}
 HARMLESS_PATH = {"basename", "dirname", "isabs", "join", "normpath", "split"}
 FILE_MODULES = {
     "fcntl",
     "fileinput",
     "glob",
-    "io",
     "mmap",
     "msvcrt",
     "pathlib",
@@ -260,6 +260,7 @@ def test_only_env_touches_the_file_system(module: str) -> None:
     assert not names_called(module) & FILE_BUILTINS
     assert names_used(module, "os") <= HARMLESS_OS | ENVIRONMENT_OS
     assert names_used(module, "os.path") <= HARMLESS_PATH
+    assert names_used(module, "io") <= HARMLESS_IO
 
 
 @every_module
@@ -285,11 +286,12 @@ def test_the_engine_needs_no_extras() -> None:
     """What ``import lsmkv`` may need beside the standard library."""
     needed: set[str] = set()
     for module in SOURCES:
-        if not in_room(module, "tools") and module != "lsmkv.__main__":
+        if not in_room(module, "tools") and module not in ("lsmkv.__main__", "lsmkv.plot"):
             needed |= modules_imported(module)
     third_party = {"cramjam", "crcmod", "google_crc32c", "mypy_extensions", "sortedcontainers"}
     assert {"cramjam", "crcmod", "sortedcontainers"} <= needed
-    assert not needed & {"hypothesis", "numpy", "plyvel", "pytest", "rich", "typer"}
+    extras = {"hypothesis", "matplotlib", "numpy", "plyvel", "pytest", "rich", "typer"}
+    assert not needed & extras
     assert needed & third_party == third_party
 
 
@@ -335,6 +337,8 @@ def judge(monkeypatch: pytest.MonkeyPatch, module: str, source: str) -> None:
         ("lsmkv.db.new", "from os import path\npath.exists('.')", "files"),
         ("lsmkv.db.new", "import os.path as p\np.realpath('.')", "files"),
         ("lsmkv.db.new", "open('x')", "files"),
+        ("lsmkv.db.new", "import io\nio.open('x')", "files"),
+        ("lsmkv.db.new", "from io import FileIO", "files"),
         ("lsmkv.table.new", "from pathlib import Path", "files"),
         ("lsmkv.table.new", "import mmap", "files"),
         ("lsmkv.db.new", "print('x')", "console"),

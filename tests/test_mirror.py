@@ -47,6 +47,8 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/demo/run.py": "tools/demo/test_command.py",
     "tools/compare.py": "tools/test_diff.py",
     "tools/output.py": "tools/test_exchange.py",
+    "tools/lab/reads.py": "tools/lab/test_replay.py",
+    "tools/lab/trial.py": "tools/lab/test_replay.py",
     # One engine like the other: each test takes them in turn.
     "tools/bench/engines/base.py": "tools/bench/test_workloads.py",
     "tools/bench/engines/dbm.py": "tools/bench/test_workloads.py",

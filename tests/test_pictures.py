@@ -132,3 +132,44 @@ def test_a_block_that_the_page_lacks_is_refused() -> None:
     assert drawing.replace_block(page, "speed", "new\n") == page.replace("old", "new")
     with pytest.raises(ValueError, match="0 blocks"):
         drawing.replace_block(page, "filters", "new\n")
+
+
+# The curves of docs/filters.md
+
+
+def test_the_page_of_filters_shows_the_curves() -> None:
+    page = (DOCS / "filters.md").read_text(encoding="utf-8")
+    for name, axis in (
+        ("rate", "bits a key"),
+        ("fill", "keys in a filter of 1,000 bits with 6 probes"),
+        ("replay", "data blocks read per Get"),
+    ):
+        assert f"](pictures/{name}.svg)" in page
+        assert axis in words((PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
+
+
+@pytest.mark.usefixtures("pictures")
+def test_the_curves_are_measured_the_same_again() -> None:
+    rate = script("rate")
+    assert rate.rate(35, 5, 2000) == rate.rate(35, 5, 2000) == pytest.approx(0.094, abs=0.03)
+    points = rate.filling()
+    assert points == rate.filling()
+    assert points[9] == (100, pytest.approx(0.451, abs=0.02))
+
+
+@pytest.mark.usefixtures("pictures")
+def test_the_reads_that_are_drawn() -> None:
+    reads = script("rate").reads(600, 0x3000)
+    assert next(iter(reads)) == "none"
+    used, wasted = reads["none"]
+    assert used == 0.5
+    assert wasted == pytest.approx(2, abs=0.1)  # of three tables, a present key is in the second
+    assert reads["block:20"] == (0.5, pytest.approx(0, abs=0.01))
+
+
+def test_the_pictures_of_the_lab_are_small() -> None:
+    page = (DOCS / "filters.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"pictures/lab/[\w-]+\.png", page))
+    assert shown == {f"pictures/lab/{at.name}" for at in (PICTURES / "lab").iterdir()}
+    assert len(shown) == 4
+    assert all(at.stat().st_size < 150_000 for at in (PICTURES / "lab").iterdir())

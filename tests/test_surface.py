@@ -37,7 +37,15 @@ import pytest
 import lsmkv
 
 PACKAGE = Path(lsmkv.__file__).parent
-FACES = ("lsmkv", "lsmkv.aio", "lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.plyvel", "lsmkv.testing")
+FACES = (
+    "lsmkv",
+    "lsmkv.aio",
+    "lsmkv.indexeddb",
+    "lsmkv.mapping",
+    "lsmkv.plot",
+    "lsmkv.plyvel",
+    "lsmkv.testing",
+)
 OPERATORS = {
     *("__len__", "__bool__", "__contains__", "__getitem__", "__setitem__", "__delitem__"),
     *("__iter__", "__reversed__", "__next__", "__aiter__", "__anext__", "__sub__", "__str__"),

@@ -14,6 +14,7 @@ from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.explaining import explain
+from lsmkv.tools.lab.command import filter_lab
 from lsmkv.tools.statistics import stats
 from lsmkv.tools.text import version_line
 from lsmkv.tools.top.command import top
@@ -59,6 +60,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Measure": {
         "demo": demo,
+        "filter-lab": filter_lab,
         "bench": bench,
     },
 }

@@ -41,3 +41,23 @@ def can_encode(console: Console, text: str = EIGHTHS) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+WASTED = "░"
+"""Fills the part of a bar that was for nothing: it can be told from the rest without colours."""
+
+
+def split_bar(used: float, wasted: float, most: float, room: int, *, fine: bool) -> tuple[str, str]:
+    """The two parts of a bar, what was of use and what was wasted; whole columns each.
+
+    ``most`` takes ``room`` columns.  Each figure above 0 is visible, so the bar may be a column
+    longer than its share.
+
+    >>> split_bar(4, 2, 8, 8, fine=True), split_bar(4, 0.001, 8, 8, fine=False)
+    (('████', '░░'), ('####', '-'))
+    """
+    if not most:
+        return "", ""
+    lengths = [max(round(room * figure / most), figure > 0) for figure in (used, wasted)]
+    marks = (EIGHTHS[8], WASTED) if fine else ("#", "-")
+    return marks[0] * lengths[0], marks[1] * lengths[1]

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lsmkv.tools.bars import EIGHTHS, Bars, can_encode
+from lsmkv.tools.bars import EIGHTHS, Bars, can_encode, split_bar
 
 
 @pytest.mark.parametrize("figure", [0.0, 1e-9, 0.3, 1.0, 2.5, 7.0, 9.99, 10.0])
@@ -32,3 +32,10 @@ def test_what_an_encoding_can_show(encoding: str, fine: bool) -> None:
     console = Console(file=io.TextIOWrapper(io.BytesIO(), encoding=encoding))
     assert can_encode(console) is fine
     assert can_encode(console, "#")
+
+
+def test_what_was_of_use_and_what_was_wasted() -> None:
+    assert split_bar(20, 60, 80, 8, fine=True) == ("██", "░░░░░░")
+    assert split_bar(80, 0, 80, 8, fine=False) == ("########", "")
+    assert split_bar(1, 1, 1e9, 8, fine=True) == ("█", "░")
+    assert split_bar(0, 0, 0, 8, fine=True) == ("", "")

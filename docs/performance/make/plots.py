@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import io
 from typing import Any
 
+import matplotlib as mpl
 from bars import PEER
+from matplotlib.figure import Figure
 
+from lsmkv.plot import to_svg
 from lsmkv.tools.bench.engines.registry import OWN
 
-_SETTINGS = {"svg.hashsalt": "lsmkv", "svg.fonttype": "none", "font.size": 9}
+_SETTINGS: dict[Any, Any] = {"font.size": 9}
 _COLOURS = {OWN: "#1f77b4", PEER: "#ff7f0e"}
 _MISSED = "#c44e52"
 _PERCENTILES = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p999"), ("max", "high"))
@@ -82,14 +83,9 @@ def _measured(by_engine: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _svg(draw: Any, height: float) -> bytes:
-    matplotlib: Any = importlib.import_module("matplotlib")
-    figures: Any = importlib.import_module("matplotlib.figure")
-    with matplotlib.rc_context(_SETTINGS):
-        figure = figures.Figure(figsize=(7, height), layout="constrained")
+    with mpl.rc_context(_SETTINGS):
+        figure = Figure(figsize=(7, height), layout="constrained")
         axes = figure.add_subplot()
         draw(axes)
         axes.spines[["top", "right"]].set_visible(False)
-        out = io.BytesIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    lines = out.getvalue().splitlines()
-    return b"\n".join(line.rstrip() for line in lines) + b"\n"
+        return to_svg(figure)

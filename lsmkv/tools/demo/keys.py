@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -75,19 +75,22 @@ def lines_as_keys(lines: Iterable[bytes], title: str) -> DataSet:
 
 
 class Misspeller:
-    """Makes absent keys that resemble those of a data set.
+    """Makes absent keys that resemble keys of a store.
 
-    They lie between its first and its last key where possible: a key outside that range is looked
-    for in no table, so it costs nothing with or without filters.
+    They lie between the first and the last of these where possible: a key outside the range of a
+    table is not looked for in it, so it costs nothing with or without filters.
     """
 
-    def __init__(self, data: DataSet, rng: random.Random) -> None:
-        self._keys = list(data.expected)
-        self._taken = data.expected
-        self._first = min(self._keys)
-        self._last = max(self._keys)
+    def __init__(
+        self, keys: list[bytes], is_taken: Callable[[bytes], bool], rng: random.Random
+    ) -> None:
+        """``keys`` are those to misspell; ``is_taken`` says whether a key exists."""
+        self._keys = keys
+        self._is_taken = is_taken
+        self._first = min(keys)
+        self._last = max(keys)
         self._rng = rng
-        sample = rng.sample(self._keys, min(_SAMPLE, len(self._keys)))
+        sample = rng.sample(keys, min(_SAMPLE, len(keys)))
         letters = {letter for key in sample for letter in _text(key) if letter.isalnum()}
         self._alphabet = sorted(letters) if len(letters) > 1 else list(_LETTERS)
 
@@ -101,14 +104,14 @@ class Misspeller:
         If all such keys exist, letters are appended until one does not.
         """
         text = _text(key)
-        for _ in range(_TRIES):
+        for _ in range(_TRIES if text else 0):
             wrong = _bytes(self._mistake(text))
-            if self._first < wrong < self._last and wrong not in self._taken:
+            if self._first < wrong < self._last and not self._is_taken(wrong):
                 return wrong
         while True:
             text += self._rng.choice(self._alphabet)
             wrong = _bytes(text)
-            if wrong not in self._taken:
+            if not self._is_taken(wrong):
                 return wrong
 
     def _mistake(self, text: str) -> str:

@@ -96,7 +96,8 @@ def _questions(plan: Plan) -> Questions:
     rng = random.Random(plan.seed)
     records = list(plan.data.expected.items())
     present = rng.sample(records, min(plan.lookups, len(records)))
-    misspeller = Misspeller(plan.data, rng)
+    expected = plan.data.expected
+    misspeller = Misspeller(list(expected), expected.__contains__, rng)
     absent = misspeller.absent_keys(len(present))
     example = next((key for key, _ in present if not _NUMBERED.search(key)), present[0][0])
     return Questions(present, absent, (example, misspeller.misspelt(example)))

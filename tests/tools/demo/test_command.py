@@ -41,6 +41,11 @@ def ignore(_: int) -> None:
     pass
 
 
+def misspeller(data: DataSet, seed: int) -> Misspeller:
+    expected = data.expected
+    return Misspeller(list(expected), expected.__contains__, random.Random(seed))
+
+
 @pytest.fixture(scope="module")
 def key_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("keys") / "keys.txt"
@@ -98,19 +103,19 @@ def test_lines_are_keys() -> None:
 )
 def test_misspelt_keys_are_absent(lines: list[bytes]) -> None:
     data = lines_as_keys(lines, "file")
-    absent = Misspeller(data, random.Random(1)).absent_keys(500)
+    absent = misspeller(data, 1).absent_keys(500)
     assert len(absent) == 500
     assert not set(absent) & set(data.expected)
 
 
 def test_misspelt_keys_resemble_the_keys_and_lie_among_them() -> None:
     data = lines_as_keys(LINES, "file")
-    absent = Misspeller(data, random.Random(1)).absent_keys(500)
+    absent = misspeller(data, 1).absent_keys(500)
     assert all(min(data.expected) < key < max(data.expected) for key in absent)
     lengths = {len(key) for key in data.expected}
     assert all(len(key) in lengths for key in absent)
-    assert absent == Misspeller(data, random.Random(1)).absent_keys(500)
-    assert absent != Misspeller(data, random.Random(2)).absent_keys(500)
+    assert absent == misspeller(data, 1).absent_keys(500)
+    assert absent != misspeller(data, 2).absent_keys(500)
 
 
 # The measurements

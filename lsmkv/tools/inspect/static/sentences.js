@@ -1,0 +1,83 @@
+// What the filter lab says: figures and keys as text, and the sentences about a trial.
+
+import { predictedFill, predictedRate } from "./bloom.js";
+import { ASKED } from "./trial.js";
+
+const LONGEST = 32;
+
+/** A number with its thousands separated. */
+export function number(value) {
+  return value.toLocaleString("en");
+}
+
+/** A share as percent, with the digits that count. */
+export function percent(share) {
+  if (share === 0 || share === 1) return `${100 * share}%`;
+  return `${(100 * share).toLocaleString("en", { maximumSignificantDigits: share < 0.1 ? 2 : 3 })}%`;
+}
+
+/** A key on one line: control characters escaped, and cut if it is long. */
+export function shown(text) {
+  const characters = Array.from(text);
+  const begin = characters.slice(0, LONGEST).join("").replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+  return characters.length > LONGEST ? `${begin}… (${number(characters.length)} characters)` : begin;
+}
+
+function escaped(character) {
+  return `\\u${character.codePointAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** Keys in a sentence: the first three, and how many more. */
+function listed(texts) {
+  const first = texts.slice(0, 3).map((text) => `“${shown(text)}”`).join(", ");
+  return texts.length > 3 ? `${first} and ${number(texts.length - 3)} more` : first;
+}
+
+/** The size of a filter, and its promise for so many keys. */
+export function aboutSize({ bits, probes }, expected) {
+  const rate = percent(predictedRate(expected, bits, probes));
+  return (
+    `m = ${number(bits)} bits, ${number(bits / 8)} bytes; k = ${probes}. With ${number(expected)} keys in it,` +
+    ` ${rate} of absent keys should pass.`
+  );
+}
+
+/** The answer to a query, `{text, data}` or null: its kind, and a sentence. */
+export function aboutQuery(trial, query) {
+  if (query === null) return { kind: "", words: "Type a key: the bits that a lookup probes are marked." };
+  const probed = trial.probed(query.data);
+  const clear = probed.find((position) => !trial.filter.isSet(position));
+  const name = `“${shown(query.text)}”`;
+  const different = new Set(probed).size;
+  const shared = different < probed.length ? ` Its ${probed.length} probes fall on ${different} bits.` : "";
+  if (clear !== undefined) {
+    const words = `No: ${name} was never added, since bit ${number(clear)} is 0. The block is not read.`;
+    return { kind: "no", words: words + shared };
+  }
+  const bits = probed.length === 1 ? "its bit is 1" : `all its ${probed.length} bits are 1`;
+  if (trial.has(query.data)) return { kind: "maybe", words: `Maybe: ${bits}. ${name} was added.${shared}` };
+  return { kind: "wrong", words: `Maybe: ${bits}. ${name} was not: a false positive, and a wasted read.${shared}` };
+}
+
+/** A bit, and the keys that set it; -1 is none. */
+export function aboutBit(trial, position) {
+  if (position < 0) return "Click a bit, or go to it with the arrow keys, to see which keys set it.";
+  const setters = trial.settersOf(position);
+  const what = setters.length ? `is 1, set by ${listed(setters)}.` : "is 0: no key set it.";
+  return `Bit ${number(position)}, in byte ${number(position >> 3)}, ${what}`;
+}
+
+/** The figures of a trial: terms and values. */
+export function figuresOf({ filter, keys, passed }) {
+  const { bits, probes, ones, fill } = filter;
+  return [
+    ["keys added", number(keys.length)],
+    ["bits set", `${number(ones)} of ${number(bits)}`],
+    ["fill", percent(fill)],
+    ["fill predicted", percent(predictedFill(keys.length, bits, probes))],
+    ["absent keys that pass", `${number(passed)} of ${number(ASKED)}`],
+    ["their rate", percent(passed / ASKED)],
+    ["rate predicted", percent(predictedRate(keys.length, bits, probes))],
+    ["rate by fill, f^k", percent(fill ** probes)],
+  ];
+}

@@ -1,0 +1,126 @@
+"""``lsmkv filter-lab``: the command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import lsmkv
+from lsmkv.tools.arguments import open_input
+from lsmkv.tools.console import guarded, progress, write_line
+from lsmkv.tools.lab.gets import Gets, given_gets, sampled_gets
+from lsmkv.tools.lab.heat import absent_prefixes, read_heat, scan_absent
+from lsmkv.tools.lab.replay import replay
+from lsmkv.tools.lab.report import Outcome, print_report
+from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, FilterSetting, parse_settings
+from lsmkv.tools.lab.verdict import judge
+from lsmkv.tools.load import Loaded, load_lines, read_records
+from lsmkv.tools.text import printable
+
+_MOST_SCANS = 1000
+
+
+@guarded
+def filter_lab(
+    directory: Annotated[
+        str | None, typer.Argument(metavar="DIR", help="The store's directory.")
+    ] = None,
+    keys: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The keys to look up, a line each, as 'load' takes them; - is stdin. Without DIR,"
+            " a store is made of them in a temporary directory, and a sample is looked up.",
+        ),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Replay the Gets of a trace: DB(..., trace=FILE)."),
+    ] = None,
+    settings: Annotated[
+        str,
+        typer.Option(metavar="LIST", help="Filter settings to compare, with spaces between them."),
+    ] = DEFAULT_SETTINGS,
+    gets: Annotated[int, typer.Option(metavar="N", min=1, help="Keys to look up.")] = 10_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
+) -> None:
+    """Replay Gets under other filter settings: blocks read, wasted reads, memory.
+
+    The keys are those of a trace or a file, or a sample of the store's own and as many near misses:
+    keys with a letter changed, which are absent. Each setting's filters are built anew from the
+    tables' keys and asked as the store would ask them, so the counts are exact, without a block
+    cache. Nothing is written, and no lock is taken.
+
+    A setting is none, block:10 (a filter for each 2 KiB of a table, 10 bits a key), table:15 (one
+    for each table), or with bits for each level, from level 0 on, block:10,10,8.
+
+    JSON: the figures of each setting, the wasted reads of each table, and the verdict.
+    """
+    if directory is None and keys is None:
+        raise ValueError("name a store, or a file of keys with --keys")
+    if trace is not None and (directory is None or keys is not None):
+        raise ValueError("--trace goes with a store, and not with --keys")
+    wanted = parse_settings(settings)
+    with _store(directory, keys) as db:
+        if trace is not None:
+            chosen = given_gets(_traced_gets(trace), gets, seed, f"the trace {printable(trace)}")
+        elif directory is not None and keys is not None:
+            with open_input(keys) as file:
+                name = "stdin" if keys == "-" else printable(keys)
+                listed = (key for key, _ in read_records(file, "plain", Loaded()))
+                chosen = given_gets(listed, gets, seed, name)
+        else:
+            with progress("Choosing keys", "key") as bar:
+                chosen = sampled_gets(db, gets, seed, bar.advance)
+        outcome = experiment(db, directory or keys or "", chosen, wanted, seed)
+    if as_json:
+        write_line(json.dumps(outcome.to_dict(), indent=2))
+        return
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # the locale may not encode a file's name
+    print_report(Console(highlight=False), outcome)
+
+
+def experiment(
+    db: lsmkv.DB, path: str, chosen: Gets, settings: list[FilterSetting], seed: int
+) -> Outcome:
+    """Replay the Gets, and scan for absent prefixes: the near misses that no key begins with."""
+    with progress("Replaying Gets", "byte") as bar:
+        done = replay(db, chosen.keys, settings, bar.report)
+    prefixes = absent_prefixes(db, chosen.absent, _MOST_SCANS)
+    with progress("Scanning absent prefixes", "prefix") as bar:
+        by_scans = scan_absent(db, prefixes, bar.report)
+    heat = read_heat(done.stored, len(chosen.keys), len(prefixes), by_scans)
+    return Outcome(path, chosen.source, seed, done, heat, judge(done))
+
+
+def _traced_gets(trace: str) -> Iterator[bytes]:
+    """The keys of a trace's Gets, in their order."""
+    return (record.key for record in lsmkv.read_trace(trace) if record.operation == "get")
+
+
+@contextlib.contextmanager
+def _store(directory: str | None, keys: str | None) -> Iterator[lsmkv.DB]:
+    """The store to read, without a block cache; one made of the keys if there is no directory."""
+    with contextlib.ExitStack() as stack:
+        if directory is None:
+            assert keys is not None
+            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="lsmkv-filter-lab-"))
+            directory = os.path.join(home, "store")
+            with (
+                open_input(keys) as file,
+                lsmkv.DB(directory, create_if_missing=True) as new,
+                progress("Loading", "key") as bar,
+            ):
+                load_lines(new, file, "plain", Loaded(), bar.advance)
+                new.flush()
+        yield stack.enter_context(lsmkv.DB(directory, read_only=True, lru_cache_size=0))

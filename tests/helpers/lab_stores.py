@@ -1,0 +1,77 @@
+"""A store with tables on three levels, a deletion and a memtable, under any filter settings."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import lsmkv
+from lsmkv.tools.lab.settings import FilterSetting, parse_setting
+
+SHAPE: dict[str, Any] = {
+    "block_size": 512,
+    "seek_compaction": False,
+    "background": "thread",
+    "max_file_size": 32 * 1024,
+}
+READING: dict[str, Any] = {"read_only": True, "lru_cache_size": 0}
+
+
+def key(number: int) -> bytes:
+    return b"user %08x" % (number * 2654435761 & 0xFFFFFFFF)
+
+
+def options(setting: FilterSetting, level: int) -> dict[str, Any]:
+    """The keywords of ``DB`` that build a level's filters as a setting says."""
+    policy = setting.policy(level)
+    if policy is None:
+        return {"bloom_filter_bits": 0}
+    return {"filter_policy": policy, "filter_layout": setting.layout}
+
+
+def build(path: Path, text: str | FilterSetting, comparator: Any = None) -> Path:
+    """The store under one setting: the same tables whatever the setting, but for their filters.
+
+    Levels are made deepest first, each with its own options; nothing is merged in between.
+    """
+    setting = parse_setting(text) if isinstance(text, str) else text
+    shape = SHAPE | ({} if comparator is None else {"comparator": comparator})
+    for first in (0, 1):
+        put_into(path, range(first, 3000, 2), shape | options(setting, 2))
+    with lsmkv.DB(path, **shape, **options(setting, 2)) as db:
+        db.compact_range()
+    put_into(path, range(2000, 3600, 3), shape | options(setting, 1))
+    put_into(path, range(1, 2000, 7), shape | options(setting, 0))
+    put_into(path, range(0, 4000, 9), shape | options(setting, 0), deleted=range(0, 50))
+    with lsmkv.DB(path, **shape, **options(setting, 0)) as db:
+        db.put(key(17), b"in the memtable")
+        db.delete(key(18))
+    return path
+
+
+def put_into(
+    path: Path, numbers: range, settings: dict[str, Any], deleted: range = range(0)
+) -> None:
+    rng = random.Random(numbers.start)
+    with lsmkv.DB(path, create_if_missing=True, **settings) as db:
+        for number in numbers:
+            db.put(key(number), rng.randbytes(30))
+        for number in deleted:
+            db.delete(key(number))
+        db.flush()
+
+
+class LastByte:
+    """A filter policy that is not LevelDB's: the last bytes of the keys, without a hash."""
+
+    name = "test.LastByte"
+
+    def __init__(self, _bits: int) -> None:
+        pass
+
+    def create_filter(self, keys: Any, /) -> bytes:
+        return bytes(sorted({one[-1] for one in keys}))
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return key[-1] in filter_data

@@ -1,0 +1,75 @@
+"""The curves show the figures that they are given, and the formulas beside them."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+from processes import ENVIRON
+
+from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
+from lsmkv.plot import blocks_per_get, false_positive_rates, fill, to_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def points(figure: Figure, line: int) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in figure.axes[0].lines[line].get_xydata()]
+
+
+def words(figure: Figure) -> set[str]:
+    return {node.text or "" for node in ElementTree.fromstring(to_svg(figure)).iter(f"{SVG}text")}
+
+
+def test_rates() -> None:
+    figure = false_positive_rates([4, 10], {"one": {10: 0.011, 4: 0.2}, "two": {20: 0.0}})
+    assert points(figure, 0) == [
+        (bits, predicted_rate(bits, BloomFilterPolicy(bits).probes)) for bits in (4, 10)
+    ]
+    assert points(figure, 1) == [(4, 0.2), (10, 0.011)]
+    assert points(figure, 2) == []  # 0 has no logarithm
+    assert {"bits a key", "false-positive rate", "one", "two", "1%", "10%"} <= words(figure)
+
+
+def test_rates_of_no_bits() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        false_positive_rates([0])
+
+
+def test_blocks() -> None:
+    figure = blocks_per_get({"none": (0.5, 1.75), "block:10": (0.5, 0.01)})
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert widths == pytest.approx([0.5, 0.5, 1.75, 0.01])
+    assert [bar.get_x() for bar in figure.axes[0].patches] == [0, 0, 0.5, 0.5]
+    assert {"none", "block:10", "2.25", "0.51", "wasted: the key is not in it"} <= words(figure)
+    bottom, top = figure.axes[0].get_ylim()
+    assert bottom > top  # the first setting is the uppermost
+
+
+def test_no_blocks() -> None:
+    with pytest.raises(ValueError, match="no setting"):
+        blocks_per_get({})
+
+
+def test_fill() -> None:
+    figure = fill([(50, 0.2), (100, 0.4)], bits=1000, probes=5)
+    assert points(figure, 0)[-1] == (100, 1 - math.exp(-0.5))
+    assert points(figure, 1) == [(50, 0.2), (100, 0.4)]
+    assert "keys in a filter of 1,000 bits with 5 probes" in words(figure)
+    with pytest.raises(ValueError, match="not 0"):
+        fill([], bits=0, probes=5)
+
+
+def test_the_same_figures_give_the_same_bytes() -> None:
+    first, again, other = (to_svg(blocks_per_get({"none": (1, one)})) for one in (2, 2, 3))
+    assert first == again != other
+    assert first.endswith(b"</svg>\n")
+
+
+def test_lsmkv_does_without_matplotlib() -> None:
+    code = "import sys, lsmkv, lsmkv.tools.app; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=ENVIRON, check=False).returncode == 0

@@ -1,0 +1,140 @@
+"""The page's filter lab: its Bloom filter has BloomFilterPolicy's bits, and docs/lab.html is it.
+
+``bloom.js`` is run by node, where there is one; ``tests/browser`` runs it, and the whole lab, in
+Chromium.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import lsmkv
+from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash, predicted_rate
+
+STATIC = Path(lsmkv.__file__).parent / "tools" / "inspect" / "static"
+DOCS = Path(__file__).parents[3] / "docs"
+NODE = shutil.which("node")
+
+SCRIPT = """
+const bloom = await import(process.argv[1]);
+const { createFilter, leveldbHash, positionsOf, probesFor, predictedRate } = bloom;
+const chunks = [];
+for await (const chunk of process.stdin) chunks.push(chunk);
+const { keys, asked, bits, rates } = JSON.parse(Buffer.concat(chunks).toString());
+const decode = (text) => Uint8Array.from(Buffer.from(text, "hex"));
+const members = keys.map(decode);
+const filters = bits.map((one) => createFilter(members, one));
+console.log(JSON.stringify({
+  hashes: asked.map((key) => leveldbHash(decode(key))),
+  filters: filters.map((data) => Buffer.from(data).toString("hex")),
+  probed: asked.map((key) => positionsOf(leveldbHash(decode(key)), 6, 640)),
+  answers: bits.map((one) => {
+    const filter = new bloom.BloomFilter(bloom.bitsFor(keys.length, one), probesFor(one));
+    for (const key of members) filter.add(key);
+    return asked.map((key) => filter.mayMatch(leveldbHash(decode(key))));
+  }),
+  predicted: bits.map((one) => predictedRate(1, one, probesFor(one))),
+  wanted: rates.map(bloom.bitsPerKeyFor),
+}));
+"""
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/pictures."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "pictures" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(NODE is None, reason="there is no node")
+@pytest.mark.parametrize("number", [0, 1, 5, 400])
+def test_bits_are_those_of_the_policy(number: int, tmp_path: Path) -> None:
+    rng = random.Random(number)
+    keys = [rng.randbytes(rng.randrange(40)) for _ in range(number)]
+    asked = keys[:20] + [rng.randbytes(size) for size in range(60)] + [b"\xff" * 9, bytes(7)]
+    bits = [1, 2, 7, 10, 13, 44, 60]
+    rates = [0.5, 0.1, 0.01, 0.001, 1e-6]
+    module = tmp_path / "bloom.mjs"  # a name by which every node knows a module
+    module.write_bytes((STATIC / "bloom.js").read_bytes())
+    question = {
+        "keys": [key.hex() for key in keys],
+        "asked": [key.hex() for key in asked],
+        "bits": bits,
+        "rates": rates,
+    }
+    assert NODE is not None
+    done = subprocess.run(
+        [NODE, "--input-type=module", "-e", SCRIPT, module.as_uri()],
+        input=json.dumps(question).encode(),
+        capture_output=True,
+        check=True,
+    )
+    told = json.loads(done.stdout)
+    policies = [BloomFilterPolicy(one) for one in bits]
+    filters = [policy.create_filter(keys) for policy in policies]
+    assert told["hashes"] == [leveldb_hash(key) for key in asked]
+    assert told["filters"] == [data.hex() for data in filters]
+    everything = b"\xff" * 80 + bytes([6])
+    assert told["probed"] == [
+        policies[0].probed_positions(leveldb_hash(key), everything) for key in asked
+    ]
+    if keys:  # a filter of no keys holds a no for all
+        assert told["answers"] == [
+            [policy.key_may_match(key, data) for key in asked]
+            for policy, data in zip(policies, filters, strict=True)
+        ]
+    assert told["predicted"] == pytest.approx(
+        [predicted_rate(policy.bits_per_key, policy.probes) for policy in policies]
+    )
+    assert told["wanted"] == [
+        BloomFilterPolicy.for_false_positive_rate(rate).bits_per_key for rate in rates
+    ]
+
+
+def test_the_page_of_the_documentation_is_up_to_date() -> None:
+    lab = script("lab")
+    assert (DOCS / "lab.html").read_text(encoding="utf-8") == lab.page(), (
+        "run python docs/pictures/lab.py"
+    )
+
+
+def test_the_page_asks_for_nothing_else() -> None:
+    page = (DOCS / "lab.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in page
+    outside = set(re.findall(r"https?://[\w./-]+", page))
+    assert outside == {"http://www.w3.org/2000/svg"}  # a name, which nothing fetches
+    assert not re.search(r"^import\b", page, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", script("lab").MODULES)
+def test_a_strict_policy_allows_it(name: str) -> None:
+    """No markup made of text, no handler or style in an attribute."""
+    source = (STATIC / name).read_text(encoding="utf-8")
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert word not in source
+    assert not re.search(r"""\b(?:style|on[a-z]+)["']?\s*:\s""", source)
+
+
+def test_modules_that_cannot_be_joined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lab = script("lab")
+    monkeypatch.setattr(lab, "STATIC", tmp_path)
+    monkeypatch.setattr(lab, "MODULES", ("a.js", "b.js"))
+    (tmp_path / "a.js").write_text('import { x } from "./b.js";\n', encoding="utf-8")
+    (tmp_path / "b.js").write_text("export const x = 1;\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"b\.js, which does not stand before"):
+        lab.joined()
+    (tmp_path / "a.js").write_text("export function x() {}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"b\.js cannot be joined: \['x'\]"):
+        lab.joined()

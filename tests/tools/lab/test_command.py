@@ -1,0 +1,143 @@
+"""``lsmkv filter-lab`` as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from commands import fails, lsm, lsm_bytes
+from lab_stores import build, key
+from stores import contents
+
+import lsmkv
+
+FEW = ("--settings", "none block:10 table:4", "--gets", "400")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("lab") / "store", "block:3")
+
+
+def test_a_store(store: Path) -> None:
+    before = contents(str(store))
+    done = lsm("filter-lab", store, *FEW)
+    assert (done.status, done.err) == (0, "")
+    for word in ("as stored", "none", "block:10", "table:4", "level 2", "would save", "The rule"):
+        assert word in done.out
+    assert contents(str(store)) == before
+
+
+def test_json_is_the_same_again(store: Path) -> None:
+    first, again, other = (
+        lsm("filter-lab", store, *FEW, "--json", "--seed", seed).out for seed in "112"
+    )
+    assert first == again != other
+    told = json.loads(first)
+    assert told["gets"] == 400
+    assert told["keys"] == "200 keys of the store, and as many near misses"
+    assert [one["setting"] for one in told["settings"]] == ["as stored", *FEW[1].split()]
+    none = told["settings"][1]
+    assert none["blocks_read"] == max(one["blocks_read"] for one in told["settings"])
+    assert none["filter_bytes"] == 0
+    assert told["heat"]["scans"] > 100
+    assert told["path"] == str(store)
+
+
+def test_the_gets_of_a_trace(store: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    with lsmkv.DB(store, read_only=True, trace=trace) as db:
+        asked = [key(n) for n in range(1000, 1010)]
+        for one in asked:
+            db.get(one)
+        next(db.iterator())
+    told = json.loads(lsm("filter-lab", store, "--trace", trace, *FEW, "--json").out)
+    assert (told["gets"], told["found"], told["heat"]["scans"]) == (10, 10, 0)
+    assert told["keys"] == f"10 keys of the trace {trace}"
+    with lsmkv.DB(store, read_only=True, trace=trace) as db:
+        next(db.iterator())
+    fails(lsm("filter-lab", store, "--trace", trace, *FEW), "no keys in it")
+    both = ("--trace", trace, "--keys", trace)
+    fails(lsm("filter-lab", store, *both), "--trace goes with a store, and not with --keys")
+    fails(lsm("filter-lab", store, "--trace", tmp_path / "none", *FEW), "none")
+
+
+def test_keys_of_a_file_against_a_store(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "keys.txt"
+    file.write_bytes(b"".join(key(n) + b"\tvalue\n\n" for n in range(1000, 1010)))
+    told = json.loads(lsm("filter-lab", store, "--keys", file, *FEW, "--json").out)
+    assert (told["gets"], told["found"], told["heat"]["scans"]) == (10, 10, 0)
+    assert told["keys"] == f"10 keys of {file}"
+    piped = lsm_bytes("filter-lab", store, "--keys", "-", *FEW, stdin=file.read_bytes())
+    assert b"10 keys of stdin" in piped.out
+
+
+def test_a_store_made_of_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    file = tmp_path / "keys.txt"
+    file.write_bytes(b"".join(b"key %d\n" % n for n in range(3000)))
+    done = lsm("filter-lab", "--keys", file, *FEW)
+    assert (done.status, done.err) == (0, "")
+    assert "1 table with 3,000 entries" in " ".join(done.out.split())
+    assert not list(tmp_path.glob("lsmkv-filter-lab-*"))
+
+
+def test_hostile_keys(tmp_path: Path) -> None:
+    file = tmp_path / "keys.txt"
+    file.write_bytes(b"\x1b[31m\n\xff\xfe\n<b>\n" + b"x" * 1_000_000 + b"\n")
+    done = lsm("filter-lab", "--keys", file, *FEW)
+    assert done.status == 0
+    assert "\x1b" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ("name a store",)),
+        (("nowhere",), ("nowhere",)),
+        (("--keys", "nowhere.txt"), ("nowhere.txt",)),
+        (("--keys", os.devnull), ("empty",)),
+        (("nowhere", "--settings", "block"), ("'block'", "table:15")),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    fails(lsm("filter-lab", *arguments), *words)
+
+
+def test_an_empty_list_of_keys(store: Path) -> None:
+    fails(lsm_bytes("filter-lab", store, "--keys", "-", stdin=b"\n\n"), "stdin: no keys")
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    path = build(tmp_path / "store", "none")
+    table = max(path.glob("*.ldb"), key=lambda file: file.stat().st_size)
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 1
+    table.write_bytes(data)
+    fails(lsm("filter-lab", path, *FEW), table.name)
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    """Ctrl-C ends it at once, and the temporary store is removed."""
+    file = tmp_path / "keys.txt"
+    file.write_bytes(b"".join(b"key %d\n" % n for n in range(300_000)))
+    command = [sys.executable, "-m", "lsmkv", "filter-lab", "--keys", str(file)]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        while not list(tmp_path.glob("lsmkv-filter-lab-*/store/*.ldb")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert process.returncode == 130
+    assert (out, err) == (b"", b"lsmkv: interrupted\n")
+    assert not list(tmp_path.glob("lsmkv-filter-lab-*"))

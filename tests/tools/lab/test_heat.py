@@ -1,0 +1,61 @@
+"""The heat's figures are those that the store counts for the same Gets and scans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lab_stores import READING, build, key
+
+import lsmkv
+from lsmkv.tools.lab.heat import absent_prefixes, read_heat, scan_absent
+from lsmkv.tools.lab.replay import replay
+
+PREFIXES = [key(n)[:-1] + b"x" for n in range(300)]
+
+
+@pytest.fixture(scope="module", params=[None, lsmkv.ReverseBytewiseComparator()])
+def store(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    return build(tmp_path_factory.mktemp("lab") / "store", "block:10", request.param)
+
+
+def scanned_by_level(path: Path, prefixes: list[bytes]) -> list[int]:
+    with lsmkv.DB(path, **READING) as db:
+        for prefix in prefixes:
+            with db.iterator(prefix=prefix) as rows:
+                assert list(rows) == []
+        return [level.blocks_read for level in db.stats().levels]
+
+
+def test_scans_read_what_the_store_counts(store: Path) -> None:
+    prefixes = [*PREFIXES, b"\xff", b"a", key(4)[:-1] + b"\xff"]
+    with lsmkv.DB(store, **READING) as db:
+        by_table = scan_absent(db, prefixes)
+        heat = read_heat(replay(db, PREFIXES, []).stored, 300, len(prefixes), by_table)
+    scans = {level.level: level.scans for level in heat.levels()}
+    counted = scanned_by_level(store, prefixes)
+    assert scans == {level: counted[level] for level in scans}
+    assert sum(scans.values()) == sum(by_table.values()) == sum(counted)
+    assert scans[0] > 300 <= scans[2]
+
+
+def test_gets_are_those_of_the_replay(store: Path) -> None:
+    with lsmkv.DB(store, **READING) as db:
+        stored = replay(db, PREFIXES, []).stored
+        heat = read_heat(stored, len(PREFIXES), 0, {})
+        tables = {table.number: table.level for table in db.tables()}
+    assert sum(level.gets for level in heat.levels()) == stored.wasted_reads > 0
+    assert {table.number: table.level for table in heat.tables} == tables
+    assert [level.tables for level in heat.levels()] == [2, 1, len(tables) - 3]
+
+
+def test_a_prefix_that_a_key_has_is_left_out(store: Path) -> None:
+    with lsmkv.DB(store, **READING) as db:
+        assert absent_prefixes(db, [b"user", b"use\xff", key(100), b"~"], 3) == [b"use\xff"]
+
+
+def test_progress_counts_prefixes(store: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with lsmkv.DB(store, **READING) as db:
+        scan_absent(db, PREFIXES[:3], lambda done, total, _: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]

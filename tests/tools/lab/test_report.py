@@ -1,0 +1,100 @@
+"""The report fits its terminal, and says in figures and bars what was counted."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from lsmkv.tools.lab.heat import Heat, TableHeat
+from lsmkv.tools.lab.reads import Replay, SettingReads, TableReads
+from lsmkv.tools.lab.report import Outcome, print_report
+from lsmkv.tools.lab.verdict import RULE, judge
+
+
+def outcome(scans: int = 100, name: str = "block:9") -> Outcome:
+    def setting(name: str, wasted: int, memory: int) -> SettingReads:
+        reads = [
+            TableReads(0, 12, 900, 900, 900 - wasted, wasted, 9, wasted, wasted, memory),
+            TableReads(2, 7, 500, 0, 0, 1_234_567, 9, 0, 0, 0),
+        ]
+        return SettingReads(name, reads)
+
+    results = [setting("as stored", 800, 10), setting("none", 900, 0), setting(name, 50, 4096)]
+    replay = Replay(1000, 3, 499, 1234, results)
+    heat = Heat(1000, scans, [TableHeat(0, 12, 800, 220 if scans else 0), TableHeat(2, 7, 0, 0)])
+    return Outcome("zoo", "1,000 keys of a list", 1, replay, heat, judge(replay))
+
+
+def printed(width: int, given: Outcome, encoding: str = "utf-8") -> list[str]:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding)
+    print_report(Console(file=file, width=width, highlight=False), given)
+    file.flush()
+    return raw.getvalue().decode(encoding).splitlines()
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("scans", [0, 100])
+def test_it_fits(width: int, scans: int) -> None:
+    lines = printed(width, outcome(scans))
+    if width >= 80:
+        lines += printed(width, outcome(scans, "block:10,10,10"))
+    assert max(map(len, lines)) <= min(width, 120)
+    assert lines == [line.rstrip() for line in lines]
+
+
+def test_the_verdict_comes_first() -> None:
+    told = " ".join(printed(80, outcome()))
+    assert told.startswith(
+        "lsmkv filter-lab: what other filters would save"
+        " 9 bits a key would save 750 of 800 wasted reads for 4.0 KiB more memory."
+    )
+    assert told.endswith(RULE)
+
+
+def test_the_figures() -> None:
+    lines = printed(120, outcome())
+    (line,) = [line for line in lines if line.startswith("block:9")]
+    assert line.split()[1:6] == ["1,234,617", "1234.617", "50", "4.0", "KiB"]
+    assert "5.56%" in line
+    assert "█" in line
+    assert "░" in line
+    text = " ".join(lines)
+    assert "A memtable answered 3 Gets." in text
+    assert "000012.ldb on level 0 (1,020)" in text
+    assert "each reads 2.2 blocks on average" in text
+
+
+def test_bars_are_to_scale() -> None:
+    lines = printed(80, outcome())
+    (gets_and_scans,) = [line for line in lines if line.startswith("level 0")]
+    _, gets, scans = (
+        gets_and_scans.replace(",", "").split("   ", 2)[0],
+        *(part.count("█") for part in gets_and_scans.split("220")),
+    )
+    assert gets > 3 * scans > 0
+
+
+def test_a_terminal_without_the_characters() -> None:
+    text = "\n".join(printed(80, outcome(), "ascii"))
+    assert "##-" in text
+
+
+def test_json() -> None:
+    told = json.loads(json.dumps(outcome().to_dict()))
+    assert told["settings"][2]["setting"] == "block:9"
+    assert told["settings"][2]["wasted_reads"] == 50
+    assert told["settings"][2]["filter_bytes"] == 4096
+    assert told["settings"][2]["false_positive_rate"] == pytest.approx(50 / 900)
+    assert told["heat"]["tables"][0] == {"level": 0, "number": 12, "gets": 800, "scans": 220}
+    assert told["verdict"]["setting"] == "block:9"
+    assert told["verdict"]["rule"] == RULE
+
+
+def test_a_store_without_tables() -> None:
+    nothing = Replay(10, 10, 10, 0, [SettingReads("as stored")])
+    given = Outcome("zoo", "10 keys", 1, nothing, Heat(10, 0, []), judge(nothing))
+    assert "The store has no tables." in printed(80, given)

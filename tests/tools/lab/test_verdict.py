@@ -1,0 +1,101 @@
+"""The verdict keeps to its rule, and says so when nothing pays."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsmkv.tools.lab.reads import Replay, SettingReads, TableReads
+from lsmkv.tools.lab.verdict import judge
+
+
+def replay_of(gets: int, *results: tuple[str, int, int]) -> Replay:
+    """A replay with these settings: name, wasted reads, and bytes of filters."""
+    found = [
+        SettingReads(name, [TableReads(0, 7, wasted_reads=wasted, filter_bytes=memory)])
+        for name, wasted, memory in results
+    ]
+    return Replay(gets, 0, 0, 100, found)
+
+
+def test_the_cheapest_that_saves_nearly_as_much_as_the_best() -> None:
+    verdict = judge(
+        replay_of(
+            5000,
+            ("as stored", 1000, 1 << 20),
+            ("none", 9000, 0),
+            ("block:12", 500, 1_200_000),
+            ("block:15", 100, 1_677_722),
+            ("table:15", 101, 1_677_723),
+            ("block:20", 60, 2 << 20),
+        )
+    )
+    assert verdict.setting == "block:15"
+    assert (verdict.saved_reads, verdict.more_bytes) == (900, 1_677_722 - (1 << 20))
+    assert verdict.sentence == (
+        "15 bits a key would save 900 of 1,000 wasted reads for 614.4 KiB more memory."
+    )
+
+
+def test_a_setting_may_save_memory_too() -> None:
+    verdict = judge(replay_of(1000, ("as stored", 500, 8000), ("block:10,0", 20, 3000)))
+    assert verdict.more_bytes == -5000
+    assert verdict.sentence == (
+        "10 and 0 bits a key by level would save 480 of 500 wasted reads and 4.9 KiB of memory."
+    )
+
+
+def test_the_same_memory() -> None:
+    verdict = judge(replay_of(100, ("as stored", 50, 80), ("table:10", 0, 80)))
+    assert verdict.sentence == (
+        "10 bits a key in a filter for each table would save 50 of 50 wasted reads"
+        " for no more memory."
+    )
+
+
+@pytest.mark.parametrize(
+    ("results", "sentence"),
+    [
+        (
+            [("as stored", 120, 1000), ("block:15", 21, 1500)],
+            "Nothing pays: the 10,000 Gets read 120 blocks in vain,"
+            " and the best setting would save 99 of them.",
+        ),
+        (
+            [("as stored", 120, 1000), ("none", 5000, 0)],
+            "Nothing pays: the 10,000 Gets read 120 blocks in vain, and no setting saves any.",
+        ),
+        (
+            [("as stored", 120, 1000)],
+            "Nothing pays: the 10,000 Gets read 120 blocks in vain,"
+            " and no other setting was tried.",
+        ),
+        (
+            [("as stored", 0, 1000), ("none", 0, 0)],
+            "Nothing pays: the 10,000 Gets read no block in vain."
+            " With no filter it would waste no more, for 1,000 B less memory.",
+        ),
+        ([("as stored", 0, 0)], "Nothing pays: the 10,000 Gets read no block in vain."),
+    ],
+)
+def test_nothing_pays(results: list[tuple[str, int, int]], sentence: str) -> None:
+    verdict = judge(replay_of(10_000, *results))
+    assert verdict.setting is None
+    assert verdict.more_bytes == 0
+    assert verdict.sentence == sentence
+
+
+def test_one_read_in_a_hundred_gets_is_enough() -> None:
+    verdict = judge(replay_of(10_000, ("as stored", 120, 1000), ("block:15", 20, 1500)))
+    assert verdict.setting == "block:15"
+
+
+def test_an_order_that_filters_do_not_go_with() -> None:
+    replay = replay_of(1000, ("as stored", 500, 0), ("block:10", 5, 100))
+    replay.unsafe_order = "test.\x1bFolding"
+    verdict = judge(replay)
+    assert verdict.setting == "block:10"
+    assert "But the store's order, test.\\x1bFolding, may call keys" in verdict.sentence
+
+
+def test_no_gets() -> None:
+    assert judge(replay_of(0, ("as stored", 0, 0), ("block:5", 0, 5))).setting is None
