@@ -125,9 +125,13 @@ def opening(path: pathlib.Path) -> None:
         trace=path,
         trace_sample=10,
     )
-    for operation in lsmkv.read_trace(path):
+    trace = lsmkv.read_trace(path)
+    assert_type(trace, lsmkv.TraceReader)
+    assert_type((trace.started, trace.sample), tuple[float, int])
+    for operation in trace:
         assert_type(operation, lsmkv.TraceRecord)
         assert_type((operation.key, operation.size), tuple[bytes, int | None])
+        assert_type(operation.found, bool)
     cache = lsmkv.LRUCache[tuple[int, int], Any](1 << 20)
     DB(path, block_cache=cache, env=lsmkv.MemoryEnv(), filter_layout="both")
     assert_type(len(cache), int)

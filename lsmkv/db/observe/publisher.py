@@ -72,7 +72,7 @@ class Publisher:
             return  # it is being closed, and the file removed
         except OSError as error:
             self._remove(STATS_NEW)
-            if not self._failed:
+            if not self._failed and not self._stopping.is_set():
                 self._store.info_log.warn(f"No statistics are published: {error}")
             self._failed = True
         else:

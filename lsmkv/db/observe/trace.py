@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from librt.strings import BytesWriter
 
@@ -36,7 +37,6 @@ from lsmkv.util.coding import (
     decode_varint64,
     encode_varint,
 )
-from lsmkv.util.introspection import described
 
 GET: Final = 1
 PUT: Final = 2
@@ -54,8 +54,8 @@ Observed = tuple[int, bytes, int, int, int, int]
 operations of its batch."""
 
 
-@described
-class TraceRecord(NamedTuple):
+@dataclass(frozen=True)
+class TraceRecord:
     """An operation in a trace: what :func:`read_trace` returns.  Plain data: it raises nothing and
     costs nothing.
 
