@@ -157,6 +157,7 @@ class MemoryLogFile(MemoryWritableFile):
     def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile, end: int = 0) -> None:
         super().__init__(path, mutex, file)
         self._end = end
+        self.reserve(1)  # the local one begins with room, too: zeros are there before any record
 
     def reserve(self, length: int) -> int:
         with self._mutex:

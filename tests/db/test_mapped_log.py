@@ -298,7 +298,7 @@ def test_views_beside_a_live_writer_see_no_gap(store: str) -> None:
     assert writer.stdout.readline() == b"open\n"
     said: list[str] = []
     threads = [
-        threading.Thread(target=lambda: said.append(python(VIEW, store, "25", check=False).stderr))
+        threading.Thread(target=lambda: said.append(python(VIEW, store, "12", check=False).stderr))
         for _ in range(2)
     ]
     for thread in threads:

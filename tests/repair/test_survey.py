@@ -139,7 +139,7 @@ def test_reused_logs(tmp_path: Path) -> None:
         assert survey_db(path).severity == SOUND
     (log,) = path.glob("*.log")
     with log.open("ab") as file:
-        file.write(bytes(3))  # a write cut short, and LevelDB going on behind it
+        file.write(b"\1\2\3")  # a write cut short, and LevelDB going on behind it
     assert survey_db(path).severity == REMARKABLE
 
 
