@@ -13,6 +13,7 @@ from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scan
 from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
+from lsmkv.tools.inspect.command import inspect as inspect_store
 from lsmkv.tools.text import version_line
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
     "Look": {
         "stats": commands.stats,
         "explain": commands.explain,
+        "inspect": inspect_store,
         "approximate-sizes": maintenance.approximate_sizes,
         "dump": dump,
         "diff": compare.diff,

@@ -58,16 +58,15 @@ def levels(source: Source) -> Plain:
 def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
     """Tables as they are drawn: by level, each with its place on one axis of keys.
 
-    ``from`` and ``to`` are that place, between 0 and 1: the rank of its first and last key among
-    all tables' first and last keys.
+    ``from`` and ``to`` are that place, between 0 and 1: the share of all bytes before its first key
+    and up to its last one, where a table's bytes lie evenly between the keys that others begin or
+    end with.
     """
-    edges = sorted({key for _, _, *both in listed for key in both}, key=order.of)
-    rank = {edge: at for at, edge in enumerate(edges)}
-    last = max(1, len(edges) - 1)
+    places = _places(listed, order)
     by_level: list[list[Plain]] = [[] for _ in range(NUM_LEVELS)]
     for level, shown, smallest, largest in listed:
-        shown["from"] = round(rank[smallest] / last, 5)
-        shown["to"] = round(rank[largest] / last, 5)
+        shown["from"] = round(places[smallest], 6)
+        shown["to"] = round(places[largest], 6)
         by_level[level].append(shown)
     described = [_level(level, tables) for level, tables in enumerate(by_level)]
     return {
@@ -75,6 +74,26 @@ def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
         "tables": len(listed),
         "bytes": sum(level["bytes"] for level in described),
     }
+
+
+def _places(listed: list[Listed], order: KeyOrder) -> dict[bytes, float]:
+    """The place of each table's first and last key on the axis of keys.  O(tables log tables)."""
+    edges = sorted({key for _, _, *both in listed for key in both}, key=order.of)
+    rank = {edge: at for at, edge in enumerate(edges)}
+    changes = [0.0] * (len(edges) + 1)  # of the weight from one edge to the next
+    for _, shown, smallest, largest in listed:
+        begin, end = rank[smallest], rank[largest]
+        share = shown["size"] / max(1, end - begin)
+        changes[begin] += share
+        changes[end] -= share
+    places: dict[bytes, float] = {}
+    weight = before = 0.0
+    for edge, change in zip(edges, changes, strict=False):
+        places[edge] = before
+        weight += change
+        before += max(weight, 1.0)  # no two keys at one place
+    last = max(places.values(), default=0.0) or 1.0
+    return {edge: place / last for edge, place in places.items()}
 
 
 def listed_tables(db: lsmkv.DB) -> list[Listed]:
