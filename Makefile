@@ -17,7 +17,8 @@ FUZZ_ARGS ?=
 .PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
-	@$(BIN)/lsmkv demo
+	@mkdir -p build && rm -f build/demo.html
+	@$(BIN)/lsmkv demo --report build/demo.html
 
 .PHONY: pictures
 pictures: $(VENV)/.demo  ## README.md's pictures: filters from a run of the demo, speed from docs/performance.md
@@ -47,8 +48,8 @@ test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
 
-test-browser: $(VENV)/.test  ## reads what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
-	$(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
+test-browser: $(VENV)/.browser  ## the inspector, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
+	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
@@ -84,6 +85,10 @@ $(VENV)/.demo: $(VENV)/.made pyproject.toml
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+$(VENV)/.browser: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.made pyproject.toml

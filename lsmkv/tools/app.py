@@ -14,6 +14,7 @@ from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.inspect.command import inspect as inspect_store
+from lsmkv.tools.report.command import report
 from lsmkv.tools.text import version_line
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "stats": commands.stats,
         "explain": commands.explain,
         "inspect": inspect_store,
+        "report": report,
         "approximate-sizes": maintenance.approximate_sizes,
         "dump": dump,
         "diff": compare.diff,

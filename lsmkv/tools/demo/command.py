@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from enum import StrEnum
@@ -17,6 +18,7 @@ from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
 from lsmkv.tools.demo.report import print_report
 from lsmkv.tools.demo.run import Plan, run_demo
+from lsmkv.tools.output import open_output
 from lsmkv.tools.text import count, printable
 
 DEFAULT_LAYOUTS = ("off", "block", "table")
@@ -50,6 +52,10 @@ def demo(
     directory: Annotated[
         str | None, typer.Option("--dir", metavar="DIR", help="Keep the stores here.")
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="Write an HTML report of a store here."),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
 ) -> None:
@@ -63,8 +69,9 @@ def demo(
     layouts = DEFAULT_LAYOUTS if not layout else tuple(dict.fromkeys(one.value for one in layout))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # the locale may not encode every name
-    plan = Plan(_demo_keys(keys, more), layouts, lookups, seed, directory)
-    outcome = run_demo(plan)
+    with open_output(report, force=False) if report else contextlib.nullcontext() as file:
+        plan = Plan(_demo_keys(keys, more), layouts, lookups, seed, directory, file)
+        outcome = run_demo(plan)
     if as_json:
         about = {
             "lsmkv": lsmkv.__version__,
@@ -79,6 +86,8 @@ def demo(
         write_line(json.dumps(about | outcome.to_dict(), indent=2))
     else:
         print_report(Console(highlight=False), plan, outcome)
+        if report:
+            say(f"{report}: the store as loaded, to open in a browser")
     if outcome.wrong:
         say(f"{count(outcome.wrong, 'wrong answer')}")
         raise typer.Exit(ERROR)

@@ -51,7 +51,7 @@ function mount(root, page) {
   const result = h("div", { class: "result", hidden: true },
     verdict, player.element,
     h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element), steps));
-  show(root, form, hints, result);
+  show(root, isReport ? null : form, hints, result);
 
   function key() {
     return query.hex === undefined ? query.key : query.hex;
@@ -64,6 +64,10 @@ function mount(root, page) {
     try {
       levels ??= await ask("levels", {}, signal);
       hint();
+      if (key() === undefined && isReport && answered("get").length) {
+        page.go("get", answered("get")[0], { replace: true });
+        return;
+      }
       if (key() === undefined) return;
       told = await ask("get", question(), signal);
       levels = isReport ? levels : await ask("levels", {}, signal);
@@ -85,8 +89,10 @@ function mount(root, page) {
 
   function hint() {
     const keys = isReport ? answered("get").map((one) => one.key) : samples(levels);
-    show(hints, keys.length ? "Try: " : "", keys.slice(0, 40).map((one) =>
-      [button(one === "" ? "(empty)" : one, () => page.go("get", { key: one }), { class: "hint-key" }), " "]).flat());
+    show(hints, keys.length ? (isReport ? "The Gets in this report: " : "Try: ") : "", keys.slice(0, 40).map((one) =>
+      [button(one === "" ? "(empty)" : one, () => page.go("get", { key: one }), {
+        class: "hint-key", "aria-pressed": String(one === query.key),
+      }), " "]).flat());
   }
 
   function draw() {
@@ -162,6 +168,7 @@ function mount(root, page) {
       const same = before.key === given.key && before.hex === given.hex && told;
       if (same) draw();
       else load();
+      if (levels) hint();
     },
     twin: () => (key() === undefined ? ["levels", {}] : ["get", question()]),
     key: (event) => told !== null && player.key(event),

@@ -74,7 +74,9 @@ function mount(root, page) {
       facts.memtable_bytes === undefined ? null : figure("memtable", bytes(facts.memtable_bytes)),
       figure("filters", facts.filter_policy ?? "none"),
       figure("order of keys", facts.comparator ?? "unknown"));
-    show(trouble, damage(data, page));
+    const missing = data.levels.reduce((sum, level) => sum + (level.left_out ?? 0), 0);
+    show(trouble, damage(data, page),
+      missing ? h("p", { class: "quiet" }, `${count(missing, "table")} more, which this report leaves out.`) : null);
     const mode = query.bars === "keys" ? "keys" : "size";
     modes.querySelectorAll("input").forEach((one) => { one.checked = one.value === mode; });
     zooming.hidden = mode !== "keys";
