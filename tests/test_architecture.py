@@ -55,6 +55,8 @@ LATE_IMPORTS = {
     ("lsmkv.db.db", "lsmkv.db.views.explain.Explainer"),
     ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
+    ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.listen"),
+    ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.serve"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 

@@ -66,6 +66,8 @@ def demo(
     """
     if keys is not None and more:
         raise ValueError("give --keys or --more, not both")
+    if report == "-":
+        raise ValueError("--report takes a file: stdout has the figures")
     layouts = DEFAULT_LAYOUTS if not layout else tuple(dict.fromkeys(one.value for one in layout))
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # the locale may not encode every name

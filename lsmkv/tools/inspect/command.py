@@ -62,7 +62,7 @@ def inspect(
         ) from None
     with contextlib.closing(Api(directory)) as api:
         try:
-            listener = listen(host, port)
+            listener = listen(host, port, token)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise OSError(error.errno, os.strerror(error.errno or 0), host) from None

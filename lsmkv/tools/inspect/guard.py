@@ -55,13 +55,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def require_token(host: str, token: str | None) -> None:
+    """``ValueError`` if others could reach the host and no token keeps them out."""
+    if token is None and not is_loopback(host):
+        raise ValueError(f"{host} is not loopback: give --token, which the page will ask for")
+
+
 class Guard:
     """Refuses what does not come from the page itself, and adds the headers that bind browsers."""
 
     def __init__(self, app: ASGIApp, host: str, token: str | None) -> None:
-        """``host`` is where the server listens; without a ``token`` it must be loopback."""
-        if token is None and not is_loopback(host):
-            raise ValueError(f"{host} is not loopback: give --token, which the page will ask for")
+        """``host`` is where the server listens; see :func:`require_token`."""
+        require_token(host, token)
         self._app = app
         self._token = token
         self._hosts = {host, "127.0.0.1", "::1", "localhost"}

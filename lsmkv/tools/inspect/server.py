@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from lsmkv.errors import Error
 from lsmkv.tools.inspect.api import Api, Query
-from lsmkv.tools.inspect.guard import Guard
+from lsmkv.tools.inspect.guard import Guard, require_token
 from lsmkv.tools.inspect.plain import NotThereError, Plain
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
@@ -31,6 +31,8 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
 
     ``ValueError`` for a host that is not loopback without a token.
     """
+
+    require_token(host, token)  # Starlette makes the guard only with the first request
 
     async def view(request: Request) -> Response:
         name = request.path_params["name"]
@@ -93,8 +95,12 @@ def _body(data: bytes) -> Query:
     return found
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 takes a free one.  ``OSError`` if it is taken."""
+def listen(host: str, port: int, token: str | None = None) -> socket.socket:
+    """A socket that listens there; port 0 takes a free one.
+
+    ``OSError`` if it is taken, and ``ValueError`` for a host that is not loopback without a token.
+    """
+    require_token(host, token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=128)
 

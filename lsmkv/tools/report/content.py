@@ -7,6 +7,7 @@ edits of the MANIFEST; and a recorded run of the scratch store.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ _BLOCKS = 1  # data blocks of each of these, beside the index and so on
 _WINDOWS = 5
 _GETS = 12
 _SEED = 1
+_STRIDE = 40  # a Get asks for one of the first keys of a table
 
 
 class Content:
@@ -106,7 +108,7 @@ class Content:
                 self._add("get", {"key": escape(key)})
 
     def _sampled(self, levels: Plain) -> list[bytes]:
-        """Keys of the store, and a near miss for each: the key with another last letter."""
+        """Keys of the store, and a near miss of each: the key with another end."""
         if not levels["readable"]:
             return []
         db = self._api.source.db()
@@ -115,11 +117,12 @@ class Content:
         starts = rng.sample(edges, min(_GETS, len(edges)))
         found: list[bytes] = []
         for start in starts:
+            steps = rng.randrange(_STRIDE)
             with db.iterator(start=start, include_value=False, fill_cache=False) as keys:
-                for at, key in enumerate(keys):
-                    if at == rng.randrange(1, 40) or at >= 40:
-                        found += [key, key[:-1] + bytes([key[-1] ^ 1]) if key else b"x"]
-                        break
+                for key in itertools.islice(keys, steps, steps + 1):
+                    changed = bytes(byte ^ 1 for byte in key[-1:])
+                    miss = key[:-1] + changed
+                    found += [key, key + b"~" if miss in db else miss]
         return found
 
     def _tables(self, levels: Plain) -> None:
