@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
+import sys
 import webbrowser
 from typing import Annotated
 
 import typer
 
 from lsmkv.tools.arguments import Directory
-from lsmkv.tools.console import guarded, say
+from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.inspect.api import Api
 
 DEFAULT_PORT = 8731
@@ -39,6 +41,9 @@ def inspect(
     open_page: Annotated[
         bool, typer.Option("--open/--no-browser", help="Open the page in the browser.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The page's address as JSON, on stdout.")
+    ] = False,
 ) -> None:
     """Show the store as a page in the browser, until Ctrl-C.
 
@@ -49,6 +54,9 @@ def inspect(
 
     The page is for this machine alone, unless --host and --token say otherwise. The token is also
     taken from LSMKV_INSPECT_TOKEN, where other users of this machine do not see it.
+
+    JSON: "path", "url". Each view of the page has its data at an address under /api, to which its
+    link "JSON" leads.
     """
     if token is not None and len(token) < 8:
         raise ValueError("a token has at least 8 characters")
@@ -70,7 +78,11 @@ def inspect(
             raise OSError(error.errno, reason, host) from None
         with listener:
             url = address(host, listener.getsockname()[1], token)
-            say(f"{directory} is shown at {url} (Ctrl-C ends it)")
+            if as_json:
+                write_line(json.dumps({"path": directory, "url": url}))
+                sys.stdout.flush()
+            else:
+                say(f"{directory} is shown at {url} (Ctrl-C ends it)")
             if open_page:
                 webbrowser.open(url)
             serve(api, listener, host, token)
