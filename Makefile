@@ -27,6 +27,10 @@ pictures: $(VENV)/.demo  ## README.md's pictures: filters from a run of the demo
 	$(BIN)/python docs/pictures/filters.py build/demo.json
 	$(BIN)/python docs/pictures/speed.py
 
+.PHONY: screens
+screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
+	$(BIN)/python docs/pictures/screens.py
+
 test: $(VENV)/.test  ## the test suite, doctests included
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto
 

@@ -32,7 +32,7 @@ def lookup_steps(told: Explanation) -> Plain:
         steps.add("memtable", name, "it holds the key" if found else "it does not know the key")
     for table in told.tables:
         _table_steps(steps, table)
-    steps.add("answer", answer_of(told), _outlook(told), tone=READ if told.found else PLAIN)
+    steps.add("answer", answer_of(told), _outlook(told))
     return {
         "key": shown_bytes(told.key),
         "found": told.found,

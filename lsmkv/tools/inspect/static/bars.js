@@ -6,6 +6,8 @@
 import { h } from "./dom.js";
 
 const LINE = 22;
+const TALL = 34; // where there are few lines
+const FEW_LINES = 7;
 const GAP = 3;
 const ROW_GAP = 11;
 const LEAST = 3;
@@ -75,6 +77,7 @@ export class Bars {
     if (!width) return;
     this.gutter = this.rows.some((row) => row.label) ? (width < 560 ? 44 : 118) : 0;
     const room = Math.max(40, width - this.gutter - 2);
+    this.line = this.linesFor(room) <= FEW_LINES ? TALL : LINE;
     this.placed = [];
     this.labels = [];
     let y = 2;
@@ -84,7 +87,7 @@ export class Bars {
       this.labels.push({ row, y: top });
       y += ROW_GAP;
     }
-    this.height = Math.max(LINE, y - ROW_GAP + 2);
+    this.height = Math.max(this.line, y - ROW_GAP + 2);
     const scale = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(this.height * scale);
@@ -100,12 +103,22 @@ export class Bars {
       const wide = Math.min(room, Math.max(LEAST, bar.size * perByte));
       if (x > 0 && x + wide > room + 0.5) {
         x = 0;
-        y += LINE + GAP;
+        y += this.line + GAP;
       }
-      this.placed.push({ bar, row, x: this.gutter + x, y, w: wide, h: LINE });
+      this.placed.push({ bar, row, x: this.gutter + x, y, w: wide, h: this.line });
       x += wide;
     }
-    return y + LINE;
+    return y + this.line;
+  }
+
+  /** About how many lines the rows take. */
+  linesFor(room) {
+    if (this.mode === "keys") {
+      return this.rows.reduce((sum, row) => sum + (row.overlaps ? Math.min(8, row.bars.length) : 1), 0);
+    }
+    const perByte = this.pixelsPerByte(room);
+    return this.rows.reduce((sum, row) =>
+      sum + Math.max(1, Math.ceil((row.bars.reduce((all, bar) => all + bar.size, 0) * perByte) / room)), 0);
   }
 
   pixelsPerByte(room) {
@@ -119,7 +132,7 @@ export class Bars {
     const [from, to] = this.view;
     const at = d3.scaleLinear([from, to], [0, room]);
     const lines = row.overlaps ? row.bars.map((bar) => [bar]) : [row.bars];
-    const tall = row.overlaps && lines.length > 8 ? Math.max(4, Math.floor(176 / lines.length)) : LINE;
+    const tall = row.overlaps && lines.length > 8 ? Math.max(4, Math.floor(176 / lines.length)) : this.line;
     for (const line of lines) {
       for (const bar of line) {
         const start = Math.max(-2, at(bar.from));
@@ -130,7 +143,7 @@ export class Bars {
       }
       y += tall + (tall < LINE ? 1 : GAP);
     }
-    return Math.max(y - GAP, y - tall + LINE);
+    return Math.max(y - GAP, y - tall + this.line);
   }
 
   draw() {
@@ -157,15 +170,15 @@ export class Bars {
     for (const { row, y } of this.labels ?? []) {
       pen.fillStyle = colour("text");
       pen.font = "600 13px system-ui, sans-serif";
-      pen.fillText(row.label ?? "", 0, y + LINE / 2);
+      pen.fillText(row.label ?? "", 0, y + this.line / 2);
       if (row.note && this.gutter > 100) {
         pen.fillStyle = colour("quiet");
         pen.font = "11.5px system-ui, sans-serif";
-        pen.fillText(row.note, 24, y + LINE / 2);
+        pen.fillText(row.note, 24, y + this.line / 2);
       }
       if (!row.bars.length) {
         pen.fillStyle = colour("line");
-        pen.fillRect(this.gutter, y + LINE / 2, 40, 1);
+        pen.fillRect(this.gutter, y + this.line / 2, 40, 1);
       }
     }
     pen.font = "11px ui-monospace, monospace";

@@ -167,11 +167,11 @@ function mount(root, page) {
     const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
     plot = new uPlot({
       width: chart.clientWidth || 600, height: 190, padding: [8, 24, 0, 0], scales: { x: { time: false } },
-      cursor: { drag: { x: false, y: false } }, legend: { live: true },
+      cursor: { drag: { x: false, y: false } }, legend: { live: false },
       series: [
         { label: "edit" },
-        { label: "by flushes", stroke: () => colour("added"), width: 2, value: (_, v) => (v === null ? "–" : bytes(v)) },
-        { label: "with compactions", stroke: () => colour("level-2"), width: 2, value: (_, v) => (v === null ? "–" : bytes(v)) },
+        { label: "by flushes", stroke: () => colour("added"), width: 2 },
+        { label: "with compactions", stroke: () => colour("level-2"), width: 2 },
       ],
       axes: [{ ...axis, incrs: WHOLE, values: (_, all) => all.map((one) => (one % 1 ? "" : number(one))) },
         { ...axis, incrs: POWERS, size: 76, values: (_, all) => all.map((one) => bytes(one)) }],

@@ -163,7 +163,7 @@ function bar(part) {
   if (part.up_to) about.push(`keys up to ${plainKey(part.up_to)}`);
   if (part.problem) about.push(`damaged: ${part.problem}`);
   return {
-    id: `part-${part.offset}`, size: part.size, part, about, text: part.kind,
+    id: `part-${part.offset}`, size: part.size, part, about, text: part.kind === "data" ? "" : part.kind,
     tone: part.problem ? "wasted" : tone, damaged: Boolean(part.problem),
   };
 }
