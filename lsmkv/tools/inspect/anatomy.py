@@ -23,10 +23,10 @@ from lsmkv.tools.dump.blocks import (
 )
 from lsmkv.tools.dump.records import Fault, Handle, Piece
 from lsmkv.tools.dump.spans import footer_spans
-from lsmkv.tools.dump.tables import read_footer, read_handles
+from lsmkv.tools.dump.tables import meta_kind, read_footer, read_handles
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
-from lsmkv.tools.text import shown
+from lsmkv.tools.text import escape, shown
 
 CHECKED_BYTES = 64 << 20
 """A table larger than this is drawn without checking its blocks."""
@@ -94,6 +94,17 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
             "pieces": window[:WINDOW],
             "more_pieces": len(window) > WINDOW,
         }
+
+
+def filter_names(source: Source, name: str) -> list[str]:
+    """The names of a table's filters in its metaindex; [] if it has none, or is damaged or gone."""
+    try:
+        with source.open_file(name, FileType.TABLE) as file:
+            records = read_handles(file, read_footer(file).metaindex, "metaindex")
+    except (CorruptionError, ForeignFormatError, NotThereError):
+        return []
+    keys = [record.key for record in records if isinstance(record, Handle)]
+    return [escape(key) for key in keys if isinstance(key, bytes) and meta_kind(key)[0] != "meta"]
 
 
 def _places(file: RandomAccessFile, problems: list[Plain]) -> list[Place]:

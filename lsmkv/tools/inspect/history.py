@@ -9,6 +9,7 @@ writer may remove it.
 from __future__ import annotations
 
 import threading
+import time
 from array import array
 from collections.abc import Callable, Iterator
 
@@ -25,6 +26,7 @@ from lsmkv.tools.inspect.source import Source
 WINDOW = 200
 """Edits of one window."""
 _CURVE_POINTS = 800
+_BREATH = 0.0005  # seconds between windows, in which questions are answered
 
 
 Files = tuple[tuple[int, FileMetaData], ...]
@@ -211,6 +213,7 @@ class History:
                 self._kept.append(levels.files)
                 with self._progress:
                     self._progress.notify_all()
+                time.sleep(_BREATH)
             change = change_of(edit, self._known == 0)
             levels.apply(edit)
             flushed += change.flushed

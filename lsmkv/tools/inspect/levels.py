@@ -13,6 +13,7 @@ from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.repair.report import FileSurvey
+from lsmkv.tools.inspect.anatomy import filter_names
 from lsmkv.tools.inspect.plain import Plain, shown_bytes, shown_file
 from lsmkv.tools.inspect.source import Check, Source
 
@@ -35,10 +36,12 @@ def levels(source: Source) -> Plain:
     try:
         db = source.db()
         listed = listed_tables(db)
-        policy = db.options.filter_policy
+        newest = (
+            max((shown["number"], shown["name"]) for _, shown, *_ in listed) if listed else None
+        )
         facts = {
             "comparator": db.options.comparator.name,
-            "filter_policy": None if policy is None else policy.name,
+            "filters": [] if newest is None else filter_names(source, newest[1]),
             "memtable_bytes": db.stats().memtable_bytes,
         }
     except Error as failure:

@@ -39,6 +39,10 @@ class _Stamp(NamedTuple):
     logs: tuple[tuple[str, int], ...]
 
 
+class _Ended(Exception):
+    """The source was closed while a survey ran."""
+
+
 class Check(NamedTuple):
     """How far the survey of all files is."""
 
@@ -63,9 +67,11 @@ class Source:
         self._failure: Error | None = None
         self._check = Check(False, 0, 0, None, "")
         self._checker: threading.Thread | None = None
+        self._closing = False
 
     def close(self) -> None:
-        """Close the store and its directory, once a running survey has ended."""
+        """Close the store and its directory; a running survey ends at its next file."""
+        self._closing = True
         checker = self._checker
         if checker is not None:
             checker.join()
@@ -194,10 +200,14 @@ class Source:
 
     def _survey(self) -> None:
         def report(done: int, total: int, _: str) -> None:
+            if self._closing:
+                raise _Ended
             self._check = Check(True, done, total, None, "")
 
         try:
             survey = survey_db(self.path, progress=report)
+        except _Ended:
+            self._check = Check(False, 0, 0, None, "ended")
         except Error as error:
             self._check = Check(False, 0, 0, None, str(error))
         else:

@@ -62,7 +62,7 @@ class Content:
         if answer is None:
             try:
                 answer = self._api.answer(view, query)
-            except (NotThereError, Error):
+            except (NotThereError, Error, OSError):
                 return None  # gone, or too damaged: the levels tell of it
         size = len(json.dumps(answer)) + 100
         if self.answers and self._size + size > MOST_BYTES:

@@ -53,6 +53,16 @@ def test_a_level_that_is_too_full_has_a_score_above_one(tmp_path: Path) -> None:
     assert told["levels"][6]["limit"] == "none"
 
 
+def test_filters_are_what_tables_have(tmp_path: Path) -> None:
+    for bits, filters in ((0, []), (10, ["filter.leveldb.BuiltinBloomFilter2"])):
+        path = str(tmp_path / f"db{bits}")
+        with lsmkv.DB(path, create_if_missing=True, bloom_filter_bits=bits) as db:
+            db.put(b"k", b"v")
+            db.flush()
+        with contextlib.closing(Source(path)) as source:
+            assert levels(source)["facts"]["filters"] == filters
+
+
 def test_a_damaged_store_shows_its_tables_and_the_damage(tmp_path: Path) -> None:
     path = levelled_store(tmp_path / "db")
     table = sorted(path.glob("*.ldb"))[0]

@@ -81,6 +81,13 @@ def test_old_tables_have_their_old_name(tmp_path: Path) -> None:
         assert name_of(999) == "000999.ldb"
 
 
+def test_closing_ends_a_check(made_store: Path) -> None:
+    source = Source(str(made_store))
+    source.start_check()
+    source.close()
+    assert not source.check.running
+
+
 def test_a_directory_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(lsmkv.NotFoundError):
         Source(str(tmp_path))

@@ -62,6 +62,7 @@ function mount(root, page) {
     asked = new AbortController();
     const { signal } = asked;
     try {
+      if (!levels) show(hints, "The store is being read …");
       levels ??= await ask("levels", {}, signal);
       hint();
       if (key() === undefined && isReport && answered("get").length) {

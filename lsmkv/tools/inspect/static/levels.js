@@ -29,7 +29,7 @@ function mount(root, page) {
   });
   const figures = h("dl", { class: "figures" });
   const trouble = h("div");
-  const picked = h("section", { class: "card", "aria-label": "The table that is selected" });
+  const picked = h("section", { class: "card", hidden: true, "aria-label": "The table that is selected" });
   const list = h("div");
   const fullness = h("div");
   const modes = h("fieldset", { class: "choice" }, h("legend", {}, "Bars"),
@@ -49,6 +49,7 @@ function mount(root, page) {
     }
   }, { title: "Reads every byte, as 'lsmkv verify' does" });
   const again = isReport ? null : button("Read again", () => load());
+  show(trouble, h("p", { class: "quiet", role: "status" }, "The store is being read …"));
   show(root, trouble, figures, h("div", { class: "bar-tools" }, modes, zooming, again, checker),
     bars.element, picked, fullness, list);
 
@@ -61,6 +62,7 @@ function mount(root, page) {
       clearTimeout(timer);
       if (data.check.state === "running") timer = setTimeout(load, 500);
     } catch (error) {
+      show(trouble);
       page.fail(error);
     }
   }
@@ -72,7 +74,7 @@ function mount(root, page) {
       figure("tables", number(data.tables)),
       figure("in tables", bytes(data.bytes)),
       facts.memtable_bytes === undefined ? null : figure("memtable", bytes(facts.memtable_bytes)),
-      figure("filters", facts.filter_policy ?? "none"),
+      figure("filters of the newest table", facts.filters?.length ? facts.filters.join(", ") : "none"),
       figure("order of keys", facts.comparator ?? "unknown"));
     const missing = data.levels.reduce((sum, level) => sum + (level.left_out ?? 0), 0);
     show(trouble, damage(data, page),
