@@ -30,6 +30,8 @@ def levelled_store(path: Path) -> Path:
     ) as db:
         for number, word in enumerate(WORDS):
             db.put(word, b"value %d" % number * 3)
+            if number == len(WORDS) // 2:
+                db.compact_range()
         for word in WORDS[::50]:
             db.delete(word)
         for key, value in HOSTILE.items():

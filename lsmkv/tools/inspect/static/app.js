@@ -46,7 +46,7 @@ let shown = null; // {view, mounted}
 const page = {
   /** Go to a view; with `replace` the step back leads over this one. */
   go(name, query = {}, { replace = false } = {}) {
-    const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+    const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
     const text = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
     const hash = `#/${name}${text ? `?${text}` : ""}`;
     if (hash === location.hash) return;

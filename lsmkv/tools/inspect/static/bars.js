@@ -16,8 +16,12 @@ const MOST_LINES = 24;
 
 /** A drawing of rows: `{label, note, bars: [{id, size, tone, text, about, from, to, level}]}`. */
 export class Bars {
-  /** `onpick(bar)` is called with what is clicked or entered, `onselect(bar)` with what is selected. */
-  constructor({ label, onpick = () => {}, onselect = () => {} }) {
+  /**
+   * `onpick(bar)` is called with what is clicked or entered, `onselect(bar)` with what is selected;
+   * with `twice` the first click selects alone.
+   */
+  constructor({ label, onpick = () => {}, onselect = () => {}, twice = false }) {
+    this.twice = twice;
     this.rows = [];
     this.mode = "size";
     this.placed = [];
@@ -235,8 +239,9 @@ export class Bars {
     this.stage.addEventListener("click", (event) => {
       const found = this.at(event);
       if (!found) return;
+      const again = found.bar.id === this.selected;
       this.choose(found.bar);
-      this.onpick(found.bar);
+      if (again || !this.twice) this.onpick(found.bar);
     });
     const zoom = d3.zoom().scaleExtent([1, 4000]).filter((event) =>
       this.mode === "keys" && (event.type !== "wheel" || event.ctrlKey) &&

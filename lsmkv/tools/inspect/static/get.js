@@ -31,7 +31,7 @@ function mount(root, page) {
   const form = h("form", { class: "ask", onsubmit: (event) => {
     event.preventDefault();
     player.stop();
-    page.go("get", { [hex.checked ? "hex" : "key"]: input.value || "" });
+    page.go("get", { [hex.checked ? "hex" : "key"]: input.value });
   } }, h("label", { class: "grow" }, h("span", {}, "Key"), input),
   h("label", { class: "check" }, hex, " in hexadecimal"),
   h("button", { type: "submit", class: "main" }, "Get"));
@@ -71,7 +71,9 @@ function mount(root, page) {
       }
       if (key() === undefined) return;
       told = await ask("get", question(), signal);
-      levels = isReport ? levels : await ask("levels", {}, signal);
+      if (!isReport && told.tables.some((one) => !knows(levels, one.name))) {
+        levels = await ask("levels", {}, signal); // a writer has moved on
+      }
       asked = null;
       result.hidden = false;
       draw();
@@ -211,6 +213,10 @@ function detail(step) {
       h("a", { href: `#/table?${new URLSearchParams({ name: step.table, block: step.block.offset })}` }, "Its entries and bytes"));
   }
   return words;
+}
+
+function knows(levels, name) {
+  return levels.levels.some((level) => level.tables.some((table) => table.name === name));
 }
 
 /** Some keys of the store to begin with. */

@@ -22,10 +22,9 @@ function mount(root, page) {
   let closed = false;
   const bars = new Bars({
     label: "Tables by level",
+    twice: true,
     onselect: (bar) => page.go("levels", { ...query, table: bar.table.name }, { replace: true }),
-    onpick: (bar) => {
-      if (bar.table.name === picked.dataset.name) page.go("table", { name: bar.table.name });
-    },
+    onpick: (bar) => page.go("table", { name: bar.table.name }),
   });
   const figures = h("dl", { class: "figures" });
   const trouble = h("div");
@@ -93,7 +92,6 @@ function mount(root, page) {
     const all = data.levels.flatMap((level) => level.tables.map((table) => ({ level: level.level, table })));
     const found = all.find((one) => one.table.name === query.table);
     picked.hidden = !found;
-    picked.dataset.name = found ? query.table : "";
     if (!found) return;
     const { table, level } = found;
     const beneath = all.filter((one) => one.level !== level && one.table.from <= table.to && one.table.to >= table.from);
