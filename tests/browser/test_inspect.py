@@ -256,6 +256,9 @@ def test_a_damaged_store(browser: Any, tmp_path: Path) -> None:
         go(page, url, "levels")
         page.locator("section.damaged li", has_text=table.name).wait_for(timeout=LONG)
         assert page.locator("section.damaged", has_text="cannot be opened").count() == 1
+        page.keyboard.press("2")
+        page.locator(".trouble", has_text="cannot be opened").wait_for()
+        page.go_back()
         page.locator("section.damaged a", has_text=table.name).click()
         page.locator("section.damaged li").first.wait_for()
         assert serious_faults(page) == []

@@ -49,6 +49,7 @@ def levels(source: Source) -> Plain:
         if source.check.survey is None and not source.check.error:
             source.start_check()
         listed = _surveyed(source)
+        facts = {"comparator": _comparator(source.check)}
     check = source.check
     _add_problems(listed, check)
     return (
@@ -154,8 +155,10 @@ def _surveyed(source: Source) -> list[Listed]:
         for file in files.values()
     ]
     order = source.order(_comparator(source.check))
-    stated.sort(key=lambda one: (one[0], order.of(one[1].smallest[:-8]), one[1].number))
-    return listed_files(stated, source)
+    newest_first = sorted((one for one in stated if one[0] == 0), key=lambda one: -one[1].number)
+    deeper = [one for one in stated if one[0] > 0]
+    deeper.sort(key=lambda one: order.of(one[1].smallest[:-8]))
+    return listed_files(newest_first + deeper, source)
 
 
 def _comparator(check: Check) -> str | None:

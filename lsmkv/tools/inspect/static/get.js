@@ -65,6 +65,7 @@ function mount(root, page) {
       if (!levels) show(hints, "The store is being read …");
       levels ??= await ask("levels", {}, signal);
       hint();
+      if (!levels.readable) throw new Error(`The store cannot be opened: ${levels.error}`);
       if (key() === undefined && isReport && answered("get").length) {
         page.go("get", answered("get")[0], { replace: true });
         return;
@@ -99,7 +100,7 @@ function mount(root, page) {
   }
 
   function draw() {
-    // The answer comes at once by its link; a key that was just asked for begins at its first step.
+    // Without a step in the URL, the whole way is shown; playing begins at its first step.
     const last = told.steps.length - 1;
     const step = query.step === undefined ? last : Math.min(Number(query.step) || 0, last);
     player.set(step, told.steps.length);
@@ -111,6 +112,7 @@ function mount(root, page) {
   }
 
   function drawSteps(step) {
+    const focused = steps.contains(document.activeElement);
     show(steps, told.steps.map((one, number) => {
       const state = number < step ? "done" : number === step ? "here" : "ahead";
       return h("li", { class: `${state} ${one.tone} kind-${one.kind}`, "aria-current": number === step ? "step" : null },
@@ -121,6 +123,7 @@ function mount(root, page) {
         () => page.go("get", { ...query, step: number }, { replace: true })));
     }));
     const here = steps.children[step];
+    if (focused) here.querySelector("button").focus({ preventScroll: true });
     if (steps.scrollHeight > steps.clientHeight) steps.scrollTop = here.offsetTop - steps.offsetTop - steps.clientHeight / 2;
   }
 

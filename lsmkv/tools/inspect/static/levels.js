@@ -73,8 +73,8 @@ function mount(root, page) {
       figure("tables", number(data.tables)),
       figure("in tables", bytes(data.bytes)),
       facts.memtable_bytes === undefined ? null : figure("memtable", bytes(facts.memtable_bytes)),
-      figure("filters of the newest table", facts.filters?.length ? facts.filters.join(", ") : "none"),
-      figure("order of keys", facts.comparator ?? "unknown"));
+      facts.filters ? figure("filters of the newest table", facts.filters.join(", ") || "none") : null,
+      facts.comparator ? figure("order of keys", facts.comparator) : null);
     const missing = data.levels.reduce((sum, level) => sum + (level.left_out ?? 0), 0);
     show(trouble, damage(data, page),
       missing ? h("p", { class: "quiet" }, `${count(missing, "table")} more, which this report leaves out.`) : null);

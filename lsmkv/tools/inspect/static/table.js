@@ -135,11 +135,11 @@ function mount(root, page) {
   }
 
   function pieces(found) {
-    return grid("Bytes and their meaning", ["offset", "bytes", "meaning"], found.pieces.map((one) => {
+    return grid("Bytes and their meaning", ["offset", "meaning", "bytes"], found.pieces.map((one) => {
       if (one.problem) return h("tr", { class: "damaged" }, h("td", { colspan: "3" }, one.problem));
       const cut = one.bytes * 2 > one.hex.length ? `… (${number(one.bytes)} bytes)` : "";
-      return [one.inside ? `+${number(one.offset)}` : number(one.offset),
-        h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ") + cut), one.meaning];
+      return [one.inside ? `+${number(one.offset)}` : number(one.offset), one.meaning,
+        h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ") + cut)];
     }), { class: "pieces" });
   }
 

@@ -99,8 +99,8 @@ function mount(root, page) {
   function drawLog(moment) {
     show(log, h("h2", {}, "1. Write-ahead log"),
       h("p", { class: "quiet" }, `${moment.log.name}, ${number(moment.log.size)} bytes; what this step added:`),
-      moment.log.new.length ? grid("Bytes of the log", ["offset", "bytes", "meaning"], moment.log.new.map((one) => [
-        number(one.offset), h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ")), one.meaning,
+      moment.log.new.length ? grid("Bytes of the log", ["offset", "meaning", "bytes"], moment.log.new.map((one) => [
+        number(one.offset), one.meaning, h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ")),
       ]), { class: "pieces" }) : h("p", {}, "nothing"));
   }
 
