@@ -122,11 +122,10 @@ def _is_own(headers: Headers, host: str, method: str) -> bool:
     origin = headers.get("origin")
     if origin is not None:
         return origin in (f"http://{host}", f"https://{host}")
-    if method == "POST":
-        return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-    return headers.get("sec-fetch-site", "none") != "cross-site" or headers.get(
-        "sec-fetch-mode"
-    ) == ("navigate")
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return True
+    # A link on another page leads here, as any link may; its page sees nothing of the answer.
+    return method != "POST" and headers.get("sec-fetch-mode") == "navigate"
 
 
 def _cookie(headers: Headers) -> str:
