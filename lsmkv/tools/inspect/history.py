@@ -1,9 +1,10 @@
 """The life of a tree: the MANIFEST is a log of version edits, and this is an index to it.
 
-One pass in a thread notes where each edit is and what it wrote, and keeps the state before every
-200th.  So any window of 200 edits, and the state at any step, costs the reading of at most two
-windows, however long the MANIFEST is.  The edits themselves stay in the file, which is kept open: a
-writer may remove it.
+One pass in a thread notes where each edit is and what it wrote, and keeps the state after every 200
+edits, or more where there are many tables: what is kept stays in proportion to the file.  So any
+window of 200 edits, and the state at any step, costs the reading of some hundred edits, however
+long the MANIFEST is.  The edits themselves stay in the file, which is kept open: a writer may
+remove it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 from lsmkv.env.base import RandomAccessFile
@@ -26,8 +28,8 @@ from lsmkv.tools.inspect.source import Source
 WINDOW = 200
 """Edits of one window."""
 _CURVE_POINTS = 800
+_TABLES_PER_CHANGE = 5  # of a state that is kept, for each change that it spares a replay
 _BREATH = 0.0005  # seconds between windows, in which questions are answered
-
 
 Files = tuple[tuple[int, FileMetaData], ...]
 """The tables of a state, each with its level."""
@@ -44,7 +46,9 @@ class History:
         self._flushed = array("q")  # bytes up to and including each edit
         self._compacted = array("q")
         self._tables = array("q")
-        self._kept: list[Files] = []  # the state before every 200th edit
+        self._kept: list[Files] = []  # states
+        self._kept_at = array("q")  # the edit before which each of them was
+        self._changes = 0  # tables added and removed since the last of them
         self._levels = Levels()  # after the last edit that is known
         self._end = 0  # where that edit's record ends
         self._damage: list[Plain] = []
@@ -173,8 +177,9 @@ class History:
         if not 0 <= first < known:
             more = "" if self._complete else " yet"
             raise NotThereError(f"there is no edit {first}{more}: {known} are known")
-        begin = first - first % WINDOW
-        state = Levels(self._kept[begin // WINDOW])
+        nearest = bisect_right(self._kept_at, first) - 1
+        begin = self._kept_at[nearest]
+        state = Levels(self._kept[nearest])
         edits: list[VersionEdit] = []
         for at, edit in enumerate(self._edits_from(begin), begin):
             if at < first:
@@ -210,10 +215,11 @@ class History:
             if self._closing:
                 return
             if self._known % WINDOW == 0:
-                self._kept.append(levels.files)
+                self._keep_state()
                 with self._progress:
                     self._progress.notify_all()
                 time.sleep(_BREATH)
+            self._changes += len(edit.new_files) + len(edit.deleted_files)
             change = change_of(edit, self._known == 0)
             levels.apply(edit)
             flushed += change.flushed
@@ -223,6 +229,13 @@ class History:
             self._flushed.append(flushed)
             self._compacted.append(compacted)
             self._tables.append(len(levels))  # last: it is what makes the edit known
+
+    def _keep_state(self) -> None:
+        """Keep the state, unless it would take more memory than the changes since the last one."""
+        if not self._kept or self._changes >= len(self._levels) // _TABLES_PER_CHANGE:
+            self._kept.append(self._levels.files)
+            self._kept_at.append(self._known)
+            self._changes = 0
 
     def _note(self, offset: int, reason: str) -> None:
         self._damage.append({"offset": offset, "reason": reason})

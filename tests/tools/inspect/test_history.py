@@ -95,6 +95,33 @@ def test_windows_and_states_agree_at_every_step(long_store: Directory) -> None:
                     assert state["edit"] == edit
 
 
+def test_many_tables(tmp_path: Path) -> None:
+    """A state is kept only for as many changes; every step is right all the same."""
+    path = str(tmp_path / "db")
+    lsmkv.DB(path, create_if_missing=True).close()
+    with LocalEnv().open_directory(path) as directory:
+        name = read_current(directory)
+        with directory.append_to(name) as file:
+            writer = LogWriter(file, directory.size(name))
+            for first in range(0, 30_000, 3000):
+                edit = VersionEdit()
+                for number in range(100 + first, 3100 + first):
+                    key = pack(b"%08d" % number, 1, 1)
+                    edit.add_file(1, FileMetaData(number, 10, key, key))
+                writer.add_record(edit.encode())
+            for number in range(100, 1100):
+                edit = VersionEdit()
+                edit.delete_file(1, number)
+                writer.add_record(edit.encode())
+    with contextlib.closing(Api(path)) as api:
+        known = all_known(api)
+        start = known - 1000
+        for gone in (1, 350, 777, 1000):
+            window = api.answer("history/window", {"from": str(start + gone - 1)})
+            assert len(window["before"]) == 30_000 - gone + 1
+            assert window["edits"][0]["removed"] == [{"level": 1, "number": 99 + gone}]
+
+
 def test_write_amplification_so_far(long_store: Directory) -> None:
     with contextlib.closing(Api(long_store.path)) as api:
         known = all_known(api)
