@@ -20,8 +20,13 @@ from lsmkv.tools.inspect.server import listen
 def start(*arguments: str | Path) -> tuple[subprocess.Popen[str], str]:
     """The command in a process of its own, and the URL that it prints."""
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+    # As a terminal starts it, even if the suite runs in the background.
+    program = (
+        "import signal, sys\nfrom lsmkv.tools import cli\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\nsys.exit(cli.main())"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "lsmkv", "inspect", *map(str, arguments)],
+        [sys.executable, "-c", program, "inspect", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
