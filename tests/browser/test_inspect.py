@@ -279,6 +279,10 @@ def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, i
         page.locator("summary").click()
         page.locator("details table a").first.click()
         page.locator(".legend li").first.wait_for()
+        with page.expect_popup() as opened:
+            page.locator("a.json").click()
+        assert opened.value.url.startswith("blob:")
+        opened.value.close()
         go(page, report, "get", key="not in the report")
         page.locator(".trouble", has_text="does not hold that").wait_for()
 

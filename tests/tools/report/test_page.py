@@ -46,6 +46,7 @@ def test_hostile_text_ends_no_element() -> None:
     found = parts(page)
     data = [text for tag, given, text in found if given.get("type") == "application/json"]
     assert json.loads("".join(data))[0]["answer"]["key"] == HOSTILE
+    assert "<" not in "".join(data)
     assert "<script>alert" not in page
     titles = [text for tag, _, text in found if tag == "title"]
     assert HOSTILE in html.unescape("".join(titles)) or HOSTILE in "".join(titles)
