@@ -205,10 +205,12 @@ function detail(step) {
     const { positions, bytes: size, policy } = step.filter;
     words.push(h("br"), `${policy || "a filter"}, ${bytes(size)}`);
     if (positions.length) {
-      const missing = !step.filter.may_match;
-      words.push(": bits ", positions.map((bit, at) => [h("code", {
-        class: missing && at === positions.length - 1 ? "bit clear" : "bit set",
-      }, number(bit)), " "]).flat(), missing ? "; the last one is clear, so the key is not there" : "; all of them are set");
+      const clear = !step.filter.may_match;
+      const one = positions.length === 1;
+      words.push(one ? ": bit " : ": bits ", positions.map((bit, at) => [
+        h("code", { class: clear && at === positions.length - 1 ? "bit clear" : "bit set" }, number(bit)),
+        at < positions.length - 1 ? " " : "",
+      ]), clear ? `; ${one ? "it" : "the last one"} is clear, so the key is not there` : "; all of them are set");
     }
   }
   if (step.block) {
