@@ -17,7 +17,8 @@ FUZZ_ARGS ?=
 .PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
-	@$(BIN)/lsmkv demo
+	@mkdir -p build && rm -f build/demo.html
+	@$(BIN)/lsmkv demo --report build/demo.html
 
 .PHONY: pictures
 pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab
@@ -28,6 +29,10 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 	$(BIN)/python docs/pictures/top.py
 	$(BIN)/python docs/pictures/rate.py
 	$(BIN)/python docs/pictures/lab.py
+
+.PHONY: screens
+screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
+	$(BIN)/python docs/pictures/screens.py
 
 test: $(VENV)/.test  ## the test suite, doctests included
 	LSMKV_EXPECT_COMPILED=0 $(BIN)/python -m pytest -q -n auto
@@ -50,8 +55,8 @@ test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
 
-test-browser: $(VENV)/.browser  ## beside Chromium: its databases, the filter lab (needs chromium; LSMKV_CHROMIUM names another)
-	$(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
+test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
+	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)

@@ -60,6 +60,8 @@ LATE_IMPORTS = {
     ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
     ("lsmkv.tools.top.command", "lsmkv.tools.top.app.TopApp"),
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
+    ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.listen"),
+    ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.serve"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 

@@ -14,7 +14,9 @@ from lsmkv.tools.bench.command import bench
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.explaining import explain
+from lsmkv.tools.inspect.command import inspect as inspect_store
 from lsmkv.tools.lab.command import filter_lab
+from lsmkv.tools.report.command import report
 from lsmkv.tools.statistics import stats
 from lsmkv.tools.text import version_line
 from lsmkv.tools.top.command import top
@@ -45,6 +47,8 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
     "Look": {
         "stats": stats,
         "explain": explain,
+        "inspect": inspect_store,
+        "report": report,
         "approximate-sizes": maintenance.approximate_sizes,
         "top": top,
         "trace": trace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from enum import StrEnum
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from lsmkv.tools.demo.keys import DataSet, lines_as_keys, unicode_names
 from lsmkv.tools.demo.measure import BITS_PER_KEY, TEXTBOOK_RATE
 from lsmkv.tools.demo.report import print_report
 from lsmkv.tools.demo.run import Plan, place, run_demo
+from lsmkv.tools.output import open_output
 from lsmkv.tools.text import count, printable
 
 DEFAULT_LAYOUTS = ("off", "block", "table")
@@ -48,6 +50,10 @@ def demo(
     directory: Annotated[
         str | None, typer.Option("--dir", metavar="DIR", help="Keep the stores here.")
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="Write an HTML report of a store here."),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
 ) -> None:
@@ -58,14 +64,21 @@ def demo(
     """
     if keys is not None and more:
         raise ValueError("give --keys or --more, not both")
+    if report == "-":
+        raise ValueError("--report takes a file: stdout has the figures")
     layouts = DEFAULT_LAYOUTS if not layout else tuple(dict.fromkeys(one.value for one in layout))
     plan = Plan(_demo_keys(keys, more), layouts, lookups, seed, directory)
-    with place(plan) as stores:
-        outcome = run_demo(plan, stores)
+    with (
+        open_output(report, force=False) if report else contextlib.nullcontext() as file,
+        place(plan) as stores,
+    ):
+        outcome = run_demo(plan, stores, file)
         if as_json:
             write_line(json.dumps(_about(plan) | outcome.to_dict(), indent=2))
         else:
             print_report(stdout_console(), plan, outcome)
+    if report:
+        say(f"{report}: the store as loaded, to open in a browser")
     if outcome.wrong:
         say(f"{count(outcome.wrong, 'wrong answer')}")
         raise typer.Exit(ERROR)

@@ -15,6 +15,8 @@ from lsmkv.tools.console import progress
 from lsmkv.tools.demo.keys import DataSet, Misspeller
 from lsmkv.tools.demo.measure import Loading, Measurement, compact, load, measure
 from lsmkv.tools.demo.reading import TITLES
+from lsmkv.tools.output import Output
+from lsmkv.tools.report.command import write_report
 
 _NUMBERED = re.compile(rb"[0-9]")
 
@@ -71,10 +73,11 @@ class Outcome:
         return sum(one.present.wrong + one.absent.wrong for one in self.as_loaded + self.compacted)
 
 
-def run_demo(plan: Plan, directory: str) -> Outcome:
+def run_demo(plan: Plan, directory: str, report: Output | None = None) -> Outcome:
     """Load the stores and look keys up, then compact them and look the keys up again.
 
-    ``directory`` is the :func:`place` of the stores, each of which has the name of its layout.
+    ``directory`` is the :func:`place` of the stores, each of which has the name of its layout.  A
+    ``report`` shows one of them as it is once it is loaded.
     """
     questions = _questions(plan)
     outcome = Outcome(questions)
@@ -83,12 +86,20 @@ def run_demo(plan: Plan, directory: str) -> Outcome:
         with progress(f"Loading, {TITLES[layout]}", "key", len(plan.data.records)) as bar:
             outcome.loadings.append(load(path, layout, plan.data.records, bar.advance))
     outcome.as_loaded = _measure_all(plan, directory, questions, compacted=False)
+    if report is not None:
+        path = os.path.join(directory, _reported(plan.layouts))
+        write_report(path, report, list(questions.example))
     if any(one.overlapping > 1 for one in outcome.as_loaded):
         for layout in plan.layouts:
             with progress(f"Compacting, {TITLES[layout]}", ""):
                 compact(os.path.join(directory, layout), layout)
         outcome.compacted = _measure_all(plan, directory, questions, compacted=True)
     return outcome
+
+
+def _reported(layouts: tuple[str, ...]) -> str:
+    """The layout whose store the report shows: the default one, or else the last."""
+    return "block" if "block" in layouts else layouts[-1]
 
 
 def _questions(plan: Plan) -> Questions:

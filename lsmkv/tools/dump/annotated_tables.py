@@ -31,7 +31,7 @@ _STRETCH = 65536
 """Bytes without a meaning are read in stretches of this size."""
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where a block is, and what it is."""
 
     offset: int
@@ -50,7 +50,7 @@ def annotate_table(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fau
         yield Fault("damage", end, f"{error.reason}; nothing can be found without it")
         yield from _unknown(file, 0, file.size)
         return
-    for place in _places(file, footer.index, footer.metaindex):
+    for place in block_places(file, footer.index, footer.metaindex):
         if place.offset < at:
             yield Fault("damage", place.offset, f"a {place.kind} block inside another one")
         elif place.offset + place.size + BLOCK_TRAILER_SIZE > end:
@@ -59,7 +59,7 @@ def annotate_table(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fau
             yield Fault("damage", place.offset, reason)
         else:
             yield from _unknown(file, at, place.offset)
-            yield from _block(file, place, is_hex)
+            yield from annotate_block(file, place, is_hex)
             at = place.offset + place.size + BLOCK_TRAILER_SIZE
     yield from _unknown(file, at, end)
     data = file.read(end, FOOTER_SIZE)
@@ -68,18 +68,18 @@ def annotate_table(file: RandomAccessFile, is_hex: bool) -> Iterator[Piece | Fau
             yield Piece(end + span.start, data[span.start : span.end], span.meaning)
 
 
-def _places(file: RandomAccessFile, index: BlockHandle, metaindex: BlockHandle) -> list[_Place]:
+def block_places(file: RandomAccessFile, index: BlockHandle, metaindex: BlockHandle) -> list[Place]:
     """All blocks, by offset."""
-    places: set[_Place] = set()
-    places.add(_Place(index.offset, index.size, "index", b""))
-    places.add(_Place(metaindex.offset, metaindex.size, "metaindex", b""))
+    places: set[Place] = set()
+    places.add(Place(index.offset, index.size, "index", b""))
+    places.add(Place(metaindex.offset, metaindex.size, "metaindex", b""))
     for record in read_handles(file, index, "index"):
         if isinstance(record, Handle):
-            places.add(_Place(record.handle.offset, record.handle.size, "data", b""))
+            places.add(Place(record.handle.offset, record.handle.size, "data", b""))
     for record in read_handles(file, metaindex, "metaindex"):
         if isinstance(record, Handle) and isinstance(record.key, bytes):
             kind, policy = meta_kind(record.key)
-            places.add(_Place(record.handle.offset, record.handle.size, kind, policy))
+            places.add(Place(record.handle.offset, record.handle.size, kind, policy))
     return sorted(places)
 
 
@@ -90,7 +90,8 @@ def _unknown(file: RandomAccessFile, start: int, end: int) -> Iterator[Piece]:
             yield Piece(at, data, "bytes that no handle points to")
 
 
-def _block(file: RandomAccessFile, place: _Place, is_hex: bool) -> Iterator[Piece | Fault]:
+def annotate_block(file: RandomAccessFile, place: Place, is_hex: bool) -> Iterator[Piece | Fault]:
+    """The pieces of one block and its trailer; those of a compressed block have ``block`` set."""
     handle = BlockHandle(place.offset, place.size)
     stored = read_stored(file, handle)
     if isinstance(stored, Fault):
@@ -114,7 +115,7 @@ def _block(file: RandomAccessFile, place: _Place, is_hex: bool) -> Iterator[Piec
 
 
 def _pieces(
-    block: LoadedBlock, place: _Place, is_hex: bool, base: int, inside: int
+    block: LoadedBlock, place: Place, is_hex: bool, base: int, inside: int
 ) -> Iterator[Piece | Fault]:
     """The pieces of the plain block, whose first byte has offset ``base``."""
 
@@ -129,7 +130,7 @@ def _pieces(
             yield Piece(base + span.start, data, span.meaning, inside)
 
 
-def _spans(block: LoadedBlock, place: _Place, is_hex: bool) -> Spans:
+def _spans(block: LoadedBlock, place: Place, is_hex: bool) -> Spans:
     match place.kind:
         case "filter":
             return filter_block_spans(block.plain, place.policy)
@@ -141,7 +142,7 @@ def _spans(block: LoadedBlock, place: _Place, is_hex: bool) -> Spans:
             return block_spans(block, place.kind, is_hex)
 
 
-def _trailer(stored: bytes, place: _Place) -> Iterator[Piece]:
+def _trailer(stored: bytes, place: Place) -> Iterator[Piece]:
     at = place.offset + place.size
     kind = stored[place.size]
     body = stored[: place.size + 1]

@@ -292,6 +292,19 @@ def test_the_report_of_a_process_tells_all(key_file: Path) -> None:
         assert words in done.stdout
 
 
+def test_a_report_of_the_store_as_loaded(key_file: Path, tmp_path: Path) -> None:
+    file = tmp_path / "demo.html"
+    options = ["demo", "--keys", str(key_file), "--lookups", "20", "--report", str(file)]
+    done = CliRunner().invoke(app.app, options)
+    assert done.exit_code == 0
+    assert f"{file}: the store as loaded" in done.stderr
+    assert "lsmkv-answers" in file.read_text(encoding="utf-8")
+    again = CliRunner().invoke(app.app, options)
+    assert again.exit_code == 2
+    assert "it exists already" in again.stderr
+    assert CliRunner().invoke(app.app, ["demo", "--report", "-"]).exit_code == 2
+
+
 def test_stores_stay_in_the_directory_given(key_file: Path, tmp_path: Path) -> None:
     stores = tmp_path / "stores"
     options = ["demo", "--keys", str(key_file), "--dir", str(stores), "--layout", "both"]

@@ -1,0 +1,128 @@
+"""Takes the pictures of docs/inspect.md: every view, light and dark, wide and on a phone.
+
+``make screens`` runs it (extra ``browser``, and Chromium).  The store holds the names of Unicode
+characters in random order, and is made anew each time.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import lsmkv
+from lsmkv.tools.demo.keys import unicode_names
+
+HERE = Path(__file__).resolve().parent / "inspect"
+SIZES = {1280: 800, 390: 844}
+SCHEMES = ("light", "dark")
+MOST_BYTES = 150_000
+_SETTINGS = {"write_buffer_size": 96 << 10, "max_file_size": 48 << 10}
+
+
+def make_store(path: Path) -> None:
+    """A store with several tables on several levels, and some writes in its log."""
+    records = [
+        (key, b"U+%04X" % ord(value.decode()))
+        for key, value in unicode_names(0).records
+        if not key.startswith((b"CJK", b"HANGUL", b"TANGUT", b"NUSHU", b"KHITAN"))
+    ]
+    random.Random(2).shuffle(records)
+    with lsmkv.DB(path, create_if_missing=True, background="thread", **_SETTINGS) as db:
+        for key, value in records:
+            db.put(key, value)
+
+
+def telling_key(path: Path) -> bytes:
+    """A key whose Get is told by many steps: filters save reads, and one block has the answer."""
+    rng = random.Random(3)
+    with lsmkv.DB(path, read_only=True) as db:
+        keys = rng.sample(list(db.iterator(include_value=False)), 3000)
+        told = [db.explain(key) for key in keys]
+    best = max(told, key=lambda one: (one.blocks_searched == 2, one.blocks_without_filters))
+    return best.key
+
+
+def take(browser: Browser, url: str, places: dict[str, str]) -> None:
+    """All pictures."""
+    for scheme in SCHEMES:
+        for width, height in SIZES.items():
+            page = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme=scheme
+            )
+            for name, place in places.items():
+                page.goto("about:blank")
+                page.goto(f"{url}#/{place}")
+                page.wait_for_load_state("networkidle")
+                if name == "write":
+                    write_something(page)
+                page.wait_for_timeout(400)
+                whole = name != "get" or width < 1000  # its list of steps scrolls by itself
+                save(page.screenshot(full_page=whole), f"{name}-{scheme}-{width}.png")
+            page.close()
+
+
+def write_something(page: Page) -> None:
+    """Fill the scratch store, so that the picture shows each part of it."""
+    page.get_by_role("button", name="Begin anew").click()
+    for _ in range(6):
+        page.get_by_role("button", name="Put 20 keys").click()
+        page.wait_for_timeout(300)
+    page.get_by_role("button", name="Put", exact=True).click()
+    page.wait_for_timeout(300)
+
+
+def save(png: bytes, name: str) -> None:
+    """Keep a picture with at most 128 colours, and only the top of a very long one."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    image = image.crop((0, 0, image.width, min(image.height, 1600)))
+    small = image.quantize(255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    small.save(HERE / name, optimize=True)
+    size = (HERE / name).stat().st_size
+    print(f"{name}: {size:,} bytes")  # noqa: T201
+    if size > MOST_BYTES:
+        raise ValueError(f"{name} has {size:,} bytes; at most {MOST_BYTES:,} are wanted")
+
+
+def main() -> None:
+    """Make the store, serve it, and take the pictures."""
+    HERE.mkdir(exist_ok=True)
+    program = shutil.which(os.environ.get("LSMKV_CHROMIUM") or "chromium")
+    with tempfile.TemporaryDirectory(prefix="lsmkv-screens-") as directory:
+        store = Path(directory, "names")
+        make_store(store)
+        with lsmkv.DB(store, read_only=True) as db:
+            table = max(db.tables(), key=lambda one: (one.level == 1, one.size))
+        key = urllib.parse.quote(telling_key(store))
+        places = {
+            "levels": f"levels?table={table.name}",
+            "keys": "levels?bars=keys",
+            "table": f"table?name={table.name}&block=0",
+            "get": f"get?key={key}",
+            "life": "life",
+            "write": "write",
+        }
+        command = [sys.executable, "-m", "lsmkv", "inspect", "names", "--port", "0", "--json"]
+        with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            url = json.loads(server.stdout.readline())["url"]
+            with sync_playwright() as driver:
+                root = ["--no-sandbox"] if os.geteuid() == 0 else []
+                browser = driver.chromium.launch(executable_path=program, args=root)
+                take(browser, url, places)
+                browser.close()
+            server.terminate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Every view of the page as plain data, by its name: the JSON twins.
+
+The server sends the answers to the page, and the report puts some of them into its file.  A new
+view is one more line in :data:`VIEWS`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from lsmkv.tools.inspect import anatomy
+from lsmkv.tools.inspect.history import History
+from lsmkv.tools.inspect.levels import check_result, levels
+from lsmkv.tools.inspect.lookup import lookup
+from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
+from lsmkv.tools.inspect.scratch import Scratch
+from lsmkv.tools.inspect.source import Source
+from lsmkv.tools.text import from_hex, unescape
+
+Query = Mapping[str, str]
+"""The parameters of a question, by name."""
+_LONGEST_KEY = 64 << 10
+
+
+class Api:
+    """Answers questions about one store, from any number of threads.
+
+    A wrong question is a ``ValueError``, and one for what does not exist a ``NotThereError``;
+    errors of the store are raised as they are.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.source = Source(path)
+        self._lock = threading.Lock()
+        self._histories: list[History] = []
+        self._scratch: Scratch | None = None
+
+    def close(self) -> None:
+        """Close the store; end what runs in threads."""
+        with self._lock:
+            for history in self._histories:
+                history.close()
+            if self._scratch is not None:
+                self._scratch.close()
+            self.source.close()
+
+    def answer(self, view: str, query: Query) -> Plain:
+        """The data of a view.  Nothing changes by it."""
+        if view not in VIEWS:
+            raise NotThereError(f"there is no view {view!r}")
+        return VIEWS[view](self, query)
+
+    def act(self, action: str, body: Query) -> Plain:
+        """Begin the survey of all files, or do something to the scratch store; then its data."""
+        if action not in ACTIONS:
+            raise NotThereError(f"there is no action {action!r}")
+        return ACTIONS[action](self, body)
+
+    def history(self) -> History:
+        """The index of the MANIFEST in force, which goes on if a writer has added to it."""
+        with self._lock:
+            name = self.source.manifest_name()
+            if not self._histories or self._histories[-1].name != name:
+                self._histories.append(History(self.source))
+                while len(self._histories) > 2:  # a question may be reading the one before
+                    self._histories.pop(0).close()
+            else:
+                self._histories[-1].grow()
+            return self._histories[-1]
+
+    def current_history(self) -> History:
+        """The index that :meth:`history` returned last, so that a page's windows go together."""
+        return self._histories[-1] if self._histories else self.history()
+
+    def scratch(self) -> Scratch:
+        """The scratch store, which begins with the first question for it."""
+        with self._lock:
+            if self._scratch is None:
+                self._scratch = Scratch()
+            return self._scratch
+
+
+def _key(query: Query) -> bytes:
+    """The key of a question: escaped as ``lsmkv scan`` prints it, or in hexadecimal."""
+    if "hex" in query:
+        key = from_hex(query["hex"])
+    elif "key" in query:
+        key = unescape(query["key"].encode("utf-8", "surrogateescape"))
+    else:
+        raise ValueError("no key is given: key=TEXT, escaped as 'scan' prints it, or hex=DIGITS")
+    if len(key) > _LONGEST_KEY:
+        raise ValueError(f"a key of more than {_LONGEST_KEY:,} bytes")
+    return key
+
+
+def _table(api: Api, query: Query) -> Plain:
+    return anatomy.table(api.source, query.get("name", ""))
+
+
+def _block(api: Api, query: Query) -> Plain:
+    offset = whole_number(query.get("offset"), "offset")
+    first = whole_number(query.get("from"), "from", 0)
+    return anatomy.block(api.source, query.get("name", ""), offset, first)
+
+
+def _history(api: Api, query: Query) -> Plain:
+    history = api.history()
+    history.wait(1)
+    return history.summary()
+
+
+def _window(api: Api, query: Query) -> Plain:
+    return api.current_history().window(whole_number(query.get("from"), "from", 0))
+
+
+def _state(api: Api, query: Query) -> Plain:
+    return api.current_history().state(whole_number(query.get("step"), "step", 0))
+
+
+def _check(api: Api, _: Query) -> Plain:
+    api.source.start_check()
+    return check_result(api.source.check)
+
+
+def _scratch_put(api: Api, body: Query) -> Plain:
+    value = unescape(body.get("value", "").encode("utf-8", "surrogateescape"))
+    api.scratch().put(_key(body), value)
+    return api.scratch().moments()
+
+
+def _scratch_delete(api: Api, body: Query) -> Plain:
+    api.scratch().delete(_key(body))
+    return api.scratch().moments()
+
+
+def _scratch_fill(api: Api, body: Query) -> Plain:
+    api.scratch().fill(whole_number(body.get("keys"), "keys", 10))
+    return api.scratch().moments()
+
+
+def _scratch_flush(api: Api, _: Query) -> Plain:
+    api.scratch().flush()
+    return api.scratch().moments()
+
+
+def _scratch_compact(api: Api, _: Query) -> Plain:
+    api.scratch().compact()
+    return api.scratch().moments()
+
+
+def _scratch_reset(api: Api, _: Query) -> Plain:
+    api.scratch().reset()
+    return api.scratch().moments()
+
+
+VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
+    "levels": lambda api, _: levels(api.source),
+    "table": _table,
+    "block": _block,
+    "get": lambda api, query: lookup(api.source, _key(query)),
+    "history": _history,
+    "history/window": _window,
+    "history/state": _state,
+    "scratch": lambda api, _: api.scratch().moments(),
+}
+"""What can be asked, by name."""
+
+ACTIONS: dict[str, Callable[[Api, Query], Plain]] = {
+    "check": _check,
+    "scratch/put": _scratch_put,
+    "scratch/delete": _scratch_delete,
+    "scratch/fill": _scratch_fill,
+    "scratch/flush": _scratch_flush,
+    "scratch/compact": _scratch_compact,
+    "scratch/reset": _scratch_reset,
+}
+"""What can be done, by name; none of it touches the store that is inspected."""

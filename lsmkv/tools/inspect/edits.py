@@ -1,0 +1,101 @@
+"""What one version edit did: a flush, a compaction, a move; in figures and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.tools.text import count, size
+
+START, FLUSH, COMPACTION, MOVE, COUNTERS = "start", "flush", "compaction", "move", "counters"
+"""The kinds of edits; ``start`` is the state that the MANIFEST begins with."""
+
+
+class Change(NamedTuple):
+    """One edit, and what it did to the tables."""
+
+    kind: str
+    flushed: int
+    """Bytes of new tables that came from a memtable, or from an ingest."""
+    compacted: int
+    """Bytes that a compaction wrote."""
+
+
+def change_of(edit: VersionEdit, is_first: bool) -> Change:
+    """The kind of an edit and the bytes that it wrote.
+
+    A table that an edit takes from one level and adds to another was moved, not written.  The edit
+    does not tell a flush from an ingest: both only add tables.
+    """
+    removed = {number for _, number in edit.deleted_files}
+    written = sum(file.size for _, file in edit.new_files if file.number not in removed)
+    if is_first:
+        return Change(START, 0, 0)
+    if not edit.new_files and not removed:
+        return Change(COUNTERS, 0, 0)
+    if not removed:
+        return Change(FLUSH, written, 0)
+    moved = edit.new_files and all(file.number in removed for _, file in edit.new_files)
+    return Change(MOVE, 0, 0) if moved else Change(COMPACTION, 0, written)
+
+
+def words_for(edit: VersionEdit, change: Change) -> str:
+    """The edit in one line.
+
+    >>> edit = VersionEdit()
+    >>> edit.add_file(0, FileMetaData(7, 2048, b"a" + bytes(8), b"b" + bytes(8)))
+    >>> words_for(edit, change_of(edit, False))
+    'flush: 1 table to level 0, 2.0 KiB'
+    """
+    to_levels = _levels(level for level, _ in edit.new_files)
+    from_levels = _levels(level for level, _ in edit.deleted_files)
+    added, removed = count(len(edit.new_files), "table"), count(len(edit.deleted_files), "table")
+    if change.kind == START:
+        return f"the MANIFEST begins: {added}" + (f" on {to_levels}" if edit.new_files else "")
+    if change.kind == COUNTERS:
+        return "counters only: no table changes"
+    if change.kind == FLUSH:
+        return f"flush: {added} to {to_levels}, {size(change.flushed)}"
+    if change.kind == MOVE:
+        return f"move: {added} from {from_levels} to {to_levels}, nothing is written"
+    if not edit.new_files:
+        return f"compaction: {removed} of {from_levels} dropped, nothing is left of them"
+    return (
+        f"compaction: {removed} of {from_levels} become {added} on {to_levels},"
+        f" {size(change.compacted)}"
+    )
+
+
+def _levels(levels: Iterable[int]) -> str:
+    numbers = sorted(set(levels))
+    names = " and ".join(str(number) for number in numbers)
+    return f"level{'s' if len(numbers) > 1 else ''} {names}"
+
+
+class Levels:
+    """The tables of each level while edits are applied one after the other."""
+
+    def __init__(self, files: tuple[tuple[int, FileMetaData], ...] = ()) -> None:
+        self._files: dict[tuple[int, int], FileMetaData] = {
+            (level, file.number): file for level, file in files
+        }
+
+    def apply(self, edit: VersionEdit) -> None:
+        """Take the deleted files out and put the new ones in."""
+        for level, number in edit.deleted_files:
+            self._files.pop((level, number), None)
+        for level, file in edit.new_files:
+            self._files[level, file.number] = file
+
+    @property
+    def files(self) -> tuple[tuple[int, FileMetaData], ...]:
+        """The level of each table, and the table; by level and number."""
+        return tuple((at[0], self._files[at]) for at in sorted(self._files))
+
+    def __contains__(self, at: tuple[int, int]) -> bool:
+        """Whether a level has a table of a number."""
+        return at in self._files
+
+    def __len__(self) -> int:
+        return len(self._files)

@@ -1,0 +1,151 @@
+"""Who may ask the server: the checks that every request passes before it is answered.
+
+A page of another site must reach nothing: neither by a name that it lets point to this machine (the
+``Host`` header tells), nor by a form or a script (``Origin`` tells).  A token, where there is one,
+comes once in the URL and is kept in a cookie that scripts cannot read.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "lsmkv-token"
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+"""The Content-Security-Policy of every answer: nothing but the server's own files."""
+
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host to bind is this machine alone.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.org")]
+    [True, True, True, False, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def require_token(host: str, token: str | None) -> None:
+    """``ValueError`` if others could reach the host and no token keeps them out."""
+    if token is None and not is_loopback(host):
+        raise ValueError(f"{host} is not loopback: give --token, which the page will ask for")
+
+
+class Guard:
+    """Refuses what does not come from the page itself, and adds the headers that bind browsers."""
+
+    def __init__(self, app: ASGIApp, host: str, token: str | None) -> None:
+        """``host`` is where the server listens; see :func:`require_token`."""
+        require_token(host, token)
+        self._app = app
+        self._token = token
+        self._hosts = {host, "127.0.0.1", "::1", "localhost"}
+        self._any_host = not is_loopback(host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        refusal = self._refusal(scope)
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        answer = self._app if refusal is None else refusal
+        await answer(scope, receive, with_headers)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._any_host and _without_port(host) not in self._hosts:
+            return PlainTextResponse("this host is not served here\n", 403)
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return PlainTextResponse("only GET and POST\n", 405)
+        if not _is_own(headers, host, scope["method"]):
+            return PlainTextResponse("a request from another page\n", 403)
+        return self._without_token(scope, headers)
+
+    def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
+        if self._token is None:
+            return None
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["path"] == "/" and _same(given, self._token):
+            # Out of the address bar, the history and the referrer.
+            answer = RedirectResponse("/", 303)
+            answer.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+            return answer
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        if _same(_cookie(headers), self._token) or _same(bearer, self._token):
+            return None
+        return PlainTextResponse("open the URL that 'lsmkv inspect' printed: it has a token\n", 401)
+
+
+def _is_own(headers: Headers, host: str, method: str) -> bool:
+    """Whether a request comes from a page of this server, or from no page at all."""
+    origin = headers.get("origin")
+    if origin is not None:
+        return origin in (f"http://{host}", f"https://{host}")
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return True
+    # A link on another page leads here, as any link may; its page sees nothing of the answer.
+    return method != "POST" and headers.get("sec-fetch-mode") == "navigate"
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _without_port(host: str) -> str:
+    """The name in a Host header.
+
+    >>> [_without_port(host) for host in ("localhost:80", "[::1]:80", "127.0.0.1")]
+    ['localhost', '::1', '127.0.0.1']
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

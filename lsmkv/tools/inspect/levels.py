@@ -1,0 +1,195 @@
+"""The levels of a store as plain data: tables by level, size and key range, and what is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import lsmkv
+from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.version import max_bytes_for_level
+from lsmkv.errors import Error
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.version_edit import FileMetaData
+from lsmkv.options import L0_COMPACTION_TRIGGER
+from lsmkv.repair.report import FileSurvey
+from lsmkv.tools.inspect.anatomy import filter_names
+from lsmkv.tools.inspect.plain import Plain, shown_bytes, shown_file
+from lsmkv.tools.inspect.source import Check, Source
+
+MOST_PROBLEMS = 200
+"""Problems of one file that are told."""
+
+Listed = tuple[int, Plain, bytes, bytes]
+"""A table: its level, what is shown of it, its smallest and its largest user key."""
+
+
+def levels(source: Source) -> Plain:
+    """Every table, level by level in the order of the level; and the findings of a survey.
+
+    A store that cannot be opened gets a survey, which this call begins; until that is done there
+    are no tables.  O(tables log tables).
+    """
+    error = ""
+    listed: list[Listed] = []
+    facts: Plain = {}
+    try:
+        db = source.db()
+        listed = listed_tables(db)
+        newest = (
+            max((shown["number"], shown["name"]) for _, shown, *_ in listed) if listed else None
+        )
+        facts = {
+            "comparator": db.options.comparator.name,
+            "filters": [] if newest is None else filter_names(source, newest[1]),
+            "memtable_bytes": db.stats().memtable_bytes,
+        }
+    except Error as failure:
+        error = str(failure)
+        if source.check.survey is None and not source.check.error:
+            source.start_check()
+        listed = _surveyed(source)
+        facts = {"comparator": _comparator(source.check)}
+    check = source.check
+    _add_problems(listed, check)
+    return (
+        {"path": source.path, "readable": not error, "error": error, "facts": facts}
+        | in_levels(listed, source.order(_comparator(check)))
+        | {"check": check_result(check)}
+    )
+
+
+def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
+    """Tables as they are drawn: by level, each with its place on one axis of keys.
+
+    ``from`` and ``to`` are that place, between 0 and 1: the share of all bytes before its first key
+    and up to its last one, where a table's bytes lie evenly between the keys that others begin or
+    end with.
+    """
+    places = _places(listed, order)
+    by_level: list[list[Plain]] = [[] for _ in range(NUM_LEVELS)]
+    for level, shown, smallest, largest in listed:
+        shown["from"] = round(places[smallest], 6)
+        shown["to"] = round(places[largest], 6)
+        by_level[level].append(shown)
+    described = [_level(level, tables) for level, tables in enumerate(by_level)]
+    return {
+        "levels": described,
+        "tables": len(listed),
+        "bytes": sum(level["bytes"] for level in described),
+    }
+
+
+def _places(listed: list[Listed], order: KeyOrder) -> dict[bytes, float]:
+    """The place of each table's first and last key on the axis of keys.  O(tables log tables)."""
+    edges = sorted({key for _, _, *both in listed for key in both}, key=order.of)
+    rank = {edge: at for at, edge in enumerate(edges)}
+    changes = [0.0] * (len(edges) + 1)  # of the weight from one edge to the next
+    for _, shown, smallest, largest in listed:
+        begin, end = rank[smallest], rank[largest]
+        share = shown["size"] / max(1, end - begin)
+        changes[begin] += share
+        changes[end] -= share
+    places: dict[bytes, float] = {}
+    weight = before = 0.0
+    for edge, change in zip(edges, changes, strict=False):
+        places[edge] = before
+        weight += change
+        before += max(weight, 1.0)  # no two keys at one place
+    last = max(places.values(), default=0.0) or 1.0
+    return {edge: place / last for edge, place in places.items()}
+
+
+def listed_tables(db: lsmkv.DB) -> list[Listed]:
+    """The tables of an open store, for :func:`in_levels`."""
+    listed: list[Listed] = []
+    for table in db.tables():
+        shown: Plain = {"name": table.name, "number": table.number, "size": table.size}
+        shown["smallest"] = shown_bytes(table.smallest)
+        shown["largest"] = shown_bytes(table.largest)
+        listed.append((table.level, shown, table.smallest, table.largest))
+    return listed
+
+
+def listed_files(files: Iterable[tuple[int, FileMetaData]], source: Source) -> list[Listed]:
+    """Tables of the MANIFEST, for :func:`in_levels`."""
+    name_of = source.table_namer()
+    return [(level, shown_file(file, name_of(file.number)), *_range(file)) for level, file in files]
+
+
+def check_result(check: Check) -> Plain:
+    """How far the survey is, and what it found."""
+    survey = check.survey
+    found = [] if survey is None else [file for file in survey.files if file.severity > 0]
+    return {
+        "state": "running" if check.running else "none" if survey is None else "done",
+        "done": check.done,
+        "total": check.total,
+        "error": check.error,
+        "damaged": 0 if survey is None else sum(1 for file in found if file.severity > 1),
+        "files": [_findings(file) for file in found],
+    }
+
+
+def _level(level: int, tables: list[Plain]) -> Plain:
+    size = sum(table["size"] for table in tables)
+    if level == 0:
+        limit = f"{L0_COMPACTION_TRIGGER} tables"
+        score = len(tables) / L0_COMPACTION_TRIGGER
+    elif level < NUM_LEVELS - 1:
+        limit = f"{max_bytes_for_level(level)} bytes"
+        score = size / max_bytes_for_level(level)
+    else:
+        limit, score = "none", 0.0
+    facts: dict[str, Any] = {"level": level, "files": len(tables), "bytes": size}
+    return facts | {"limit": limit, "score": round(score, 3), "tables": tables}
+
+
+def _surveyed(source: Source) -> list[Listed]:
+    survey = source.check.survey
+    if survey is None or survey.manifest is None:
+        return []
+    stated = [
+        (level, file)
+        for level, files in enumerate(survey.manifest.state.levels)
+        for file in files.values()
+    ]
+    order = source.order(_comparator(source.check))
+    newest_first = sorted((one for one in stated if one[0] == 0), key=lambda one: -one[1].number)
+    deeper = [one for one in stated if one[0] > 0]
+    deeper.sort(key=lambda one: order.of(one[1].smallest[:-8]))
+    return listed_files(newest_first + deeper, source)
+
+
+def _comparator(check: Check) -> str | None:
+    survey = check.survey
+    manifest = None if survey is None else survey.manifest
+    return None if manifest is None else manifest.state.comparator
+
+
+def _range(file: FileMetaData) -> tuple[bytes, bytes]:
+    return file.smallest[:-8], file.largest[:-8]
+
+
+def _add_problems(listed: list[Listed], check: Check) -> None:
+    if check.survey is None:
+        return
+    known = {table.number: table for table in check.survey.tables}
+    for _, shown, *_ in listed:
+        table = known.get(shown["number"])
+        if table is not None and table.problems:
+            shown["problems"] = len(table.problems)
+
+
+def _findings(file: FileSurvey) -> Plain:
+    return {
+        "name": file.name,
+        "size": file.size,
+        "damaged": file.severity > 1,
+        "problems": [
+            {"offset": problem.offset, "bytes": problem.size, "reason": problem.reason}
+            for problem in file.problems[:MOST_PROBLEMS]
+        ],
+        "more": max(0, len(file.problems) - MOST_PROBLEMS),
+        "remarks": file.remarks[:MOST_PROBLEMS],
+    }

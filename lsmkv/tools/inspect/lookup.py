@@ -1,0 +1,171 @@
+"""A Get as a list of steps, with the blocks that it has read so far, with and without filters.
+
+The steps are those of ``DB.explain``: memtables, then every table whose range covers the key, and
+in a table the index, the filters and the data block.
+"""
+
+from __future__ import annotations
+
+from lsmkv.db.views.explanation import Explanation
+from lsmkv.db.views.steps import KeyVersion, TableStep
+from lsmkv.tools.inspect.plain import Plain, shown_bytes
+from lsmkv.tools.inspect.source import Source
+from lsmkv.tools.text import count, size
+
+SAVED, READ, WASTED, PLAIN = "saved", "read", "wasted", "plain"
+"""What a step cost: a block not read, one read, one read in vain, and none of these."""
+
+
+def lookup(source: Source, key: bytes) -> Plain:
+    """How a Get of ``key`` goes in the store as of its last write."""
+    return lookup_steps(source.db(newest=True).explain(key))
+
+
+def lookup_steps(told: Explanation) -> Plain:
+    """The steps of an explanation, its answer and its totals.
+
+    Each step has ``with`` and ``without``: the data blocks that were searched up to and including
+    it, with the store's filters and without any.
+    """
+    steps = _Steps()
+    for name in told.memtables:
+        found = told.chosen is not None and told.chosen.where == name
+        steps.add("memtable", name, "it holds the key" if found else "it does not know the key")
+    for table in told.tables:
+        _table_steps(steps, table)
+    steps.add("answer", answer_of(told), _outlook(told))
+    return {
+        "key": shown_bytes(told.key),
+        "found": told.found,
+        "answer": answer_of(told),
+        "chosen": None if told.chosen is None else _version(told.chosen),
+        "hidden": [_version(version) for version in told.shadowed],
+        "missed": [_version(version) for version in told.missed],
+        "row_cached": told.at_hand,
+        "tables": [_table(table) for table in told.tables],
+        "steps": steps.steps,
+        "totals": {
+            "searched": told.blocks_searched,
+            "read": told.blocks_read,
+            "bytes_read": told.bytes_read,
+            "without": told.blocks_without_filters,
+            "bytes_without": told.bytes_without_filters,
+        },
+    }
+
+
+class _Steps:
+    """The steps so far, and the blocks that they searched."""
+
+    def __init__(self) -> None:
+        self.steps: list[Plain] = []
+        self._searched = 0
+        self._without = 0
+
+    def add(
+        self,
+        kind: str,
+        title: str,
+        detail: str,
+        *,
+        table: TableStep | None = None,
+        tone: str = PLAIN,
+        searched: int = 0,
+        without: int = 0,
+        facts: Plain | None = None,
+    ) -> None:
+        """Append a step, and count its blocks."""
+        self._searched += searched
+        self._without += without
+        step: Plain = {"kind": kind, "title": title, "detail": detail, "tone": tone}
+        if table is not None:
+            step |= {"table": table.name, "level": table.level}
+        self.steps.append(step | (facts or {}) | {"with": self._searched, "without": self._without})
+
+
+def _table_steps(steps: _Steps, table: TableStep) -> None:
+    where = f"level {table.level}, {table.name}"
+    if not table.asked:
+        steps.add("table", where, "not asked: the answer is known", table=table)
+        return
+    if table.index_key is None:
+        steps.add("index", f"{where}: index", table.verdict, table=table)
+        return
+    index_key = shown_bytes(table.index_key)
+    detail = "names the data block that ends at"
+    steps.add("index", f"{where}: index", detail, table=table, facts={"index_key": index_key})
+    for step in table.filters:
+        verdict = "maybe: the block must be read" if step.may_match else "no: no block is read"
+        per = "2 KiB of the file" if step.layout == "block" else "the table"
+        steps.add(
+            "filter",
+            f"{where}: filter for {per}",
+            verdict,
+            table=table,
+            tone=PLAIN if step.may_match else SAVED,
+            without=0 if step.may_match else 1,
+            facts={
+                "filter": {
+                    "layout": step.layout,
+                    "policy": step.policy,
+                    "bytes": step.size,
+                    "positions": list(step.positions),
+                    "may_match": step.may_match,
+                }
+            },
+        )
+    if table.block is None:
+        return
+    block = table.block
+    wasted = table.verdict != "found"
+    how = "from the block cache" if block.cached else f"{size(block.bytes_read)} from the file"
+    steps.add(
+        "block",
+        f"{where}: data block at {block.offset:,}",
+        f"{how}: {table.verdict}",
+        table=table,
+        tone=WASTED if wasted else READ,
+        searched=1,
+        without=1,
+        facts={"block": {"offset": block.offset, "size": block.size, "codec": block.compression}},
+    )
+
+
+def answer_of(told: Explanation) -> str:
+    """The answer of a Get in words."""
+    if told.chosen is None:
+        return "not there"
+    if told.chosen.deleted:
+        return f"deleted by write {told.chosen.sequence:,}"
+    return f"found: {count(told.chosen.value_size, 'byte')}, write {told.chosen.sequence:,}"
+
+
+def _outlook(told: Explanation) -> str:
+    """What the Get read in all, and what it would have read without filters."""
+    read, without = told.blocks_searched, told.blocks_without_filters
+    if read == without:
+        if not read:
+            return "no data block was searched, with or without filters"
+        return f"{count(read, 'data block')} searched, as many as without filters"
+    return f"{count(read, 'data block')} searched; without filters {without:,}"
+
+
+def _table(table: TableStep) -> Plain:
+    return {
+        "level": table.level,
+        "name": table.name,
+        "size": table.size,
+        "smallest": shown_bytes(table.smallest),
+        "largest": shown_bytes(table.largest),
+        "asked": table.asked,
+        "verdict": table.verdict,
+    }
+
+
+def _version(version: KeyVersion) -> Plain:
+    return {
+        "where": version.where,
+        "sequence": version.sequence,
+        "deleted": version.deleted,
+        "value_size": version.value_size,
+    }

@@ -1,0 +1,119 @@
+"""The page and its data over HTTP: Starlette's application, and uvicorn, which runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from lsmkv.errors import Error
+from lsmkv.tools.inspect.api import Api, Query
+from lsmkv.tools.inspect.guard import Guard, require_token
+from lsmkv.tools.inspect.plain import NotThereError, Plain
+
+STATIC = os.path.join(os.path.dirname(__file__), "static")
+"""The directory of the page's files."""
+_LONGEST_BODY = 256 << 10
+
+
+def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> Starlette:
+    """The ASGI application for one store; it answers requests for ``host``.
+
+    ``ValueError`` for a host that is not loopback without a token.
+    """
+
+    require_token(host, token)  # Starlette makes the guard only with the first request
+
+    async def view(request: Request) -> Response:
+        name = request.path_params["name"]
+        return await _answered(lambda: api.answer(name, dict(request.query_params)))
+
+    async def action(request: Request) -> Response:
+        name = request.path_params["name"]
+        try:
+            body = _body(await _read(request))
+        except ValueError as error:
+            return _refused(400, str(error))
+        return await _answered(lambda: api.act(name, body))
+
+    async def page(_: Request) -> Response:
+        return FileResponse(os.path.join(STATIC, "index.html"))
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/api/{name:path}", view, methods=["GET"]),
+            Route("/api/{name:path}", action, methods=["POST"]),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        middleware=[Middleware(Guard, host=host, token=token)],
+    )
+
+
+async def _answered(question: Callable[[], Plain]) -> Response:
+    """The answer, made in a thread: it may read files, or wait for the history."""
+    try:
+        return JSONResponse(await run_in_threadpool(question))
+    except NotThereError as error:
+        return _refused(404, str(error))
+    except ValueError as error:
+        return _refused(400, str(error))
+    except (Error, OSError) as error:
+        return _refused(409, str(error))
+
+
+def _refused(status: int, reason: str) -> Response:
+    return JSONResponse({"error": reason}, status)
+
+
+async def _read(request: Request) -> bytes:
+    """The body of a request; ``ValueError`` if it is too long, or not said to be JSON."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise ValueError("the body must be JSON")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST_BODY:
+            raise ValueError(f"a body of more than {_LONGEST_BODY:,} bytes")
+    return body
+
+
+def _body(data: bytes) -> Query:
+    found = json.loads(data)
+    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        raise ValueError("the body must be an object of strings")
+    return found
+
+
+def listen(host: str, port: int, token: str | None = None) -> socket.socket:
+    """A socket that listens there; port 0 takes a free one.
+
+    ``OSError`` if it is taken, and ``ValueError`` for a host that is not loopback without a token.
+    """
+    require_token(host, token)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=128)
+
+
+def serve(api: Api, listener: socket.socket, host: str, token: str | None) -> None:
+    """Answer requests until Ctrl-C, which is raised on as ``KeyboardInterrupt``."""
+    config = uvicorn.Config(
+        application(api, host, token),
+        log_level="warning",
+        lifespan="off",
+        server_header=False,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+        ws="none",
+    )
+    uvicorn.Server(config).run(sockets=[listener])

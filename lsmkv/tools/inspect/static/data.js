@@ -1,0 +1,66 @@
+// Where the data comes from: the server, or the answers that a report has in it.
+
+const held = document.getElementById("lsmkv-answers");
+const answers = held ? new Map(JSON.parse(held.textContent).map((one) => [
+  question(one.view, one.query), one.answer,
+])) : null;
+
+/** Whether this is a report: a file with some answers, and no server. */
+export const isReport = answers !== null;
+
+/** The queries of a view that a report has answers to. */
+export function answered(view) {
+  if (!answers) return [];
+  return [...answers.keys()].map((text) => JSON.parse(text)).filter((one) => one[0] === view)
+    .map((one) => Object.fromEntries(one[1]));
+}
+
+function question(view, query) {
+  return JSON.stringify([view, Object.entries(query).map(([k, v]) => [k, String(v)]).sort()]);
+}
+
+function path(view, query) {
+  const text = new URLSearchParams(query).toString();
+  return `api/${view}${text ? `?${text}` : ""}`;
+}
+
+/** The data of a view.  An `Error` says what went wrong, in words for people. */
+export async function ask(view, query = {}, signal = undefined) {
+  if (answers) {
+    const answer = answers.get(question(view, query));
+    if (answer) return answer;
+    throw new Error("This report does not hold that. 'lsmkv inspect DIR' shows everything.");
+  }
+  return received(() => fetch(path(view, query), { signal }));
+}
+
+/** Let the server do something that does not touch the store. */
+export async function act(action, body = {}) {
+  if (answers) throw new Error("A report does nothing: it has no server.");
+  return received(() => fetch(`api/${action}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  }));
+}
+
+async function received(request) {
+  let response;
+  try {
+    response = await request();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server does not answer: 'lsmkv inspect' has ended.");
+  }
+  const found = await response.json().catch(() => ({ error: `status ${response.status}` }));
+  if (!response.ok) throw new Error(found.error);
+  return found;
+}
+
+/** The address of a view's data: its JSON twin.  In a report, of a copy made for the purpose. */
+export function twin(view, query = {}) {
+  if (!answers) return path(view, query);
+  const answer = answers.get(question(view, query));
+  if (!answer) return null;
+  return URL.createObjectURL(new Blob([JSON.stringify(answer, null, 1)], { type: "application/json" }));
+}

@@ -1,0 +1,231 @@
+// A Get, step by step: the path of `explain` over the levels, and the blocks it reads or saves.
+
+import { Bars } from "./bars.js";
+import { answered, ask, isReport } from "./data.js";
+import { button, h, keyText, plainKey, show } from "./dom.js";
+import { bytes, count, number } from "./format.js";
+import { Player } from "./player.js";
+import { levelRows } from "./tables.js";
+
+const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", table: "▭", answer: "⚑" };
+const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
+
+export const view = {
+  name: "get",
+  title: "A Get, step by step",
+  menu: "Get",
+  about: "What the store looks at for one key, in order, and what it would have read without filters.",
+  mount,
+};
+
+function mount(root, page) {
+  let query = {};
+  let told = null;
+  let levels = null;
+  let asked = null;
+  const input = h("input", {
+    type: "text", name: "key", autocomplete: "off", spellcheck: "false", "aria-label": "Key",
+    placeholder: "a key, escaped as 'lsmkv scan' prints it",
+  });
+  const hex = h("input", { type: "checkbox", name: "hex" });
+  const form = h("form", { class: "ask", onsubmit: (event) => {
+    event.preventDefault();
+    player.stop();
+    page.go("get", { [hex.checked ? "hex" : "key"]: input.value });
+  } }, h("label", { class: "grow" }, h("span", {}, "Key"), input),
+  h("label", { class: "check" }, hex, " in hexadecimal"),
+  h("button", { type: "submit", class: "main" }, "Get"));
+  const hints = h("p", { class: "hints" });
+  const player = new Player({
+    label: "Steps of the Get",
+    onstep: (step) => page.go("get", { ...query, step }, { replace: true }),
+  });
+  const verdict = h("p", { class: "verdict", role: "status" });
+  const compare = h("div", { class: "compare" });
+  const steps = h("ol", { class: "steps", "aria-label": "Steps" });
+  const now = h("div", { class: "now", "aria-live": "polite" });
+  const bars = new Bars({
+    label: "The path over the levels",
+    onpick: (bar) => page.go("table", { name: bar.table.name }),
+  });
+  const result = h("div", { class: "result", hidden: true },
+    verdict, player.element,
+    h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element), steps));
+  show(root, isReport ? null : form, hints, result);
+
+  function key() {
+    return query.hex === undefined ? query.key : query.hex;
+  }
+
+  async function load() {
+    asked?.abort();
+    asked = new AbortController();
+    const { signal } = asked;
+    try {
+      if (!levels) show(hints, "The store is being read …");
+      levels ??= await ask("levels", {}, signal);
+      hint();
+      if (!levels.readable) throw new Error(`The store cannot be opened: ${levels.error}`);
+      if (key() === undefined && isReport && answered("get").length) {
+        page.go("get", answered("get")[0], { replace: true });
+        return;
+      }
+      if (key() === undefined) return;
+      told = await ask("get", question(), signal);
+      if (!isReport && told.tables.some((one) => !knows(levels, one.name))) {
+        levels = await ask("levels", {}, signal); // a writer has moved on
+      }
+      asked = null;
+      result.hidden = false;
+      draw();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      asked = null;
+      told = null;
+      result.hidden = true;
+      page.fail(error);
+    }
+  }
+
+  function question() {
+    return query.hex === undefined ? { key: query.key } : { hex: query.hex };
+  }
+
+  function hint() {
+    const keys = isReport ? answered("get").map((one) => one.key) : samples(levels);
+    show(hints, keys.length ? (isReport ? "The Gets in this report: " : "Try: ") : "", keys.slice(0, 40).map((one) =>
+      [button(one === "" ? "(empty)" : one, () => page.go("get", { key: one }), {
+        class: "hint-key", "aria-pressed": String(one === query.key),
+      }), " "]).flat());
+  }
+
+  function draw() {
+    // Without a step in the URL, the whole way is shown; playing begins at its first step.
+    const last = told.steps.length - 1;
+    const step = query.step === undefined ? last : Math.min(Number(query.step) || 0, last);
+    player.set(step, told.steps.length);
+    show(verdict, keyText(told.key), ": ", h("strong", {}, told.answer), ". ", outlook(told));
+    drawSteps(step);
+    drawCompare(step);
+    drawBars(step);
+    show(now, detail(told.steps[step]));
+  }
+
+  function drawSteps(step) {
+    const focused = steps.contains(document.activeElement);
+    show(steps, told.steps.map((one, number) => {
+      const state = number < step ? "done" : number === step ? "here" : "ahead";
+      return h("li", { class: `${state} ${one.tone} kind-${one.kind}`, "aria-current": number === step ? "step" : null },
+        button([h("span", { class: "mark", "aria-hidden": "true" }, MARKS[one.kind] ?? "•"),
+          h("span", { class: "step-title" }, one.title.replace(/^level \d+, .*?: /, one.kind === "index" ? "$&" : "")),
+          h("span", { class: "step-words" }, one.detail, one.index_key ? [" ", keyText(one.index_key)] : ""),
+          WORDS[one.tone] ? h("span", { class: "tag" }, WORDS[one.tone]) : null].flat(),
+        () => page.go("get", { ...query, step: number }, { replace: true })));
+    }));
+    const here = steps.children[step];
+    if (focused) here.querySelector("button").focus({ preventScroll: true });
+    if (steps.scrollHeight > steps.clientHeight) steps.scrollTop = here.offsetTop - steps.offsetTop - steps.clientHeight / 2;
+  }
+
+  function drawCompare(step) {
+    const done = told.steps.slice(0, step + 1);
+    const blocks = done.filter((one) => one.tone === "saved" || one.kind === "block");
+    const at = told.steps[step];
+    const squares = (shown) => h("span", { class: "squares", "aria-hidden": "true" },
+      blocks.map((one) => h("i", { class: shown(one) })));
+    const end = step === told.steps.length - 1;
+    show(compare,
+      side("with filters", at.with, squares((one) => (one.tone === "saved" ? "saved" : one.tone)),
+        end ? `${bytes(told.totals.bytes_read)} from files` : ""),
+      side("without filters", at.without, squares((one) => (one.tone === "read" ? "read" : "wasted")),
+        end ? `${bytes(told.totals.bytes_without)} if none were cached` : ""));
+  }
+
+  function drawBars(step) {
+    const here = told.steps[step].table;
+    const passed = new Map();
+    for (const one of told.steps.slice(0, step + 1)) {
+      if (one.table && (one.tone !== "plain" || !passed.has(one.table))) passed.set(one.table, one.tone);
+    }
+    const path = new Set(told.tables.map((one) => one.name));
+    bars.set(levelRows(levels.levels, (bar, table) => {
+      bar.dim = !path.has(table.name);
+      bar.outlined = table.name === here;
+      const tone = passed.get(table.name);
+      if (tone) bar.tone = tone === "plain" ? "asking" : tone;
+      else if (!bar.dim) bar.tone = "waiting";
+      bar.about.push(bar.dim ? "its range does not hold the key" : tone && tone !== "plain" ? WORDS[tone] : "its range holds the key");
+    }), { selected: null });
+  }
+
+  return {
+    update(given) {
+      const before = query;
+      query = given;
+      if (key() !== undefined && document.activeElement !== input) {
+        input.value = key();
+        hex.checked = query.hex !== undefined;
+      }
+      if (key() === undefined) {
+        result.hidden = true;
+        told = null;
+        input.focus();
+      }
+      const same = before.key === given.key && before.hex === given.hex && told;
+      if (same) draw();
+      else load();
+      if (levels) hint();
+    },
+    twin: () => (key() === undefined ? ["levels", {}] : ["get", question()]),
+    key: (event) => told !== null && player.key(event),
+    close() {
+      asked?.abort();
+      player.stop();
+      bars.close();
+    },
+  };
+}
+
+function side(title, blocks, squares, note) {
+  return h("div", { class: "side" }, h("h2", {}, title), h("p", { class: "big" }, number(blocks)),
+    h("p", {}, `data block${blocks === 1 ? "" : "s"} searched`), squares, h("p", { class: "quiet" }, note));
+}
+
+function outlook(told) {
+  const saved = told.totals.without - told.totals.searched;
+  if (saved > 0) return `Filters saved the read of ${count(saved, "data block")} of ${number(told.totals.without)}.`;
+  if (told.totals.without === 0) return "No table's block had to be searched.";
+  return "Filters saved nothing here.";
+}
+
+function detail(step) {
+  const words = [h("strong", {}, step.title), h("br"), step.detail];
+  if (step.index_key) words.push(" ", keyText(step.index_key));
+  if (step.filter) {
+    const { positions, bytes: size, policy } = step.filter;
+    words.push(h("br"), `${policy || "a filter"}, ${bytes(size)}`);
+    if (positions.length) {
+      const clear = !step.filter.may_match;
+      const one = positions.length === 1;
+      words.push(one ? ": bit " : ": bits ", positions.map((bit, at) => [
+        h("code", { class: clear && at === positions.length - 1 ? "bit clear" : "bit set" }, number(bit)),
+        at < positions.length - 1 ? " " : "",
+      ]), clear ? `; ${one ? "it" : "the last one"} is clear, so the key is not there` : "; all of them are set");
+    }
+  }
+  if (step.block) {
+    words.push(h("br"), `${bytes(step.block.size)} stored, ${step.block.codec === "none" ? "uncompressed" : step.block.codec}. `,
+      h("a", { href: `#/table?${new URLSearchParams({ name: step.table, block: step.block.offset })}` }, "Its entries and bytes"));
+  }
+  return words;
+}
+
+function knows(levels, name) {
+  return levels.levels.some((level) => level.tables.some((table) => table.name === name));
+}
+
+/** Some keys of the store to begin with. */
+function samples(levels) {
+  const keys = levels.levels.flatMap((level) => level.tables.slice(0, 3).flatMap((table) => [table.smallest, table.largest]));
+  return [...new Set(keys.filter((key) => !key.cut && key.bytes < 40).map((key) => key.text))].slice(0, 5);
+}

@@ -1,0 +1,169 @@
+// The anatomy of a table: its parts in the order of the file, down to entries and raw bytes.
+
+import { Bars } from "./bars.js";
+import { ask } from "./data.js";
+import { button, figure, grid, h, keyText, plainKey, show } from "./dom.js";
+import { bytes, count, number } from "./format.js";
+
+const KINDS = {
+  data: ["data block", "level-2"],
+  filter: ["filter block", "filter"],
+  "full filter": ["whole-table filter", "filter"],
+  meta: ["meta block", "level-4"],
+  metaindex: ["metaindex block", "level-4"],
+  index: ["index block", "level-1"],
+  footer: ["footer", "level-0"],
+  unknown: ["bytes that no handle points to", "quiet"],
+};
+const STEP = 300;
+
+export const view = {
+  name: "table",
+  title: "Anatomy of a table",
+  about: "The file from its first byte to its last, to scale: data blocks, filter, metaindex, index, footer.",
+  parent: "levels",
+  hidden: true,
+  mount,
+};
+
+function mount(root, page) {
+  let data = null;
+  let query = {};
+  const bars = new Bars({
+    label: "Parts of the file",
+    onpick: (bar) => page.go("table", { name: query.name, block: bar.part.offset }, { replace: true }),
+    onselect: (bar) => page.go("table", { name: query.name, block: bar.part.offset }, { replace: true }),
+  });
+  const heading = h("div");
+  const legend = h("ul", { class: "legend" });
+  const inside = h("section", { class: "inside", "aria-label": "The part that is selected" });
+  show(root, heading, bars.element, legend, inside);
+
+  async function load() {
+    data = null;
+    show(inside);
+    try {
+      const found = await ask("table", { name: query.name });
+      if (found.name !== query.name) return;
+      data = found;
+      draw();
+      await open();
+    } catch (error) {
+      page.fail(error);
+    }
+  }
+
+  function draw() {
+    show(heading,
+      h("dl", { class: "figures" },
+        figure("table", h("code", {}, data.name)), figure("size", `${bytes(data.size)} (${number(data.size)} bytes)`),
+        figure("parts", number(data.parts.length))),
+      data.checked ? null : h("p", {}, "Too large to check every block here: 'lsmkv verify' does."),
+      data.problems.length ? h("section", { class: "card damaged", "aria-label": "Damage" },
+        h("p", {}, h("strong", {}, `${count(data.problems.length, "problem")}:`)),
+        h("ul", {}, data.problems.slice(0, 20).map((one) => h("li", {}, `${one.reason}, at ${number(one.offset)}`)))) : null);
+    bars.set([{ bars: data.parts.map(bar) }], { selected: chosen() });
+    const sums = new Map();
+    for (const part of data.parts) {
+      const sum = sums.get(part.kind) ?? { n: 0, size: 0 };
+      sums.set(part.kind, { n: sum.n + 1, size: sum.size + part.size });
+    }
+    show(legend, [...sums].map(([kind, { n, size }]) => h("li", { "data-tone": KINDS[kind][1] },
+      `${n > 1 ? `${number(n)} ${KINDS[kind][0]}s` : KINDS[kind][0]}, ${bytes(size)}`)));
+  }
+
+  function chosen() {
+    return query.block === undefined ? null : `part-${query.block}`;
+  }
+
+  async function open() {
+    bars.select(chosen());
+    if (query.block === undefined) {
+      show(inside, h("p", { class: "hint" }, "Choose a part of the file to see its entries and its bytes."));
+      return;
+    }
+    const asked = { name: query.name, offset: query.block };
+    if (query.from) asked.from = query.from;
+    try {
+      const found = await ask("block", asked);
+      if (String(found.offset) !== query.block) return;
+      const tab = query.show === "bytes" || !found.entries?.length ? "bytes" : "entries";
+      show(inside, contents(found, tab));
+    } catch (error) {
+      show(inside);
+      page.fail(error);
+    }
+  }
+
+  function contents(found, tab) {
+    const first = found.first ?? 0;
+    const to = (more) => page.go("table", { ...query, ...more });
+    const more = tab === "bytes" ? found.more_pieces : found.more_entries;
+    return [
+      h("h2", {}, `${KINDS[found.kind]?.[0] ?? found.kind} at ${number(found.offset)}`),
+      h("p", {}, `${bytes(found.size)} in the file`,
+        found.codec ? `, ${found.codec}` : "",
+        found.plain_size !== undefined && found.plain_size !== found.size ? `, ${bytes(found.plain_size)} once decompressed` : "",
+        found.restarts?.length ? `; ${count(found.restarts.length, "restart point")}, marked ⚑` : ""),
+      h("p", { class: "actions" },
+        found.entries?.length ? button("Entries", () => to({ show: "entries" }), { "aria-pressed": String(tab === "entries") }) : null,
+        button("Bytes", () => to({ show: "bytes" }), { "aria-pressed": String(tab === "bytes") })),
+      tab === "bytes" ? pieces(found) : entries(found),
+      first > 0 || more ? h("p", { class: "actions" },
+        button("← before", () => to({ from: Math.max(0, first - STEP) }), { disabled: first === 0 }),
+        button("more →", () => to({ from: first + STEP }), { disabled: !more })) : null,
+    ];
+  }
+
+  function entries(found) {
+    const isData = found.kind === "data";
+    const rows = found.entries.map((one) => {
+      if (one.problem) return h("tr", { class: "damaged" }, h("td", { colspan: "4" }, one.problem));
+      const flag = one.restart ? h("span", { title: "a restart point points here" }, "⚑ ") : "";
+      if (!isData) {
+        const to = one.handle ? h("a", { href: page.link("table", { name: query.name, block: one.handle.offset }) },
+          `block at ${number(one.handle.offset)}, ${bytes(one.handle.size)}`) : "no handle";
+        return [[flag, number(one.offset)], keyText(one.key), to];
+      }
+      return [[flag, number(one.offset)], keyText(one.key), one.shared ? `shares ${one.shared}` : "whole",
+        one.sequence === null ? "not an internal key" : number(one.sequence),
+        one.deletion ? h("em", {}, "a deletion") : keyText(one.value)];
+    }).map((cells) => (cells instanceof Element ? cells
+      : h("tr", {}, cells.map((cell) => h("td", {}, cell)))));
+    const head = isData ? ["offset", "key", "prefix", "write", "value"] : ["offset", found.kind === "index" ? "separator" : "name", "leads to"];
+    return grid("Entries of the block", head, rows);
+  }
+
+  function pieces(found) {
+    return grid("Bytes and their meaning", ["offset", "meaning", "bytes"], found.pieces.map((one) => {
+      if (one.problem) return h("tr", { class: "damaged" }, h("td", { colspan: "3" }, one.problem));
+      const cut = one.bytes * 2 > one.hex.length ? `… (${number(one.bytes)} bytes)` : "";
+      return [one.inside ? `+${number(one.offset)}` : number(one.offset), one.meaning,
+        h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ") + cut)];
+    }), { class: "pieces" });
+  }
+
+  return {
+    update(given) {
+      const before = query;
+      query = given;
+      if (!given.name) page.go("levels", {}, { replace: true });
+      else if (given.name !== before.name) load();
+      else if (data) open();
+    },
+    twin: () => (query.block === undefined ? ["table", { name: query.name }]
+      : ["block", { name: query.name, offset: query.block, ...(query.from ? { from: query.from } : {}) }]),
+    close: () => bars.close(),
+  };
+}
+
+function bar(part) {
+  const [words, tone] = KINDS[part.kind] ?? KINDS.meta;
+  const about = [`${words} at ${number(part.offset)}`, bytes(part.size)];
+  if (part.up_to) about.push(`keys up to ${plainKey(part.up_to)}`);
+  if (part.problem) about.push(`damaged: ${part.problem}`);
+  return {
+    id: `part-${part.offset}`, size: part.size, part, about, text: part.kind === "data" ? "" : part.kind,
+    tone: part.problem ? "wasted" : tone, damaged: Boolean(part.problem),
+  };
+}

@@ -1,0 +1,68 @@
+"""``lsmkv report``: the command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from typing import Annotated
+
+import typer
+
+from lsmkv.tools.arguments import Directory
+from lsmkv.tools.console import guarded, progress, say, write_line
+from lsmkv.tools.inspect.api import Api
+from lsmkv.tools.output import Output, open_output
+from lsmkv.tools.report.content import Content
+from lsmkv.tools.report.page import html_page
+from lsmkv.tools.text import from_argument, printable, size
+
+
+@guarded
+def report(
+    directory: Directory,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
+    ],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="A key whose Get is shown; may be repeated."),
+    ] = None,
+    is_hex: Annotated[bool, typer.Option("--hex", help="The keys are in hexadecimal.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The figures as JSON; goes with a FILE.")
+    ] = False,
+) -> None:
+    """Write what 'inspect' shows of DIR into one HTML file, to keep or to send.
+
+    The file needs no server and no network, and asks for nothing. It has the levels, the anatomy of
+    some tables, some Gets step by step, the latest edits of the MANIFEST and the write path, in at
+    most some 3 MB: see what is in it before you send it, for it holds keys and values.
+
+    FILE appears whole or not at all. Nothing is written to the store, and no lock is taken.
+
+    --json: "path", "file", "bytes".
+    """
+    if as_json and output == "-":
+        raise ValueError("--json goes with --output FILE: stdout has the page")
+    keys = [from_argument(one, is_hex) for one in key or []]
+    with open_output(output, force) as file:
+        written = write_report(directory, file, keys)
+    if as_json:
+        write_line(json.dumps({"path": directory, "file": output, "bytes": written}))
+    elif output != "-":
+        say(f"{output}: {size(written)}")
+
+
+def write_report(directory: str, file: Output, keys: list[bytes]) -> int:
+    """Write the report of a store, with the Gets of these keys; the bytes written."""
+    with (
+        contextlib.closing(Api(directory)) as api,
+        progress("Reading", "") as bar,
+    ):
+        answers = Content(api, keys).gather(lambda what: bar.report(0, 0, what))
+    name = printable(os.path.basename(os.path.normpath(directory)))
+    page = html_page(f"{name} · lsmkv report", answers).encode()
+    file.write(page)
+    return len(page)

@@ -1,0 +1,315 @@
+"""The inspector's page and its report in Chromium: ``make test-browser``."""
+
+from __future__ import annotations
+
+import logging
+import random
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from driven import PHONE, WIDE, launched, quiet_page, serious_faults, served
+from inspected import HOSTILE, WORDS, damage, levelled_store
+from typer.testing import CliRunner
+
+import lsmkv
+from lsmkv.tools.app import app
+from lsmkv.tools.text import escape
+
+log = logging.getLogger("browser")
+
+VIEWS = ["levels", "get", "life", "write"]
+LONG = 30_000  # milliseconds
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return levelled_store(tmp_path_factory.mktemp("browser") / "store")
+
+
+@pytest.fixture(scope="module")
+def url(store: Path) -> Iterator[str]:
+    with served(store) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def report(store: Path) -> str:
+    file = store.parent / "report.html"
+    keys = [argument for key in HOSTILE for argument in ("--key", key.hex())]
+    done = CliRunner().invoke(app, ["report", str(store), "-o", str(file), "--hex", *keys])
+    assert done.exit_code == 0
+    return file.as_uri()
+
+
+@pytest.fixture(scope="module")
+def largest(store: Path) -> str:
+    return max(store.glob("*.ldb"), key=lambda one: one.stat().st_size).name
+
+
+def go(page: Any, url: str, view: str, **query: object) -> None:
+    text = urllib.parse.urlencode(query, quote_via=urllib.parse.quote)
+    page.goto(f"{url}#/{view}{'?' + text if text else ''}")
+    page.wait_for_selector(".view")
+    page.wait_for_load_state("networkidle")
+
+
+def fits(page: Any) -> bool:
+    """Whether nothing sticks out to the right."""
+    script = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    return bool(page.evaluate(script))
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_loads_without_complaint(
+    browser: Any, url: str, largest: str, size: dict[str, int], scheme: str
+) -> None:
+    with quiet_page(browser, url, viewport=size, color_scheme=scheme) as page:
+        for view in VIEWS:
+            go(page, url, view)
+            assert page.locator("h1").count() == 1
+            assert page.locator(".trouble:visible").count() == 0
+            assert fits(page), view
+            assert serious_faults(page) == []
+        for query in ({}, {"block": 0}, {"block": 0, "show": "bytes"}):
+            go(page, url, "table", name=largest, **query)
+            page.locator(".legend li").first.wait_for()
+            assert fits(page)
+            assert serious_faults(page) == []
+        go(page, url, "get", key="word 00001")
+        page.locator(".steps li").first.wait_for()
+        assert fits(page)
+        assert serious_faults(page) == []
+
+
+def test_the_step_view_agrees_with_explain(browser: Any, url: str, store: Path) -> None:
+    rng = random.Random(5)
+    keys = rng.sample(WORDS, 50) + [b"word %05d?" % rng.randrange(4000) for _ in range(50)]
+    with (
+        quiet_page(browser, url) as page,
+        lsmkv.DB(store, read_only=True) as db,
+    ):
+        go(page, url, "get")
+        for key in keys:
+            told = db.explain(key)
+            page.get_by_label("Key", exact=True).fill(escape(key))
+            page.keyboard.press("Enter")
+            page.locator(".verdict code", has_text=escape(key)).wait_for()
+            figures = [int(text) for text in page.locator(".big").all_text_contents()]
+            assert figures == [told.blocks_searched, told.blocks_without_filters]
+            words = page.locator(".verdict strong").text_content()
+            assert words.startswith("found" if told.found else ("not there", "deleted"))
+            titles = page.locator(".steps .kind-index .step-title").all_text_contents()
+            asked = [table for table in told.tables if table.asked]
+            assert titles == [f"level {one.level}, {one.name}: index" for one in asked]
+            assert page.locator(".steps .tag", has_text="saved").count() == (
+                told.blocks_without_filters - told.blocks_searched
+            )
+
+
+def test_steps_go_forward_and_back(browser: Any, url: str) -> None:
+    with quiet_page(browser, url) as page:
+        go(page, url, "get", key="word 00000 is not there")
+        page.locator(".steps li.here").wait_for()
+        page.evaluate("document.activeElement.blur()")
+        last = page.locator(".big").all_text_contents()
+        page.keyboard.press("Home")
+        page.locator(".steps li.here.kind-memtable").wait_for()
+        assert page.locator(".big").all_text_contents() == ["0", "0"]
+        seen = []
+        for _ in range(page.locator(".steps li").count() - 1):
+            page.keyboard.press("ArrowRight")
+            seen.append(page.locator(".big").all_text_contents())
+        assert seen[-1] == last
+        page.keyboard.press("ArrowLeft")
+        page.locator(".where", has_text=f"{len(seen)} of {len(seen) + 1}").wait_for()
+        assert "step=" in page.url
+        page.keyboard.press("Home")
+        page.keyboard.press("Space")
+        page.get_by_label("Stop").wait_for()
+        page.locator(".steps li:nth-child(3).here").wait_for(timeout=LONG)
+
+
+def test_keyboard_alone(browser: Any, url: str) -> None:
+    """From the levels to the bytes of an entry, to a Get and to help, without a pointer."""
+    with quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        for _ in range(30):
+            if page.evaluate("document.activeElement.classList.contains('bars')"):
+                break
+            page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline == "solid"
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+        page.locator("section[aria-label='The table that is selected'] h2").wait_for()
+        told = page.locator(".levels .sr").text_content()
+        assert "level" in told
+        page.keyboard.press("Enter")
+        page.locator(".legend li").first.wait_for()
+        page.locator(".bars").focus()
+        page.keyboard.press("ArrowRight")
+        page.locator(".inside table").wait_for()
+        page.keyboard.press("?")
+        page.locator("dialog[open] kbd", has_text="Space").wait_for()
+        page.keyboard.press("Escape")
+        for number, view in enumerate(VIEWS, 1):
+            page.evaluate("document.activeElement.blur()")
+            page.keyboard.press(str(number))
+            page.locator(f".view.{view}").wait_for()
+        page.keyboard.press("2")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.name") == "key"
+
+
+def test_a_bar_leads_to_the_bytes(browser: Any, url: str, largest: str) -> None:
+    with quiet_page(browser, url) as page:
+        go(page, url, "table", name=largest)
+        page.locator(".legend li").first.wait_for()
+        page.locator(".bars canvas").click(position={"x": 30, "y": 12})
+        page.locator(".inside table").wait_for()
+        assert "block=0" in page.url
+        page.get_by_role("button", name="Bytes", exact=True).click()
+        page.locator("table.pieces").wait_for()
+        assert page.locator("table.pieces", has_text="shared 0").count() == 1
+        page.go_back()
+        page.get_by_role("button", name="Entries", exact=True).wait_for()
+
+
+def test_every_view_leads_to_its_json(browser: Any, url: str) -> None:
+    with quiet_page(browser, url) as page:
+        for view, path in (
+            ("levels", "api/levels"),
+            ("life", "api/history"),
+            ("write", "api/scratch"),
+            ("get?key=word%2000001", "api/get?key=word+00001"),
+        ):
+            page.goto(f"{url}#/{view}")
+            page.locator(".view canvas").first.wait_for()
+            page.wait_for_load_state("networkidle")
+            with page.expect_popup() as opened:
+                page.locator("a.json").click()
+            assert opened.value.url == url + path
+            opened.value.close()
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+def test_hostile_keys_are_text(browser: Any, url: str, key: bytes) -> None:
+    with quiet_page(browser, url) as page:
+        go(page, url, "get", hex=key.hex())
+        page.locator(".verdict strong", has_text="found").wait_for()
+        text = page.locator(".verdict code").text_content()
+        assert escape(key)[:60] in text
+        assert len(text) < 500
+        assert page.locator("main script, main img").count() == 0
+        assert fits(page)
+
+
+def test_life_steps_through_the_manifest(browser: Any, url: str) -> None:
+    with quiet_page(browser, url) as page:
+        go(page, url, "life", step=0)
+        page.locator(".edit", has_text="start").wait_for()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        page.locator(".edit .chip.flush").wait_for()
+        page.keyboard.press("End")
+        amplification = page.locator(".figure", has_text="write amplification")
+        amplification.filter(has_not_text="1.00").filter(has_not_text="\u2013").wait_for()
+        assert float(amplification.locator("dd").text_content()[:-1]) > 1
+
+
+def test_the_write_path(browser: Any, url: str) -> None:
+    with quiet_page(browser, url) as page:
+        go(page, url, "write")
+        page.get_by_role("button", name="Begin anew").click()
+        page.get_by_role("textbox", name="Key").fill("<b>cow</b>")
+        page.get_by_role("textbox", name="Value").fill("milk")
+        page.keyboard.press("Enter")
+        page.locator(
+            "section[aria-label='Write-ahead log']", has_text="key '<b>cow</b>'"
+        ).wait_for()
+        page.locator("section[aria-label='Memtable'] td", has_text="<b>cow</b>").wait_for()
+        page.get_by_role("button", name="Flush").click()
+        page.locator("section[aria-label='Tables']", has_text="1 table,").wait_for()
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("ArrowLeft")
+        page.locator("section[aria-label='Tables']", has_text="No table yet").wait_for()
+
+
+def test_a_damaged_store(browser: Any, tmp_path: Path) -> None:
+    store = levelled_store(tmp_path / "db")
+    table = sorted(store.glob("*.ldb"))[0]
+    damage(table, table.stat().st_size - 1)
+    with served(store) as url, quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        page.locator("section.damaged li", has_text=table.name).wait_for(timeout=LONG)
+        assert page.locator("section.damaged", has_text="cannot be opened").count() == 1
+        page.keyboard.press("2")
+        page.locator(".trouble", has_text="cannot be opened").wait_for()
+        page.go_back()
+        page.locator("section.damaged a", has_text=table.name).click()
+        page.locator("section.damaged li").first.wait_for()
+        assert serious_faults(page) == []
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, int]) -> None:
+    with quiet_page(browser, report, viewport=size) as page:
+        for view in VIEWS:
+            go(page, report, view)
+            page.locator(".view canvas").first.wait_for()
+            assert page.locator(".trouble:visible").count() == 0
+            assert fits(page)
+            assert serious_faults(page) == []
+        go(page, report, "get", key=escape(b"<script>alert(1)</script>"))
+        page.locator(".verdict strong", has_text="found").wait_for()
+        go(page, report, "levels")
+        page.locator("summary").click()
+        page.locator("details table a").first.click()
+        page.locator(".legend li").first.wait_for()
+        with page.expect_popup() as opened:
+            page.locator("a.json").click()
+        assert opened.value.url.startswith("blob:")
+        opened.value.close()
+        go(page, report, "get", key="not in the report")
+        page.locator(".trouble", has_text="does not hold that").wait_for()
+
+
+def test_a_thousand_tables_stay_smooth(browser: Any, url: str) -> None:
+    """A frame of 1,000 tables is painted well within a sixtieth of a second."""
+    script = """async () => {
+      const { Bars } = await import("/static/bars.js");
+      const bars = new Bars({ label: "many" });
+      document.querySelector(".view").append(bars.element);
+      const rows = [0, 1, 2].map((level) => ({ label: `L${level}`, note: "", bars:
+        Array.from({ length: 334 }, (_, at) => ({ id: `${level}-${at}`, size: 2e6, text: "1",
+          tone: `level-${level}`, about: ["one"], from: at / 334, to: (at + 1) / 334 })) }));
+      bars.set(rows);
+      await new Promise(requestAnimationFrame);
+      const times = [];
+      for (let at = 0; at < 30; at += 1) {
+        const started = performance.now();
+        bars.layout();
+        bars.paint();
+        times.push(performance.now() - started);
+      }
+      bars.close();
+      return times.sort((a, b) => a - b)[15];
+    }"""
+    with quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        took = page.evaluate(script)
+    log.info("%.1f ms for a frame of 1,000 tables", took)
+    assert took < 1000  # a wrong order of growth, not a slow machine

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.tools.inspect.edits import Levels, change_of, words_for
+
+
+def table(number: int, size: int = 1000) -> FileMetaData:
+    return FileMetaData(number, size, b"a" + bytes(8), b"b" + bytes(8))
+
+
+def edit(added: list[tuple[int, int]] = [], removed: list[tuple[int, int]] = []) -> VersionEdit:  # noqa: B006
+    made = VersionEdit()
+    for level, number in added:
+        made.add_file(level, table(number))
+    for level, number in removed:
+        made.delete_file(level, number)
+    return made
+
+
+def test_the_first_edit_writes_nothing() -> None:
+    first = edit(added=[(1, 5)])
+    assert change_of(first, True) == ("start", 0, 0)
+    assert words_for(first, change_of(first, True)) == "the MANIFEST begins: 1 table on level 1"
+
+
+def test_a_compaction_writes_what_it_adds() -> None:
+    merged = edit(added=[(1, 9), (1, 10)], removed=[(0, 5), (0, 6), (1, 7)])
+    assert change_of(merged, False) == ("compaction", 0, 2000)
+    assert words_for(merged, change_of(merged, False)) == (
+        "compaction: 3 tables of levels 0 and 1 become 2 tables on level 1, 2.0 KiB"
+    )
+
+
+def test_a_move_writes_nothing() -> None:
+    moved = edit(added=[(2, 5)], removed=[(1, 5)])
+    assert change_of(moved, False) == ("move", 0, 0)
+    assert "nothing is written" in words_for(moved, change_of(moved, False))
+
+
+def test_a_compaction_may_leave_nothing() -> None:
+    dropped = edit(removed=[(1, 5)])
+    assert change_of(dropped, False) == ("compaction", 0, 0)
+    assert "nothing is left" in words_for(dropped, change_of(dropped, False))
+
+
+def test_counters_alone() -> None:
+    assert change_of(edit(), False).kind == "counters"
+    assert words_for(edit(), change_of(edit(), False)) == "counters only: no table changes"
+
+
+def test_levels_follow_the_edits() -> None:
+    levels = Levels()
+    levels.apply(edit(added=[(0, 5), (0, 6)]))
+    levels.apply(edit(added=[(1, 5)], removed=[(0, 5)]))
+    assert [(level, file.number) for level, file in levels.files] == [(0, 6), (1, 5)]
+    assert (1, 5) in levels
+    assert (0, 5) not in levels
+    assert len(Levels(levels.files)) == 2

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lsmkv.tools.inspect.scratch import LONGEST, Scratch
+
+
+@pytest.fixture
+def scratch() -> Iterator[Scratch]:
+    with contextlib.closing(Scratch()) as scratch:
+        yield scratch
+
+
+def last(scratch: Scratch) -> dict[str, Any]:
+    moment: dict[str, Any] = scratch.moments()["moments"][-1]
+    return moment
+
+
+def test_a_put_is_in_the_log_and_in_the_memtable(scratch: Scratch) -> None:
+    scratch.put(b"ant", b"six legs")
+    scratch.put(b"bee", b"wings")
+    moment = last(scratch)
+    meanings = [piece["meaning"] for piece in moment["log"]["new"]]
+    assert "key 'bee'" in meanings
+    assert "value 'wings'" in meanings
+    assert "key 'ant'" not in meanings  # the step before added it
+    assert [one["key"]["text"] for one in moment["memtable"]["shown"]] == ["ant", "bee"]
+    assert moment["tables"] == 0
+    assert moment["written"]["user"] > 0
+
+
+def test_a_deletion_is_an_entry(scratch: Scratch) -> None:
+    scratch.put(b"ant", b"six legs")
+    scratch.delete(b"ant")
+    shown = last(scratch)["memtable"]["shown"]
+    assert [(one["sequence"], one["value"] is None) for one in shown] == [(2, True), (1, False)]
+
+
+def test_a_flush_empties_memtable_and_log(scratch: Scratch) -> None:
+    scratch.put(b"ant", b"six legs")
+    scratch.flush()
+    moment = last(scratch)
+    assert moment["tables"] == 1
+    assert moment["memtable"]["entries"] == 0
+    assert moment["log"]["size"] == 0
+    assert moment["written"]["flushed"] > 0
+
+
+def test_many_puts_flush_and_compact(scratch: Scratch) -> None:
+    for _ in range(8):
+        scratch.fill(40)
+    filled = last(scratch)
+    assert filled["written"]["compacted"] > 0
+    assert filled["levels"][0]["files"] < 4
+    scratch.compact()
+    compacted = last(scratch)
+    used = [level["level"] for level in compacted["levels"] if level["files"]]
+    assert len(used) == 1
+
+
+def test_it_begins_anew(scratch: Scratch) -> None:
+    scratch.fill(500)
+    scratch.reset()
+    moments = scratch.moments()["moments"]
+    assert len(moments) == 1
+    assert moments[0]["tables"] == 0
+    assert moments[0]["memtable"]["entries"] == 0
+
+
+def test_long_keys_are_refused(scratch: Scratch) -> None:
+    with pytest.raises(ValueError, match="at most 1,024 bytes"):
+        scratch.put(b"k" * (LONGEST + 1), b"")
+    with pytest.raises(ValueError, match="at most 1,024 bytes"):
+        scratch.put(b"k", b"v" * (LONGEST + 1))
+
+
+def test_moments_are_bounded(scratch: Scratch) -> None:
+    for number in range(230):
+        scratch.put(b"%d" % number, b"")
+    assert len(scratch.moments()["moments"]) == 200
