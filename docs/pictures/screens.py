@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 from pathlib import Path
 
@@ -21,26 +22,35 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import lsmkv
+from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.tools.demo.keys import unicode_names
 
 HERE = Path(__file__).resolve().parent / "inspect"
 SIZES = {1280: 800, 390: 844}
 SCHEMES = ("light", "dark")
 MOST_BYTES = 150_000
-_SETTINGS = {"write_buffer_size": 96 << 10, "max_file_size": 48 << 10}
+FLUSHES = 9
 
 
 def make_store(path: Path) -> None:
-    """A store with several tables on several levels, and some writes in its log."""
+    """A store with several tables on several levels, and some writes in its log.
+
+    It is the same store each time: a flush comes only once the compaction before it has ended.
+    """
     records = [
         (key, b"U+%04X" % ord(value.decode()))
         for key, value in unicode_names(0).records
         if not key.startswith((b"CJK", b"HANGUL", b"TANGUT", b"NUSHU", b"KHITAN"))
     ]
     random.Random(2).shuffle(records)
-    with lsmkv.DB(path, create_if_missing=True, background="thread", **_SETTINGS) as db:
-        for key, value in records:
+    chunk = len(records) // FLUSHES
+    with lsmkv.DB(path, create_if_missing=True, max_file_size=48 << 10) as db:
+        for number, (key, value) in enumerate(records, 1):
             db.put(key, value)
+            if number % chunk == 0 and number // chunk < FLUSHES:
+                db.flush()
+                while db.stats().levels[0].files >= L0_COMPACTION_TRIGGER:
+                    time.sleep(0.02)
 
 
 def telling_key(path: Path) -> bytes:
