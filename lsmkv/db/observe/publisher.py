@@ -43,7 +43,10 @@ class Publisher:
 
     def start(self) -> None:
         """Publish now, and from now on."""
-        self._publishing.start()
+        try:
+            self._publishing.start()
+        except RuntimeError as error:  # no more threads, or the interpreter is going down
+            self._store.info_log.warn(f"No statistics are published: {error}")
 
     def stop(self) -> None:
         """End the thread, and remove the file.  A second call has no effect."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from lsmkv.db.observe.histogram import Histogram
-from lsmkv.db.observe.published import Owner, read_owner
+from lsmkv.db.observe.published import read_owner
 from lsmkv.db.opening.directory import open_database_directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.tools.arguments import Directory
 from lsmkv.tools.console import MISS, guarded, stdin_is_terminal, stdout_is_terminal, write_line
+from lsmkv.tools.top.plain import owner_as_dict
 from lsmkv.tools.top.watch import Watch
-
-_PERCENTILES = (50, 90, 99, 99.9)
 
 
 @guarded
@@ -38,7 +36,7 @@ def top(
     with open_database_directory(LocalEnv(), directory, False) as opened:
         if as_json:
             owner = read_owner(opened)
-            write_line(json.dumps({"path": directory} | _plain(owner)))
+            write_line(json.dumps({"path": directory} | owner_as_dict(owner)))
             if not owner.publishes:
                 raise typer.Exit(MISS)
             return
@@ -54,24 +52,3 @@ def top(
         app.run()
         if app.return_code:
             raise typer.Exit(app.return_code)
-
-
-def _plain(owner: Owner) -> dict[str, Any]:
-    """What is known of a store's owner, as plain data."""
-    published = owner.published
-    plain: dict[str, Any] = {"pid": owner.pid, "publishes": owner.publishes, "published": None}
-    if published is not None and owner.publishes:
-        compaction = published.compaction
-        plain["published"] = published._asdict() | {
-            "stats": published.stats.to_dict(),
-            "compaction": None if compaction is None else compaction._asdict(),
-            "latencies": {name: _latencies(found) for name, found in published.latencies.items()},
-        }
-    return plain
-
-
-def _latencies(histogram: Histogram) -> dict[str, Any]:
-    plain: dict[str, Any] = {"count": histogram.count, "mean": round(histogram.mean)}
-    plain |= {f"p{percent:g}": histogram.percentile(percent) for percent in _PERCENTILES}
-    plain["max"] = histogram.percentile(100)
-    return plain

@@ -208,6 +208,22 @@ def test_a_full_disk_costs_the_file_and_nothing_else(caplog: pytest.LogCaptureFi
         assert published("store", lambda it: it.time > first.time, env).stats.writes == 1
 
 
+def test_without_a_thread_the_store_works(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        db = DB(path, create_if_missing=True, publish_stats=True)
+    with db:
+        db.put(b"k", b"v")
+        assert db.get(b"k") == b"v"
+        assert STATS not in os.listdir(path)
+    assert "No statistics are published: can't start new thread" in caplog.text
+
+
 @pytest.mark.parametrize("call", ["create", "append", "rename", "exists", "remove"])
 def test_any_failing_call_is_survived(call: str) -> None:
     env = FaultyEnv()

@@ -1,0 +1,34 @@
+"""lsmkv.tools.top.plain: everything that is published can be had as JSON."""
+
+from __future__ import annotations
+
+import json
+
+from watching import Owner, busy_owner
+
+from lsmkv.tools.top.plain import owner_as_dict
+
+
+def test_a_live_owner() -> None:
+    plain = json.loads(json.dumps(owner_as_dict(busy_owner().watch.owner)))
+    assert plain["publishes"]
+    published = plain["published"]
+    assert published["pid"] == plain["pid"]
+    assert published["compaction"]["files"] == 1
+    assert published["stats"]["filters_asked"] > published["stats"]["filter_negatives"] > 0
+    get = published["latencies"]["get"]
+    assert get["count"] == 1230 * sum(1 + (n * 7 % 11) for n in range(30))
+    assert get["p50"] <= get["p90"] <= get["p99"] <= get["p99.9"] <= get["max"]
+    assert published["latencies"]["delete"] == {
+        "count": 0, "mean": 0, "p50": 0, "p90": 0, "p99": 0, "p99.9": 0, "max": 0
+    }  # fmt: skip
+
+
+def test_an_owner_that_publishes_nothing_or_is_gone() -> None:
+    owner = Owner()
+    assert owner_as_dict(owner.look().owner) == {
+        "pid": owner.now.pid, "publishes": False, "published": None
+    }  # fmt: skip
+    owner.publish()
+    owner.lock.close()
+    assert owner_as_dict(owner.look().owner)["published"] is None
