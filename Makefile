@@ -11,6 +11,7 @@ STRESS_ARGS ?=
 COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
 	$(patsubst %,tests/db/test_%.py,wal manifest version version_set recovery compaction) \
 	tests/db/admin/test_compact_range.py tests/db/opening/test_read_only.py
+BROWSER_TESTS ?= tests/browser
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
@@ -45,10 +46,15 @@ compiled: $(COMPILED)/.made wheel  ## that wheel, installed beside what its suit
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(DIST)/*.whl
 	$(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls $(DIST)/*.whl)[test]"
 
-test-compiled: compiled  ## the suite against that wheel
+test-compiled: compiled run-compiled  ## the suite against that wheel
+
+.PHONY: run-compiled run-install
+run-compiled:
 	LSMKV_EXPECT_COMPILED=1 PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest -q -n auto tests
 
-test-install: $(VENV)/.test wheel  ## installing with no compiler, with one that fails half way, ...
+test-install: wheel run-install  ## installing with no compiler, with one that fails half way, ...
+
+run-install: $(VENV)/.test
 	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q tests/packaging
 
 # Pure, since the compiled wheel is tried with one of them already.
@@ -56,7 +62,7 @@ test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
 
 test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
-	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO tests/browser
+	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO $(BROWSER_TESTS)
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)

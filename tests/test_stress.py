@@ -9,6 +9,7 @@ from run_studies import names_of_studies
 from study import Study
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", names_of_studies())
 def test_no_violation(name: str) -> None:
     """And each has tried something."""

@@ -38,7 +38,10 @@ MOST_MEMORY = 64 * MIB
 STEPS = ("read_only", "survey", "open", "paranoid", "write", "destroy")
 ADDRESS_SPACE = 1500  # MiB, for the interpreter and its libraries too
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory"),
+]
 
 
 class Reader:

@@ -17,10 +17,13 @@ from typing import Any, NamedTuple
 import pytest
 from processes import ENVIRON
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "posix_fallocate") or shutil.which("unshare") is None,
-    reason="needs mount namespaces",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not hasattr(os, "posix_fallocate") or shutil.which("unshare") is None,
+        reason="needs mount namespaces",
+    ),
+]
 
 
 class Kind(NamedTuple):
