@@ -22,11 +22,12 @@ demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode characte
 	@$(BIN)/lsmkv demo --report build/demo.html
 
 .PHONY: pictures
-pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab
+pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab, docs/command.md's screens
 	mkdir -p build
 	$(BIN)/lsmkv demo --json > build/demo.json
 	$(BIN)/python docs/pictures/filters.py build/demo.json
 	$(BIN)/python docs/pictures/speed.py
+	$(BIN)/python docs/pictures/explain.py
 	$(BIN)/python docs/pictures/top.py
 	$(BIN)/python docs/pictures/rate.py
 	$(BIN)/python docs/pictures/lab.py

@@ -120,6 +120,22 @@ def test_the_picture_of_top_is_one_of_a_live_store() -> None:
 
 
 @pytest.mark.usefixtures("pictures")
+def test_the_picture_of_explain_is_up_to_date() -> None:
+    svg = (PICTURES / "explain.svg").read_text(encoding="utf-8")
+    assert "url(http" not in svg
+    # Bytes of compressed blocks are those of another codec's release, perhaps.
+    shown, drawn = (re.sub(r"[\d.,]+", "#", " ".join(words(one))) for one in (svg, explained()))
+    assert shown == drawn, "run make pictures"
+    for word in ("saved", "in vain", "false", "positive", "without", "filters"):
+        assert word in shown.replace("\xa0", " ")
+
+
+def explained() -> str:
+    picture: str = script("explain").drawn()
+    return picture
+
+
+@pytest.mark.usefixtures("pictures")
 def test_a_page_without_the_table_is_refused() -> None:
     with pytest.raises(ValueError, match="no table"):
         script("speed").speeds("# Performance\n")
