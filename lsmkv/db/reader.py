@@ -120,12 +120,18 @@ class Reader:
             return tagged[0] == KIND_VALUE
         sort_key = store.order.of(key)
         key_hash = store.key_hash(key)
+        version = view.version
         try:
-            for level, file in view.version.candidates(sort_key):
-                counters = store.counters.reads[level]
+            # Compiled code lets go of an object after its last use: the version, without which a
+            # compaction may remove the files, has to be asked for each of them.
+            place = version.next_candidate(0, sort_key, MAX_SEQUENCE)
+            while place > 0:
+                counters = store.counters.reads[place >> PLACE_BITS]
                 counters.tables_asked += 1
-                if store.tables.find(file).may_contain(key, sort_key, key_hash, counters):
+                table = store.tables.find(version.file_in(place))
+                if table.may_contain(key, sort_key, key_hash, counters):
                     return True
+                place = version.next_candidate(place, sort_key, MAX_SEQUENCE)
         except OSError as error:
             store.raise_failure(error)
         return False
