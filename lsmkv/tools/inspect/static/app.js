@@ -2,6 +2,7 @@
 
 import { isReport, twin } from "./data.js";
 import { button, h, show } from "./dom.js";
+import * as filtersView from "./filters.js";
 import * as getView from "./get.js";
 import * as levelsView from "./levels.js";
 import * as lifeView from "./life.js";
@@ -9,9 +10,10 @@ import * as tableView from "./table.js";
 import * as writeView from "./write.js";
 
 // A view is a module: `view` has its name, its title (`menu`: a shorter one), a line that says what it shows, and
-// `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`.  One that has
+// `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`; `twin()` has the arguments of
+// data.js's `twin`.  One that has
 // `hidden` is reached from others, and is not in the menu.
-const VIEWS = [levelsView, getView, lifeView, writeView, tableView].map((module) => module.view);
+const VIEWS = [levelsView, getView, filtersView, lifeView, writeView, tableView].map((module) => module.view);
 const MENU = VIEWS.filter((view) => !view.hidden);
 
 const SHORTCUTS = [
@@ -93,8 +95,7 @@ function route() {
 }
 
 function openJson(event) {
-  const [name, query] = shown.mounted.twin();
-  const href = twin(name, query);
+  const href = twin(...shown.mounted.twin());
   if (event.type === "click" && href) json.href = href;
   else if (href) window.open(href, "_blank", "noopener");
   if (!href) {

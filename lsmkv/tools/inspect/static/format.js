@@ -20,5 +20,5 @@ export function number(value) {
 /** A number and its noun, in the plural where it must be. */
 export function count(value, noun) {
   if (value === 1) return `1 ${noun}`;
-  return `${number(value)} ${noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
+  return `${number(value)} ${/[^aeo]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
 }
