@@ -1,8 +1,9 @@
 """What a report has of a store: the views' data, in windows, so that the file stays small.
 
 All tables up to some thousands; the anatomy of the largest and the damaged ones, with the bytes of
-a few of their blocks and a filter of each; a replay of some Gets under other filters; Gets of keys that are there and of keys near them that are not; the last
-edits of the MANIFEST; and a recorded run of the scratch store.
+a few of their blocks and a filter of each; Gets of keys that are there and of keys near them that
+are not; a replay of some Gets under other filters; the last edits of the MANIFEST; and a recorded
+run of the scratch store.
 """
 
 from __future__ import annotations
