@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import random
 import urllib.parse
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from lsmkv.tools.text import escape
 
 log = logging.getLogger("browser")
 
-VIEWS = ["levels", "get", "filters", "life", "write"]
+VIEWS = ["levels", "get", "filters", "life", "live", "write"]
 LONG = 30_000  # milliseconds
 
 
@@ -273,13 +274,13 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
     )
     with quiet_page(browser, url) as page:
         go(page, url, "filters", show="replay")
-        page.get_by_label("Filter settings").fill(question[1])
+        page.get_by_role("textbox", name="Filter settings").fill(question[1])
         page.get_by_label("Gets").fill(question[3])
         page.get_by_label("Seed").fill(question[5])
         page.keyboard.press("Enter")
         page.locator(".figure", has_text="seed").locator("dd", has_text="4").wait_for()
         assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
-        rows = page.locator("table.replay").first.locator("tbody tr")
+        rows = page.locator("table.rows").first.locator("tbody tr")
         assert rows.count() == 4
         for at, setting in enumerate(told["settings"]):
             cells = rows.nth(at).locator("td").all_text_contents()
@@ -291,9 +292,10 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
             page.locator("a.json").click()
         assert opened.value.url == f"{url}api/replay"
         opened.value.close()
-        page.get_by_label("Filter settings").fill("bloom")
+        page.get_by_role("textbox", name="Filter settings").fill("bloom")
         page.keyboard.press("Enter")
-        page.locator(".trouble", has_text="no filter setting").wait_for()
+        assert page.locator("input[name=settings]:invalid").count() == 1
+        assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
     with served(store) as other, quiet_page(browser, other) as page:
         go(page, other, "filters", show="replay")
         page.get_by_text("Nothing is replayed yet.").wait_for()
@@ -321,6 +323,34 @@ def test_life_steps_through_the_manifest(browser: Any, url: str) -> None:
         amplification = page.locator(".figure", has_text="write amplification")
         amplification.filter(has_not_text="1.00").filter(has_not_text="\u2013").wait_for()
         assert float(amplification.locator("dd").text_content()[:-1]) > 1
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_now(browser: Any, tmp_path: Path, size: dict[str, int]) -> None:
+    path = tmp_path / "db"
+    with served(levelled_store(path)) as url, quiet_page(browser, url, viewport=size) as page:
+        go(page, url, "live")
+        page.locator(".live .card h2", has_text="No process has this store open.").wait_for()
+        call = page.locator(".live .call").text_content()
+        assert call == f"lsmkv.DB({str(path)!r}, publish_stats=True)"
+        with lsmkv.DB(path, publish_stats=True) as db:
+            published = page.locator(".live .figure", has_text="process")
+            published.locator("dd", has_text=str(os.getpid())).wait_for(timeout=LONG)
+            gets = page.locator("table.rows").first.locator("tr", has_text="get").locator("td")
+            while gets.nth(1).text_content() == "0":
+                for word in WORDS[:200]:
+                    db.get(word)
+                page.wait_for_timeout(100)
+            assert gets.nth(4).text_content().endswith((" ns", " us", " ms"))
+            page.locator(".live .uplot canvas").nth(1).wait_for()
+            assert fits(page)
+            assert serious_faults(page) == []
+            with page.expect_popup() as opened:
+                page.locator("a.json").click()
+            assert opened.value.url == f"{url}api/live"
+            opened.value.close()
+        page.locator(".live .card h2", has_text="No process has this store open.").wait_for()
+        assert fits(page)
 
 
 def test_the_write_path(browser: Any, url: str) -> None:
@@ -361,6 +391,8 @@ def test_a_damaged_store(browser: Any, tmp_path: Path) -> None:
 def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, int]) -> None:
     with quiet_page(browser, report, viewport=size) as page:
         for view in VIEWS:
+            if view == "live":
+                continue  # a file has no owner
             go(page, report, view)
             page.locator(".view canvas, .view svg").first.wait_for()
             assert page.locator(".trouble:visible").count() == 0
@@ -376,6 +408,9 @@ def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, i
             page.locator("a.json").click()
         assert opened.value.url.startswith("blob:")
         opened.value.close()
+        assert page.locator("nav a").all_text_contents() == [
+            *("Levels", "Get", "Filters", "Life", "Write"),
+        ]
         go(page, report, "filters", show="replay")
         page.locator(".verdict").wait_for()
         assert page.get_by_role("button", name="Replay", exact=True).count() == 0

@@ -13,6 +13,7 @@ from lsmkv.tools.inspect import anatomy
 from lsmkv.tools.inspect.filters import table_filter
 from lsmkv.tools.inspect.history import History
 from lsmkv.tools.inspect.levels import check_result, levels
+from lsmkv.tools.inspect.live import Live
 from lsmkv.tools.inspect.lookup import lookup
 from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
 from lsmkv.tools.inspect.replays import DEFAULT_GETS, Question, Replays
@@ -37,6 +38,7 @@ class Api:
         """``trace`` is a file whose Gets may be replayed."""
         self.source = Source(path)
         self.replays = Replays(path, trace)
+        self.live = Live(self.source.directory)
         self._lock = threading.Lock()
         self._histories: list[History] = []
         self._scratch: Scratch | None = None
@@ -183,6 +185,7 @@ VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
     "get": lambda api, query: lookup(api.source, _key(query)),
     "filter": _filter,
     "replay": lambda api, _: api.replays.state(),
+    "live": lambda api, _: api.live.look(),
     "history": _history,
     "history/window": _window,
     "history/state": _state,

@@ -7,6 +7,7 @@ import { percent } from "./sentences.js";
 
 const PAUSE = 400; // milliseconds between two looks at one that runs
 const HOTTEST = 40;
+const SETTING = "(none|(block|table):[0-9]+(,[0-9]+)*)";
 
 /** The part of the lab that replays Gets. */
 export class Replay {
@@ -15,7 +16,7 @@ export class Replay {
     this.timer = 0;
     this.state = null;
     const field = (type, name, more) => h("input", { type, name, autocomplete: "off", ...more });
-    this.settings = field("text", "settings", { spellcheck: "false" });
+    this.settings = field("text", "settings", { spellcheck: "false", required: true, pattern: `\\s*${SETTING}(\\s+${SETTING})*\\s*`, title: "such as none block:10 table:15" });
     this.gets = field("number", "gets", { min: "1", step: "1", required: true });
     this.seed = field("number", "seed", { min: "0", step: "1", required: true });
     this.keys = h("select", { name: "keys" });
@@ -124,7 +125,7 @@ function settingsTable({ settings, verdict }) {
     return h("tr", chosen ? { class: "chosen" } : {},
       cells.map((cell, at) => h("td", {}, at === 0 && chosen ? [h("strong", {}, cell), " ← the verdict's"] : cell)),
       h("td", { class: "wide" }, bar([["read", one.blocks_read - one.wasted_reads], ["wasted", one.wasted_reads]], most)));
-  }), { class: "replay" });
+  }), { class: "rows" });
 }
 
 function heatOf({ gets, heat }, page) {
@@ -147,10 +148,10 @@ function heatOf({ gets, heat }, page) {
     heat.scans ? h("p", { class: "quiet" },
       `The prefixes are absent, and scans ask no filter: each reads ${(scanned / heat.scans).toFixed(1)} blocks on average, whatever the setting.`) : null,
     grid("Wasted reads by level", head("level"), rows([...levels.values()].sort((a, b) => a.level - b.level),
-      (one) => [`level ${one.level}`, count(one.tables, "table")]), { class: "replay" }),
+      (one) => [`level ${one.level}`, count(one.tables, "table")]), { class: "rows" }),
     h("details", {}, h("summary", {}, `The tables with the most (${number(Math.min(hottest.length, HOTTEST))} of ${number(heat.tables.length)})`),
       grid("Wasted reads by table", head("table"), rows(hottest.slice(0, HOTTEST),
-        (one) => [h("a", { href: page.link("table", { name: fileOf(one) }) }, fileOf(one)), `level ${one.level}`]), { class: "replay" })),
+        (one) => [h("a", { href: page.link("table", { name: fileOf(one) }) }, fileOf(one)), `level ${one.level}`]), { class: "rows" })),
   ];
 }
 
