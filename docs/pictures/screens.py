@@ -1,7 +1,8 @@
 """Takes the pictures of docs/inspect.md: every view, light and dark, wide and on a phone.
 
 ``make screens`` runs it (extra ``browser``, and Chromium).  The store holds the names of Unicode
-characters in random order, and is made anew each time.
+characters in random order, and is made anew each time; a second one is
+written to and read while its picture is taken.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
@@ -30,6 +34,7 @@ SIZES = {1280: 800, 390: 844}
 SCHEMES = ("light", "dark")
 MOST_BYTES = 150_000
 FLUSHES = 9
+WATCHED = 25  # seconds for which the live store is watched before its first picture
 
 
 def make_store(path: Path) -> None:
@@ -76,10 +81,69 @@ def take(browser: Browser, url: str, places: dict[str, str]) -> None:
                 page.wait_for_load_state("networkidle")
                 if name == "write":
                     write_something(page)
+                if name == "replay":
+                    page.get_by_role("button", name="Replay", exact=True).click()
+                    page.locator(".verdict").wait_for()
                 page.wait_for_timeout(400)
                 whole = name != "get" or width < 1000  # its list of steps scrolls by itself
                 save(page.screenshot(full_page=whole), f"{name}-{scheme}-{width}.png")
             page.close()
+
+
+def take_live(browser: Browser, url: str) -> None:
+    """The pictures of a store in use."""
+    wait = WATCHED
+    for scheme in SCHEMES:
+        for width, height in SIZES.items():
+            page = browser.new_page(
+                viewport={"width": width, "height": height}, color_scheme=scheme
+            )
+            page.goto(f"{url}#/live")
+            page.wait_for_timeout(1000 * wait)
+            wait = 3
+            save(page.screenshot(full_page=True), f"live-{scheme}-{width}.png")
+            page.close()
+
+
+@contextmanager
+def used_store(path: Path) -> Iterator[None]:
+    """A store that is written to and read in a thread, and publishes what it does."""
+    ended = threading.Event()
+    rng = random.Random(4)
+
+    def use() -> None:
+        while not ended.wait(0.01):
+            for _ in range(rng.randrange(10, 30)):
+                key = b"user %08d" % rng.randrange(200_000)
+                db.put(key, b"value" * 20)
+                for _ in range(rng.randrange(4)):
+                    db.get(b"user %08d" % rng.randrange(250_000))
+            next(db.iterator(start=key), None)
+
+    with lsmkv.DB(
+        path,
+        create_if_missing=True,
+        publish_stats=True,
+        write_buffer_size=256 << 10,
+        max_file_size=128 << 10,
+    ) as db:
+        user = threading.Thread(target=use)
+        user.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            user.join()
+
+
+@contextmanager
+def served(directory: str, store: str) -> Iterator[str]:
+    """The URL of the page of a store, served by the command."""
+    command = [sys.executable, "-m", "lsmkv", "inspect", store, "--port", "0", "--json"]
+    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        yield json.loads(server.stdout.readline())["url"]
+        server.terminate()
 
 
 def write_something(page: Page) -> None:
@@ -119,19 +183,19 @@ def main() -> None:
             "keys": "levels?bars=keys",
             "table": f"table?name={table.name}&block=0",
             "get": f"get?key={key}",
+            "filter": f"filters?show=table&name={table.name}&bit=83&hex={table.smallest.hex()}",
+            "replay": "filters?show=replay",
             "life": "life",
             "write": "write",
         }
-        command = [sys.executable, "-m", "lsmkv", "inspect", "names", "--port", "0", "--json"]
-        with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE) as server:
-            assert server.stdout is not None
-            url = json.loads(server.stdout.readline())["url"]
-            with sync_playwright() as driver:
-                root = ["--no-sandbox"] if os.geteuid() == 0 else []
-                browser = driver.chromium.launch(executable_path=program, args=root)
+        with sync_playwright() as driver:
+            root = ["--no-sandbox"] if os.geteuid() == 0 else []
+            browser = driver.chromium.launch(executable_path=program, args=root)
+            with served(directory, "names") as url:
                 take(browser, url, places)
-                browser.close()
-            server.terminate()
+            with used_store(Path(directory, "users")), served(directory, "users") as url:
+                take_live(browser, url)
+            browser.close()
 
 
 if __name__ == "__main__":

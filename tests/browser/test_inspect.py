@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
+import os
 import random
 import urllib.parse
 from collections.abc import Iterator
@@ -15,12 +18,14 @@ from inspected import HOSTILE, WORDS, damage, levelled_store
 from typer.testing import CliRunner
 
 import lsmkv
+from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.tools.app import app
+from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.text import escape
 
 log = logging.getLogger("browser")
 
-VIEWS = ["levels", "get", "life", "write"]
+VIEWS = ["levels", "get", "filters", "life", "live", "write"]
 LONG = 30_000  # milliseconds
 
 
@@ -87,6 +92,16 @@ def test_every_view_loads_without_complaint(
             assert serious_faults(page) == []
         go(page, url, "get", key="word 00001")
         page.locator(".steps li").first.wait_for()
+        assert fits(page)
+        assert serious_faults(page) == []
+        go(page, url, "filters", show="table")
+        page.locator(".lab-keys button").first.wait_for()
+        assert fits(page)
+        assert serious_faults(page) == []
+        go(page, url, "filters", show="replay", gets=100)
+        page.get_by_role("button", name="Replay", exact=True).click()
+        page.locator(".figure", has_text="Gets").locator("dd", has_text="100").wait_for()
+        page.locator("summary", has_text="The tables with the most").click()
         assert fits(page)
         assert serious_faults(page) == []
 
@@ -217,6 +232,86 @@ def test_hostile_keys_are_text(browser: Any, url: str, key: bytes) -> None:
         assert fits(page)
 
 
+def test_a_bit_of_a_table_tells_its_keys(browser: Any, url: str, store: Path, largest: str) -> None:
+    """The bits drawn are the filter's, and each names the keys that LevelDB's probes say."""
+    policy = BloomFilterPolicy()
+    with quiet_page(browser, url) as page, contextlib.closing(Api(str(store))) as api:
+        go(page, url, "filters", show="table", name=largest, n=1)
+        page.locator(".lab-keys button").first.wait_for()
+        told = api.answer("filter", {"name": largest, "n": "1"})
+        data = bytes.fromhex(told["hex"]) + bytes([told["probes"]])
+        ones = {at for at in range(told["bits"]) if data[at >> 3] >> (at & 7) & 1}
+        drawn = page.locator(".lab-bits rect.lab-set")
+        assert set(drawn.evaluate_all("all => all.map(one => Number(one.dataset.bit))")) == ones
+        probes = {key["text"]: policy.probed_positions(key["hash"], data) for key in told["keys"]}
+        for bit in random.Random(1).sample(range(told["bits"]), 30):
+            page.locator(f".lab-bits rect[data-bit='{bit}']").click()
+            words = page.locator(".lab-picture .lab-note").text_content()
+            setters = [key for key, positions in probes.items() if bit in positions]
+            assert words.startswith(f"Bit {bit:,}, ")
+            assert ("is 0: no key set it." in words) == (bit not in ones) == (not setters)
+            assert all(f"“{key}”" in words for key in setters[:3])
+        assert f"bit={bit}" in page.url
+        page.keyboard.press("Home")
+        page.locator(".lab-picture .lab-note", has_text="Bit 0,").wait_for()
+        for key in ["not there", "nor this", *(one["text"] for one in told["keys"][:5])]:
+            page.get_by_label("Ask it for a key").fill(key)
+            page.keyboard.press("Enter")
+            maybe = policy.key_may_match(key.encode(), data)
+            answer = page.locator(".lab-answer", has_text=key).text_content()
+            assert answer.startswith("Maybe" if maybe else "No: ")
+            assert ("is one of its keys" in answer) == (key in probes)
+        with page.expect_popup() as opened:
+            page.locator("a.json").click()
+        assert opened.value.url == f"{url}api/filter?name={largest}&n=1"
+        opened.value.close()
+
+
+def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> None:
+    question = ("--settings", "none block:10 table:15", "--gets", "300", "--seed", "4")
+    told = json.loads(
+        CliRunner().invoke(app, ["filter-lab", str(store), *question, "--json"]).output
+    )
+    with quiet_page(browser, url) as page:
+        go(page, url, "filters", show="replay")
+        page.get_by_role("textbox", name="Filter settings").fill(question[1])
+        page.get_by_label("Gets").fill(question[3])
+        page.get_by_label("Seed").fill(question[5])
+        page.keyboard.press("Enter")
+        page.locator(".figure", has_text="seed").locator("dd", has_text="4").wait_for()
+        assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
+        rows = page.locator("table.rows").first.locator("tbody tr")
+        assert rows.count() == 4
+        for at, setting in enumerate(told["settings"]):
+            cells = rows.nth(at).locator("td").all_text_contents()
+            assert cells[0].startswith(setting["setting"])
+            assert cells[1] == f"{setting['blocks_read']:,}"
+            assert cells[3] == f"{setting['wasted_reads']:,}"
+        assert "gets=300" in page.url
+        with page.expect_popup() as opened:
+            page.locator("a.json").click()
+        assert opened.value.url == f"{url}api/replay"
+        opened.value.close()
+        page.get_by_role("textbox", name="Filter settings").fill("bloom")
+        page.keyboard.press("Enter")
+        assert page.locator("input[name=settings]:invalid").count() == 1
+        assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
+    with served(store) as other, quiet_page(browser, other) as page:
+        go(page, other, "filters", show="replay")
+        page.get_by_text("Nothing is replayed yet.").wait_for()
+
+
+def test_the_lab_to_play_with_has_its_json(browser: Any, url: str) -> None:
+    with quiet_page(browser, url) as page:
+        go(page, url, "filters")
+        page.get_by_label("Add a key").fill("yak")
+        page.keyboard.press("Enter")
+        with page.expect_popup() as opened:
+            page.locator("a.json").click()
+        assert opened.value.url.startswith("blob:")
+        opened.value.close()
+
+
 def test_life_steps_through_the_manifest(browser: Any, url: str) -> None:
     with quiet_page(browser, url) as page:
         go(page, url, "life", step=0)
@@ -228,6 +323,34 @@ def test_life_steps_through_the_manifest(browser: Any, url: str) -> None:
         amplification = page.locator(".figure", has_text="write amplification")
         amplification.filter(has_not_text="1.00").filter(has_not_text="\u2013").wait_for()
         assert float(amplification.locator("dd").text_content()[:-1]) > 1
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_now(browser: Any, tmp_path: Path, size: dict[str, int]) -> None:
+    path = tmp_path / "db"
+    with served(levelled_store(path)) as url, quiet_page(browser, url, viewport=size) as page:
+        go(page, url, "live")
+        page.locator(".live .card h2", has_text="No process has this store open.").wait_for()
+        call = page.locator(".live .call").text_content()
+        assert call == f"lsmkv.DB({str(path)!r}, publish_stats=True)"
+        with lsmkv.DB(path, publish_stats=True) as db:
+            published = page.locator(".live .figure", has_text="process")
+            published.locator("dd", has_text=str(os.getpid())).wait_for(timeout=LONG)
+            gets = page.locator("table.rows").first.locator("tr", has_text="get").locator("td")
+            while gets.nth(1).text_content() == "0":
+                for word in WORDS[:200]:
+                    db.get(word)
+                page.wait_for_timeout(100)
+            assert gets.nth(4).text_content().endswith((" ns", " us", " ms"))
+            page.locator(".live .uplot canvas").nth(1).wait_for()
+            assert fits(page)
+            assert serious_faults(page) == []
+            with page.expect_popup() as opened:
+                page.locator("a.json").click()
+            assert opened.value.url == f"{url}api/live"
+            opened.value.close()
+        page.locator(".live .card h2", has_text="No process has this store open.").wait_for()
+        assert fits(page)
 
 
 def test_the_write_path(browser: Any, url: str) -> None:
@@ -268,8 +391,10 @@ def test_a_damaged_store(browser: Any, tmp_path: Path) -> None:
 def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, int]) -> None:
     with quiet_page(browser, report, viewport=size) as page:
         for view in VIEWS:
+            if view == "live":
+                continue  # a file has no owner
             go(page, report, view)
-            page.locator(".view canvas").first.wait_for()
+            page.locator(".view canvas, .view svg").first.wait_for()
             assert page.locator(".trouble:visible").count() == 0
             assert fits(page)
             assert serious_faults(page) == []
@@ -283,6 +408,18 @@ def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, i
             page.locator("a.json").click()
         assert opened.value.url.startswith("blob:")
         opened.value.close()
+        assert page.locator("nav a").all_text_contents() == [
+            *("Levels", "Get", "Filters", "Life", "Write"),
+        ]
+        go(page, report, "filters", show="replay")
+        page.locator(".verdict").wait_for()
+        assert page.get_by_role("button", name="Replay", exact=True).count() == 0
+        assert fits(page)
+        go(page, report, "filters", show="table")
+        page.locator(".lab-keys button").first.click()
+        page.locator(".lab-answer", has_text="one of its keys").wait_for()
+        assert page.get_by_label("Table").locator("option").count() > 1
+        assert fits(page)
         go(page, report, "get", key="not in the report")
         page.locator(".trouble", has_text="does not hold that").wait_for()
 

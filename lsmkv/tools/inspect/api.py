@@ -10,12 +10,16 @@ import threading
 from collections.abc import Callable, Mapping
 
 from lsmkv.tools.inspect import anatomy
+from lsmkv.tools.inspect.filters import table_filter
 from lsmkv.tools.inspect.history import History
 from lsmkv.tools.inspect.levels import check_result, levels
+from lsmkv.tools.inspect.live import Live
 from lsmkv.tools.inspect.lookup import lookup
 from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
+from lsmkv.tools.inspect.replays import DEFAULT_GETS, Question, Replays
 from lsmkv.tools.inspect.scratch import Scratch
 from lsmkv.tools.inspect.source import Source
+from lsmkv.tools.lab.settings import DEFAULT_SETTINGS
 from lsmkv.tools.text import from_hex, unescape
 
 Query = Mapping[str, str]
@@ -30,14 +34,18 @@ class Api:
     errors of the store are raised as they are.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, trace: str | None = None) -> None:
+        """``trace`` is a file whose Gets may be replayed."""
         self.source = Source(path)
+        self.replays = Replays(path, trace)
+        self.live = Live(self.source.directory)
         self._lock = threading.Lock()
         self._histories: list[History] = []
         self._scratch: Scratch | None = None
 
     def close(self) -> None:
         """Close the store; end what runs in threads."""
+        self.replays.close()
         with self._lock:
             for history in self._histories:
                 history.close()
@@ -52,7 +60,7 @@ class Api:
         return VIEWS[view](self, query)
 
     def act(self, action: str, body: Query) -> Plain:
-        """Begin the survey of all files, or do something to the scratch store; then its data."""
+        """Begin a survey or a replay, or do something to the scratch store; then its data."""
         if action not in ACTIONS:
             raise NotThereError(f"there is no action {action!r}")
         return ACTIONS[action](self, body)
@@ -118,6 +126,22 @@ def _state(api: Api, query: Query) -> Plain:
     return api.current_history().state(whole_number(query.get("step"), "step", 0))
 
 
+def _filter(api: Api, query: Query) -> Plain:
+    return table_filter(api.source, query.get("name", ""), whole_number(query.get("n"), "n", 0))
+
+
+def _replay(api: Api, body: Query) -> Plain:
+    api.replays.start(
+        Question(
+            body.get("settings", DEFAULT_SETTINGS),
+            whole_number(body.get("gets"), "gets", DEFAULT_GETS),
+            whole_number(body.get("seed"), "seed", 1),
+            body.get("keys") == "trace",
+        )
+    )
+    return api.replays.state()
+
+
 def _check(api: Api, _: Query) -> Plain:
     api.source.start_check()
     return check_result(api.source.check)
@@ -159,6 +183,9 @@ VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
     "table": _table,
     "block": _block,
     "get": lambda api, query: lookup(api.source, _key(query)),
+    "filter": _filter,
+    "replay": lambda api, _: api.replays.state(),
+    "live": lambda api, _: api.live.look(),
     "history": _history,
     "history/window": _window,
     "history/state": _state,
@@ -168,6 +195,7 @@ VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
 
 ACTIONS: dict[str, Callable[[Api, Query], Plain]] = {
     "check": _check,
+    "replay": _replay,
     "scratch/put": _scratch_put,
     "scratch/delete": _scratch_delete,
     "scratch/fill": _scratch_fill,

@@ -38,6 +38,10 @@ def inspect(
             help="Answer only who knows it; it is in the URL that is printed.",
         ),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A trace, DB(..., trace=FILE), to replay in the lab."),
+    ] = None,
     open_page: Annotated[
         bool, typer.Option("--open/--no-browser", help="Open the page in the browser.")
     ] = False,
@@ -48,9 +52,9 @@ def inspect(
     """Show the store as a page in the browser, until Ctrl-C.
 
     The levels with every table down to its bytes, a Get step by step with and without filters, the
-    life of the tree from its MANIFEST, and the write path on a scratch store in memory. Nothing is
-    written to the store, and no lock is taken: it works beside a live writer, and shows where a
-    damaged store is damaged.
+    filters bit by bit and what others would save, the life of the tree from its MANIFEST, and the
+    write path on a scratch store in memory. Nothing is written to the store, and no lock is taken:
+    it works beside a live writer, and shows where a damaged store is damaged.
 
     The page is for this machine alone, unless --host and --token say otherwise. The token is also
     taken from LSMKV_INSPECT_TOKEN, where other users of this machine do not see it.
@@ -60,6 +64,8 @@ def inspect(
     """
     if token is not None and len(token) < 8:
         raise ValueError("a token has at least 8 characters")
+    if trace is not None:
+        os.stat(trace)  # what is wrong with the name is told at once
     try:
         from lsmkv.tools.inspect.server import listen, serve  # noqa: PLC0415 - takes 0.2 s
     except ImportError as error:
@@ -68,7 +74,7 @@ def inspect(
         raise ValueError(
             "inspect needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
         ) from None
-    with contextlib.closing(Api(directory)) as api:
+    with contextlib.closing(Api(directory, trace)) as api:
         try:
             listener = listen(host, port, token)
         except OSError as error:

@@ -16,16 +16,12 @@ from rich.console import Console
 import lsmkv
 from lsmkv.tools.arguments import open_input
 from lsmkv.tools.console import guarded, progress, write_line
-from lsmkv.tools.lab.gets import Gets, given_gets, sampled_gets
-from lsmkv.tools.lab.heat import absent_prefixes, read_heat, scan_absent
-from lsmkv.tools.lab.replay import replay
-from lsmkv.tools.lab.report import Outcome, print_report
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, FilterSetting, parse_settings
-from lsmkv.tools.lab.verdict import judge
+from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
+from lsmkv.tools.lab.gets import given_gets
+from lsmkv.tools.lab.report import print_report
+from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, parse_settings
 from lsmkv.tools.load import Loaded, load_lines, read_records
 from lsmkv.tools.text import printable
-
-_MOST_SCANS = 1000
 
 
 @guarded
@@ -71,41 +67,20 @@ def filter_lab(
         raise ValueError("--trace goes with a store, and not with --keys")
     wanted = parse_settings(settings)
     with _store(directory, keys) as db:
-        if trace is not None:
-            chosen = given_gets(_traced_gets(trace), gets, seed, f"the trace {printable(trace)}")
-        elif directory is not None and keys is not None:
+        if directory is not None and keys is not None:
             with open_input(keys) as file:
                 name = "stdin" if keys == "-" else printable(keys)
                 listed = (key for key, _ in read_records(file, "plain", Loaded()))
                 chosen = given_gets(listed, gets, seed, name)
         else:
-            with progress("Choosing keys", "key") as bar:
-                chosen = sampled_gets(db, gets, seed, bar.advance)
-        outcome = experiment(db, directory or keys or "", chosen, wanted, seed)
+            chosen = choose_gets(db, trace, gets, seed, progress)
+        outcome = experiment(db, directory or keys or "", chosen, wanted, seed, progress)
     if as_json:
         write_line(json.dumps(outcome.to_dict(), indent=2))
         return
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # the locale may not encode a file's name
     print_report(Console(highlight=False), outcome)
-
-
-def experiment(
-    db: lsmkv.DB, path: str, chosen: Gets, settings: list[FilterSetting], seed: int
-) -> Outcome:
-    """Replay the Gets, and scan for absent prefixes: the near misses that no key begins with."""
-    with progress("Replaying Gets", "byte") as bar:
-        done = replay(db, chosen.keys, settings, bar.report)
-    prefixes = absent_prefixes(db, chosen.absent, _MOST_SCANS)
-    with progress("Scanning absent prefixes", "prefix") as bar:
-        by_scans = scan_absent(db, prefixes, bar.report)
-    heat = read_heat(done.stored, len(chosen.keys), len(prefixes), by_scans)
-    return Outcome(path, chosen.source, seed, done, heat, judge(done))
-
-
-def _traced_gets(trace: str) -> Iterator[bytes]:
-    """The keys of a trace's Gets, in their order."""
-    return (record.key for record in lsmkv.read_trace(trace) if record.operation == "get")
 
 
 @contextlib.contextmanager
@@ -123,4 +98,4 @@ def _store(directory: str | None, keys: str | None) -> Iterator[lsmkv.DB]:
             ):
                 load_lines(new, file, "plain", Loaded(), bar.advance)
                 new.flush()
-        yield stack.enter_context(lsmkv.DB(directory, read_only=True, lru_cache_size=0))
+        yield stack.enter_context(open_store(directory))

@@ -1,8 +1,9 @@
 """What a report has of a store: the views' data, in windows, so that the file stays small.
 
 All tables up to some thousands; the anatomy of the largest and the damaged ones, with the bytes of
-a few of their blocks; Gets of keys that are there and of keys near them that are not; the last
-edits of the MANIFEST; and a recorded run of the scratch store.
+a few of their blocks and a filter of each; Gets of keys that are there and of keys near them that
+are not; a replay of some Gets under other filters; the last edits of the MANIFEST; and a recorded
+run of the scratch store.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from lsmkv.errors import Error
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.history import WINDOW
 from lsmkv.tools.inspect.plain import SHOWN, NotThereError, Plain
+from lsmkv.tools.inspect.replays import Question
 from lsmkv.tools.report.page import Answer
 from lsmkv.tools.text import escape
 
@@ -27,6 +29,8 @@ _BLOCKS = 1  # data blocks of each of these, beside the index and so on
 _WINDOWS = 5
 _GETS = 12
 _SEED = 1
+_REPLAYED = 1000  # Gets
+_REPLAYED_BYTES = 32 << 20  # of a store whose Gets are replayed
 _STRIDE = 40  # a Get asks for one of the first keys of a table
 
 
@@ -51,6 +55,8 @@ class Content:
         self._history()
         report("Gets")
         self._gets(levels)
+        report("a replay")
+        self._replay()
         report("tables")
         self._tables(levels)
         report("the write path")
@@ -133,8 +139,16 @@ class Content:
         for name in chosen:
             table = self._add("table", {"name": name})
             if table is not None:
+                self._add("filter", {"name": name, "n": "0"})
                 for offset in _chosen_parts(table):
                     self._add("block", {"name": name, "offset": str(offset)})
+
+    def _replay(self) -> None:
+        """The lab's replay, or why there is none."""
+        replays = self._api.replays
+        replays.start(Question(gets=_REPLAYED), _REPLAYED_BYTES)
+        replays.finish()
+        self._add("replay", {})
 
     def _scratch(self) -> None:
         """A run that shows each part of the write path."""

@@ -14,7 +14,7 @@ from lsmkv.tools.report.bundle import bundle
 
 STATIC = os.path.join(os.path.dirname(os.path.dirname(__file__)), "inspect", "static")
 _SCRIPTS = ("vendor/d3/d3.min.js", "vendor/uplot/uPlot.iife.min.js")
-_STYLES = ("vendor/uplot/uPlot.min.css", "inspect.css")
+_STYLES = ("vendor/uplot/uPlot.min.css", "inspect.css", "lab.css")
 
 
 class Answer(NamedTuple):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from textual.content import Content
 
-from lsmkv.tools.text import printable
+from lsmkv.tools.top import figures
 from lsmkv.tools.top.watch import Watch
 
 HELP: tuple[tuple[str, str], ...] = (
@@ -43,31 +41,13 @@ HELP: tuple[tuple[str, str], ...] = (
 
 def explanation(watch: Watch) -> Content:
     """Why nothing is shown of a store, and how that changes."""
-    owner = watch.owner
-    if watch.error is not None:
-        return Content.assemble(
-            ("What is published cannot be read\n\n", "bold $text-error"),
-            printable(str(watch.error)),
-        )
-    published = owner.published
-    if owner.pid is None and published is None:
-        first, more = "No process has this store open.", ""
-    elif owner.pid is None and published is not None:
-        ago = max(0.0, time.time() - published.time)
-        first = "No process has this store open."
-        more = (
-            f"Process {published.pid} published here, last {ago:,.0f} s ago, and was killed. What"
-            " it wrote is kept: the next open replays the log.\n\n"
-        )
-    else:
-        who = f"Process {owner.pid}" if owner.pid else "A process"
-        first = f"{who} has this store open, and publishes nothing."
-        more = ""
-    call = f"lsmkv.DB({printable(repr(watch.path))}, publish_stats=True)"
+    told = figures.explanation(watch)
+    if not told.call:
+        return Content.assemble((f"{told.heading}\n\n", "bold $text-error"), told.text)
     return Content.assemble(
-        (f"{first}\n\n", "bold"),
-        more,
+        (f"{told.heading}\n\n", "bold"),
+        f"{told.text}\n\n" if told.text else "",
         "A process that opens the store like this is shown here, a second later:\n\n    ",
-        (call, "$text-accent"),
+        (told.call, "$text-accent"),
         "\n\nEach operation is timed then; without the option that costs nothing.",
     )

@@ -56,6 +56,9 @@ class Watch:
         one seen; None if nothing is published."""
         self.recent: Window | None = None
         """The last ten seconds."""
+        self.times: deque[float] = deque(maxlen=_POINTS)
+        """When the publications were made that rates and percentiles lead to: seconds since
+        1970."""
         self.rates: dict[str, deque[float]] = {}
         """Operations a second, of each kind, from publication to publication."""
         self.p99: deque[float] = deque(maxlen=_POINTS)
@@ -106,6 +109,7 @@ class Watch:
         self._seen.clear()
         self.last = self.recent = None
         self.rates = {}
+        self.times.clear()
         self.p99.clear()
 
     def _begin(self, published: Published) -> None:
@@ -124,6 +128,7 @@ class Watch:
         last = between(before, published)
         self.last = last
         self.recent = between(self._seen[0], published)
+        self.times.append(published.time)
         for operation, rates in self.rates.items():
             rates.append(last.rate(last.operations(operation)))
         self.p99.append(float(last.latencies["get"].percentile(99)))

@@ -13,6 +13,7 @@ def test_every_view_answers_with_json(api: Api) -> None:
     queries = {
         "table": {"name": name},
         "block": {"name": name, "offset": "0"},
+        "filter": {"name": name},
         "get": {"key": "word 00000"},
         "history/window": {"from": "0"},
         "history/state": {"step": "0"},
@@ -26,6 +27,7 @@ def test_every_action_answers(api: Api) -> None:
     for action in ACTIONS:
         assert api.act(action, {"key": "k", "value": "v", "keys": "3"})
     api.source.finish_check()
+    api.replays.finish()
 
 
 def test_unknown_names_are_refused(api: Api) -> None:

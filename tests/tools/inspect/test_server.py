@@ -33,7 +33,7 @@ def test_the_page_and_its_files(app: Any) -> None:
     page = request(app, "/")
     assert page.status == 200
     assert "text/html" in page.headers["content-type"]
-    for name in ("app.js", "inspect.css", "vendor/d3/d3.min.js", "vendor/uplot/LICENSE"):
+    for name in ("app.js", "inspect.css", "lab.css", "vendor/d3/d3.min.js", "vendor/uplot/LICENSE"):
         assert request(app, f"/static/{name}").status == 200
         assert f'"static/{name}"'.encode() in page.body or "LICENSE" in name
     for name in ("../server.py", "..%2fserver.py", "/etc/passwd"):

@@ -21,7 +21,10 @@ def gathered(path: Path, keys: list[bytes] | None = None) -> list[Answer]:
 def test_every_view_is_there(tmp_path: Path) -> None:
     answers = gathered(levelled_store(tmp_path / "db"), [b"word 00007", *HOSTILE])
     views = {one.view for one in answers}
-    assert views == {"levels", "table", "block", "get", "history", "history/window", "scratch"}
+    tree = {"levels", "table", "block", "history", "history/window"}
+    assert views == tree | {"get", "filter", "replay", "scratch"}
+    replayed = next(one.answer for one in answers if one.view == "replay")
+    assert replayed["outcome"]["gets"] == 1000
     gets = [one for one in answers if one.view == "get"]
     assert gets[0].query == {"key": "word 00007"}
     assert {one.answer["found"] for one in gets} == {True, False}
@@ -46,5 +49,6 @@ def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
     assert not answers[0].answer["readable"]
     assert answers[0].answer["check"]["damaged"] == 1
     assert not any(one.view == "get" for one in answers)
+    assert next(one.answer["error"] for one in answers if one.view == "replay")
     tables = [one.answer for one in answers if one.view == "table"]
     assert any(one["name"] == table.name and one["problems"] for one in tables)

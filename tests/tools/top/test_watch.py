@@ -30,7 +30,7 @@ def test_the_first_look_has_the_time_since_the_opening() -> None:
     assert watch.last is watch.recent
     assert watch.last.seconds == pytest.approx(101)
     assert watch.last.rate(watch.last.operations("get")) == pytest.approx(5)
-    assert list(watch.rates["get"]) == []
+    assert list(watch.rates["get"]) == list(watch.times) == []
 
 
 def test_rates_and_percentiles_are_of_what_is_new() -> None:

@@ -2,17 +2,20 @@
 
 import { isReport, twin } from "./data.js";
 import { button, h, show } from "./dom.js";
+import * as filtersView from "./filters.js";
 import * as getView from "./get.js";
 import * as levelsView from "./levels.js";
 import * as lifeView from "./life.js";
+import * as liveView from "./live.js";
 import * as tableView from "./table.js";
 import * as writeView from "./write.js";
 
 // A view is a module: `view` has its name, its title (`menu`: a shorter one), a line that says what it shows, and
-// `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`.  One that has
-// `hidden` is reached from others, and is not in the menu.
-const VIEWS = [levelsView, getView, lifeView, writeView, tableView].map((module) => module.view);
-const MENU = VIEWS.filter((view) => !view.hidden);
+// `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`; `twin()` has the arguments of
+// data.js's `twin`.  One that has
+// `hidden` is reached from others, and is not in the menu; nor is one that is `served`, in a report.
+const VIEWS = [levelsView, getView, filtersView, lifeView, liveView, writeView, tableView].map((module) => module.view);
+const MENU = VIEWS.filter((view) => !view.hidden && !(isReport && view.served));
 
 const SHORTCUTS = [
   ["1 … " + MENU.length, "the views, in the order of the menu"],
@@ -93,8 +96,7 @@ function route() {
 }
 
 function openJson(event) {
-  const [name, query] = shown.mounted.twin();
-  const href = twin(name, query);
+  const href = twin(...shown.mounted.twin());
   if (event.type === "click" && href) json.href = href;
   else if (href) window.open(href, "_blank", "noopener");
   if (!href) {

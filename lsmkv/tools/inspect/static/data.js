@@ -57,10 +57,10 @@ async function received(request) {
   return found;
 }
 
-/** The address of a view's data: its JSON twin.  In a report, of a copy made for the purpose. */
-export function twin(view, query = {}) {
-  if (!answers) return path(view, query);
-  const answer = answers.get(question(view, query));
+/** The address of a view's data: its JSON twin.  In a report, of a copy made for the purpose; so too for `data` of the page's own. */
+export function twin(view, query = {}, data = null) {
+  if (!answers && !data) return path(view, query);
+  const answer = data ?? answers.get(question(view, query));
   if (!answer) return null;
   return URL.createObjectURL(new Blob([JSON.stringify(answer, null, 1)], { type: "application/json" }));
 }

@@ -12,6 +12,15 @@ export function bytes(size) {
   return `${size.toFixed(1)} ${unit}`;
 }
 
+/** A time in nanoseconds: two or three digits. */
+export function duration(nanoseconds) {
+  for (const [limit, unit] of [[1e3, "ns"], [1e6, "us"], [1e9, "ms"]]) {
+    const value = nanoseconds / (limit / 1e3);
+    if (value < 999.5) return `${value.toFixed(value >= 9.95 || unit === "ns" ? 0 : 1)} ${unit}`;
+  }
+  return `${(nanoseconds / 1e9).toFixed(1)} s`;
+}
+
 /** A number with thousands separated. */
 export function number(value) {
   return value.toLocaleString("en");
@@ -20,5 +29,5 @@ export function number(value) {
 /** A number and its noun, in the plural where it must be. */
 export function count(value, noun) {
   if (value === 1) return `1 ${noun}`;
-  return `${number(value)} ${noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
+  return `${number(value)} ${/[^aeo]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`;
 }

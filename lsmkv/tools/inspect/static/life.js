@@ -1,6 +1,7 @@
 // The life of the tree: its MANIFEST is a log of version edits, and a slider goes over them.
 
 import { Bars } from "./bars.js";
+import { axisOf, colours } from "./chart.js";
 import { ask } from "./data.js";
 import { figure, h, plainKey, show } from "./dom.js";
 import { bytes, number } from "./format.js";
@@ -163,8 +164,8 @@ function mount(root, page) {
       plot.setData(data);
       return;
     }
-    const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
-    const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+    const colour = colours(root);
+    const axis = axisOf(colour);
     plot = new uPlot({
       width: chart.clientWidth || 600, height: 190, padding: [8, 24, 0, 0], scales: { x: { time: false } },
       cursor: { drag: { x: false, y: false } }, legend: { live: false },

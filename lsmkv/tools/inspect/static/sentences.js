@@ -28,7 +28,7 @@ function escaped(character) {
 }
 
 /** Keys in a sentence: the first three, and how many more. */
-function listed(texts) {
+export function listed(texts) {
   const first = texts.slice(0, 3).map((text) => `“${shown(text)}”`).join(", ");
   return texts.length > 3 ? `${first} and ${number(texts.length - 3)} more` : first;
 }

@@ -58,6 +58,7 @@ function mount(root, page) {
       h("dl", { class: "figures" },
         figure("table", h("code", {}, data.name)), figure("size", `${bytes(data.size)} (${number(data.size)} bytes)`),
         figure("parts", number(data.parts.length))),
+      data.parts.some((part) => part.kind.endsWith("filter")) ? h("p", {}, h("a", { href: page.link("filters", { show: "table", name: data.name }) }, "Its filters, bit by bit")) : null,
       data.checked ? null : h("p", {}, "Too large to check every block here: 'lsmkv verify' does."),
       data.problems.length ? h("section", { class: "card damaged", "aria-label": "Damage" },
         h("p", {}, h("strong", {}, `${count(data.problems.length, "problem")}:`)),

@@ -1,0 +1,167 @@
+"""A replay of ``lsmkv filter-lab`` in a thread: asked for by the page, and looked at meanwhile.
+
+One runs at a time.  It is bounded, so that the page keeps answering: the command has no bound.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lsmkv.errors import Error
+from lsmkv.tools.inspect.plain import Plain
+from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
+from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, FilterSetting, parse_settings
+from lsmkv.tools.text import printable, size
+
+MOST_GETS = 10_000
+MOST_BYTES = 256 << 20
+"""Bytes of all tables; every one of them is read."""
+MOST_SETTINGS = 16
+DEFAULT_GETS = 2000
+
+
+class Question(NamedTuple):
+    """What is to be replayed."""
+
+    settings: str = DEFAULT_SETTINGS
+    gets: int = DEFAULT_GETS
+    seed: int = 1
+    traced: bool = False
+    """Whether the Gets are those of the trace, and not a sample of the store's keys."""
+
+
+class _Ended(Exception):
+    """The replay is not wanted any more."""
+
+
+class _State(NamedTuple):
+    """How far a replay is."""
+
+    question: Question
+    running: bool = False
+    doing: str = ""
+    unit: str = ""
+    done: int = 0
+    total: int = 0
+    cut: str = ""
+    """What was left out, as a sentence."""
+    error: str = ""
+    outcome: Plain | None = None
+
+
+class Replays:
+    """The replays of one store, for any number of threads."""
+
+    def __init__(self, path: str, trace: str | None = None) -> None:
+        self._path = path
+        self._trace = trace
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._unwanted = threading.Event()
+        self._state = _State(Question(traced=trace is not None))
+
+    def close(self) -> None:
+        """End what runs."""
+        with self._lock:
+            self._end()
+
+    def start(self, question: Question, most_bytes: int = MOST_BYTES) -> None:
+        """Begin a replay, in the place of one that runs; ``ValueError`` says what is wrong.
+
+        It fails for a store whose tables have more than ``most_bytes``.
+        """
+        settings = parse_settings(question.settings)
+        if len(settings) > MOST_SETTINGS:
+            raise ValueError(f"at most {MOST_SETTINGS} filter settings at once")
+        if question.gets < 1:
+            raise ValueError("at least 1 Get")
+        if question.traced and self._trace is None:
+            raise ValueError("no trace was named: 'lsmkv inspect DIR --trace FILE'")
+        cut = ""
+        if question.gets > MOST_GETS:
+            told = f"{question.gets:,} Gets were asked for, and {MOST_GETS:,} are replayed"
+            cut = f"Cut: {told}; 'lsmkv filter-lab' replays them all."
+        with self._lock:
+            self._end()
+            self._state = _State(question, running=True, cut=cut)
+            self._thread = threading.Thread(
+                target=self._run,
+                args=(question, settings, most_bytes),
+                name="lsmkv-replay",
+                daemon=True,
+            )
+            self._thread.start()
+
+    def finish(self) -> None:
+        """Wait for the replay that runs."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def state(self) -> Plain:
+        """How far the latest replay is, and its outcome as ``lsmkv filter-lab --json`` has it."""
+        state = self._state
+        return state._asdict() | {
+            "question": state.question._asdict(),
+            "trace": None if self._trace is None else printable(self._trace),
+            "most_gets": MOST_GETS,
+        }
+
+    def _end(self) -> None:
+        if self._thread is not None:
+            self._unwanted.set()
+            self._thread.join()
+            self._unwanted.clear()
+            self._thread = None
+
+    def _run(self, question: Question, settings: list[FilterSetting], most_bytes: int) -> None:
+        try:
+            outcome = self._outcome(question, settings, most_bytes)
+        except _Ended:
+            self._go_on(running=False)
+        except (Error, OSError, ValueError) as error:
+            self._go_on(running=False, error=printable(str(error)))
+        else:
+            self._go_on(running=False, outcome=outcome)
+
+    def _outcome(self, question: Question, settings: list[FilterSetting], most_bytes: int) -> Plain:
+        gets, seed = min(question.gets, MOST_GETS), question.seed
+        with open_store(self._path) as db:
+            held = sum(table.size for table in db.tables())
+            if held > most_bytes:
+                told = f"the tables have {size(held)}, and at most {size(most_bytes)} are"
+                raise ValueError(f"{told} replayed here: 'lsmkv filter-lab DIR' has no bound")
+            trace = self._trace if question.traced else None
+            chosen = choose_gets(db, trace, gets, seed, self._begin)
+            return experiment(db, self._path, chosen, settings, seed, self._begin).to_dict()
+
+    @contextlib.contextmanager
+    def _begin(self, doing: str, unit: str) -> Iterator[_Stage]:
+        self._go_on(doing=doing, unit=unit, done=0, total=0)
+        yield _Stage(self)
+
+    def _go_on(self, **changes: object) -> None:
+        # Only the thread that runs changes the state of its own replay.
+        self._state = self._state._replace(**changes)  # type: ignore[arg-type]
+
+
+class _Stage:
+    """A stage of the replay; it ends by an exception once the replay is not wanted any more."""
+
+    def __init__(self, replays: Replays) -> None:
+        self._replays = replays
+        self._done = 0
+
+    def advance(self, done: int, /) -> None:
+        """So much more is done, of an unknown amount."""
+        self.report(self._done + done, 0, "")
+
+    def report(self, done: int, total: int, _phase: str, /) -> None:
+        """So much is done."""
+        if self._replays._unwanted.is_set():
+            raise _Ended
+        self._done = done
+        self._replays._go_on(done=done, total=total)

@@ -1,0 +1,250 @@
+"""What a live store is doing, as figures and words that say the same wherever they are drawn.
+
+``lsmkv top`` draws them in the terminal (``panels.py``, ``guide.py``), and the page of ``lsmkv
+inspect`` in the browser.  Every function takes a watch; where nothing is published it returns [].
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import zip_longest
+from typing import Final, Literal, NamedTuple
+
+from lsmkv.db.observe.published import Published
+from lsmkv.db.observe.trace import OPERATIONS
+from lsmkv.tools.text import duration, printable, size
+from lsmkv.tools.top.watch import Watch, Window
+
+PERCENTILES: Final = (50, 90, 99, 100)
+
+_HIGH_RATE = 0.05
+"""A rate of false positives that is five times that of the default, 10 bits a key."""
+
+Tone = Literal["", "good", "bad"]
+
+
+class Figure(NamedTuple):
+    """A figure with its name."""
+
+    name: str
+    text: str
+    tone: Tone = ""
+    short: str = ""
+    """What stands for the text where there is less room; empty for the text itself."""
+
+
+class OperationFigures(NamedTuple):
+    """One kind of operation."""
+
+    name: str
+    seen: bool
+    """Whether there were any of late."""
+    each_second: str
+    percentiles: tuple[str, ...]
+    """How long they took, by :data:`PERCENTILES`."""
+
+
+class CompactionFigures(NamedTuple):
+    """A compaction under way."""
+
+    share: float
+    """How much of its inputs is read."""
+    levels: str
+    tables: str
+
+
+class LevelFigures(NamedTuple):
+    """One level that holds anything, or is read."""
+
+    level: int
+    tables: str
+    size: str
+    read_each_second: str
+    share: float
+    """Its bytes, as a share of those of the largest level."""
+
+
+class Explanation(NamedTuple):
+    """Why nothing is shown of a store, and how that changes."""
+
+    heading: str
+    text: str
+    call: str
+    """The call that opens a store so that it is shown; empty where that would not help."""
+
+
+def operations(watch: Watch) -> list[OperationFigures]:
+    """Each kind of operation: how many a second, and how long they take."""
+    last, recent = watch.last, watch.recent
+    if last is None or recent is None:
+        return []
+    found: list[OperationFigures] = []
+    for operation in OPERATIONS:
+        latencies = recent.latencies[operation]
+        seen = latencies.count > 0
+        taken = (
+            duration(latencies.percentile(percent)) if seen else "-" for percent in PERCENTILES
+        )
+        each_second = rate(last.rate(last.operations(operation)))
+        found.append(OperationFigures(operation, seen, each_second, tuple(taken)))
+    return found
+
+
+def caches(watch: Watch) -> list[Figure]:
+    """Where Gets were answered, and where blocks were found."""
+    recent, published = watch.recent, watch.published
+    if recent is None or published is None:
+        return []
+    stats = recent.stats
+    blocks = stats.block_cache_hits + stats.blocks_read
+    used, room = size(stats.block_cache_bytes), size(published.block_cache_capacity)
+    return [
+        Figure("block cache", _share(stats.block_cache_hits, blocks), "good"),
+        Figure("row cache", _share(stats.gets_from_rows, stats.gets), "good"),
+        Figure("memtables", _share(stats.gets_from_memory, stats.gets)),
+        Figure("gets found", _share(stats.gets_found, stats.gets)),
+        Figure("cached", f"{used} of {room}", short=used),
+    ]
+
+
+def filters(watch: Watch) -> list[Figure]:
+    """What filters were asked, and what that saved."""
+    recent = watch.recent
+    if recent is None:
+        return []
+    stats = recent.stats
+    absent = stats.filter_negatives + stats.filter_false_positives
+    is_high = stats.filter_false_positives > _HIGH_RATE * absent
+    false_positives = _share(stats.filter_false_positives, absent, 2)
+    return [
+        Figure("asked", _each_second(recent, stats.filters_asked)),
+        Figure("blocks saved", _each_second(recent, stats.filter_negatives), "good"),
+        Figure("said no", _share(stats.filter_negatives, stats.filters_asked)),
+        Figure("false positives", false_positives, "bad" if is_high else ""),
+        Figure("blocks read", _each_second(recent, stats.blocks_read)),
+    ]
+
+
+def writes(watch: Watch) -> list[Figure]:
+    """Bytes that were written, by the user and by the engine."""
+    recent, published = watch.recent, watch.published
+    if recent is None or published is None:
+        return []
+    stats = recent.stats
+    return [
+        Figure("user", _bytes(recent, stats.user_bytes)),
+        Figure("log", _bytes(recent, stats.log_bytes)),
+        Figure("flushed", _bytes(recent, stats.flush_bytes)),
+        Figure("compacted", _bytes(recent, stats.compaction_bytes_written)),
+        Figure("amplification", f"{published.stats.write_amplification:.2f}"),
+    ]
+
+
+def background(watch: Watch) -> list[Figure]:
+    """What flushes are about, and what writers wait for."""
+    recent, published = watch.recent, watch.published
+    if recent is None or published is None:
+        return []
+    memory, room = size(published.stats.memtable_bytes), size(published.write_buffer_size)
+    flushing = ", one is flushed" if published.flushing else f" of {room}"
+    return [
+        Figure("memtables", f"{memory}{flushing}"),
+        _stalls(recent, published),
+        Figure("slowdowns", _each_second(recent, recent.stats.slowdowns)),
+    ]
+
+
+def _stalls(recent: Window, published: Published) -> Figure:
+    if published.stalled_seconds > 0:
+        return Figure("stalls", f"waiting for {published.stalled_seconds:.1f} s now", "bad")
+    stats = recent.stats
+    if stats.stalls == 0:
+        return Figure("stalls", "none")
+    share = min(1.0, stats.stall_seconds / recent.seconds)
+    return Figure("stalls", f"{stats.stalls:,}, {share:.0%} of the time", "bad")
+
+
+def compaction(published: Published) -> CompactionFigures | None:
+    """The compaction under way, if there is one."""
+    under_way = published.compaction
+    if under_way is None:
+        return None
+    share = under_way.bytes_read / under_way.bytes if under_way.bytes else 0.0
+    tables = f"{under_way.files} + {under_way.next_files} tables, {size(under_way.bytes)}"
+    return CompactionFigures(share, f"{under_way.level} to {under_way.level + 1}", tables)
+
+
+def no_compaction(published: Published) -> str:
+    """What is said where no compaction is under way."""
+    done = published.stats.compactions
+    return f"none now, {done:,} before" if done else "none"
+
+
+def levels(watch: Watch) -> list[LevelFigures]:
+    """Tables and bytes of each level, and the blocks that were read there."""
+    recent = watch.recent
+    if recent is None:
+        return []
+    held = [level for level in recent.stats.levels if level.files or level.blocks_read]
+    most = max((level.bytes for level in held), default=0)
+    return [
+        LevelFigures(
+            level.level,
+            f"{level.files:,}",
+            size(level.bytes),
+            rate(recent.rate(level.blocks_read)),
+            level.bytes / most if most else 0.0,
+        )
+        for level in held
+    ]
+
+
+def totals(watch: Watch) -> list[float]:
+    """All operations a second, from publication to publication."""
+    return [sum(rates) for rates in zip_longest(*watch.rates.values(), fillvalue=0.0)]
+
+
+def explanation(watch: Watch) -> Explanation:
+    """Why nothing is shown of a store, and how that changes."""
+    owner = watch.owner
+    if watch.error is not None:
+        return Explanation("What is published cannot be read", printable(str(watch.error)), "")
+    published = owner.published
+    text = ""
+    if owner.pid is None:
+        heading = "No process has this store open."
+        if published is not None:
+            ago = max(0.0, time.time() - published.time)
+            text = (
+                f"Process {published.pid} published here, last {ago:,.0f} s ago, and was killed."
+                " What it wrote is kept: the next open replays the log."
+            )
+    else:
+        who = f"Process {owner.pid}" if owner.pid else "A process"
+        heading = f"{who} has this store open, and publishes nothing."
+    call = f"lsmkv.DB({printable(repr(watch.path))}, publish_stats=True)"
+    return Explanation(heading, text, call)
+
+
+def rate(number: float) -> str:
+    """So many a second: of what there is less than ten, a tenth counts.
+
+    >>> rate(0), rate(1234.5), rate(0.25)
+    ('0', '1,234', '0.2')
+    """
+    if number == 0:
+        return "0"
+    return f"{number:,.0f}" if number >= 9.95 else f"{number:.1f}"
+
+
+def _share(part: int, whole: int, digits: int = 1) -> str:
+    return f"{part / whole:.{digits}%}" if whole else "-"
+
+
+def _each_second(window: Window, number: int) -> str:
+    told = rate(window.rate(number))
+    return told if told in ("-", "0") else f"{told}/s"
+
+
+def _bytes(window: Window, number: int) -> str:
+    return f"{size(window.rate(number))}/s" if number else "-"

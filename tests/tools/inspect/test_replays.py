@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands import lsm
+from inspected import WORDS, damage, levelled_store
+
+import lsmkv
+from lsmkv.tools.inspect import replays as module
+from lsmkv.tools.inspect.api import Api
+from lsmkv.tools.inspect.plain import Plain
+from lsmkv.tools.inspect.replays import Question, Replays
+
+SETTINGS = "none block:4 table:15 block:10,10,5"
+
+
+@pytest.fixture
+def replays(made_store: Path) -> Iterator[Replays]:
+    with contextlib.closing(Replays(str(made_store))) as replays:
+        yield replays
+
+
+def done(replays: Replays, question: Question, **bounds: int) -> Plain:
+    replays.start(question, **bounds)
+    replays.finish()
+    state = replays.state()
+    assert not state["running"]
+    return state
+
+
+def test_it_is_what_filter_lab_prints(made_store: Path) -> None:
+    with contextlib.closing(Api(str(made_store))) as api:
+        body = {"settings": SETTINGS, "gets": "500", "seed": "7"}
+        assert api.act("replay", body)["question"]["gets"] == 500
+        api.replays.finish()
+        state = api.answer("replay", {})
+    arguments = ("--settings", SETTINGS, "--gets", "500", "--seed", "7", "--json")
+    assert state["outcome"] == json.loads(lsm("filter-lab", made_store, *arguments).out)
+    assert (state["error"], state["cut"]) == ("", "")
+
+
+def test_the_gets_of_a_trace(made_store: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    with lsmkv.DB(made_store, read_only=True, trace=trace) as db:
+        for word in WORDS[:30]:
+            db.get(word)
+    with contextlib.closing(Replays(str(made_store), str(trace))) as replays:
+        assert replays.state()["question"]["traced"]  # what the page offers first
+        told = done(replays, Question("block:10", traced=True))["outcome"]
+    arguments = ("--trace", trace, "--settings", "block:10", "--json")
+    assert told == json.loads(lsm("filter-lab", made_store, *arguments).out)
+    assert told["gets"] == 30
+
+
+def test_too_many_gets_are_cut(replays: Replays, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_GETS", 40)
+    state = done(replays, Question("block:10", gets=41))
+    assert state["outcome"]["gets"] == 40
+    assert state["cut"].startswith("Cut: 41 Gets were asked for, and 40 are replayed")
+    assert done(replays, Question("block:10", gets=40))["cut"] == ""
+
+
+def test_a_large_store_is_left_to_the_command(replays: Replays) -> None:
+    state = done(replays, Question(), most_bytes=1000)
+    assert state["outcome"] is None
+    assert "at most 1,000 B are replayed here: 'lsmkv filter-lab DIR'" in state["error"]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (Question("block:x"), "no filter setting"),
+        (Question(""), "at least one filter setting"),
+        (Question(" ".join(f"block:{bits}" for bits in range(17))), "at most 16 filter settings"),
+        (Question(gets=0), "at least 1 Get"),
+        (Question(traced=True), "no trace was named"),
+    ],
+)
+def test_wrong_questions_begin_nothing(replays: Replays, question: Question, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        replays.start(question)
+    assert not replays.state()["running"]
+
+
+def test_another_takes_the_place_of_one_that_runs(replays: Replays) -> None:
+    replays.start(Question(gets=10_000))
+    state = done(replays, Question("none", gets=10, seed=2))
+    assert (state["outcome"]["gets"], state["outcome"]["seed"]) == (10, 2)
+    replays.start(Question(gets=10_000))
+    replays.close()
+    assert not replays.state()["running"]
+    assert replays.state()["outcome"] is None
+
+
+def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    table = sorted(path.glob("*.ldb"))[0]
+    damage(table, 10)
+    with contextlib.closing(Replays(str(path))) as replays:
+        assert table.name in done(replays, Question("none", gets=10))["error"]
+    empty = tmp_path / "empty"
+    lsmkv.DB(empty, create_if_missing=True).close()
+    with contextlib.closing(Replays(str(empty))) as replays:
+        assert "the store is empty" in done(replays, Question())["error"]

@@ -1,0 +1,82 @@
+"""lsmkv.tools.top.figures: what is told, wherever it is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from watching import Owner, busy_owner
+
+from lsmkv.tools.top import figures
+
+
+@pytest.fixture(scope="module")
+def busy() -> Owner:
+    return busy_owner()
+
+
+def test_nothing_is_told_of_nothing() -> None:
+    watch = Owner().look()
+    for tell in (
+        *(figures.operations, figures.caches, figures.filters, figures.writes),
+        *(figures.background, figures.levels, figures.totals),
+    ):
+        assert tell(watch) == []
+    assert figures.explanation(watch).call == "lsmkv.DB('store', publish_stats=True)"
+
+
+def test_operations(busy: Owner) -> None:
+    told = {one.name: one for one in figures.operations(busy.watch)}
+    assert list(told) == ["get", "put", "delete", "write", "seek"]
+    get, delete = told["get"], told["delete"]
+    assert (get.seen, get.each_second) == (True, "7,380")
+    assert get.percentiles == ("2.3 us", "2.3 us", "42 us", "42 us")
+    assert (delete.seen, delete.each_second, delete.percentiles) == (False, "0", ("-",) * 4)
+    assert figures.totals(busy.watch)[-1] == pytest.approx(7380 + 2400 + 7 + 25)
+    assert len(busy.watch.times) == len(busy.watch.p99) == len(figures.totals(busy.watch))
+    assert busy.watch.times[-1] == busy.now.time
+
+
+def test_stalls_are_bad() -> None:
+    owner = Owner()
+    owner.publish()
+    assert figures.background(owner.look())[1] == figures.Figure("stalls", "none")
+    owner.publish(stats={"stalls": 2, "stall_seconds": 0.5})
+    assert figures.background(owner.look())[1].text == "2, 50% of the time"
+    owner.publish(stalled_seconds=2.0)
+    told = figures.background(owner.look())[1]
+    assert told == figures.Figure("stalls", "waiting for 2.0 s now", "bad")
+
+
+def test_many_false_positives_are_bad() -> None:
+    owner = Owner()
+    owner.publish()
+    owner.look()
+    level = owner.now.stats.levels[0]
+    for wrong, tone in ((4, ""), (6, "bad")):
+        asked = replace(level, filters_asked=100, filter_false_positives=wrong)
+        asked = replace(asked, filter_negatives=100 - wrong)
+        owner.publish(stats={"levels": (asked, *owner.now.stats.levels[1:])})
+        told = figures.filters(owner.look())[3]
+        assert (told.text, told.tone) == (f"{wrong}.00%", tone)
+
+
+def test_where_there_is_less_room(busy: Owner) -> None:
+    cached = figures.caches(busy.watch)[-1]
+    assert (cached.text, cached.short) == ("7.5 MiB of 8.0 MiB", "7.5 MiB")
+
+
+def test_a_compaction(busy: Owner) -> None:
+    told = figures.compaction(busy.now)
+    assert told is not None
+    assert (told.levels, told.tables) == ("1 to 2", "1 + 9 tables, 18.1 MiB")
+    assert told.share == pytest.approx(8.5 / 19)
+    assert figures.no_compaction(busy.now) == "none now, 29 before"
+    assert figures.compaction(Owner().now) is None
+    assert figures.no_compaction(Owner().now) == "none"
+
+
+def test_levels(busy: Owner) -> None:
+    told = figures.levels(busy.watch)
+    assert [one.level for one in told] == [0, 1, 2]
+    assert (told[2].tables, told[2].share) == ("41", 1.0)
