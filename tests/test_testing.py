@@ -80,6 +80,7 @@ def test_a_run_that_begins_with_something() -> None:
     def workload(env: RecordingEnv) -> None:
         with DB("/db", env=env) as db:
             db.put(b"more", b"1")
+            db.flush()
 
     report = explore(workload, check, start=base)
     assert report.violations == []

@@ -289,14 +289,18 @@ class _FaultyDirectory(Directory):
             return self.create(name)
         with self._mutex:
             self._call("create", name)
-            return _FaultyWritableFile(self._env, self._inner.create_log(name))
+            inner = self._inner.create_log(name)
+            assert isinstance(inner, MemoryWritableFile)
+            return _FaultyWritableFile(self._env, inner)
 
     def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
         if not (mapped and self.maps_logs):
             return super().continue_log(name, end)
         with self._mutex:
             self._call("append_to", name)
-            return _FaultyWritableFile(self._env, self._inner.continue_log(name, end))
+            inner = self._inner.continue_log(name, end)
+            assert isinstance(inner, MemoryWritableFile)
+            return _FaultyWritableFile(self._env, inner)
 
     def rename(self, old: str, new: str) -> None:
         with self._mutex:

@@ -257,15 +257,15 @@ class MemoryDirectory(_Handle, Directory):
     def maps_logs(self) -> bool:
         return self._maps_logs
 
-    def create_log(self, name: str, mapped: bool = True) -> MemoryWritableFile:
+    def create_log(self, name: str, mapped: bool = True) -> WritableFile:
         return self._log(self.create(name), mapped)
 
-    def continue_log(self, name: str, end: int, mapped: bool = True) -> MemoryWritableFile:
+    def continue_log(self, name: str, end: int, mapped: bool = True) -> WritableFile:
         return self._log(super().continue_log(name, end), mapped)
 
-    def _log(self, file: WritableFile, mapped: bool) -> MemoryWritableFile:
-        assert isinstance(file, MemoryWritableFile)
-        if not (mapped and self._maps_logs):
+    def _log(self, file: WritableFile, mapped: bool) -> WritableFile:
+        """The file, as a mapped log if it is to be one and is no file of a derived class."""
+        if not (mapped and self._maps_logs) or type(file) is not MemoryWritableFile:
             return file
         return MemoryLogFile(file.path, self._mutex, file.file, file.size())
 
