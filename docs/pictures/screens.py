@@ -183,7 +183,7 @@ def main() -> None:
             "keys": "levels?bars=keys",
             "table": f"table?name={table.name}&block=0",
             "get": f"get?key={key}",
-            "filter": f"filters?show=table&name={table.name}&bit=83&hex={table.smallest.hex()}",
+            "filter": f"filters?show=table&name={table.name}&bit=259&hex={table.smallest.hex()}",
             "replay": "filters?show=replay",
             "life": "life",
             "write": "write",
