@@ -81,7 +81,7 @@ def take(browser: Browser, url: str, places: dict[str, str]) -> None:
                 page.wait_for_load_state("networkidle")
                 if name == "write":
                     write_something(page)
-                if name == "replay":
+                if name == "replay" and page.locator(".verdict").count() == 0:  # the first time
                     page.get_by_role("button", name="Replay", exact=True).click()
                     page.locator(".verdict").wait_for()
                 page.wait_for_timeout(400)
