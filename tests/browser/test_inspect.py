@@ -285,8 +285,8 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
         for at, setting in enumerate(told["settings"]):
             cells = rows.nth(at).locator("td").all_text_contents()
             assert cells[0].startswith(setting["setting"])
-            assert cells[1] == f"{setting['blocks_read']:,}"
-            assert cells[3] == f"{setting['wasted_reads']:,}"
+            assert cells[1] == f"{setting['wasted_reads']:,}"
+            assert cells[2] == f"{setting['blocks_read']:,}"
         assert "gets=300" in page.url
         with page.expect_popup() as opened:
             page.locator("a.json").click()

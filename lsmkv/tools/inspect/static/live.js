@@ -129,7 +129,7 @@ class Chart {
       cursor: { drag: { x: false, y: false } }, legend: { live: false },
       scales: { y: { range: (_, least, most) => [0, Math.max(1, most ?? 1) * 1.05] } },
       series: [{ label: "time" }, ...this.series.map(([label, tone]) => ({ label, stroke: () => colour(tone), width: 2 }))],
-      axes: [{ ...axis, space: 90, values: (_, all) => all.map(clock) },
+      axes: [{ ...axis, space: 90, size: 34, values: (_, all) => all.map(clock) },
         { ...axis, size: 70, values: (_, all) => all.map((value) => (value ? this.shown(value) : "0")) }],
     }, data, this.place);
   }

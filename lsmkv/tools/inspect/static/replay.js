@@ -118,14 +118,14 @@ function outcome({ outcome: found, cut }, page) {
 
 function settingsTable({ settings, verdict }) {
   const most = Math.max(1, ...settings.map((one) => one.blocks_read));
-  return grid("Filter settings", ["filters", "blocks read", "per Get", "wasted", "memory", "rate", ""], settings.map((one) => {
+  return grid("Filter settings", ["filters", "wasted reads", "blocks read", "per Get", "memory", "rate", ""], settings.map((one) => {
     const chosen = one.setting === verdict.setting;
-    const cells = [one.setting, number(one.blocks_read), one.blocks_per_get.toFixed(3), number(one.wasted_reads),
+    const cells = [one.setting, number(one.wasted_reads), number(one.blocks_read), one.blocks_per_get.toFixed(3),
       bytes(one.filter_bytes), one.false_positive_rate === null ? "–" : percent(one.false_positive_rate)];
     return h("tr", chosen ? { class: "chosen" } : {},
-      cells.map((cell, at) => h("td", {}, at === 0 && chosen ? [h("strong", {}, cell), " ← the verdict's"] : cell)),
+      cells.map((cell, at) => h("td", {}, at === 0 && chosen ? [h("strong", {}, cell), h("span", { class: "aside" }, " ← the verdict's")] : cell)),
       h("td", { class: "wide" }, bar([["read", one.blocks_read - one.wasted_reads], ["wasted", one.wasted_reads]], most)));
-  }), { class: "rows" });
+  }), { class: "rows settings" });
 }
 
 function heatOf({ gets, heat }, page) {

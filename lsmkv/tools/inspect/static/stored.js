@@ -70,7 +70,9 @@ export class Stored {
         this.take(found);
       }
       this.lab.hidden = !this.data.bits;
-      this.answer(query.hex === undefined ? null : bytesOf(query.hex));
+      const asked = query.hex === undefined ? null : bytesOf(query.hex);
+      if (document.activeElement !== this.field) this.write(asked);
+      this.answer(asked);
       const bit = Number(query.bit ?? -1);
       if (bit !== this.grid.selected) this.grid.select(bit);
       this.tellBit();
@@ -150,6 +152,12 @@ export class Stored {
   }
 
   // What is asked
+
+  /** Show the key that is asked for in its field, if it can be typed there. */
+  write(data) {
+    const text = data === null ? "" : keyOf(data).text;
+    this.field.value = data !== null && hex(keyOf(text).data) === hex(data) ? text : "";
+  }
 
   look(data) {
     this.go({ hex: hex(data) });
