@@ -18,6 +18,7 @@ import mmap
 import os
 import weakref
 from collections.abc import Callable
+from typing import NamedTuple
 
 from lsmkv.env.base import NO_LIMIT
 from lsmkv.env.local_file import LocalWritableFile, naming
@@ -33,6 +34,14 @@ _TOUCHED = 64 * 1024
 with the interpreter's lock held."""
 
 
+class _Window(NamedTuple):
+    """What is mapped.  It is replaced as a whole, so that an interrupt finds one or the other."""
+
+    start: int
+    """The offset in the file."""
+    view: mmap.mmap
+
+
 class LocalLogFile(LocalWritableFile):
     """A log in a window of memory.
 
@@ -41,15 +50,18 @@ class LocalLogFile(LocalWritableFile):
 
     ``raw_write`` is the map's own ``write``, which copies bytes to its position and moves it.  So
     the position is where the content ends: ``size()``.
+
+    An interrupt (KeyboardInterrupt) between any two steps leaves a state from which the call can be
+    made again.
     """
 
     def __init__(self, fd: int, path: str, end: int = 0) -> None:
         """Take over the descriptor, which appends, of a file of ``end`` bytes."""
         super().__init__(fd, path)
         self._pid = os.getpid()
-        self._map: mmap.mmap | None = None
+        self._window: _Window | None = None
         self._refused = False
-        self._window = end  # the offset in the file at which the map begins
+        self._end = end  # where the content ends, while nothing is mapped
         self._reserved = end
         self._touched = end
         _open_logs.add(self)
@@ -60,7 +72,7 @@ class LocalLogFile(LocalWritableFile):
 
     @property
     def raw_write(self) -> Callable[[bytes], int]:
-        return self._append_all if self._map is None else self._map.write
+        return self._append_all if self._window is None else self._window.view.write
 
     def reserve(self, length: int) -> int:
         if self._refused:
@@ -68,11 +80,11 @@ class LocalLogFile(LocalWritableFile):
         end = self.size()
         wanted = end + length
         if wanted > self._touched:
-            mapped = self._map is not None
+            was_mapped = self._window is not None
             try:
                 self._make_room(end, wanted)
             except OSError as error:
-                if mapped:
+                if was_mapped:
                     error.filename = self.path
                     raise
                 self._give_back(end)
@@ -81,36 +93,42 @@ class LocalLogFile(LocalWritableFile):
 
     def append(self, data: bytes) -> None:
         self.reserve(len(data))
-        if self._map is None:
+        if self._window is None:
             super().append(data)
         else:
-            self._map.write(data)
+            self._window.view.write(data)
 
     def size(self) -> int:
-        return super().size() if self._map is None else self._window + self._map.tell()
+        window = self._window
+        if window is not None:
+            return window.start + window.view.tell()
+        return super().size() if self._refused or self._fd < 0 else self._end
 
     def truncate(self, length: int) -> None:
         """Write zeros over what lies behind ``length``: the file never ends below its map."""
-        if self._map is None:
+        if self._refused:
             super().truncate(length)
             return
         size = self.size()
         if not 0 <= length <= size:
             raise ValueError(f"cannot cut {self.path} back to {length} bytes: it has {size}")
-        if length < self._window:
-            with naming(self.path):
-                self._map_from(length)
-        self._map.seek(length - self._window)
-        self._map.write(bytes(size - length))
-        self._map.seek(length - self._window)
+        with naming(self.path):
+            window = self._window
+            if window is None:
+                self._forget_room(length)
+                return
+            if length < window.start:
+                window = self._map_from(length, size)
+            window.view[length - window.start : size - window.start] = bytes(size - length)
+            window.view.seek(length - window.start)
         self._sync_begun = min(self._sync_begun, length)
 
     def close(self) -> None:
         """Cut the file to its content, and close it."""
-        view, self._map = self._map, None
-        if view is not None and os.getpid() == self._pid:
-            end = self._window + view.tell()
-            view.close()
+        window, self._window = self._window, None
+        if window is not None and os.getpid() == self._pid:
+            end = window.start + window.view.tell()
+            window.view.close()
             try:
                 os.ftruncate(self._fd, end)
             except OSError:
@@ -119,10 +137,10 @@ class LocalLogFile(LocalWritableFile):
 
     def give_up(self) -> None:
         """In a forked child: let go of the parent's log, and change nothing in it."""
-        view, self._map = self._map, None
-        if view is not None:
+        window, self._window = self._window, None
+        if window is not None:
             try:
-                view.close()
+                window.view.close()
             except BufferError:
                 pass  # another thread, which this process does not have, was touching pages
         super().close()
@@ -131,9 +149,10 @@ class LocalLogFile(LocalWritableFile):
         """Reserve, map and touch up to ``wanted`` at least."""
         if wanted > self._reserved:
             self._reserve_to(max(wanted, _FIRST))
-        if self._map is None or wanted > self._window + len(self._map):
-            self._map_from(end)
-        self._touch(wanted)
+        window = self._window
+        if window is None or wanted > window.start + len(window.view):
+            window = self._map_from(end, end)
+        self._touch(window, wanted)
 
     def _reserve_to(self, wanted: int) -> None:
         """Reserve room up to ``wanted``; as much as the file has again, if there is so much."""
@@ -149,29 +168,33 @@ class LocalLogFile(LocalWritableFile):
                 self._reserved = step
                 return
 
-    def _map_from(self, end: int) -> None:
-        """Map the file from the page of ``end`` to what is reserved, and unmap what was mapped."""
-        window = end - end % mmap.ALLOCATIONGRANULARITY
-        view = mmap.mmap(self._fd, self._reserved - window, offset=window)
-        view.seek(end - window)
-        old, self._map, self._window = self._map, view, window
-        self._touched = end
-        if old is not None:
-            old.close()
+    def _map_from(self, offset: int, end: int) -> _Window:
+        """Map the file from the page of ``offset`` to what is reserved, and unmap what was mapped.
 
-    def _touch(self, wanted: int) -> None:
+        The content ends at ``end``.
+        """
+        start = offset - offset % mmap.ALLOCATIONGRANULARITY
+        view = mmap.mmap(self._fd, self._reserved - start, offset=start)
+        view.seek(end - start)
+        old = self._window
+        self._touched = end
+        self._window = window = _Window(start, view)
+        if old is not None:
+            old.view.close()
+        return window
+
+    def _touch(self, window: _Window, wanted: int) -> None:
         """Have the pages at hand up to ``wanted`` and a little more, without holding the lock.
 
         The system reads zeros of the file into the same zeros of the map: unlike a store, the call
         lets other threads run while it waits for pages.
         """
-        assert self._map is not None
         start = self._touched
         stop = min(max(wanted, start + _TOUCHED), self._reserved)
         at = start
-        with memoryview(self._map) as view:
+        with memoryview(window.view) as view:
             while at < stop:
-                with view[at - self._window : stop - self._window] as rest:
+                with view[at - window.start : stop - window.start] as rest:
                     done = os.preadv(self._fd, [rest], at)
                 if done <= 0:
                     break  # what is left is there when it is stored to
@@ -180,12 +203,17 @@ class LocalLogFile(LocalWritableFile):
 
     def _give_back(self, end: int) -> None:
         """Write to the file from now on."""
-        self._refused = True
-        view, self._map = self._map, None
-        if view is not None:
-            view.close()
+        self._end = end
+        window, self._window = self._window, None
+        if window is not None:
+            window.view.close()
         with naming(self.path):
-            os.ftruncate(self._fd, end)
+            self._forget_room(end)
+        self._refused = True
+
+    def _forget_room(self, end: int) -> None:
+        self._end = self._reserved = self._touched = end
+        os.ftruncate(self._fd, end)
 
 
 def _round_up(length: int) -> int:

@@ -67,9 +67,11 @@ class LogWriter:
             self._bytes = BytesWriter()
         try:
             if self.end + size > self._limit:
-                self._limit = 0  # a call that fails may have replaced ``_write``, too
-                self._limit = self._file.reserve(size)
+                # A call that fails, or is interrupted, may have taken away what is in use.
+                self._limit = 0
+                limit: i64 = self._file.reserve(size)
                 self._write = self._file.raw_write
+                self._limit = limit
             written: i64 = self._write(data)
             if written < size:
                 self._file.append(data[written:])

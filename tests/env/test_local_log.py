@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import mmap
 import os
 import signal
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from processes import python
 
 from lsmkv import DB
+from lsmkv.db.wal import WriteAheadLog
+from lsmkv.env import local_log
 from lsmkv.env.base import NO_LIMIT
 from lsmkv.env.local import LocalDirectory, LocalEnv, LocalWritableFile
 from lsmkv.env.local_log import LocalLogFile
+from lsmkv.format.log import LogReader
 
 KIB = 1024
 UNIT = 32 * KIB
@@ -268,9 +276,9 @@ def test_a_window_moves_with_the_end(store: LocalDirectory) -> None:
         assert isinstance(log, LocalLogFile)
         for _ in range(100):
             log.append(b"x" * 100 * KIB)
-            assert log._map is not None
-            assert len(log._map) <= 4 * KIB * KIB + 100 * KIB + 2 * UNIT
-            assert log._window % mmap.ALLOCATIONGRANULARITY == 0
+            assert log._window is not None
+            assert len(log._window.view) <= 4 * KIB * KIB + 100 * KIB + 2 * UNIT
+            assert log._window.start % mmap.ALLOCATIONGRANULARITY == 0
 
 
 WRITE_AND_DIE = """
@@ -315,3 +323,75 @@ def test_what_was_appended_outlives_a_killed_process(store: LocalDirectory) -> N
 def test_a_forked_child_leaves_the_log_alone(store: LocalDirectory) -> None:
     told = python(FORK, store.path).stdout
     assert told.splitlines() == ["Bad file descriptor", "False", f"13 {64 * KIB}"]
+
+
+class Interrupted(BaseException):
+    pass
+
+
+@contextlib.contextmanager
+def interrupted_at(line: int) -> Iterator[list[int]]:
+    """Raise before the so-many-th line that is run in ``local_log.py``; yields how many were."""
+    lines = [0]
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != local_log.__file__:
+            return None
+        if event == "line":
+            lines[0] += 1
+            if lines[0] == line:
+                raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield lines
+    finally:
+        sys.settrace(before)
+
+
+def log_some(store: LocalDirectory, line: int) -> tuple[list[bytes], list[bytes], int]:
+    """Append records, interrupted at a line; those acknowledged, those in the file, and the lines
+    that were run."""
+    log = WriteAheadLog(store.create_log(f"{line}.log"), line)
+    acknowledged: list[bytes] = []
+    with interrupted_at(line) as lines:
+        for at in range(8):
+            record = b"%d" % at * (1000 * at * at + 100)
+            for _ in range(2):
+                try:
+                    before = log.end
+                    log.append(record)
+                except Interrupted:
+                    if log.end > before:  # it is there, as Commit finds then
+                        break
+                    continue
+                break
+            acknowledged.append(record)
+    log.close()
+    with store.open(f"{line}.log") as file:
+        reader = LogReader(file, reserved=True)
+        found = [record.payload for record in reader]
+        assert reader.tail is None
+        assert reader.end == file.size
+    return acknowledged, found, lines[0]
+
+
+@pytest.mark.untraced  # by a tracer of its own
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_interrupt_at_any_line_loses_nothing(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """The next append takes back what the interrupted one has left."""
+    if refused:
+
+        def refuse(*arguments: object) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(os, "posix_fallocate", refuse)
+    _, _, lines = log_some(store, 0)
+    assert lines > 50
+    for line in range(1, lines + 1):
+        acknowledged, found, _ = log_some(store, line)
+        assert found == acknowledged, line
