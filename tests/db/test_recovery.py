@@ -77,6 +77,70 @@ def test_power_cuts_after_a_killed_process(reuse_logs: bool) -> None:
     assert n > 60
 
 
+# A store with nothing to recover
+
+
+def settled(env: FaultyEnv) -> None:
+    """A store whose writes are all in a table, closed."""
+    with DB(PATH, create_if_missing=True, env=env) as db:
+        db.put(b"old", b"1")
+        db.flush()
+
+
+def test_a_settled_store_is_opened_as_it_is() -> None:
+    env = FaultyEnv()
+    settled(env)
+    before = everything(env)
+    start = len(env.history)
+    with DB(PATH, env=env) as db:
+        assert env.history[start:].count("dir_sync") == 1
+        assert "sync" not in env.history[start:]
+        assert db.get(b"old") == b"1"
+    assert everything(env) == before
+    with DB(PATH, env=env) as db:
+        db.put(b"new", b"2")
+        (log,) = names_of(env, FileType.LOG)
+        assert log in before  # it is gone on with
+        killed = env.kill()
+        cut = env.power_cut()
+        db.flush()  # which begins a new MANIFEST, and removes the old one
+    (manifest,) = names_of(env, FileType.MANIFEST)
+    assert manifest not in before
+    for other, expected in ((env, True), (killed, True), (cut, False)):
+        with DB(PATH, env=other, paranoid_checks=True) as db:
+            assert dict(db) == {b"old": b"1"} | ({b"new": b"2"} if expected else {})
+
+
+@pytest.mark.parametrize(
+    "name", ["000099.log", "000099.ldb", "MANIFEST-000099", "000099.dbtmp", "STATS.json"]
+)
+def test_a_store_with_a_file_too_many_is_not_settled(name: str) -> None:
+    env = FaultyEnv()
+    settled(env)
+    (before,) = names_of(env, FileType.MANIFEST)
+    replace(env, name, b"")
+    with DB(PATH, env=env) as db:
+        assert db.get(b"old") == b"1"
+    assert name not in everything(env)
+    (manifest,) = names_of(env, FileType.MANIFEST)
+    assert manifest != before
+
+
+def test_the_names_of_a_settled_store_are_durable_before_it_is_written_to() -> None:
+    """LevelDB does not sync the name of a log."""
+    env = FaultyEnv()
+    settled(env)
+    (log,) = names_of(env, FileType.LOG)
+    with directory_of(env) as directory:
+        directory.rename(log, "aside")
+        directory.sync()
+        directory.rename("aside", log)  # a name that a power cut takes away
+    with DB(PATH, env=env) as db:
+        db.put(b"new", b"2", sync=True)
+        with DB(PATH, env=env.power_cut()) as again:
+            assert dict(again) == {b"old": b"1", b"new": b"2"}
+
+
 # Failing calls: see tests/stress/fault_study.py, too
 
 
