@@ -69,7 +69,7 @@ class FaultySystem:
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
             about = self._about(arguments)
-            if self._strikes(name, _purpose(name, sys._getframe(1)), about):
+            if self._strikes(name, _purpose(name, sys._getframe().f_back), about):
                 if self._code is not None:
                     raise OSError(self._code, os.strerror(self._code), about)
                 arguments = _halved(name, arguments)
@@ -97,7 +97,10 @@ class FaultySystem:
             return struck
 
 
-def _purpose(name: str, caller: FrameType) -> str:
+def _purpose(name: str, caller: FrameType | None) -> str:
+    """What the call is for; None is a thread of compiled code, which has no frames."""
+    if caller is None:
+        return name
     function = caller.f_code.co_name
     above = caller.f_back
     if "begin_sync" in (function, above.f_code.co_name if above else ""):
