@@ -41,7 +41,10 @@ from lsmkv.errors import (
     UnsupportedCompressionError,
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
 from lsmkv.filter.policy import FilterPolicy, HashedFilterPolicy
+from lsmkv.filter.prefix import DelimitedPrefix, FixedPrefix, PrefixExtractor
 from lsmkv.format.batch import WriteBatch
 from lsmkv.options import OptionArguments, Options
 from lsmkv.util import coding as _coding
@@ -69,7 +72,9 @@ COMPILED: bool = not _coding.__file__.endswith(".py")
 """Whether the engine runs as compiled by mypyc; the same source either way."""
 
 __all__ = [
+    "BinaryFusePolicy",
     "BlockCache",
+    "Bloom64Policy",
     "BloomFilterPolicy",
     "BytewiseComparator",
     "COMPILED",
@@ -79,10 +84,12 @@ __all__ = [
     "ConflictError",
     "CorruptionError",
     "DB",
+    "DelimitedPrefix",
     "Env",
     "Error",
     "FilterPolicy",
     "Explanation",
+    "FixedPrefix",
     "ForeignFormatError",
     "ForkedError",
     "HashedFilterPolicy",
@@ -97,6 +104,7 @@ __all__ = [
     "NotFoundError",
     "OptionArguments",
     "Options",
+    "PrefixExtractor",
     "PrefixedDB",
     "RawIterator",
     "ReadOnlyError",

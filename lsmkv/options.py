@@ -11,14 +11,25 @@ comparator and filter policy are for user keys.  Tables wrap the comparator in a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple, Never, TypedDict, cast
 
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ComparatorMismatchError
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.known import is_known
+from lsmkv.filter.levels import LevelBits
 from lsmkv.filter.policy import FilterPolicy
+from lsmkv.filter.prefix import (
+    CallablePrefix,
+    DelimitedPrefix,
+    FixedPrefix,
+    PrefixExtractor,
+    is_own,
+)
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.comparator import (
     BYTEWISE,
@@ -34,6 +45,8 @@ from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, SNAPPY, compression_
 FilterLayout = Literal["block", "table", "both"]
 Compression = Literal["snappy", "zstd", "none"]
 BackgroundWork = Literal["auto", "thread", "process"]
+FilterBits = int | float | str | Sequence[float]
+Prefixes = int | bytes | PrefixExtractor | Callable[[bytes], bytes | None]
 
 L0_COMPACTION_TRIGGER = 4
 L0_SLOWDOWN_WRITES_TRIGGER: Final = 8
@@ -84,10 +97,20 @@ class Options(NamedTuple):
     * ``max_block_bytes``: a block that grows beyond this when decompressed counts as damage; one
       that is larger to begin with is written uncompressed.
     * ``bloom_filter_bits``: bits a key for Bloom filters: 10 by default; 0 turns them off.
-    * ``filter_policy``: filters of another kind, in place of ``bloom_filter_bits``.  In
-      ``db.options`` it is the one in use, or None.
+      ``"auto:10"`` spreads as much memory over the levels so that the fewest filters are wrong;
+      ``[16, 12, 10]`` gives the bits for levels 0, 1, and all below.
+    * ``filter_policy``: filters of another kind, in place of LevelDB's Bloom filters.  In
+      ``db.options`` it is the one in use, or None.  Whatever it is, tables that hold filters of
+      another kind that lsmkv brings are read with these.
     * ``filter_layout``: ``"block"``: a filter for every 2 KiB of a table, as LevelDB has them;
-      ``"table"``: one for all of it; or ``"both"``.
+      ``"table"``: one for all of it; or ``"both"``.  By default what suits the policy:
+      ``"block"`` for LevelDB's filters and yours, ``"table"`` for the others.
+    * ``filter_last_level``: False writes no filters on the last level.  It saves most of their
+      memory, and nearly nothing is lost where nearly all Gets find their key.
+    * ``prefix_extractor``: also write a filter of the keys' prefixes for each table, which scans
+      of one prefix ask: a number of bytes, a delimiter (bytes), a
+      :class:`~lsmkv.PrefixExtractor`, or a function with a ``prefix_extractor_name``.  It takes
+      the bytewise order.
     * ``seek_compaction``: whether lookups that read blocks without finding the key may start a
       compaction.
     * ``background``: where flushes and compactions are computed.  ``"thread"``: in a thread of this
@@ -125,6 +148,9 @@ class Options(NamedTuple):
     mapped_log: bool = True
     filter_policy: FilterPolicy | None = None
     filter_layout: FilterLayout = "block"
+    filter_bits: LevelBits | None = None
+    filter_last_level: bool = True
+    prefix_extractor: PrefixExtractor | None = None
     seek_compaction: bool = True
     background: BackgroundWork = "auto"
     max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES
@@ -147,9 +173,11 @@ class TableArguments(TypedDict, total=False):
     block_restart_interval: int | None
     compression: Compression | None
     zstd_compression_level: int
-    bloom_filter_bits: int | None
+    bloom_filter_bits: FilterBits | None
     filter_policy: FilterPolicy | None
-    filter_layout: FilterLayout
+    filter_layout: FilterLayout | None
+    prefix_extractor: Prefixes | None
+    prefix_extractor_name: str | None
     comparator: Comparator | Callable[[bytes, bytes], int] | None
     comparator_name: str | bytes | None
     env: Env | None
@@ -177,6 +205,7 @@ class OptionArguments(TableArguments, total=False):
     max_file_size: int | None
     reuse_logs: bool
     mapped_log: bool
+    filter_last_level: bool
     seek_compaction: bool
     background: BackgroundWork
     max_block_bytes: int
@@ -200,9 +229,12 @@ def make_options(
     max_file_size: int | None = None,
     compression: Compression | None = "snappy",
     zstd_compression_level: int = 1,
-    bloom_filter_bits: int | None = None,
+    bloom_filter_bits: FilterBits | None = None,
     filter_policy: FilterPolicy | None = None,
-    filter_layout: FilterLayout = "block",
+    filter_layout: FilterLayout | None = None,
+    filter_last_level: bool = True,
+    prefix_extractor: Prefixes | None = None,
+    prefix_extractor_name: str | None = None,
     comparator: Comparator | Callable[[bytes, bytes], int] | None = None,
     comparator_name: str | bytes | None = None,
     reuse_logs: bool = False,
@@ -230,12 +262,11 @@ def make_options(
         raise ValueError("read_only goes with neither create_if_missing nor error_if_exists")
     if read_only and publish_stats:
         raise ValueError("publish_stats writes into the store's directory, and read_only does not")
-    if filter_layout not in ("block", "table", "both"):
-        raise ValueError(f"filter_layout is 'block', 'table' or 'both', not {filter_layout!r}")
     if env is not None and not isinstance(env, Env):
         raise TypeError(f"env must derive from lsmkv.env.base.Env, not {type(env).__name__}")
-    policy = _filter_policy(bloom_filter_bits, filter_policy, order)
-    _check_background(background, order, policy, env)
+    policy, filter_bits = _filter_policy(bloom_filter_bits, filter_policy, order)
+    extractor = _prefix_extractor(prefix_extractor, prefix_extractor_name, order)
+    _check_background(background, order, policy, extractor, env)
     cache_size = _size("lru_cache_size", lru_cache_size, 32 * MIB)
     if block_cache is None and cache_size > 0:
         block_cache = BlockCache(cache_size)
@@ -257,7 +288,10 @@ def make_options(
         reuse_logs=bool(reuse_logs),
         mapped_log=bool(mapped_log),
         filter_policy=policy,
-        filter_layout=filter_layout,
+        filter_layout=_filter_layout(filter_layout, policy),
+        filter_bits=filter_bits,
+        filter_last_level=bool(filter_last_level),
+        prefix_extractor=extractor,
         seek_compaction=bool(seek_compaction),
         background=background,
         max_block_bytes=max(
@@ -320,24 +354,33 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], taker: str) -> No
             raise TypeError(f"lsmkv.{taker} has no option {name!r}{hint}")
 
 
-def has_own_parts_alone(order: Comparator, policy: FilterPolicy | None) -> bool:
-    """Whether comparator and filter policy are lsmkv's own: another process knows these by name."""
-    return type(order) in (BytewiseComparator, ReverseBytewiseComparator) and (
-        policy is None or type(policy) is BloomFilterPolicy
+def has_own_parts_alone(
+    order: Comparator, policy: FilterPolicy | None, extractor: PrefixExtractor | None
+) -> bool:
+    """Whether comparator, filter policy and prefix extractor are lsmkv's own: another process knows
+    these by name."""
+    return (
+        type(order) in (BytewiseComparator, ReverseBytewiseComparator)
+        and is_known(policy)
+        and is_own(extractor)
     )
 
 
 def _check_background(
-    background: str, order: Comparator, policy: FilterPolicy | None, env: Env | None
+    background: str,
+    order: Comparator,
+    policy: FilterPolicy | None,
+    extractor: PrefixExtractor | None,
+    env: Env | None,
 ) -> None:
     if background not in ("auto", "thread", "process"):
         raise ValueError(f"background is 'auto', 'thread' or 'process', not {background!r}")
     if background == "process" and (
-        not has_own_parts_alone(order, policy) or type(env) not in (type(None), LocalEnv)
+        not has_own_parts_alone(order, policy, extractor) or type(env) not in (type(None), LocalEnv)
     ):
         raise ValueError(
-            "background='process' takes no comparator, filter_policy or env of your own: they"
-            " cannot be had in another process"
+            "background='process' takes no comparator, filter_policy, prefix_extractor or env of"
+            " your own: they cannot be had in another process"
         )
 
 
@@ -399,17 +442,81 @@ def _comparator(
 
 
 def _filter_policy(
-    bits: int | None, policy: FilterPolicy | None, order: Comparator
-) -> FilterPolicy | None:
+    bits: FilterBits | None, policy: FilterPolicy | None, order: Comparator
+) -> tuple[FilterPolicy | None, LevelBits | None]:
+    """The filter policy, and the bits a key by level if they differ."""
+    level_bits: LevelBits | None = None
+    if bits is not None and not isinstance(bits, (int, float)):
+        level_bits = LevelBits.parse(bits)
+        bits = level_bits.average
     if policy is not None:
-        if bits is not None:
-            raise ValueError("give bloom_filter_bits or filter_policy, not both")
         for member in ("name", "create_filter", "key_may_match"):
             if not hasattr(policy, member):
                 raise TypeError(f"filter_policy lacks {member!r}: see lsmkv.FilterPolicy")
-        return policy
+        if bits is None:
+            return policy, None
+        if level_bits is None or not isinstance(policy, (BloomFilterPolicy, Bloom64Policy)):
+            raise ValueError(
+                "give bloom_filter_bits or filter_policy, not both; only bits by level go with a"
+                " BloomFilterPolicy or Bloom64Policy"
+            )
+        return policy.with_bits(bits), level_bits
     if bits is None:
         # A comparator that calls different bytes equal would get wrong misses from a hash.
-        return BloomFilterPolicy(10) if equal_means_identical(order) else None
-    bits = min(_size("bloom_filter_bits", bits, 10), _MOST_BITS_PER_KEY)
-    return BloomFilterPolicy(bits) if bits > 0 else None
+        return BloomFilterPolicy(10) if equal_means_identical(order) else None, None
+    if bits == 0:
+        return None, None
+    if bits < 0:
+        raise ValueError(f"bloom_filter_bits cannot be negative: {bits}")
+    if isinstance(bits, bool):
+        raise TypeError("bloom_filter_bits must be a number, not bool")
+    return BloomFilterPolicy(min(bits, _MOST_BITS_PER_KEY)), level_bits
+
+
+def _filter_layout(layout: str | None, policy: FilterPolicy | None) -> FilterLayout:
+    preferred: str = getattr(policy, "preferred_layout", "block")
+    chosen = preferred if layout is None else layout
+    if chosen == "block" and isinstance(policy, BinaryFusePolicy):
+        raise ValueError("BinaryFusePolicy makes filters for whole tables: filter_layout='table'")
+    if chosen == "block":
+        return "block"
+    if chosen == "table":
+        return "table"
+    if chosen == "both":
+        return "both"
+    raise ValueError(f"filter_layout is 'block', 'table' or 'both', not {layout!r}")
+
+
+def _prefix_extractor(
+    given: Prefixes | None, name: str | None, order: Comparator
+) -> PrefixExtractor | None:
+    if given is None:
+        if name is not None:
+            raise ValueError("prefix_extractor_name is given without a prefix_extractor")
+        return None
+    if type(order) is not BytewiseComparator:
+        raise ValueError(
+            "prefix_extractor takes the bytewise order, where keys of one prefix are neighbours;"
+            f" the order here is {order.name!r}"
+        )
+    extractor: PrefixExtractor
+    if isinstance(given, int):
+        extractor = FixedPrefix(given)
+    elif isinstance(given, bytes):
+        extractor = DelimitedPrefix(given)
+    elif hasattr(given, "extract") and hasattr(given, "name"):
+        extractor = cast(PrefixExtractor, given)
+    elif callable(given):
+        if name is None:
+            raise ValueError("a function needs a prefix_extractor_name, which is kept on disk")
+        return CallablePrefix(given, name)
+    else:
+        raise TypeError(
+            "prefix_extractor must be a number of bytes, a delimiter, a function of a key, or an"
+            f" object with the members of lsmkv.PrefixExtractor, not {type(given).__name__}"
+        )
+    if name is not None and name != extractor.name:
+        raise ValueError(
+            f"prefix_extractor_name is {name!r}, the extractor says {extractor.name!r}"
+        )
+    return extractor

@@ -15,6 +15,7 @@ from lsmkv.db.compaction import Compaction, CompactionJob, compaction_of_range, 
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.obsolete import PendingOutputs, remove_obsolete_files
+from lsmkv.db.output_filters import options_for_compaction, options_for_flush
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.db.workers.pool import WorkerPool
@@ -91,6 +92,8 @@ class BackgroundJobs:
         """When it began (``time.monotonic``)."""
         self.bytes_merged = 0
         """How many bytes of its inputs were read so far."""
+        self._shrinkage = 0.5
+        """Bytes of the last flushed table for each byte of its memtable's usage."""
         self.has_obsolete_files = False
         """Whether files may still exist that the last commit has made obsolete."""
 
@@ -113,6 +116,7 @@ class BackgroundJobs:
         for file in self._write_table(memtable, oldest_pinned, pinned):
             level = self._level_for(file)
             edit.add_file(level, file)
+            self._shrinkage = file.size / max(memtable.usage, 1)
             self._count_flush(level, file, time.monotonic() - started)
         if self._commit(edit, flushed=True):
             time.sleep(_WAKE_UP)
@@ -133,7 +137,9 @@ class BackgroundJobs:
                 if time.monotonic() > deadline:
                     raise Stopped
 
-        files = self._workers.flush(memtable, pinned, poll)
+        size = int(memtable.usage * self._shrinkage)
+        options = options_for_flush(store.options, store.versions.current, size)
+        files = self._workers.flush(memtable, options.filter_policy, pinned, poll)
         if files is not None:
             return files
         self.remove_obsolete()
@@ -141,7 +147,7 @@ class BackgroundJobs:
             memtable,
             store.directory,
             memtable.table_number,
-            store.options,
+            options,
             store.order,
             oldest_pinned,
         )
@@ -279,15 +285,18 @@ class BackgroundJobs:
     ) -> list[FileMetaData]:
         """The compaction's outputs, durable.  ``on_progress`` gets the bytes read so far."""
         new_number = self._new_output_number
-        files = self._workers.compact(compaction, oldest_pinned, on_progress, new_number)
+        store = self._store
+        options = options_for_compaction(store.options, compaction)
+        files = self._workers.compact(
+            compaction, options.filter_policy, oldest_pinned, on_progress, new_number
+        )
         if files is not None:
             return files
-        store = self._store
         job = CompactionJob(
             compaction,
             store.directory,
             store.tables,
-            store.options,
+            options,
             new_number,
             oldest_pinned,
         )

@@ -23,6 +23,7 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
+from lsmkv.filter.policy import NO_HASH
 from lsmkv.format.batch import BytesLike
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack, sequence_in
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT
@@ -119,7 +120,8 @@ class Reader:
         if tagged is not None:
             return tagged[0] == KIND_VALUE
         sort_key = store.order.of(key)
-        key_hash = store.key_hash(key)
+        hash_kind: i64 = NO_HASH
+        key_hash: i64 = -1
         version = view.version
         try:
             # Compiled code lets go of an object after its last use: the version, without which a
@@ -129,6 +131,9 @@ class Reader:
                 counters = store.counters.reads[place >> PLACE_BITS]
                 counters.tables_asked += 1
                 table = store.tables.find(version.file_in(place))
+                if table.hash_kind != hash_kind:
+                    hash_kind = table.hash_kind
+                    key_hash = store.key_hash(hash_kind, key)
                 if table.may_contain(key, sort_key, key_hash, counters):
                     return True
                 place = version.next_candidate(place, sort_key, MAX_SEQUENCE)
@@ -196,7 +201,11 @@ def look_up(
     block of a second file had to be read too.
     """
     sort_key = store.order.of(user_key)
-    key_hash = store.key_hash(user_key)
+    # The hash that the last table's filters took, and the one that others took before.
+    hash_kind: i64 = NO_HASH
+    key_hash: i64 = -1
+    other_kind: i64 = NO_HASH
+    other_hash: i64 = -1
     bound: i64 = sequence
     flags: i64 = 0
     missed: i64 = 0  # the place of the first file that had a block read and not the key
@@ -206,6 +215,12 @@ def look_up(
         counters = store.counters.reads[place >> PLACE_BITS]
         counters.tables_asked += 1
         table = store.tables.find(version.file_in(place))
+        if table.hash_kind != hash_kind:
+            hash_kind, other_kind = other_kind, hash_kind
+            key_hash, other_hash = other_hash, key_hash
+            if table.hash_kind != hash_kind:
+                hash_kind = table.hash_kind
+                key_hash = store.key_hash(hash_kind, user_key)
         outcome, tag, value = table.get(user_key, sort_key, bound, key_hash, counters, fill_cache)
         if outcome != RULED_OUT:
             if outcome == FROM_FILE:

@@ -14,6 +14,7 @@ from lsmkv.db.flush import write_memtable
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
+from lsmkv.db.output_filters import options_for_flush
 from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
 from lsmkv.db.wal import WriteAheadLog
@@ -331,7 +332,7 @@ class Recovery:
             self._memtable,
             self._directory,
             number,
-            self._options,
+            options_for_flush(self._options, versions.current, self._memtable.usage),
             self._order,
             versions.last_sequence,
         )

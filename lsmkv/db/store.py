@@ -23,8 +23,15 @@ from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
-from lsmkv.filter.bloom import is_bloom, leveldb_hash
-from lsmkv.filter.policy import HashedFilterPolicy, key_hasher
+from lsmkv.filter.bloom import leveldb_hash
+from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.filter.policy import (
+    LEVELDB_HASH,
+    OTHER_HASH,
+    XXH3_HASH,
+    HashedFilterPolicy,
+    key_hasher,
+)
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
@@ -138,7 +145,6 @@ class Store:
         self.tables = TableCache(directory, options, self.counters)
         policy = options.filter_policy
         self._hasher: HashedFilterPolicy | None = None if policy is None else key_hasher(policy)
-        self._is_bloom = policy is not None and is_bloom(policy)
         self.lock = lock
         self.changed = StateChange()
         self.pinned = PinnedSequences()
@@ -163,11 +169,18 @@ class Store:
             raise ClosedError("the database is closed")
         return view
 
-    def key_hash(self, user_key: bytes) -> i64:
-        """The filter policy's hash of a key; -1 where filters are not asked by hash."""
-        if self._is_bloom:
+    def key_hash(self, kind: i64, user_key: bytes) -> i64:
+        """The hash of a key that a table's filters take; -1 if they take none.
+
+        ``kind`` is the table's ``hash_kind``.
+        """
+        if kind == LEVELDB_HASH:
             return leveldb_hash(user_key)
-        return -1 if self._hasher is None else self._hasher.key_hash(user_key)
+        if kind == XXH3_HASH:
+            return xxh3_hash(user_key)
+        if kind == OTHER_HASH and self._hasher is not None:
+            return self._hasher.key_hash(user_key)
+        return -1
 
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from mypy_extensions import i64, u8
 
 BLOOM_SEED: Final = 0xBC9F1D34
-_MAX_PROBES: Final = 30
+MAX_PROBES: Final = 30
+"""A last byte above this is no number of probes: it marks another encoding."""
 _MIN_BITS: Final = 64
 _BEST_RATE = 2.0**-32
 _BITS: Final = bytes(1 << bit for bit in range(8))
@@ -73,9 +74,9 @@ def leveldb_hash(data: bytes, seed: int = BLOOM_SEED) -> int:
 class BloomFilterPolicy:
     """``leveldb.BuiltinBloomFilter2``: bits packed low first, then one byte that holds k.
 
-    ``bits_per_key`` is the budget; k = int(bits_per_key * 0.69), held to 1..30, the whole rounded
-    up to bytes and to at least 64 bits (a tiny filter would have a high error).  At 10 bits a key
-    about 1 in 100 absent keys passes.
+    ``bits_per_key`` is the budget, a fraction too; k = int(bits_per_key * 0.69), held to 1..30.
+    The whole is rounded up to bytes, and to at least 64 bits (a tiny filter would have a high
+    error).  At 10 bits a key about 1 in 100 absent keys passes, if keys look random.
 
     >>> policy = BloomFilterPolicy(10)
     >>> bits = policy.create_filter([b"hello", b"world"])
@@ -89,14 +90,12 @@ class BloomFilterPolicy:
     """
 
     name: str = "leveldb.BuiltinBloomFilter2"
+    hash_name: str = "leveldb"
+    preferred_layout: str = "block"
 
-    def __init__(self, bits_per_key: int = 10) -> None:
-        if not isinstance(bits_per_key, int):
-            raise TypeError(f"bits_per_key must be an int, not {type(bits_per_key).__name__}")
-        if bits_per_key < 1:
-            raise ValueError(f"bits_per_key must be at least 1, not {bits_per_key}")
-        self.bits_per_key = bits_per_key
-        self.probes: int = max(1, min(_MAX_PROBES, int(bits_per_key * 0.69)))
+    def __init__(self, bits_per_key: float = 10) -> None:
+        self.bits_per_key: float = checked_bits(bits_per_key)
+        self.probes: int = max(1, min(MAX_PROBES, int(bits_per_key * 0.69)))
 
     @classmethod
     def for_false_positive_rate(cls, rate: float) -> BloomFilterPolicy:
@@ -115,11 +114,19 @@ class BloomFilterPolicy:
         return cls(bits)
 
     def __repr__(self) -> str:
-        return f"BloomFilterPolicy({self.bits_per_key})"
+        return f"BloomFilterPolicy({self.bits_per_key:g})"
+
+    def with_bits(self, bits_per_key: float) -> BloomFilterPolicy:
+        """The policy of another budget: its filters are read by this one too, and by LevelDB.
+
+        >>> BloomFilterPolicy(10).with_bits(12.5).probes
+        8
+        """
+        return BloomFilterPolicy(bits_per_key)
 
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
         """The filter for ``keys``: ``max(64, n * bits_per_key)`` bits in whole bytes, and k."""
-        bits: i64 = len(keys) * self.bits_per_key
+        bits: i64 = int(len(keys) * self.bits_per_key)
         bits = max(bits, _MIN_BITS)
         size: i64 = (bits + 7) // 8
         bits = size * 8
@@ -175,7 +182,7 @@ class BloomFilterPolicy:
         [12]
         """
         bits = (len(filter_data) - 1) * 8
-        if bits <= 0 or filter_data[-1] > _MAX_PROBES:
+        if bits <= 0 or filter_data[-1] > MAX_PROBES:
             return []
         positions: list[int] = []
         h = key_hash
@@ -195,7 +202,7 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
     if size < 1:
         return False
     probes: i64 = data[start + size]
-    if probes > _MAX_PROBES:
+    if probes > MAX_PROBES:
         return True
     bits: i64 = size * 8
     delta: i64 = ((key_hash >> 17) | (key_hash << 15)) & 0xFFFFFFFF
@@ -217,6 +224,20 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
     last: i64 = h % bits
     byte: i64 = data[start + (last >> 3)]
     return byte >> (last & 7) & 1 != 0
+
+
+def checked_bits(bits_per_key: float) -> float:
+    """``bits_per_key``, if it is a number of bits; ``TypeError`` or ``ValueError`` if not.
+
+    >>> checked_bits(0)
+    Traceback (most recent call last):
+    ValueError: bits_per_key must be at least 1, not 0
+    """
+    if isinstance(bits_per_key, bool) or not isinstance(bits_per_key, (int, float)):
+        raise TypeError(f"bits_per_key must be a number, not {type(bits_per_key).__name__}")
+    if not 1 <= bits_per_key < math.inf:
+        raise ValueError(f"bits_per_key must be at least 1, not {bits_per_key}")
+    return bits_per_key
 
 
 def is_bloom(policy: FilterPolicy) -> bool:
@@ -277,4 +298,4 @@ def rate_from_fill(filter_data: bytes) -> float:
     if len(filter_data) < 2:
         return 0.0
     probes = filter_data[-1]
-    return 1.0 if probes > _MAX_PROBES else float(fill_rate(filter_data) ** probes)
+    return 1.0 if probes > MAX_PROBES else float(fill_rate(filter_data) ** probes)

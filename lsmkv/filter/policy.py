@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
+
+NO_HASH: Final = 0
+"""A policy that goes by the key alone."""
+LEVELDB_HASH: Final = 1
+"""A policy that goes by LevelDB's hash, 32 bits."""
+XXH3_HASH: Final = 2
+"""A policy that goes by XXH3, 62 bits."""
+OTHER_HASH: Final = 3
+"""A policy that goes by a hash of its own."""
 
 
 class FilterPolicy(Protocol):
@@ -51,6 +60,10 @@ class FilterPolicy(Protocol):
 class HashedFilterPolicy(FilterPolicy, Protocol):
     """A filter policy whose answer depends on the key's hash alone.
 
+    A policy whose ``hash_name`` is ``"leveldb"`` or ``"xxh3"`` takes the hash of LevelDB's Bloom
+    filter, or that of :class:`~lsmkv.Bloom64Policy`: a Get computes each at most once, and only if
+    a table on its way asks for it.  Without a ``hash_name``, ``key_hash`` is called.
+
     Errors and costs are those of :class:`FilterPolicy`, less a hash for each filter but the first.
 
     >>> import lsmkv
@@ -61,7 +74,7 @@ class HashedFilterPolicy(FilterPolicy, Protocol):
     """
 
     def key_hash(self, key: bytes, /) -> int:
-        """The hash, 32 bits."""
+        """The hash, 0 to 2^62 - 1."""
         ...
 
     def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
@@ -74,3 +87,11 @@ def key_hasher(policy: FilterPolicy) -> HashedFilterPolicy | None:
     if hasattr(policy, "key_hash") and hasattr(policy, "hash_may_match"):
         return policy  # type: ignore[return-value]
     return None
+
+
+def hash_kind(policy: FilterPolicy) -> int:
+    """Which hash a policy takes: one of the constants above."""
+    if key_hasher(policy) is None:
+        return NO_HASH
+    name: str = getattr(policy, "hash_name", "")
+    return {"leveldb": LEVELDB_HASH, "xxh3": XXH3_HASH}.get(name, OTHER_HASH)

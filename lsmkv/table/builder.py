@@ -17,6 +17,9 @@ from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,
     TABLE_FILTER_PREFIX,
     FilterBlockBuilder,
+    PrefixFilterBuilder,
+    TableFilterBuilder,
+    prefix_filter_key,
 )
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, Footer, seal_block
 from lsmkv.util.compression import NO_COMPRESSION
@@ -53,13 +56,17 @@ class TableBuilder:
         self._data_block = BlockBuilder(options.block_restart_interval, options.max_block_bytes)
         self._index_block = BlockBuilder(1)
         self._filter_block: FilterBlockBuilder | None = None
-        self._whole_table_keys: list[bytes] | None = None
+        self._table_filter: TableFilterBuilder | None = None
         if self._policy is not None:
             if options.filter_layout != "table":
                 self._filter_block = FilterBlockBuilder(self._policy)
                 self._filter_block.start_block(0)
             if options.filter_layout != "block":
-                self._whole_table_keys = []
+                self._table_filter = TableFilterBuilder(self._policy)
+        self._extractor = options.prefix_extractor
+        self._prefix_filter: PrefixFilterBuilder | None = None
+        if self._extractor is not None:
+            self._prefix_filter = PrefixFilterBuilder(self._policy, self._extractor)
         self._last_key = b""
         self._block_to_index: BlockHandle | None = None  # awaits the next key, for its separator
         self._finished = False
@@ -89,10 +96,7 @@ class TableBuilder:
             separator = self._comparator.find_shortest_separator(self._last_key, key)
             self._index_block.add(separator, self._block_to_index.encode())
             self._block_to_index = None
-        if self._filter_block is not None:
-            self._filter_block.add_key(key[:-8])
-        if self._whole_table_keys is not None:
-            self._whole_table_keys.append(key[:-8])
+        self._add_to_filters([key[:-8]])
         self._last_key = key
         self.num_entries += 1
         self._data_block.add(key, value)
@@ -116,10 +120,7 @@ class TableBuilder:
                 self.add(user_keys[at] + tagged[at][:TAG_SIZE], tagged[at][TAG_SIZE:])
                 at += 1
             else:
-                if self._filter_block is not None:
-                    self._filter_block.add_keys(user_keys[at:upto])
-                if self._whole_table_keys is not None:
-                    self._whole_table_keys += user_keys[at:upto]
+                self._add_to_filters(user_keys[at:upto])
                 self._last_key = block.last_key
                 self.num_entries += upto - at
                 at = upto
@@ -152,18 +153,30 @@ class TableBuilder:
         if self._filter_block is not None:
             self._filter_block.start_block(self._offset)
 
+    def _add_to_filters(self, user_keys: list[bytes]) -> None:
+        if self._filter_block is not None:
+            self._filter_block.add_keys(user_keys)
+        if self._table_filter is not None:
+            self._table_filter.add_keys(user_keys)
+        if self._prefix_filter is not None:
+            self._prefix_filter.add_keys(user_keys)
+
     def _write_filters(self) -> bytes:
-        """Write the filters, and return the metaindex that names them."""
+        """Write the filters, and return the metaindex that names them: its keys rise, since
+        ``filter.`` < ``fullfilter.`` < ``prefixfilter.``."""
         metaindex = BlockBuilder(self._restart_interval)
         if self._policy is not None:
             name = self._policy.name.encode()
             if self._filter_block is not None:
                 handle = self._write_block(self._filter_block.finish(), NO_COMPRESSION)
                 metaindex.add(BLOCK_FILTER_PREFIX + name, handle.encode())
-            if self._whole_table_keys is not None:
-                contents = self._policy.create_filter(self._whole_table_keys)
-                handle = self._write_block(contents, NO_COMPRESSION)
+            if self._table_filter is not None:
+                handle = self._write_block(self._table_filter.finish(), NO_COMPRESSION)
                 metaindex.add(TABLE_FILTER_PREFIX + name, handle.encode())
+        if self._prefix_filter is not None and self._extractor is not None:
+            handle = self._write_block(self._prefix_filter.finish(), NO_COMPRESSION)
+            key = prefix_filter_key(self._prefix_filter.policy, self._extractor)
+            metaindex.add(key, handle.encode())
         return metaindex.finish()
 
     def _write_block(self, raw: bytes, compression: int) -> BlockHandle:

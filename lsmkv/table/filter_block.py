@@ -1,4 +1,5 @@
-"""Filters inside a table: one per 2 KiB of file offset (LevelDB's), or one for the whole table.
+"""Filters inside a table: one per 2 KiB of file offset (LevelDB's), one for the whole table, and
+one of the keys' prefixes.
 
 The filter block (source: LevelDB, ``table/filter_block.h``, ``doc/table_format.md``)::
 
@@ -8,9 +9,9 @@ The filter block (source: LevelDB, ``table/filter_block.h``, ``doc/table_format.
     fixed32                          where this array starts
     one byte                         11: the base is 2^11 bytes
 
-The whole-table filter is the policy's bytes alone.  It has a metaindex entry of its own, which
-LevelDB ignores.  A table builder writes filters; an open table asks them, in any thread without a
-lock.
+The whole-table filter is the policy's bytes alone, and so is the prefix filter.  They have
+metaindex entries of their own, which LevelDB ignores.  A table builder writes filters; an open
+table asks them, in any thread without a lock.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from mypy_extensions import i64
 from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import bloom_may_match, is_bloom
-from lsmkv.filter.policy import FilterPolicy, key_hasher
+from lsmkv.filter.bloom64 import Bloom64Policy, build_bloom64
+from lsmkv.filter.fuse import BinaryFusePolicy, TableFilter64, build_fuse, filter64_may_match
+from lsmkv.filter.hash64 import append_hashes, xxh3_hash
+from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
+from lsmkv.filter.prefix import PrefixExtractor, append_prefix_hashes, prefix_of
 from lsmkv.util.coding import decode_fixed32
 
 FILTER_BASE_LG: Final = 11
@@ -34,6 +39,11 @@ _SIZE_MASK: Final = 0xFFFFFFFF
 BLOCK_FILTER_PREFIX = b"filter."
 TABLE_FILTER_PREFIX = b"fullfilter."
 """Metaindex keys are these followed by the policy's name."""
+
+
+def prefix_filter_key(policy: FilterPolicy, extractor: PrefixExtractor) -> bytes:
+    """The metaindex key of a prefix filter: it names the policy and the extractor."""
+    return f"prefixfilter.{policy.name}.{extractor.name}".encode()
 
 
 class FilterBlockBuilder:
@@ -88,6 +98,80 @@ class FilterBlockBuilder:
             self._keys = []
 
 
+class TableFilterBuilder:
+    """Builds the filter of a whole table.
+
+    Call order: ``(add_key | add_keys)* finish``.  A policy of lsmkv's own with 64-bit hashes gets
+    hashes, which take 8 bytes a key until the table is finished; another one gets the keys.
+    """
+
+    def __init__(self, policy: FilterPolicy) -> None:
+        self._policy = policy
+        self._takes_hashes = isinstance(policy, (Bloom64Policy, BinaryFusePolicy))
+        self._hashes = vec[i64]()
+        self._keys: list[bytes] = []
+
+    def add_key(self, key: bytes) -> None:
+        """One key of the table."""
+        self.add_keys([key])
+
+    def add_keys(self, keys: list[bytes]) -> None:
+        """Many keys of the table."""
+        if self._takes_hashes:
+            self._hashes = append_hashes(self._hashes, keys)
+        else:
+            self._keys += keys
+
+    def finish(self) -> bytes:
+        """The filter."""
+        if self._takes_hashes:
+            return build_filter64(self._policy, self._hashes)
+        return self._policy.create_filter(self._keys)
+
+
+class PrefixFilterBuilder:
+    """Builds a table's prefix filter.
+
+    Call order: ``(add_key | add_keys)* finish``.  Deletions count as keys.
+    """
+
+    def __init__(self, policy: FilterPolicy | None, extractor: PrefixExtractor) -> None:
+        """``policy`` is that of the store's other filters."""
+        self.policy = prefix_policy(policy)
+        self._extractor = extractor
+        self._hashes = vec[i64]()
+        self._last: bytes | None = None
+
+    def add_keys(self, keys: list[bytes]) -> None:
+        """Many keys of the table."""
+        self._hashes, self._last = append_prefix_hashes(
+            self._hashes, keys, self._extractor, self._last
+        )
+
+    def finish(self) -> bytes:
+        """The filter."""
+        return build_filter64(self.policy, self._hashes)
+
+
+def prefix_policy(policy: FilterPolicy | None) -> FilterPolicy:
+    """The policy of prefix filters beside filters of ``policy``.
+
+    Prefixes often differ in few bits, which LevelDB's hash does not suit; and LevelDB reads none
+    of them.
+    """
+    if isinstance(policy, (Bloom64Policy, BinaryFusePolicy)):
+        return policy
+    return Bloom64Policy()
+
+
+def build_filter64(policy: FilterPolicy, hashes: vec[i64]) -> bytes:
+    """The filter of these hashes, of a policy with 64-bit hashes."""
+    if isinstance(policy, BinaryFusePolicy):
+        return build_fuse(hashes, policy.bloom_bits_per_key)
+    assert isinstance(policy, Bloom64Policy)
+    return build_bloom64(hashes, policy.bits_per_key)
+
+
 class FilterReader:
     """The filters of one table; base of the two layouts."""
 
@@ -95,10 +179,15 @@ class FilterReader:
     """``block`` or ``table``, as in ``filter_layout``."""
 
     def __init__(self, policy: FilterPolicy) -> None:
-        self._policy = policy
+        self.policy = policy
+        """The policy that made them."""
+        self.hash_kind: i64 = hash_kind(policy)
+        """Which hash it takes: see :mod:`lsmkv.filter.policy`."""
         self._hasher = key_hasher(policy)
         self.is_bloom = is_bloom(policy)
         """Whether :func:`~lsmkv.filter.bloom.bloom_may_match` gives its answers."""
+        self.is_filter64 = isinstance(policy, (Bloom64Policy, BinaryFusePolicy))
+        """Whether :func:`~lsmkv.filter.fuse.filter64_may_match` gives its answers."""
 
     def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:
         """False only if the data block at ``block_offset`` does not hold the user key.
@@ -118,9 +207,11 @@ class FilterReader:
             return False  # no keys went into it
         if self.is_bloom and key_hash >= 0:
             return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
+        if self.is_filter64 and key_hash >= 0:
+            return filter64_may_match(key_hash, filter_data, 0, len(filter_data))
         if key_hash >= 0 and self._hasher is not None:
             return self._hasher.hash_may_match(key_hash, filter_data)
-        return self._policy.key_may_match(key, filter_data)
+        return self.policy.key_may_match(key, filter_data)
 
 
 def count_denied(readers: list[FilterReader], block_offset: int, user_keys: list[bytes]) -> int:
@@ -184,22 +275,50 @@ class TableFilterReader(FilterReader):
 
     def __init__(self, policy: FilterPolicy, contents: bytes) -> None:
         super().__init__(policy)
-        self._contents = contents
+        self.contents = contents
+        """The filter."""
 
     def filter_for(self, block_offset: i64) -> bytes | None:
-        return self._contents
+        return self.contents
+
+
+class PrefixFilterReader:
+    """The prefix filter of one table."""
+
+    def __init__(self, policy: FilterPolicy, extractor: PrefixExtractor, contents: bytes) -> None:
+        self.policy = policy
+        self.extractor = extractor
+        self.contents = contents
+        self._filter = TableFilter64(contents)
+
+    def may_match(self, prefix_hash: i64) -> bool:
+        """False only if no key of the table has the prefix of this hash."""
+        return self._filter.may_match(prefix_hash)
+
+    def count_denied(self, user_keys: list[bytes]) -> int:
+        """How many of these keys have prefixes that the filter denies; scans would miss them."""
+        denied = 0
+        for user_key in user_keys:
+            prefix = prefix_of(self.extractor, user_key)
+            if prefix is not None and not self.may_match(xxh3_hash(prefix)):
+                denied += 1
+        return denied
 
 
 class TableFilters:
     """The filters of one table, for its data blocks by their numbers.
 
-    Fast path: where a table has LevelDB's Bloom filters and no others, the place of each block's
-    filter is computed when the table is opened, and a lookup makes no object.
+    Fast paths: where a table has LevelDB's Bloom filters and no others, the place of each block's
+    filter is computed when the table is opened, and a lookup makes no object.  A whole-table filter
+    of 64-bit hashes is asked before the index is searched.
     """
 
     def __init__(self, readers: list[FilterReader], offsets: vec[i64]) -> None:
-        """``readers`` are asked in their order; ``offsets`` are those of the data blocks."""
+        """``readers`` are asked in their order, and are of one policy; ``offsets`` are those of the
+        data blocks."""
         self.readers = readers
+        self.whole: TableFilter64 | None = None
+        """The filter of the whole table, if the table has no other and it takes 64-bit hashes."""
         self._offsets = offsets
         self._blooms: bytes | None = None
         """The filter block, if the table has no other filters and these are Bloom filters."""
@@ -213,6 +332,8 @@ class TableFilters:
                 places = append(places, start << _SIZE_BITS | stop - start)
             self._places = places
             self._blooms = only.contents
+        elif isinstance(only, TableFilterReader) and only.is_filter64:
+            self.whole = TableFilter64(only.contents)
 
     def may_match(
         self, number: i64, user_key: bytes, key_hash: i64, counters: ReadCounters

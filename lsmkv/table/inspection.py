@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.keys import MAX_SEQUENCE, user_key_of
 from lsmkv.table.filter_block import count_denied
 from lsmkv.table.format import BLOCK_TRAILER_SIZE
@@ -20,6 +21,7 @@ class FilterLook(NamedTuple):
     """One filter, and its answer for a key."""
 
     layout: str
+    policy: FilterPolicy
     data: bytes
     may_match: bool
 
@@ -50,7 +52,8 @@ class TableLook(NamedTuple):
 def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
     """The parts of a table that a lookup of ``user_key`` reads.
 
-    The block is read even where a filter says no.  ``key_hash`` is the filter policy's, or -1.
+    The block is read even where a filter says no.  ``key_hash`` is that of the table's
+    ``hash_kind``, or -1.
     """
     index = table.index
     number = index.block_for(table.comparator.order.of(user_key), MAX_SEQUENCE)
@@ -62,7 +65,7 @@ def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
         data = reader.filter_for(handle.offset)
         if data is not None:
             may_match = reader.may_match(handle.offset, user_key, key_hash)
-            filters.append(FilterLook(reader.layout, data, may_match))
+            filters.append(FilterLook(reader.layout, reader.policy, data, may_match))
             if not may_match:
                 break
     outcome, block = table.load_block(number, ReadCounters(), False)
@@ -146,4 +149,7 @@ def check(table: Table) -> tuple[bytes, bytes]:
             raise CorruptionError("a block runs past its index key", table.path, offset)
         if count_denied(table.filters.readers, offset, user_keys) > 0:
             raise CorruptionError("a filter denies a key of its block", table.path, offset)
+        prefixes = table.prefix_filter
+        if prefixes is not None and prefixes.count_denied(user_keys) > 0:
+            raise CorruptionError("the prefix filter denies a key", table.path, offset)
     return first, last or b""

@@ -1,7 +1,8 @@
 """Reads a table: :class:`Table` (source: LevelDB, ``table/table.cc``).
 
 A Get in a table has four steps: the index names the block where the key would be; the filter is
-asked; only then that block comes from the block cache or the file; and the block is searched.
+asked; only then that block comes from the block cache or the file; and the block is searched.  A
+filter of 64-bit hashes for the whole table is asked even before the index.
 Scans read the blocks one by one, or several with one read.  The table cache opens tables; any
 thread may read one without a lock.
 """
@@ -16,6 +17,8 @@ from mypy_extensions import i64
 from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.filter.known import KNOWN_POLICIES
+from lsmkv.filter.policy import NO_HASH, FilterPolicy
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.table.block import Block
@@ -24,8 +27,10 @@ from lsmkv.table.filter_block import (
     TABLE_FILTER_PREFIX,
     FilterBlockReader,
     FilterReader,
+    PrefixFilterReader,
     TableFilterReader,
     TableFilters,
+    prefix_filter_key,
 )
 from lsmkv.table.format import (
     BLOCK_TRAILER_SIZE,
@@ -38,6 +43,7 @@ from lsmkv.table.format import (
 )
 from lsmkv.table.index import TableIndex
 from lsmkv.util.cache_entry import CacheEntry
+from lsmkv.util.comparator import equal_means_identical
 
 RULED_OUT: Final = 0
 """A lookup's outcome: the index or a filter ruled the key out; no data block was needed."""
@@ -96,10 +102,17 @@ class Table:
         """Bytes that they returned."""
         footer = self._read_footer()
         self.index = self._read_index(footer.index)
-        readers = [] if options.filter_policy is None else self._read_filters(footer.metaindex)
+        self.prefix_filter: PrefixFilterReader | None = None
+        """The filter that scans of one prefix ask."""
+        readers: list[FilterReader] = []
+        if options.filter_policy is not None or options.prefix_extractor is not None:
+            readers = self._read_filters(footer.metaindex)
         self.filters = TableFilters(readers, self.index.offsets)
+        self._whole = self.filters.whole
         self.has_filter = bool(readers)
         """Whether lookups ask a filter before they read a data block."""
+        self.hash_kind: i64 = readers[0].hash_kind if readers else NO_HASH
+        """Which hash of a key the filters take: see :mod:`lsmkv.filter.policy`."""
         self._cached: list[CacheEntry | None] = [None] * len(self.index)
         """The entry of each data block in the block cache, by block number, or None."""
         self._data_end = footer.metaindex.offset
@@ -132,16 +145,26 @@ class Table:
 
         Returns ``(outcome, tag, value)``; the value is None where the table has no such version.  A
         deletion has an empty value, and the kind in its tag.  ``sort_key`` is the key's sort key,
-        ``key_hash`` the filter policy's hash of it, or -1.  Raises the errors of reading a file,
-        and :class:`CorruptionError`.
+        ``key_hash`` its hash of the kind :attr:`hash_kind`, or -1.  Raises the errors of reading a
+        file, and :class:`CorruptionError`.
 
         Cost: a binary search of the index, k bits of a filter, at most one block.
         """
+        whole = self._whole if key_hash >= 0 else None
+        if whole is not None:
+            counters.filters_asked += 1
+            if not whole.may_match(key_hash):
+                counters.filter_negatives += 1
+                return RULED_OUT, 0, None
         number = self.index.block_for(sort_key, sequence)
         if number == len(self._cached):
             return RULED_OUT, 0, None
         # The filter comes before any data block: if it denies the key, the file is not read.
-        if self.has_filter and not self.filters.may_match(number, user_key, key_hash, counters):
+        if (
+            whole is None
+            and self.has_filter
+            and not self.filters.may_match(number, user_key, key_hash, counters)
+        ):
             return RULED_OUT, 0, None
         outcome, block = self.load_block(number, counters, fill_cache)
         try:
@@ -153,7 +176,10 @@ class Table:
     def may_contain(
         self, user_key: bytes, sort_key: Any, key_hash: i64, counters: ReadCounters
     ) -> bool:
-        """False if the index or a filter rules a user key out; no data block is read."""
+        """False if the index or a filter rules a user key out; no data block is read.
+
+        The arguments are those of :meth:`get`.
+        """
         number = self.index.block_for(sort_key, MAX_SEQUENCE)
         if number == len(self._cached):
             return False
@@ -367,30 +393,58 @@ class Table:
             raise CorruptionError(error.reason, self.path, handle.offset) from None
 
     def _read_filters(self, handle: BlockHandle) -> list[FilterReader]:
-        policy = self.options.filter_policy
-        assert policy is not None
+        """The filters of the store's policy or, if there are none, of another one that is known;
+        and the prefix filter."""
         keys, values = self._read_entries(handle)
         metaindex = dict(zip(keys, values, strict=True))
+        own = self.options.filter_policy
+        known = KNOWN_POLICIES if equal_means_identical(self.options.comparator) else ()
+        extractor = self.options.prefix_extractor
+        if extractor is not None:
+            for policy in known:
+                found = self._read_filter(metaindex, prefix_filter_key(policy, extractor), handle)
+                if found is not None:
+                    self.prefix_filter = PrefixFilterReader(policy, extractor, found[0])
+                    break
+        if own is None:
+            return []
+        policies: list[FilterPolicy] = [own, *known]
+        for policy in policies:
+            readers = self._filters_of(policy, metaindex, handle)
+            if readers:
+                return readers
+        return []
+
+    def _filters_of(
+        self, policy: FilterPolicy, metaindex: dict[bytes, bytes], handle: BlockHandle
+    ) -> list[FilterReader]:
+        """The filters of a policy: the whole-table filter first, where there are both."""
         name = policy.name.encode()
         readers: list[FilterReader] = []
-        # The whole-table filter first, where there are both.
-        for prefix in (TABLE_FILTER_PREFIX, BLOCK_FILTER_PREFIX):
-            value = metaindex.get(prefix + name)
-            if value is None:
-                continue
+        whole = self._read_filter(metaindex, TABLE_FILTER_PREFIX + name, handle)
+        if whole is not None:
+            readers.append(TableFilterReader(policy, whole[0]))
+        blocks = self._read_filter(metaindex, BLOCK_FILTER_PREFIX + name, handle)
+        if blocks is not None:
             try:
-                where, _ = BlockHandle.decode(value)
+                readers.append(FilterBlockReader(policy, blocks[0]))
             except CorruptionError as error:
-                raise CorruptionError(error.reason, self.path, handle.offset) from None
-            contents = self._read_metadata(where)
-            try:
-                if prefix == BLOCK_FILTER_PREFIX:
-                    readers.append(FilterBlockReader(policy, contents))
-                else:
-                    readers.append(TableFilterReader(policy, contents))
-            except CorruptionError as error:
-                raise CorruptionError(error.reason, self.path, where.offset) from None
+                raise CorruptionError(error.reason, self.path, blocks[1]) from None
         return readers
+
+    def _read_filter(
+        self, metaindex: dict[bytes, bytes], key: bytes, handle: BlockHandle
+    ) -> tuple[bytes, int] | None:
+        """The contents of a filter that the metaindex names, and its offset; None if it does
+        not."""
+        value = metaindex.get(key)
+        if value is None:
+            return None
+        try:
+            where, _ = BlockHandle.decode(value)
+        except CorruptionError as error:
+            raise CorruptionError(error.reason, self.path, handle.offset) from None
+        return self._read_metadata(where), where.offset
 
     def _read_entries(self, handle: BlockHandle) -> tuple[list[bytes], list[bytes]]:
         contents = self._read_metadata(handle)

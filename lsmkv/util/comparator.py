@@ -183,3 +183,13 @@ class CallableComparator:
 
 BYTEWISE = BytewiseComparator()
 REVERSE_BYTEWISE = ReverseBytewiseComparator()
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The smallest key that sorts after all keys with this prefix; None if there is none.
+
+    >>> after_prefix(b"ab"), after_prefix(b"a\\xff"), after_prefix(b"\\xff")
+    (b'ac', b'b', None)
+    """
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None

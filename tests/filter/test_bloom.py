@@ -269,10 +269,17 @@ def test_bits_per_key_must_be_positive(bits: int) -> None:
         BloomFilterPolicy(bits)
 
 
-@pytest.mark.parametrize("bits", [10.0, "10", None])
-def test_bits_per_key_must_be_an_integer(bits: object) -> None:
+@pytest.mark.parametrize("bits", ["10", None, True])
+def test_bits_per_key_must_be_a_number(bits: object) -> None:
     with pytest.raises(TypeError):
         BloomFilterPolicy(bits)  # type: ignore[arg-type]
+
+
+def test_a_fraction_of_a_bit_counts() -> None:
+    keys = [b"%d" % n for n in range(1000)]
+    policy = BloomFilterPolicy(9.5)
+    assert (policy.probes, len(policy.create_filter(keys))) == (6, 9500 // 8 + 1 + 1)
+    assert all(policy.key_may_match(key, policy.create_filter(keys)) for key in keys)
 
 
 # --- The maths. ---

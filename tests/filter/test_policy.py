@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.policy import FilterPolicy, key_hasher
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.policy import (
+    LEVELDB_HASH,
+    NO_HASH,
+    OTHER_HASH,
+    XXH3_HASH,
+    FilterPolicy,
+    hash_kind,
+    key_hasher,
+)
 
 
 class Exact:
@@ -37,3 +47,25 @@ def test_another_policy_may_not() -> None:
     exact: FilterPolicy = Exact()
     assert key_hasher(exact) is None
     assert key_hasher(HalfHashed()) is None
+
+
+class Hashed(HalfHashed):
+    def hash_may_match(self, key_hash: int, filter_data: bytes, /) -> bool:
+        return True
+
+
+class HashedByXXH3(Hashed):
+    hash_name = "xxh3"
+
+
+class Misnamed(Exact):
+    hash_name = "xxh3"
+
+
+def test_a_policy_states_which_hash_it_takes() -> None:
+    assert hash_kind(BloomFilterPolicy(10)) == LEVELDB_HASH
+    assert hash_kind(Bloom64Policy(10)) == hash_kind(BinaryFusePolicy()) == XXH3_HASH
+    assert hash_kind(Hashed()) == OTHER_HASH
+    assert hash_kind(HashedByXXH3()) == XXH3_HASH
+    assert hash_kind(Exact()) == NO_HASH
+    assert hash_kind(Misnamed()) == NO_HASH  # it cannot be asked by hash

@@ -34,6 +34,9 @@ from plain import (
 from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, pack
 from lsmkv.options import FilterLayout, Options
@@ -175,13 +178,49 @@ def test_readers_use_the_filters_that_they_find() -> None:
             assert layouts == (["table", "block"] if written == "both" else [written])
 
 
-def test_filters_of_another_policy_are_not_read() -> None:
-    data = build(ROWS, SMALL._replace(filter_policy=BLOOM, filter_layout="both"))
+class Renamed(OneAnswer):
+    name = "test.Renamed"
+
+
+def test_filters_of_an_unknown_policy_are_not_read() -> None:
+    data = build(ROWS, SMALL._replace(filter_policy=Renamed(False), filter_layout="both"))
     policy = OneAnswer(False)
     table, _ = opened(data, SMALL._replace(filter_policy=policy))
     assert not table.has_filter
     assert get(table, ROWS[3][0]) == found(ROWS[3][1])
     assert policy.asked == []
+
+
+OWN: list[FilterPolicy] = [BLOOM, Bloom64Policy(10), BinaryFusePolicy()]
+
+
+@pytest.mark.parametrize("written", OWN, ids=repr)
+@pytest.mark.parametrize("given", [*OWN, OneAnswer(False)], ids=lambda policy: policy.name)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_filters_that_are_known_are_read(
+    written: FilterPolicy, given: FilterPolicy, layout: FilterLayout
+) -> None:
+    """A table may have been written under another policy: its filters are good all the same."""
+    data = build(ROWS, SMALL._replace(filter_policy=written, filter_layout=layout))
+    table, _ = opened(data, SMALL._replace(filter_policy=given))
+    assert {reader.policy.name for reader in table.filters.readers} == {written.name}
+    assert table.hash_kind == hash_kind(written)
+    counters = ReadCounters()
+    hasher = key_hasher(written)
+    assert hasher is not None
+    for key, value in ROWS:
+        assert get(table, key, counters, hasher.key_hash(key)) == found(value)
+    for key in ABSENT:
+        assert get(table, key, counters, hasher.key_hash(key))[2] is None
+    assert counters.filter_negatives > len(ABSENT) * 0.8
+
+
+def test_no_filter_is_read_where_none_is_wanted() -> None:
+    """Where the comparator may call different bytes equal, or filters are turned off."""
+    data = build(ROWS, SMALL._replace(filter_policy=Bloom64Policy(10), filter_layout="table"))
+    assert not opened(data, SMALL._replace(filter_policy=None))[0].has_filter
+    folding = SMALL._replace(filter_policy=OneAnswer(False), comparator=FOLDING)
+    assert not opened(data, folding)[0].has_filter
 
 
 # Get

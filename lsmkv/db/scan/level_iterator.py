@@ -5,7 +5,8 @@ It reads the files of a level >= 1, or one file of level 0.  The two directions 
 makes them; one thread at a time uses them, and no lock is held.
 
 Fast paths: a seek reads a few entries first, and twice as many each time; the further a scan has
-come, the more blocks it reads with one read; no file and no block beyond the bound is read.
+come, the more blocks it reads with one read; no file and no block beyond the bound is read; a table
+whose prefix filter has not the prefix that all keys of the range share is skipped.
 """
 
 from __future__ import annotations
@@ -61,10 +62,12 @@ class LevelReader:
         form: i64,
         first_chunk: i64,
         share: CacheShare | None,
+        prefix_hash: i64,
     ) -> None:
         """``files`` are those of a level, or one of level 0.  ``form`` is one of
         :mod:`lsmkv.table.block_iterator`; ``first_chunk`` is the number of pairs that a seek reads
-        first; ``share`` limits the blocks that go into the block cache, and None keeps all out.
+        first; ``share`` limits the blocks that go into the block cache, and None keeps all out;
+        ``prefix_hash`` is the hash of the prefix of all keys in the range, or -1.
         """
         self.order = store.order
         self.files = files
@@ -76,6 +79,7 @@ class LevelReader:
         self._sequence: i64 = read.table_sequence
         self._counters = store.counters.reads[level]
         self._share = share
+        self._prefix_hash: i64 = prefix_hash
         self._ahead: Readahead | None = None  # the blocks of the last read
         self._blocks: i64 = 0  # how many were read
 
@@ -103,6 +107,17 @@ class LevelReader:
     def table(self, at: i64) -> Table:
         """The table of a file."""
         return self._tables.find(self.files[at])
+
+    def rules_out(self, table: Table) -> bool:
+        """Whether the prefix filter of a table says that the table has no key of the range."""
+        prefixes = table.prefix_filter
+        if self._prefix_hash < 0 or prefixes is None:
+            return False
+        self._counters.filters_asked += 1
+        if prefixes.may_match(self._prefix_hash):
+            return False
+        self._counters.filter_negatives += 1
+        return True
 
     def block_iterator(
         self,
@@ -236,6 +251,11 @@ class LevelIterator(BaseLevelIterator):
                     if self._file == len(reader.files):
                         return []
                     table = reader.table(self._file)
+                    if reader.rules_out(table):
+                        self._file += 1
+                        self._table = None
+                        self._skip_beyond_bound()
+                        continue
                     begin = self._begin
                     self._number = 0 if begin is None else reader.block_from(table, begin)
                     self._begin = None
@@ -370,6 +390,12 @@ class ReverseLevelIterator(BaseLevelIterator):
                 self._block = None
                 return None
             table = reader.table(self._file - 1)
+            if reader.rules_out(table):
+                self._file -= 1
+                self._table = None
+                self._skip_beyond_bound()
+                table = None
+                continue
             begin = self._begin
             last = table.num_blocks - 1
             self._number = last if begin is None else min(reader.block_from(table, begin), last)

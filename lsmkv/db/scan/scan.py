@@ -22,10 +22,13 @@ from lsmkv.db.scan.level_iterator import (
 from lsmkv.db.scan.memtable_iterator import MemTableIterator
 from lsmkv.db.scan.merging_iterator import MergingIterator
 from lsmkv.db.store import ReadView, Store
+from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.filter.prefix import shared_prefix
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
+from lsmkv.util.comparator import after_prefix
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -81,14 +84,16 @@ def bounds_of(
     return Bounds(lower, upper)
 
 
-def after_prefix(prefix: bytes) -> bytes | None:
-    """The smallest key that sorts after all keys with this prefix; None if there is none.
-
-    >>> after_prefix(b"ab"), after_prefix(b"a\\xff"), after_prefix(b"\\xff")
-    (b'ac', b'b', None)
-    """
-    stem = prefix.rstrip(b"\xff")
-    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
+def shared_prefix_hash(store: Store, bounds: Bounds) -> i64:
+    """The hash of the prefix that all keys of the range have; -1 if they have none in common, or if
+    the store has no prefix filters."""
+    extractor = store.options.prefix_extractor
+    lower = bounds.lower
+    upper = bounds.upper
+    if extractor is None or lower is None or upper is None:
+        return -1
+    prefix = shared_prefix(extractor, lower.user_key, upper.user_key, upper.after)
+    return -1 if prefix is None else xxh3_hash(prefix)
 
 
 class Scan:
@@ -99,6 +104,7 @@ class Scan:
         self._read = read
         self._bounds = bounds
         self._fill_cache = fill_cache
+        self._prefix_hash = shared_prefix_hash(store, bounds)
 
     def forward(self, start: Position | None) -> InternalIterator:
         """The pairs after ``start`` and below the upper bound, a chunk at a time."""
@@ -183,7 +189,14 @@ class Scan:
         self, level: i64, files: list[FileMetaData], size: int, form: i64, share: CacheShare | None
     ) -> LevelReader:
         return LevelReader(
-            self._store, self._read, level, files, form, self._first_chunk(size), share
+            self._store,
+            self._read,
+            level,
+            files,
+            form,
+            self._first_chunk(size),
+            share,
+            self._prefix_hash,
         )
 
     def _first_chunk(self, size: int) -> int:

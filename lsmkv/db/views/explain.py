@@ -14,6 +14,7 @@ from lsmkv.db.views.explanation import Explanation
 from lsmkv.db.views.steps import BlockStep, FilterStep, KeyVersion, TableStep
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, sequence_in, unpack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.format import BLOCK_TRAILER_SIZE
@@ -47,9 +48,8 @@ class Explainer:
         if view.immutable is not None:
             self._look_into("immutable memtable", view.immutable, key)
         at_hand = not self._versions and key in view.version.row_cache.values
-        key_hash = self._store.key_hash(key)
         for level, file in view.version.candidates(self._store.order.of(key)):
-            self._ask(level, file, key, key_hash)
+            self._ask(level, file, key)
         chosen = self._versions[0] if self._versions else None
         return Explanation(
             key=key,
@@ -76,11 +76,12 @@ class Explainer:
             deleted = row[0] != KIND_VALUE
             self._versions.append(KeyVersion(name, sequence_in(row), deleted, len(row) - TAG_SIZE))
 
-    def _ask(self, level: int, file: FileMetaData, key: bytes, key_hash: int) -> None:
+    def _ask(self, level: int, file: FileMetaData, key: bytes) -> None:
         """One table, as the Get does it; and then, for what it hides, without regard to filters."""
         asked = not self._versions
         table = self._store.tables.peek(file)
         name = table.path.rsplit("/", 1)[-1]
+        key_hash = self._store.key_hash(table.hash_kind, key)
         found = look(table, key, key_hash)
         filters = tuple(self._filter_step(step, key_hash) for step in found.filters)
         verdict = "the key lies past its last index entry"
@@ -137,13 +138,13 @@ class Explainer:
                 self._bytes_read += block.stored_size
 
     def _filter_step(self, asked: FilterLook, key_hash: int) -> FilterStep:
-        policy = self._store.options.filter_policy
+        policy = asked.policy
         positions: tuple[int, ...] = ()
-        if isinstance(policy, BloomFilterPolicy) and key_hash >= 0:
+        if isinstance(policy, (BloomFilterPolicy, Bloom64Policy)) and key_hash >= 0:
             positions = tuple(policy.probed_positions(key_hash, asked.data))
         return FilterStep(
             layout=asked.layout,
-            policy="" if policy is None else policy.name,
+            policy=policy.name,
             size=len(asked.data),
             positions=positions,
             values=tuple(bool(asked.data[bit // 8] >> bit % 8 & 1) for bit in positions),

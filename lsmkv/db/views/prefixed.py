@@ -14,10 +14,10 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.db.scan.scan import after_prefix
 from lsmkv.db.views.readable import Readable
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.util.comparator import after_prefix
 from lsmkv.util.introspection import described
 
 

@@ -6,8 +6,8 @@ The store's process sends the settings, then one request at a time; the worker s
 line         content
 ===========  ======================================================================================
 settings     ``token``, ``low_priority``, and the options that tables depend on; the first line
-request      ``job`` (its number); for a flush ``log``, ``usage`` and ``pinned``; for a compaction
-             ``level``, ``files`` and ``oldest``
+request      ``job`` (its number); ``filter``: the filters of the outputs; for a flush ``log``,
+             ``usage`` and ``pinned``; for a compaction ``level``, ``files`` and ``oldest``
 report       ``job``; ``read``: the bytes read so far, or at the end ``files`` and ``opened``; or
              ``declined``: why the job was not done; or ``error``
 ===========  ======================================================================================
@@ -24,7 +24,9 @@ from lsmkv.counters import NUM_LEVELS, Counters
 from lsmkv.db.compaction import Compaction
 from lsmkv.db.version import Version
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.known import policy_from_text, policy_text
+from lsmkv.filter.policy import FilterPolicy
+from lsmkv.filter.prefix import own_extractor
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.options import Options
@@ -45,25 +47,27 @@ _PLAIN_OPTIONS = (
 
 
 def encode_settings(token: str, low_priority: bool, options: Options) -> bytes:
-    """The first line.  ``options`` are the user's; comparator and policy are ones of lsmkv's."""
-    policy = options.filter_policy
+    """The first line.  ``options`` are the user's; comparator, policy and prefix extractor are
+    ones of lsmkv's."""
+    extractor = options.prefix_extractor
     settings: dict[str, Any] = {name: getattr(options, name) for name in _PLAIN_OPTIONS}
     settings["token"] = token
     settings["low_priority"] = low_priority
     settings["comparator"] = options.comparator.name
-    settings["filter_bits"] = policy.bits_per_key if isinstance(policy, BloomFilterPolicy) else 0
+    settings["filter"] = policy_text(options.filter_policy)
     settings["filter_layout"] = options.filter_layout
+    settings["prefix_extractor"] = "" if extractor is None else extractor.name
     return _line(settings)
 
 
 def decode_settings(line: bytes) -> tuple[str, bool, Options]:
     """Token, low priority, and options.  There is no block cache: each block is read once."""
     settings = _parsed(line)
-    bits = settings["filter_bits"]
     options = Options(
         comparator=_COMPARATORS[settings["comparator"]],
-        filter_policy=BloomFilterPolicy(bits) if bits > 0 else None,
+        filter_policy=policy_from_text(settings["filter"]),
         filter_layout=settings["filter_layout"],
+        prefix_extractor=own_extractor(settings["prefix_extractor"]),
         **{name: settings[name] for name in _PLAIN_OPTIONS},
     )
     return settings["token"], settings["low_priority"], options
@@ -73,6 +77,8 @@ class FlushRequest(NamedTuple):
     """Asks for a table of all entries of a log, the ones of which the memtable was made."""
 
     job: int
+    policy: FilterPolicy | None
+    """That of the table's filters."""
     log_number: int
     usage: int
     """The memtable's usage.  Every write adds to it, so it tells whether the log holds them all."""
@@ -84,6 +90,7 @@ class FlushRequest(NamedTuple):
         return _line(
             {
                 "job": self.job,
+                "filter": policy_text(self.policy),
                 "log": self.log_number,
                 "usage": self.usage,
                 "pinned": self.pinned,
@@ -95,13 +102,17 @@ class CompactionRequest(NamedTuple):
     """Asks for a compaction to be carried out."""
 
     job: int
+    policy: FilterPolicy | None
+    """That of the filters of the outputs."""
     level: int
     files: VersionEdit
     """The inputs, and what overlaps them further down: all that the job asks of a version."""
     oldest_pinned: int
 
     @staticmethod
-    def of(job: int, compaction: Compaction, oldest_pinned: int) -> CompactionRequest:
+    def of(
+        job: int, policy: FilterPolicy | None, compaction: Compaction, oldest_pinned: int
+    ) -> CompactionRequest:
         """The request for a compaction."""
         version = compaction.version
         comparator = version.comparator
@@ -119,7 +130,7 @@ class CompactionRequest(NamedTuple):
         for deeper in range(level + 3, NUM_LEVELS):
             for file in version.overlapping(deeper, begin, end):
                 files.add_file(deeper, file)
-        return CompactionRequest(job, level, files, oldest_pinned)
+        return CompactionRequest(job, policy, level, files, oldest_pinned)
 
     def compaction(self, comparator: InternalKeyComparator) -> Compaction:
         """The compaction, with the part of its version that it needs."""
@@ -137,6 +148,7 @@ class CompactionRequest(NamedTuple):
         return _line(
             {
                 "job": self.job,
+                "filter": policy_text(self.policy),
                 "level": self.level,
                 "files": self.files.encode().hex(),
                 "oldest": self.oldest_pinned,
@@ -147,10 +159,12 @@ class CompactionRequest(NamedTuple):
 def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
     """The request in a line."""
     request = _parsed(line)
+    job = request["job"]
+    policy = policy_from_text(request["filter"])
     if "log" in request:
-        return FlushRequest(request["job"], request["log"], request["usage"], request["pinned"])
+        return FlushRequest(job, policy, request["log"], request["usage"], request["pinned"])
     files = VersionEdit.decode(bytes.fromhex(request["files"]))
-    return CompactionRequest(request["job"], request["level"], files, request["oldest"])
+    return CompactionRequest(job, policy, request["level"], files, request["oldest"])
 
 
 class Report(NamedTuple):

@@ -19,6 +19,7 @@ from lsmkv.db.store import Store
 from lsmkv.db.workers.messages import CompactionRequest, FlushRequest, Report, encode_settings
 from lsmkv.env.local import LocalDirectory
 from lsmkv.env.process import Process, ProcessEnded, can_start, processors, random_token
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.filenames import table_name, worker_table_name, worker_token
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options, has_own_parts_alone
@@ -64,10 +65,15 @@ class WorkerPool:
         return [worker.process.pid for worker in workers if worker.process and worker.is_running]
 
     def flush(
-        self, memtable: MemTable, pinned: list[int], poll: Callable[[], None]
+        self,
+        memtable: MemTable,
+        policy: FilterPolicy | None,
+        pinned: list[int],
+        poll: Callable[[], None],
     ) -> list[FileMetaData] | None:
         """Have a table made of the memtable's log; an empty list if there is nothing in it.
 
+        ``policy`` is that of its filters.
         Returns None if the job was not done.  ``poll`` is called now and then; if it raises, the
         job is given up.
         """
@@ -77,18 +83,20 @@ class WorkerPool:
         if not self._wait_for_start(worker, poll):
             return None
         self._jobs += 1
-        request = FlushRequest(self._jobs, memtable.log_number, memtable.usage, pinned)
+        request = FlushRequest(self._jobs, policy, memtable.log_number, memtable.usage, pinned)
         return self._run_job(worker, request, lambda _: poll(), lambda: memtable.table_number)
 
     def compact(
         self,
         compaction: Compaction,
+        policy: FilterPolicy | None,
         oldest_pinned: int,
         on_progress: Callable[[int], None],
         new_number: Callable[[], int],
     ) -> list[FileMetaData] | None:
         """Have a compaction carried out.  Returns None if the job was not done.
 
+        ``policy`` is that of the filters of the outputs.
         ``on_progress`` is called now and then, with the bytes read so far; if it raises, the job is
         given up.  ``new_number`` gives each table its number.
         """
@@ -96,7 +104,7 @@ class WorkerPool:
         if not self._start_if_it_pays(worker, compaction.input_size):
             return None
         self._jobs += 1
-        request = CompactionRequest.of(self._jobs, compaction, oldest_pinned)
+        request = CompactionRequest.of(self._jobs, policy, compaction, oldest_pinned)
         return self._run_job(worker, request, on_progress, new_number)
 
     def should_start_ahead(self, size: int, seconds: float) -> bool:
@@ -337,4 +345,5 @@ def _is_possible(store: Store) -> bool:
         return False
     if options.background == "auto" and processors() < 2:
         return False
-    return has_own_parts_alone(options.comparator, options.filter_policy) and can_start()
+    own = has_own_parts_alone(options.comparator, options.filter_policy, options.prefix_extractor)
+    return own and can_start()

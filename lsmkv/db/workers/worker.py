@@ -120,7 +120,8 @@ class Worker:
         if entries.empty:
             return Report(request.job, files=[])
         columns = entries.columns(self._order)
-        table = write_entries([columns], self._directory, self._new_number(), self._options)
+        options = self._options._replace(filter_policy=request.policy)
+        table = write_entries([columns], self._directory, self._new_number(), options)
         return Report(request.job, files=[table])
 
     # Compaction
@@ -132,7 +133,7 @@ class Worker:
             request.compaction(self._comparator),
             self._directory,
             tables,
-            self._options,
+            self._options._replace(filter_policy=request.policy),
             self._new_number,
             request.oldest_pinned,
         )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import lsmkv
 from lsmkv.counters import ReadCounters
 from lsmkv.db.scan.level_iterator import FIRST_CHUNK, LevelIterator, LevelReader
-from lsmkv.db.scan.scan import Bounds, bounds_of
+from lsmkv.db.scan.scan import Bounds, bounds_of, shared_prefix_hash
 from lsmkv.db.store import ReadView, Store
 from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.format.version_edit import FileMetaData
@@ -131,7 +131,8 @@ def _scan(
 ) -> int:
     """Read a file's part of the range, as a scan does; the number of blocks read."""
     # A file of level 0 is read by itself, which is what is wanted here of any file.
-    reader = LevelReader(store, read, 0, [file], WITH_DELETIONS, FIRST_CHUNK, None)
+    prefix_hash = shared_prefix_hash(store, bounds)
+    reader = LevelReader(store, read, 0, [file], WITH_DELETIONS, FIRST_CHUNK, None, prefix_hash)
     pairs = LevelIterator(reader, bounds.lower, bounds.upper)
     before = counters.blocks_read + counters.block_cache_hits
     while pairs.next_chunk():

@@ -18,6 +18,10 @@ from lsmkv.db.workers.messages import (
     encode_settings,
 )
 from lsmkv.errors import CorruptionError, Error, IOError, UnsupportedCompressionError
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.known import policy_text
 from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options, make_options
@@ -43,6 +47,8 @@ TOKEN = "0123456789abcdef"
             comparator=REVERSE_BYTEWISE,
         ),
         make_options(compression=None, bloom_filter_bits=0),
+        make_options(filter_policy=Bloom64Policy(12.5), prefix_extractor=b":\xff"),
+        make_options(filter_policy=BinaryFusePolicy(7), prefix_extractor=5),
     ],
 )
 @pytest.mark.parametrize("low_priority", [False, True])
@@ -64,13 +70,18 @@ def test_settings_round_trip(options: Options, low_priority: bool) -> None:
     ):
         assert getattr(decoded, name) == getattr(options, name), name
     assert repr(decoded.filter_policy) == repr(options.filter_policy)
+    extractor, other = decoded.prefix_extractor, options.prefix_extractor
+    assert repr(extractor) == repr(other)
     assert decoded.block_cache is None
 
 
 def test_flush_request_round_trip() -> None:
-    request = FlushRequest(7, 12, 4_000_000, [3, 9, (1 << 56) - 1])
+    policy = BloomFilterPolicy(9.48)
+    request = FlushRequest(7, policy, 12, 4_000_000, [3, 9, (1 << 56) - 1])
     assert b"\n" not in request.encode()
-    assert decode_request(request.encode()) == request
+    decoded = decode_request(request.encode())
+    assert policy_text(decoded.policy) == policy_text(policy) == "bloom:9.48"
+    assert decoded._replace(policy=policy) == request
 
 
 def file(number: int, smallest: bytes, largest: bytes, size: int = 1000) -> FileMetaData:
@@ -96,12 +107,14 @@ def test_compaction_request_round_trip(level: int) -> None:
     made = compaction_of_range(version, level, b"30", b"42", make_options())
     assert made is not None
     compaction = made[0]
-    request = CompactionRequest.of(5, compaction, 77)
+    policy = None if level == 3 else Bloom64Policy(9.48)
+    request = CompactionRequest.of(5, policy, compaction, 77)
     line = request.encode()
     assert b"\n" not in line
     decoded = decode_request(line)
     assert isinstance(decoded, CompactionRequest)
     assert (decoded.job, decoded.level, decoded.oldest_pinned) == (5, level, 77)
+    assert policy_text(decoded.policy) == policy_text(policy)
     arrived: Compaction = decoded.compaction(comparator)
     assert arrived.level == level
     for part in ("inputs", "next_inputs", "grandparents"):

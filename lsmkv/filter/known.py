@@ -1,0 +1,66 @@
+"""The filter policies that lsmkv brings, by the names that tables give them, and as text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.policy import FilterPolicy
+
+KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
+    BinaryFusePolicy(),
+    Bloom64Policy(),
+    BloomFilterPolicy(),
+)
+"""One of each kind, in the order in which a reader prefers what it finds in a table."""
+
+KNOWN_TYPES: Final = (BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy)
+
+
+def is_known(policy: FilterPolicy | None) -> bool:
+    """Whether a policy is one of lsmkv's own, or none: :func:`policy_text` has a text for it."""
+    return policy is None or type(policy) in KNOWN_TYPES
+
+
+def policy_text(policy: FilterPolicy | None) -> str:
+    """A policy of lsmkv's as text: ``none``, or its kind and its bits a key.
+
+    >>> policy_text(BloomFilterPolicy(10)), policy_text(None)
+    ('bloom:10', 'none')
+    """
+    if isinstance(policy, BloomFilterPolicy):
+        return f"bloom:{policy.bits_per_key!r}"
+    if isinstance(policy, Bloom64Policy):
+        return f"bloom64:{policy.bits_per_key!r}"
+    if isinstance(policy, BinaryFusePolicy):
+        return f"fuse:{policy.bloom_bits_per_key!r}"
+    if policy is None:
+        return "none"
+    raise ValueError(f"not a filter policy of lsmkv's: {policy!r}")
+
+
+def policy_from_text(text: str) -> FilterPolicy | None:
+    """The policy for a text; ``ValueError`` says which there are.
+
+    >>> policy_from_text("fuse"), policy_from_text("bloom64:12.5"), policy_from_text("none")
+    (BinaryFusePolicy(), Bloom64Policy(12.5), None)
+    """
+    kind, _, number = text.partition(":")
+    try:
+        bits: float = float(number) if "." in number else int(number or 10)
+        if kind == "bloom":
+            return BloomFilterPolicy(bits)
+        if kind == "bloom64":
+            return Bloom64Policy(bits)
+        if kind == "fuse":
+            return BinaryFusePolicy(bits)
+        if text == "none":
+            return None
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    raise ValueError(
+        f"a filter is 'bloom', 'bloom64', 'fuse' or 'none', the first two with ':<bits a key>', not"
+        f" {text!r}"
+    )

@@ -1,0 +1,194 @@
+"""Prefix extractors: which beginning of a key a table's prefix filter is made of.
+
+A scan of one prefix asks the prefix filter of each table in its way, and skips the table if the
+filter says no.  Source: RocksDB, ``include/rocksdb/slice_transform.h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from librt.vecs import append, vec
+from mypy_extensions import i64
+
+from lsmkv.errors import Error
+from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.util.comparator import after_prefix
+
+
+class PrefixExtractor(Protocol):
+    """Says which beginning of a key counts as its prefix.
+
+    Any object with these members will do.  The *name* is stored beside the filters: a table whose
+    prefix filter bears another name is read without it.
+
+    A contract: ``extract`` goes by the beginning of the key alone.  If ``extract(p)`` is ``p``,
+    then it is ``p`` for every key that begins with ``p``; a scan would miss keys otherwise.
+
+    >>> class Country:
+    ...     name = "example.Country"
+    ...     def extract(self, key):
+    ...         return key[:2] if key[:1].isupper() and len(key) >= 2 else None
+    >>> import lsmkv
+    >>> with lsmkv.DB(":memory:", prefix_extractor=Country()) as db:
+    ...     for key in (b"ATwien", b"CHbern"):
+    ...         db.put(key, b"")
+    ...     db.flush()
+    ...     list(db.iterator(prefix=b"BE", include_value=False)), db.stats().blocks_read
+    ([], 0)
+    """
+
+    @property
+    def name(self) -> str:
+        """Stored on disk.  Change it whenever ``extract`` changes."""
+        ...
+
+    def extract(self, key: bytes, /) -> bytes | None:
+        """The prefix of ``key``, with which it begins; None for a key that has none."""
+        ...
+
+
+class FixedPrefix:
+    """The first ``size`` bytes; a shorter key has no prefix.
+
+    >>> FixedPrefix(4).extract(b"2026-11-26"), FixedPrefix(4).extract(b"202")
+    (b'2026', None)
+    """
+
+    def __init__(self, size: int) -> None:
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"the size of a prefix must be an int, not {type(size).__name__}")
+        if size < 1:
+            raise ValueError(f"a prefix has at least 1 byte, not {size}")
+        self.size = size
+
+    @property
+    def name(self) -> str:
+        """The name on disk: it holds the size."""
+        return f"lsmkv.FixedPrefix.{self.size}"
+
+    def __repr__(self) -> str:
+        return f"FixedPrefix({self.size})"
+
+    def extract(self, key: bytes, /) -> bytes | None:
+        """The prefix of ``key``, or None.  O(size)."""
+        return key[: self.size] if len(key) >= self.size else None
+
+
+class DelimitedPrefix:
+    """All up to the first delimiter, which belongs to the prefix; a key without one has none.
+
+    >>> DelimitedPrefix(b":").extract(b"user:ann"), DelimitedPrefix(b":").extract(b"user")
+    (b'user:', None)
+    """
+
+    def __init__(self, delimiter: bytes) -> None:
+        if not isinstance(delimiter, bytes):
+            raise TypeError(f"a delimiter must be bytes, not {type(delimiter).__name__}")
+        if not delimiter:
+            raise ValueError("a delimiter has at least one byte")
+        self.delimiter = delimiter
+
+    @property
+    def name(self) -> str:
+        """The name on disk: it holds the delimiter, in hexadecimal digits."""
+        return f"lsmkv.DelimitedPrefix.{self.delimiter.hex()}"
+
+    def __repr__(self) -> str:
+        return f"DelimitedPrefix({self.delimiter!r})"
+
+    def extract(self, key: bytes, /) -> bytes | None:
+        """The prefix of ``key``, or None.  O(length of the prefix)."""
+        at = key.find(self.delimiter)
+        return key[: at + len(self.delimiter)] if at >= 0 else None
+
+
+class CallablePrefix:
+    """A function as a prefix extractor, under a name that is stored.
+
+    >>> CallablePrefix(lambda key: key[:2] or None, "example.FirstTwo").extract(b"abc")
+    b'ab'
+    """
+
+    def __init__(self, function: Callable[[bytes], bytes | None], name: str) -> None:
+        self._function = function
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"CallablePrefix({self._function!r}, {self.name!r})"
+
+    def extract(self, key: bytes, /) -> bytes | None:
+        """What the function returns."""
+        return self._function(key)
+
+
+def is_own(extractor: PrefixExtractor | None) -> bool:
+    """Whether an extractor is one of lsmkv's, or none: another process knows it by its name."""
+    return extractor is None or type(extractor) in (FixedPrefix, DelimitedPrefix)
+
+
+def own_extractor(name: str) -> PrefixExtractor | None:
+    """The extractor of lsmkv's that has this name, or None.
+
+    >>> own_extractor("lsmkv.FixedPrefix.8"), own_extractor("lsmkv.DelimitedPrefix.3a")
+    (FixedPrefix(8), DelimitedPrefix(b':'))
+    """
+    kind, _, setting = name.rpartition(".")
+    try:
+        if kind == "lsmkv.FixedPrefix":
+            return FixedPrefix(int(setting))
+        if kind == "lsmkv.DelimitedPrefix":
+            return DelimitedPrefix(bytes.fromhex(setting))
+    except ValueError:
+        pass
+    return None
+
+
+def prefix_of(extractor: PrefixExtractor, key: bytes) -> bytes | None:
+    """The prefix of a key; :class:`~lsmkv.Error` if the extractor fails, or returns none of it."""
+    try:
+        prefix = extractor.extract(key)
+    except Exception as error:
+        failure = f"the prefix extractor {extractor.name} failed on {key!r}: {error!r}"
+        raise Error(failure) from error
+    if prefix is not None and not (isinstance(prefix, bytes) and key.startswith(prefix)):
+        raise Error(
+            f"the prefix extractor {extractor.name} returned {prefix!r}, with which {key!r} does"
+            " not begin"
+        )
+    return prefix
+
+
+def append_prefix_hashes(
+    hashes: vec[i64], keys: list[bytes], extractor: PrefixExtractor, last: bytes | None
+) -> tuple[vec[i64], bytes | None]:
+    """``hashes`` with those of the keys' prefixes, and the last prefix.
+
+    ``last`` is what the call before returned.  A prefix that repeats the one before it is left out.
+    """
+    steady = is_own(extractor)  # a key that begins with the last prefix has that prefix
+    for key in keys:
+        if steady and last is not None and key.startswith(last):
+            continue
+        prefix = prefix_of(extractor, key)
+        if prefix is not None and prefix != last:
+            hashes = append(hashes, xxh3_hash(prefix))
+            last = prefix
+    return hashes, last
+
+
+def shared_prefix(
+    extractor: PrefixExtractor, first: bytes, end: bytes, includes_end: bool
+) -> bytes | None:
+    """The prefix that every key from ``first`` to ``end`` has; None if that is not certain.
+
+    The order is the bytewise one.  Keys shorter than a prefix, keys outside the extractor's
+    domain, and ranges that reach into the next prefix have no prefix in common.
+    """
+    prefix = prefix_of(extractor, first)
+    if prefix is None or not prefix or prefix_of(extractor, prefix) != prefix:
+        return None
+    if end.startswith(prefix):
+        return prefix
+    return prefix if not includes_end and end == after_prefix(prefix) else None
