@@ -62,7 +62,7 @@ class LevelReader:
         form: i64,
         first_chunk: i64,
         share: CacheShare | None,
-        prefix_hash: i64,
+        prefix_hash: i64 = -1,
     ) -> None:
         """``files`` are those of a level, or one of level 0.  ``form`` is one of
         :mod:`lsmkv.table.block_iterator`; ``first_chunk`` is the number of pairs that a seek reads
