@@ -122,6 +122,9 @@ class Reader:
         sort_key = store.order.of(key)
         hash_kind: i64 = NO_HASH
         key_hash: i64 = -1
+        leveldb: i64 = -1  # as in look_up
+        xxh3: i64 = -1
+        other: i64 = -1
         version = view.version
         try:
             # Compiled code lets go of an object after its last use: the version, without which a
@@ -133,7 +136,9 @@ class Reader:
                 table = store.tables.find(version.file_in(place))
                 if table.hash_kind != hash_kind:
                     hash_kind = table.hash_kind
-                    key_hash = store.key_hash(hash_kind, key)
+                    key_hash, leveldb, xxh3, other = store.key_hash_once(
+                        hash_kind, key, leveldb, xxh3, other
+                    )
                 if table.may_contain(key, sort_key, key_hash, counters):
                     return True
                 place = version.next_candidate(place, sort_key, MAX_SEQUENCE)
@@ -201,11 +206,11 @@ def look_up(
     block of a second file had to be read too.
     """
     sort_key = store.order.of(user_key)
-    # The hash that the last table's filters took, and the one that others took before.
-    hash_kind: i64 = NO_HASH
+    hash_kind: i64 = NO_HASH  # of the last table's filters
     key_hash: i64 = -1
-    other_kind: i64 = NO_HASH
-    other_hash: i64 = -1
+    leveldb: i64 = -1  # the hash of each kind, once a table has asked for it
+    xxh3: i64 = -1
+    other: i64 = -1
     bound: i64 = sequence
     flags: i64 = 0
     missed: i64 = 0  # the place of the first file that had a block read and not the key
@@ -216,11 +221,10 @@ def look_up(
         counters.tables_asked += 1
         table = store.tables.find(version.file_in(place))
         if table.hash_kind != hash_kind:
-            hash_kind, other_kind = other_kind, hash_kind
-            key_hash, other_hash = other_hash, key_hash
-            if table.hash_kind != hash_kind:
-                hash_kind = table.hash_kind
-                key_hash = store.key_hash(hash_kind, user_key)
+            hash_kind = table.hash_kind
+            key_hash, leveldb, xxh3, other = store.key_hash_once(
+                hash_kind, user_key, leveldb, xxh3, other
+            )
         outcome, tag, value = table.get(user_key, sort_key, bound, key_hash, counters, fill_cache)
         if outcome != RULED_OUT:
             if outcome == FROM_FILE:

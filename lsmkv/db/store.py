@@ -182,6 +182,28 @@ class Store:
             return self._hasher.key_hash(user_key)
         return -1
 
+    def key_hash_once(
+        self, kind: i64, user_key: bytes, leveldb: i64, xxh3: i64, other: i64
+    ) -> tuple[i64, i64, i64, i64]:
+        """As :meth:`key_hash`, for a lookup that asks tables of several kinds.
+
+        The last three arguments are the hashes of each kind that it has taken, or -1; they are
+        returned behind the hash, with the one that was taken now.
+        """
+        if kind == LEVELDB_HASH:
+            if leveldb < 0:
+                leveldb = self.key_hash(kind, user_key)
+            return leveldb, leveldb, xxh3, other
+        if kind == XXH3_HASH:
+            if xxh3 < 0:
+                xxh3 = self.key_hash(kind, user_key)
+            return xxh3, leveldb, xxh3, other
+        if kind != OTHER_HASH:
+            return -1, leveldb, xxh3, other
+        if other < 0:
+            other = self.key_hash(kind, user_key)
+        return other, leveldb, xxh3, other
+
     def raise_failure(self, error: OSError) -> NoReturn:
         """Raise the error of a failed read as a typed error, or :class:`ClosedError` if the store
         was closed meanwhile, which is then the cause."""

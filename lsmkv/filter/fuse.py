@@ -30,8 +30,14 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from lsmkv.filter.bloom import MAX_PROBES, checked_bits
-from lsmkv.filter.bloom64 import bloom64_may_match, bloom64_positions, build_bloom64
+from lsmkv.filter.bloom64 import (
+    Bloom64Policy,
+    bloom64_may_match,
+    bloom64_positions,
+    build_bloom64,
+)
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.coding import decode_fixed32, encode_fixed32
 
 if TYPE_CHECKING:
@@ -420,3 +426,8 @@ def shape_of(filter_data: bytes) -> FuseShape | None:
     if (shape.arity - 1) * shape.segment_bits > HALF_BITS or shape.segments < 1:
         return None
     return shape if shape.slots == size - _TRAILER else None
+
+
+def is_filter64(policy: FilterPolicy | None) -> bool:
+    """Whether :func:`filter64_may_match` answers for a policy."""
+    return type(policy) in (Bloom64Policy, BinaryFusePolicy)

@@ -353,6 +353,42 @@ def test_a_policy_around_the_bloom_policy_is_asked_itself() -> None:
         assert db.get(b"no") is None
 
 
+class Counting(FirstBytes):
+    """Counts the hashes that it is asked for."""
+
+    name = "example.Counting"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hashed: list[bytes] = []
+
+    def key_hash(self, key: bytes, /) -> int:
+        self.hashed.append(key)
+        return super().key_hash(key)
+
+
+def test_a_get_hashes_its_key_once_and_only_if_a_table_is_asked(path: str) -> None:
+    """Also where tables with filters of another policy lie between those that take the hash."""
+    own = Counting()
+    policies = [own, lsmkv.Bloom64Policy(), own, lsmkv.BloomFilterPolicy(), own]
+    for number, policy in enumerate(policies):
+        with DB(path, create_if_missing=True, filter_policy=policy) as db:
+            for key in (b"a", b"m", b"z"):
+                db.put(key, b"%d" % number)
+            db.flush()
+    with DB(path, filter_policy=own) as db:
+        own.hashed.clear()
+        before = db.stats()
+        assert db.get(b"k") is None
+        assert (db.stats() - before).filters_asked == len(policies)
+        assert own.hashed == [b"k"]
+        db.put(b"k", b"in memory")
+        assert db.get(b"k") == b"in memory"
+        assert own.hashed == [b"k"]
+        assert not db.may_contain(b"l")
+        assert own.hashed == [b"k", b"l"]
+
+
 @pytest.mark.parametrize("compression", ["snappy", None])
 def test_damage_in_a_table(path: str, compression: Any) -> None:
     with DB(path, create_if_missing=True, block_size=512, compression=compression) as db:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from lsmkv.filter.bloom import BloomFilterPolicy
@@ -41,12 +43,22 @@ def test_other_texts_are_refused(text: str) -> None:
         policy_from_text(text)
 
 
-class Own(BloomFilterPolicy):
+class Own:
     """A user's."""
+
+    name = BloomFilterPolicy(10).name
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return b""
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return True
 
 
 def test_a_policy_of_the_user_has_no_text() -> None:
     assert not is_known(Own())
+    with pytest.raises(ValueError, match="not a filter policy of lsmkv's"):
+        policy_text(Own())
 
 
 def test_the_names_differ() -> None:
