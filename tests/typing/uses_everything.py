@@ -95,6 +95,7 @@ def opening(path: pathlib.Path) -> None:
         assert_type(db.options.block_size, int)
         assert_type(db.options.filter_policy, lsmkv.FilterPolicy | None)
         assert_type(db.options.comparator, lsmkv.Comparator)
+        assert_type(db.options.prefix_extractor, lsmkv.PrefixExtractor | None)
     db.close()
     DB(str(path), read_only=True).refresh()
     lsmkv.open(path, "n").close()
@@ -358,6 +359,24 @@ def filtering() -> None:
     assert_type(bloom.hash_may_match(bloom.key_hash(b"k"), b""), bool)
     assert_type(bloom.probed_positions(1, b""), list[int])
     assert_type(lsmkv.BloomFilterPolicy.for_false_positive_rate(0.01), lsmkv.BloomFilterPolicy)
+    bloom64 = lsmkv.Bloom64Policy(9.5)
+    fuse = lsmkv.BinaryFusePolicy()
+    for new in (bloom64, fuse):
+        own: lsmkv.HashedFilterPolicy = new
+        assert_type(own.hash_may_match(own.key_hash(b"k"), own.create_filter([b"k"])), bool)
+        assert_type(new.create_filter_from_hashes([new.key_hash(b"k")]), bytes)
+        assert_type(new.probed_positions(1, b""), list[int])
+    assert_type(bloom.with_bits(9.5), lsmkv.BloomFilterPolicy)
+    assert_type(bloom64.with_bits(9.5), lsmkv.Bloom64Policy)
+    by_size: lsmkv.PrefixExtractor = lsmkv.FixedPrefix(8)
+    by_delimiter: lsmkv.PrefixExtractor = lsmkv.DelimitedPrefix(b":")
+    assert_type(by_size.extract(b"k"), bytes | None)
+    DB(":memory:", bloom_filter_bits="auto:10", prefix_extractor=by_size)
+    DB(":memory:", bloom_filter_bits=[16, 12.5, 10], prefix_extractor=by_delimiter)
+    DB(":memory:", filter_policy=fuse, filter_layout="table", prefix_extractor=8)
+    DB(":memory:", filter_policy=bloom64, prefix_extractor=b":", filter_last_level=False)
+    DB(":memory:", prefix_extractor=lambda key: key[:2], prefix_extractor_name="example.Two")
+    DB(":memory:", prefix_extractor=":")  # type: ignore[arg-type]
     asked_by_hash: lsmkv.HashedFilterPolicy = bloom
     assert_type(asked_by_hash.key_hash(b"k"), int)
     bytewise: lsmkv.Comparator = lsmkv.BytewiseComparator()
