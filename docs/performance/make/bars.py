@@ -17,30 +17,30 @@ _READS = (
 )
 
 COMPILED: dict[str, float] = {
-    "fillseq": 1.0,
-    "fillbatch": 1.5,
-    "fillrandom": 1.2,
-    "overwrite": 1.2,
-    "fillsync": 1.0,
+    "fillseq": 1.5,
+    "fillbatch": 1.6,
+    "fillrandom": 1.5,
+    "overwrite": 1.5,
+    "fillsync": 1.15,
     "readrandom": 1.5,
-    "readmissing": 2.0,
-    "readhot": 2.0,
+    "readmissing": 2.5,
+    "readhot": 4.0,
     "readseq": 2.0,
     "readreverse": 2.0,
     "seek10": 1.5,
-    "deleterandom": 1.2,
-    "compact": 0.5,
-    "open": 0.5,
+    "deleterandom": 1.5,
+    "compact": 1.5,
+    "open": 1.0,
 }
 """plyvel's time over lsmkv's, at least."""
 
-PURE: dict[str, float] = dict.fromkeys(_WRITES, 1 / 2.5) | dict.fromkeys(_READS, 1 / 4)
+PURE: dict[str, float] = dict.fromkeys(_WRITES, 0.4) | dict.fromkeys(_READS, 0.2)
 
 _LARGER_ON_DISK = 1.02
 _MORE_WRITTEN = 1.05
 _MORE_MEMORY = 1.5
-_SUSTAINED = 1.0
-_SLOWEST_THOUSANDTH = 1500.0
+_SUSTAINED = 1.5
+_SLOWEST_THOUSANDTH = 1000.0
 _IMPORT_MILLISECONDS = 50.0
 
 
@@ -111,12 +111,12 @@ def _sustained(own: Figures, peer: Figures) -> list[Row]:
             slowest <= _SLOWEST_THOUSANDTH,
         ),
         Row(
-            f"{what}, how many over 100 ms",
-            str(own["over_100_ms"]),
-            "-" if theirs is None else str(theirs["over_100_ms"]),
+            f"{what}, how many over 50 ms",
+            str(own["over_50_ms"]),
+            "-" if theirs is None else str(theirs["over_50_ms"]),
             "",
             "0",
-            own["over_100_ms"] == 0,
+            own["over_50_ms"] == 0,
         ),
     ]
 

@@ -32,7 +32,13 @@ Runs = dict[str, dict[str, Any]]
 
 _STUDIES = ("sustained", "growth", "footprint", "absent", "memory", "import")
 _MODES = {"compiled": bars.COMPILED, "pure": bars.PURE}
-_BLURB = {"entries": "", "threads": "{threads} threads, ", "cached": "all cached, ", "large": ""}
+_BLURB = {
+    "entries": "",
+    "threads": "{threads} threads, ",
+    "cached": "all cached, ",
+    "defaults": "each with its own defaults, ",
+    "large": "",
+}
 _BENCH_HEAD = ("workload", "lsmkv us/op", "plyvel us/op", "ratio (spread)", "bar", "reached")
 _STUDY_HEAD = ("study", "lsmkv", "plyvel", "ratio", "bar", "reached")
 
@@ -114,7 +120,10 @@ def _mode(mode: str, found: Runs) -> list[str]:
             title = f"{blurb.format(**settings)}{settings['num']:,} entries, "
             title += count(results["rounds"], "round")
             told.append(f"### {title[0].upper()}{title[1:]}: {mode}")
-            told += _table(_BENCH_HEAD, bars.workload_rows(results, _MODES[mode]))
+            if name == "defaults":
+                told.append(prose.OWN_DEFAULTS)
+            reached = {} if name == "defaults" else _MODES[mode]
+            told += _table(_BENCH_HEAD, bars.workload_rows(results, reached))
     return told
 
 
@@ -185,8 +194,10 @@ def command_of(results: dict[str, Any]) -> list[str]:
     peers = [name for name in results["engines"] if name != OWN]
     arguments += ["--against", ",".join(peers)] if peers else []
     for name, default in prose.DEFAULTS.items():
-        if settings[name] != default:
-            arguments += [f"--{name.replace('_', '-')}", str(settings[name])]
+        setting = settings.get(name, default)
+        if setting != default:
+            arguments.append(f"--{name.replace('_', '-')}")
+            arguments += [] if setting is True else [str(setting)]
     return [*arguments, "--rounds", str(results["rounds"])] if results["workloads"] else arguments
 
 

@@ -25,7 +25,7 @@ LARGE_WORKLOADS = (
 """What is run with more entries, too."""
 
 COMPILED_RUNS = (
-    *("entries", "threads", "cached", "large", "peers"),
+    *("entries", "threads", "cached", "defaults", "large", "peers"),
     *("sustained", "growth", "footprint", "absent", "memory", "import"),
 )
 PURE_RUNS = ("entries", "threads", "cached")
@@ -65,6 +65,7 @@ def runs(scale: Scale, compiled: bool) -> dict[str, Run]:
         "entries": Run([], plain, rounds),
         "threads": Run(["fillsync"], Settings(num=scale.num, threads=_THREADS), rounds),
         "cached": Run(["readrandom"], cached, rounds),
+        "defaults": Run([], Settings(num=scale.num, own_defaults=True), rounds),
         "large": Run(list(LARGE_WORKLOADS), large, rounds),
         "peers": Run([], plain, few, "rocksdict,lmdb,sqlite3,dbm"),
         "sustained": Run(["sustained"], Settings(num=scale.sustained), 1),

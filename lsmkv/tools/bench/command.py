@@ -46,6 +46,12 @@ def bench(
     cache_size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Of the block cache.")] = 8
     * MIB,
     compression: Annotated[Codec, typer.Option(help="Of blocks.")] = Codec.SNAPPY,
+    own_defaults: Annotated[
+        bool,
+        typer.Option(
+            "--own-defaults", help="Each engine with its own filters, caches and buffers."
+        ),
+    ] = False,
     histogram: Annotated[
         bool, typer.Option("--histogram", help="Time each operation by itself.")
     ] = False,
@@ -82,6 +88,7 @@ def bench(
         compression="none" if compression is Codec.NONE else "snappy",
         histogram=histogram,
         seed=seed,
+        own_defaults=own_defaults,
     )
     figures = measure(make_plan(names or [], against, settings, rounds, directory))
     if as_json:

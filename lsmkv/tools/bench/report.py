@@ -131,7 +131,7 @@ def _sustained(figures: dict[str, Any]) -> str:
     )
     return (
         f"{figures['ops']:,} puts in {figures['seconds']:.2f} s; us: {percentiles};"
-        f" {figures['over_100_ms']} over 100 ms"
+        f" {figures['over_50_ms']} over 50 ms"
     )
 
 

@@ -30,6 +30,9 @@ class Settings:
     """Whether each operation is timed by itself, which costs about 0.1 us an operation."""
     seed: int = 1
     write_buffer_size: int = 4 * MIB
+    own_defaults: bool = False
+    """Whether each engine has filters, caches and buffers as it has them by default, in place of
+    the ones above."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON; ``Settings(**plain)`` is the inverse."""

@@ -35,6 +35,8 @@ class LevelDBEngine:
 
     def open(self, path: str, settings: Settings, sync: bool = False) -> LevelDBStore:
         """See ``Engine``.  plyvel gives no cache of size 0: 1 byte stands for it."""
+        if settings.own_defaults:
+            return LevelDBStore(self._module.DB(path, create_if_missing=True), sync)
         db = self._module.DB(
             path,
             create_if_missing=True,

@@ -36,6 +36,17 @@ class RocksDBEngine:
         module = self._module
         options = module.Options(raw_mode=True)
         options.create_if_missing(True)
+        if not settings.own_defaults:
+            self._set(options, settings)
+        db = module.Rdict(path, options)
+        if sync:
+            write_options = module.WriteOptions()
+            write_options.sync = True
+            db.set_write_options(write_options)
+        return RocksDBStore(db, module.WriteBatch)
+
+    def _set(self, options: Any, settings: Settings) -> None:
+        module = self._module
         options.set_write_buffer_size(settings.write_buffer_size)
         codec = module.DBCompressionType
         options.set_compression_type(
@@ -49,12 +60,6 @@ class RocksDBEngine:
         if settings.bloom_bits > 0:
             blocks.set_bloom_filter(settings.bloom_bits, False)
         options.set_block_based_table_factory(blocks)
-        db = module.Rdict(path, options)
-        if sync:
-            write_options = module.WriteOptions()
-            write_options.sync = True
-            db.set_write_options(write_options)
-        return RocksDBStore(db, module.WriteBatch)
 
 
 class RocksDBStore(Store):
