@@ -147,7 +147,7 @@ function heatOf({ gets, heat }, page) {
   const fileOf = (one) => `${String(one.number).padStart(6, "0")}.ldb`;
   return [
     heat.scans ? h("p", { class: "quiet" },
-      `The prefixes are absent, and scans ask no filter: each reads ${(scanned / heat.scans).toFixed(1)} blocks on average, whatever the setting.`) : null,
+      `The prefixes are absent, and scans ask none of these filters: each reads ${(scanned / heat.scans).toFixed(1)} blocks on average, whatever the setting.`) : null,
     grid("Wasted reads by level", head("level"), rows([...levels.values()].sort((a, b) => a.level - b.level),
       (one) => [`level ${one.level}`, count(one.tables, "table")]), { class: "rows" }),
     h("details", {}, h("summary", {}, `The tables with the most (${number(Math.min(hottest.length, HOTTEST))} of ${number(heat.tables.length)})`),
