@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -170,6 +171,17 @@ def test_the_filters_of_a_store_are_counted_as_they_are_stored(tmp_path: Path) -
     assert sizes["fuse"] == len(BinaryFusePolicy().create_filter(keys))
     assert sizes["both"] == sizes["table"] + sizes["block"]
     assert sizes["block64"] == pytest.approx(sizes["block"], rel=0.05)
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+def test_leveldb_reads_each_store(tmp_path: Path, layout: str) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    data = lines_as_keys(LINES, "file")
+    load(str(tmp_path / "db"), layout, data.records, ignore)
+    with contextlib.closing(plyvel.DB(str(tmp_path / "db"), bloom_filter_bits=10)) as db:
+        assert dict(db) == data.expected
+        assert all(db.get(key) == value for key, value in data.expected.items())
+        assert db.get(b"absent") is None
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))

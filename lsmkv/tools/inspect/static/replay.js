@@ -27,7 +27,7 @@ export class Replay {
       h("label", {}, h("span", {}, "Keys"), this.keys),
       h("button", { type: "submit", class: "main" }, "Replay"));
     this.hint = h("p", { class: "quiet" },
-      "none is no filter; block:10 one for each 2 KiB of a table, 10 bits a key; table:15 one for each table; block64:10 and table64:10 have 64-bit hashes; fuse is a fuse filter for each table. Bits by level: block:10,10,8.5, or spread over the levels: block:auto:10. LevelDB asks block, and no others.");
+      "none is no filter; block:10 one for each 2 KiB of a table, 10 bits a key; table:15 one for each table; block64:10 and table64:10 have 64-bit hashes; fuse is a fuse filter for each table. Bits by level: block:10,10,8.5, or spread over the levels: block:auto:10. LevelDB asks filters of the kind block alone.");
     this.status = h("p", { role: "status" });
     this.result = h("div");
     this.element = h("div", {}, isReport ? null : [this.form, this.hint], this.status, this.result);
