@@ -1,7 +1,7 @@
 """What does a filter save?  Bits per key against blocks read for keys that are not there.
 
 Stores 50,000 made-up user names, once for each filter size, and looks for others.  For the same on
-real names, with two filter layouts and timings: ``lsmkv demo``.
+real names, with other filters and timings: ``lsmkv demo``.
 """
 
 from __future__ import annotations

@@ -53,37 +53,40 @@ def bars(svg: str, colour: str) -> list[float]:
     ]
 
 
-def demo(off: float, block: float, table: float) -> dict[str, Any]:
+def demo(off: float, block: float, table: float, fuse: float) -> dict[str, Any]:
     """What ``lsmkv demo --json`` prints, as far as it is drawn; keys that exist take one more."""
 
     def one(layout: str, blocks: float) -> dict[str, Any]:
         return {
             "layout": layout,
             "tables_per_level": {"0": 2, "1": 1},
+            "filter_bytes": 160_000,
             "absent": {"gets": 5000, "blocks_per_get": blocks},
             "present": {"gets": 5000, "blocks_per_get": blocks + 1},
         }
 
-    measured = [one("off", off), one("block", block), one("table", table)]
+    measured = [one("off", off), one("block", block), one("table", table), one("fuse", fuse)]
     return {"keys": 138552, "bits_per_key": 10, "as_loaded": measured}
 
 
 @pytest.mark.usefixtures("pictures")
 def test_bars_of_the_filters_are_as_long_as_the_figures() -> None:
-    svg = script("filters").draw(demo(3.0, 0.25, 1.0))
+    svg = script("filters").draw(demo(3.0, 0.25, 1.0, 0.125))
     assert "138,552 Unicode names in 3 overlapping tables, 5,000 Gets of either kind" in words(svg)
-    assert {"3.00", "0.25", "1.00", "4.00", "1.25", "2.00"} <= set(words(svg))
+    assert {"3.00", "0.25", "1.00", "0.12", "4.00", "1.25", "2.00", "1.12"} <= set(words(svg))
+    assert "10 bits a key, fuse 9.2; no block cache. Made by lsmkv demo." in words(svg)
     lengths = bars(svg, "weak") + bars(svg, "strong")
     longest = max(lengths)
     shares = [length / longest for length in lengths]
-    assert shares == pytest.approx([3 / 4, 1, 0.25 / 4, 1 / 4, 1.25 / 4, 2 / 4], abs=0.01)
+    filtered = [0.25, 1, 0.125, 1.25, 2, 1.125]
+    assert shares == pytest.approx([3 / 4, 1, *(one / 4 for one in filtered)], abs=0.01)
 
 
 @pytest.mark.usefixtures("pictures")
 def test_the_picture_of_filters_says_what_its_alternative_text_says() -> None:
     svg = (PICTURES / "filters.svg").read_text(encoding="utf-8")
     figures = re.findall(r"\d\.\d+", readme("filters"))
-    assert len(figures) == 6
+    assert len(figures) == 8
     assert [word for word in words(svg) if re.fullmatch(r"\d\.\d+", word)] == figures
 
 
@@ -95,7 +98,7 @@ def test_the_demo_prints_what_the_picture_of_filters_needs(tmp_path: Path) -> No
     done = subprocess.run([*command, "--keys", str(names)], capture_output=True, check=True)
     svg = script("filters").draw(json.loads(done.stdout))
     assert len(bars(svg, "weak")) == 2
-    assert len(bars(svg, "strong")) == 4
+    assert len(bars(svg, "strong")) == 6
 
 
 @pytest.mark.usefixtures("pictures")

@@ -12,7 +12,12 @@ from typing import Any
 
 from drawing import MARGIN, WIDTH, bar, card, image, publish, text
 
-LAYOUTS = {"off": "no filter", "block": "filter per 2 KiB", "table": "filter per table"}
+LAYOUTS = {
+    "off": "no filter",
+    "block": "filter per 2 KiB",
+    "table": "filter per table",
+    "fuse": "fuse per table",
+}
 KINDS = {"absent": "A key that is not there", "present": "A key that is there"}
 
 _BARS_AT = 144
@@ -20,10 +25,15 @@ _LONGEST = WIDTH - MARGIN - 52 - _BARS_AT
 _ROW = 25
 
 
+def measured(figures: dict[str, Any], layout: str) -> dict[str, Any]:
+    """The figures of one store before it was compacted."""
+    (found,) = [one for one in figures["as_loaded"] if one["layout"] == layout]
+    return dict(found)
+
+
 def per_get(figures: dict[str, Any], layout: str, kind: str) -> float:
-    """Data blocks that a Get read from files, on average, before the store was compacted."""
-    (measured,) = [one for one in figures["as_loaded"] if one["layout"] == layout]
-    return float(measured[kind]["blocks_per_get"])
+    """Data blocks that a Get read from files, on average."""
+    return float(measured(figures, layout)[kind]["blocks_per_get"])
 
 
 def shown(blocks: float) -> str:
@@ -77,12 +87,14 @@ def draw(figures: dict[str, Any]) -> str:
             ]
             y += _ROW
     y += 20
+    fuse = 8 * measured(figures, "fuse")["filter_bytes"] / figures["keys"]
     parts.append(
         text(
             MARGIN,
             y,
             "muted small",
-            f"{figures['bits_per_key']} bits a key, no block cache. Made by lsmkv demo.",
+            f"{figures['bits_per_key']} bits a key, fuse {fuse:.1f}; no block cache. "
+            "Made by lsmkv demo.",
         )
     )
     return card("Data blocks read from disk for each Get", description(figures), y + 18, parts)

@@ -268,7 +268,8 @@ def test_a_bit_of_a_table_tells_its_keys(browser: Any, url: str, store: Path, la
 
 
 def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> None:
-    question = ("--settings", "none block:10 table:15", "--gets", "300", "--seed", "4")
+    settings = "none block:10 table64:9.5 block:auto:10 fuse"
+    question = ("--settings", settings, "--gets", "300", "--seed", "4")
     told = json.loads(
         CliRunner().invoke(app, ["filter-lab", str(store), *question, "--json"]).output
     )
@@ -281,7 +282,7 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
         page.locator(".figure", has_text="seed").locator("dd", has_text="4").wait_for()
         assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
         rows = page.locator("table.rows").first.locator("tbody tr")
-        assert rows.count() == 4
+        assert rows.count() == 6
         for at, setting in enumerate(told["settings"]):
             cells = rows.nth(at).locator("td").all_text_contents()
             assert cells[0].startswith(setting["setting"])

@@ -67,7 +67,7 @@ class LastByte:
 
     name = "test.LastByte"
 
-    def __init__(self, _bits: int) -> None:
+    def __init__(self, _bits: float) -> None:
         pass
 
     def create_filter(self, keys: Any, /) -> bytes:

@@ -19,16 +19,19 @@ from lsmkv.tools.demo.run import Plan, place, run_demo
 from lsmkv.tools.output import open_output
 from lsmkv.tools.text import count, printable
 
-DEFAULT_LAYOUTS = ("off", "block", "table")
+DEFAULT_LAYOUTS = ("off", "block", "table", "table64", "fuse")
 
 
 class Layout(StrEnum):
-    """The filter layouts by name."""
+    """The kinds of filter by name."""
 
     OFF = "off"
     BLOCK = "block"
     TABLE = "table"
     BOTH = "both"
+    BLOCK64 = "block64"
+    TABLE64 = "table64"
+    FUSE = "fuse"
 
 
 @guarded
@@ -39,7 +42,7 @@ def demo(
     ] = None,
     layout: Annotated[
         list[Layout] | None,
-        typer.Option(help="A filter layout to measure; may be repeated.", show_default=False),
+        typer.Option(help="A kind of filter to measure; may be repeated.", show_default=False),
     ] = None,
     lookups: Annotated[
         int, typer.Option(metavar="N", min=1, help="Existing keys to look up, and absent ones.")
@@ -60,7 +63,8 @@ def demo(
     """Measure what filters save: the data blocks that a Get reads with and without them.
 
     The keys are the names of all Unicode characters, or your own. The filters are off, one for each
-    2 KiB of file, or one for each table. The findings are printed first, and a picture last.
+    2 KiB of file, one for each table, and for each table one of 64-bit hashes or a fuse filter,
+    which LevelDB does not ask. The findings are printed first, and a picture last.
     """
     if keys is not None and more:
         raise ValueError("give --keys or --more, not both")

@@ -12,20 +12,42 @@ from typing import Any
 from lsmkv.db.db import DB
 from lsmkv.db.version import max_bytes_for_level
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate, rate_from_fill
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy, shape_of
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.stats import Stats
+from lsmkv.tools.lab.trial import filter_size
 
 BITS_PER_KEY = 10
-TEXTBOOK_RATE = predicted_rate(BITS_PER_KEY, BloomFilterPolicy(BITS_PER_KEY).probes)
-"""(1 - e^(-kn/m))^k for the filters of the demo."""
+FUSE_RATE = 1 / 256
+"""The false-positive rate of a fuse filter, whose fingerprints have 8 bits."""
+
+_BLOOM = BloomFilterPolicy(BITS_PER_KEY)
+_BLOOM64 = Bloom64Policy(BITS_PER_KEY)
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "off": {"bloom_filter_bits": 0},
-    "block": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "block"},
-    "table": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "table"},
-    "both": {"bloom_filter_bits": BITS_PER_KEY, "filter_layout": "both"},
+    "block": {"filter_policy": _BLOOM, "filter_layout": "block"},
+    "table": {"filter_policy": _BLOOM, "filter_layout": "table"},
+    "both": {"filter_policy": _BLOOM, "filter_layout": "both"},
+    "block64": {"filter_policy": _BLOOM64, "filter_layout": "block"},
+    "table64": {"filter_policy": _BLOOM64, "filter_layout": "table"},
+    "fuse": {"filter_policy": BinaryFusePolicy(BITS_PER_KEY), "filter_layout": "table"},
 }
-"""The options in which the stores differ, by the name of the layout."""
+"""The options in which the stores differ, by the name of their filters."""
+
+
+def textbook_rate(layout: str) -> float | None:
+    """The rate that the formulas give: (1 - e^(-kn/m))^k for Bloom filters; None for no filters."""
+    policy = LAYOUTS[layout].get("filter_policy")
+    if isinstance(policy, BinaryFusePolicy):
+        return FUSE_RATE
+    return None if policy is None else predicted_rate(BITS_PER_KEY, policy.probes)
+
+
+TEXTBOOK_RATE = predicted_rate(BITS_PER_KEY, _BLOOM.probes)
+"""The rate of LevelDB's filters."""
 
 READING: dict[str, Any] = {"lru_cache_size": 0, "seek_compaction": False}
 """The options for Gets: no block cache, and no compaction that changes what is measured."""
@@ -94,10 +116,13 @@ class Measurement:
     metadata_reads: int
     """Reads of footers, indexes and filters, once for each table as it was opened."""
     metadata_bytes: int
+    filter_bytes: int
+    """The size of all filters, which open tables hold in memory."""
     present: Lookups
     absent: Lookups
     predicted_rate: float | None
-    """The mean of (ones/m)^k over the filters asked about absent keys; None without filters."""
+    """The mean of :func:`rate_of` over the filters asked about absent keys; None without filters.
+    """
     filters_answered: int | None
     """Gets of absent keys in which filters were asked and all said no, so that no data block was
     read; None without filters."""
@@ -112,7 +137,13 @@ class Measurement:
                 "checks_per_get": lookups.checks_per_get,
             }
         plain["measured_rate"] = self.absent.positive_rate
+        plain["textbook_rate"] = self.textbook_rate
         return plain
+
+    @property
+    def textbook_rate(self) -> float | None:
+        """:func:`textbook_rate` of its filters."""
+        return textbook_rate(self.layout)
 
     @property
     def overlapping(self) -> int:
@@ -120,13 +151,18 @@ class Measurement:
         return sum(n if level == 0 else 1 for level, n in self.tables_per_level.items())
 
 
-class RecordingPolicy:
-    """The Bloom filter policy, which also records the answers and the quality of its filters."""
+def rate_of(filter_data: bytes) -> float:
+    """The false-positive rate that a filter's bytes predict: (ones/m)^k, or 1/256 if it is fuse."""
+    return FUSE_RATE if shape_of(filter_data) is not None else rate_from_fill(filter_data)
 
-    def __init__(self) -> None:
-        self._policy = BloomFilterPolicy(BITS_PER_KEY)
-        self.name = self._policy.name
-        self._rate = functools.lru_cache(maxsize=None)(rate_from_fill)
+
+class RecordingPolicy:
+    """A filter policy that also records the answers and the quality of another one's filters."""
+
+    def __init__(self, policy: FilterPolicy) -> None:
+        self._policy = policy
+        self.name = policy.name
+        self._rate = functools.lru_cache(maxsize=None)(rate_of)
         self.asked = 0
         self.positives = 0
         self.rates = 0.0
@@ -185,7 +221,9 @@ def measure(
         hits = _look_up(db, present, advance)
         misses = _look_up(db, [(key, None) for key in absent], advance)
         stats = db.stats()
-    rate, answered = (None, None) if layout == "off" else _ask_filters(path, absent)
+        filter_bytes = _filter_bytes(db)
+    policy = LAYOUTS[layout].get("filter_policy")
+    rate, answered = (None, None) if policy is None else _ask_filters(path, policy, absent)
     return Measurement(
         layout,
         compacted,
@@ -193,6 +231,7 @@ def measure(
         _size(stats),
         stats.metadata_reads,
         stats.metadata_bytes_read,
+        filter_bytes,
         hits,
         misses,
         rate,
@@ -226,12 +265,25 @@ def _look_up(db: DB, wanted: Sequence[tuple[bytes, bytes | None]], advance: Adva
     )
 
 
-def _ask_filters(path: str, absent: Sequence[bytes]) -> tuple[float | None, int]:
+def _filter_bytes(db: DB) -> int:
+    """The size of the filters of all tables."""
+    store = db._open_store()
+    read = store.read_view()
+    try:
+        files = [file for level in read.view.version.levels for file in level]
+        return sum(filter_size(store.tables.find(file).filters) for file in files)
+    finally:
+        read.release()
+
+
+def _ask_filters(
+    path: str, asked_policy: FilterPolicy, absent: Sequence[bytes]
+) -> tuple[float | None, int]:
     """Get the absent keys once more, untimed, and look at the filters that are asked.
 
     Gives the mean rate that their bits predict, and the number of keys that they answered alone.
     """
-    policy = RecordingPolicy()
+    policy = RecordingPolicy(asked_policy)
     answered = 0
     with DB(path, **READING, filter_policy=policy) as db:
         for key in absent:

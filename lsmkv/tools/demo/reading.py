@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from lsmkv.tools.demo.measure import TEXTBOOK_RATE, Measurement
+from lsmkv.tools.demo.measure import Measurement
 from lsmkv.tools.text import count, size
 
 TITLES = {
@@ -13,6 +13,9 @@ TITLES = {
     "block": "per 2 KiB",
     "table": "whole table",
     "both": "both",
+    "block64": "2 KiB 64-bit",
+    "table64": "whole 64-bit",
+    "fuse": "whole, fuse",
 }
 """The layouts' names for people."""
 
@@ -21,7 +24,11 @@ _WITH = {
     "block": "with a filter per 2 KiB",
     "table": "with one per table",
     "both": "with both kinds",
+    "block64": "with one of 64-bit hashes per 2 KiB",
+    "table64": "with one of 64-bit hashes per table",
+    "fuse": "with a fuse filter per table",
 }
+_LEVELDB_ASKS = ("block", "both")
 _BEYOND_CHANCE = 3.0
 """Standard errors; chance exceeds this many in fewer than 1 case of 100."""
 
@@ -130,10 +137,10 @@ def _false_positives(one: Measurement) -> str:
         f"{title[0].upper()}{title[1:]}: {absent.filter_positives:,} of"
         f" {count(absent.filters_asked, 'check')} of absent keys wrongly said maybe, {rate:.2%}."
     )
-    predicted = one.predicted_rate
-    if predicted is None:
+    predicted, textbook = one.predicted_rate, one.textbook_rate
+    if predicted is None or textbook is None:
         return told
-    told += f" Their bits predict {predicted:.2%}, the textbook {TEXTBOOK_RATE:.2%};"
+    told += f" Their bits predict {predicted:.2%}, the textbook {textbook:.2%};"
     error = math.sqrt(predicted * (1 - predicted) / absent.filters_asked)
     if abs(rate - predicted) <= _BEYOND_CHANCE * error:
         return f"{told} measured and predicted agree within chance."
@@ -152,7 +159,12 @@ def _prices(measurements: Sequence[Measurement], keys: int) -> list[str]:
     for one in filtered:
         added = one.disk_bytes - off.disk_bytes
         costs.append(f"{size(added)} {_with(one)} ({added * 8 / keys:.1f} bits a key)")
-    return [f"The tables take {size(off.disk_bytes)}; filters add {_listed(costs)}."]
+    told = [f"The tables take {size(off.disk_bytes)}; filters add {_listed(costs)}."]
+    if any(one.layout not in _LEVELDB_ASKS for one in filtered):
+        asked = [_with(one) for one in filtered if one.layout in _LEVELDB_ASKS]
+        which = f"only in the store {' and in that '.join(asked)}" if asked else "in none of them"
+        told.append(f"LevelDB reads all these stores, and asks filters {which}.")
+    return told
 
 
 def _opening(measurements: Sequence[Measurement]) -> str:

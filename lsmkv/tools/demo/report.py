@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.demo.keys import DataSet
-from lsmkv.tools.demo.measure import TEXTBOOK_RATE, Loading, Lookups, Measurement
+from lsmkv.tools.demo.measure import Loading, Lookups, Measurement
 from lsmkv.tools.demo.reading import TITLES, findings, reading
 from lsmkv.tools.demo.run import Outcome, Plan
 from lsmkv.tools.text import count, escape, size
@@ -29,6 +29,8 @@ _LEGEND = (
     ("measured", "the share of the filters asked about absent keys that said maybe"),
     ("by fill", "the rate that the bits of these filters predict: (ones/m)^k"),
     ("textbook", "the rate for n keys in m bits with k probes: (1-e^(-kn/m))^k"),
+    ("", "both are 1/256 for a fuse filter"),
+    ("bits", "the size of the filters, in bits a key"),
 )
 
 _UNIT = re.compile(r"(?<=\d) (?=[KMG]?i?B\b)")
@@ -49,7 +51,7 @@ def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
     for measurements in (outcome.as_loaded, outcome.compacted):
         if measurements:
             report.gap()
-            report.tables(measurements)
+            report.tables(measurements, keys)
     report.gap()
     report.title("In detail")
     for sentence in reading(outcome.as_loaded, outcome.compacted, keys):
@@ -117,7 +119,7 @@ class _Report:
             told += f" {count(data.blank_lines, 'blank line')} left out."
         self.item(told, "")
         self.item(
-            "Each filter layout has a store of its own, on disk. Their other options are the same,"
+            "Each kind of filter has a store of its own, on disk. Their other options are the same,"
             " lsmkv's defaults.",
             "",
         )
@@ -148,13 +150,13 @@ class _Report:
         for name, meaning in _LEGEND:
             self.item(meaning, f"  {self._micro(name):10}")
 
-    def tables(self, measurements: Sequence[Measurement]) -> None:
+    def tables(self, measurements: Sequence[Measurement], keys: int) -> None:
         """One table with the costs and the false positives, or two if it is too wide."""
         first = measurements[0]
         state = "After compact_range()" if first.compacted else "As loaded"
         asked = count(first.overlapping, "table")
         self.title(f"{state}: at most {asked} to ask for a key")
-        for line in table(measurements, self._width):
+        for line in table(measurements, keys, self._width):
             self._print(Text(self._micro(line.plain), spans=line.spans))
 
     def _micro(self, text: str) -> str:
@@ -169,41 +171,47 @@ def colour(one: Measurement) -> str:
     return "yellow" if one.layout == "off" else "green"
 
 
-def table(measurements: Sequence[Measurement], width: int) -> list[Text]:
-    """What Gets cost, of keys that exist and of absent ones, and beside it the false positives.
+def table(measurements: Sequence[Measurement], keys: int, width: int) -> list[Text]:
+    """What Gets cost, of keys that exist and of absent ones, and beside it the false positives and
+    the filters' bits for each of the store's ``keys``.
 
     Where ``width`` is too small for both, the false positives come below, a line for each layout.
     """
     costs = [
-        Text(f"{'':20}{'per Get':^28}", style="dim"),
-        Text(f"{'filters':12}  {'key':6}{'blocks':>7}{'bytes':>7}{'checks':>7}{'µs':>7}"),
+        Text(f"{'':19}{'per Get':^28}", style="dim"),
+        Text(f"{'filters':12} {'key':6}{'blocks':>7}{'bytes':>7}{'checks':>7}{'µs':>7}"),
     ]
     rates = [
-        Text(f"{'false positives':^29}", style="dim"),
-        Text(f"{'measured':>10}{'by fill':>9}{'textbook':>10}"),
+        Text(f"{'false positives':^27}", style="dim"),
+        Text(f"{'measured':>9}{'by fill':>8}{'textbook':>9}{'bits':>6}"),
     ]
     for one in measurements:
-        costs.append(Text(f"{TITLES[one.layout]:12}  exists") + _costs(one.present, ""))
-        costs.append(Text(f"{'':12}  absent") + _costs(one.absent, f"bold {colour(one)}"))
-        rate = one.absent.positive_rate
-        rates.append(Text())
-        if rate is None or one.predicted_rate is None:
-            rates.append(Text())
-        else:
-            rates.append(Text(f"{rate:10.2%}{one.predicted_rate:9.2%}{TEXTBOOK_RATE:10.2%}"))
+        costs.append(Text(f"{TITLES[one.layout]:12} exists") + _costs(one.present, ""))
+        costs.append(Text(f"{'':12} absent") + _costs(one.absent, f"bold {colour(one)}"))
+        rates += [Text(), Text(_rates(one, keys))]
     if len(costs[1]) + len(rates[1]) <= width:
         lines = [left + right for left, right in zip(costs, rates, strict=True)]
         lines.insert(2, Text("-" * len(lines[1]), style="dim"))
     else:
         costs.insert(2, Text("-" * len(costs[1]), style="dim"))
-        names = [f"{TITLES[one.layout]:12}  absent" for one in measurements]
-        below = [Text(f"{'':20}") + rates[0], Text(f"{'filters':12}  {'key':6}") + rates[1]]
+        names = [f"{TITLES[one.layout]:12} absent" for one in measurements]
+        rates = [rate[1:] for rate in rates]
+        below = [Text(f"{'':19}") + rates[0], Text(f"{'filters':12} {'key':6}") + rates[1]]
         below.append(Text("-" * len(below[1]), style="dim"))
         below += [Text(name) + rate for name, rate in zip(names, rates[3::2], strict=True) if rate]
         lines = [*costs, Text(), *below] if len(below) > 3 else costs
     for line in lines:
         line.rstrip()
     return lines
+
+
+def _rates(one: Measurement, keys: int) -> str:
+    """The false positives, and the bits a key; nothing if no filter was asked."""
+    measured, predicted, textbook = one.absent.positive_rate, one.predicted_rate, one.textbook_rate
+    if measured is None or predicted is None or textbook is None:
+        return ""
+    bits = 8 * one.filter_bytes / keys
+    return f"{measured:9.2%}{predicted:8.2%}{textbook:9.2%}{bits:6.2f}"
 
 
 def _costs(lookups: Lookups, style: str) -> Text:

@@ -57,7 +57,10 @@ def filter_lab(
     cache. Nothing is written, and no lock is taken.
 
     A setting is none, block:10 (a filter for each 2 KiB of a table, 10 bits a key), table:15 (one
-    for each table), or with bits for each level, from level 0 on, block:10,10,8.
+    for each table), block64:10 and table64:10 (the same with a 64-bit hash), or fuse (a binary fuse
+    filter for each table). The bits may be fractions, by level from level 0 on, block:10,10,8.5, or
+    an average that is spread over the levels, block:auto:10. LevelDB asks filters of the kind block
+    alone.
 
     JSON: the figures of each setting, the wasted reads of each table, and the verdict.
     """

@@ -6,8 +6,9 @@ user keys to the real filter builders, one for each setting, and then asks the f
 that reach the table.  A Get that has found its key, a deletion too, asks no further table.
 
 The counts are those of a store whose tables were built with the setting, without a block cache: the
-filters do not change where data blocks lie, since they come after them.  Memory: the user keys and
-filters of one table at a time, and a few bytes for each Get and setting.
+filters do not change where data blocks lie, since they come after them.  A setting that spreads its
+bits over the levels goes by the sizes that the levels have now.  Memory: the filters of one table
+and the hashes or user keys that they are made of, and a few bytes for each Get and setting.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lsmkv.counters import ReadCounters
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import PLACE_BITS
 from lsmkv.errors import CorruptionError
-from lsmkv.filter.policy import FilterPolicy, key_hasher
+from lsmkv.filter.policy import key_hasher
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, user_key_of
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.filter_block import TableFilters
@@ -103,10 +104,17 @@ class _Run:
         """Table after table, in the order in which Gets ask them."""
         version = self._view.version
         from_memory, reaching = self._distribute()
+        newest = len(version.levels[0])
+        # All that a Get asks one table of, as the builders of tables see it.
+        runs = [*(file.size for file in version.levels[0]), *version.sizes[1:]]
         for level, files in enumerate(version.levels):
             for index, file in enumerate(files):
                 place = (level << PLACE_BITS) + index + 1
-                self._replay_in(level, file, reaching.pop(place, []))
+                own = index if level == 0 else newest + level - 1
+                trials = [
+                    TrialFilter(one.policy(level, runs, own), one.layout) for one in self._settings
+                ]
+                self._replay_in(level, file, trials, reaching.pop(place, []))
                 self._done += file.size
                 self._progress(self._done, version.size, "")
         order = self._store.comparator.user_comparator
@@ -141,33 +149,27 @@ class _Run:
                 place = version.next_candidate(place, sort_key, MAX_SEQUENCE)
         return from_memory, reaching
 
-    def _replay_in(self, level: int, file: FileMetaData, gets: list[int]) -> None:
+    def _replay_in(
+        self, level: int, file: FileMetaData, trials: list[TrialFilter], gets: list[int]
+    ) -> None:
         table = self._store.tables.peek(file)
         lookups = [_Lookup(get, self._block_for(table, self._keys[get])) for get in gets]
-        trials = [TrialFilter(one, level) for one in self._settings]
-        all_keys: list[bytes] = []
-        kinds = self._read_blocks(table, trials, lookups, all_keys)
-        stored = table.filters if table.has_filter else None
+        kinds = self._read_blocks(table, trials, lookups)
         visit = _Visit(table, TableReads(level, file.number), lookups, kinds)
-        self._ask(0, visit, stored, table.options.filter_policy)
+        self._ask(0, visit, table.filters if table.has_filter else None)
         for at, trial in enumerate(trials, 1):
             visit = visit._replace(reads=TableReads(level, file.number))
-            self._ask(at, visit, trial.finish(table, all_keys), trial.policy)
+            self._ask(at, visit, trial.finish(table))
 
     def _block_for(self, table: Table, key: bytes) -> int:
         return table.index.block_for(self._store.order.of(key), MAX_SEQUENCE)
 
     def _read_blocks(
-        self,
-        table: Table,
-        trials: list[TrialFilter],
-        lookups: list[_Lookup],
-        all_keys: list[bytes],
+        self, table: Table, trials: list[TrialFilter], lookups: list[_Lookup]
     ) -> dict[int, int]:
-        """Feed every data block to the trial filters, and the user keys to ``all_keys`` if any
-        wants them; the kinds of the versions that Gets find in the table, by the Gets' numbers."""
+        """Feed every data block to the trial filters; the kinds of the versions that Gets find in
+        the table, by the Gets' numbers."""
         order = self._store.order
-        keeps_all = any(trial.takes_all_keys for trial in trials)
         by_block: dict[int, list[int]] = defaultdict(list)
         for lookup in lookups:
             by_block[lookup.block].append(lookup.get)
@@ -189,29 +191,38 @@ class _Run:
             if number % _REPORT_EVERY == 0:
                 done = self._done + table.index.offsets[number]
                 self._progress(done, self._view.version.size, "")
-            if keeps_all:
-                all_keys += user_keys
         return kinds
 
-    def _ask(
-        self, at: int, visit: _Visit, filters: TableFilters | None, policy: FilterPolicy | None
-    ) -> None:
-        """The Gets that reach a table under one setting: index, filter, then the data block."""
+    def _ask(self, at: int, visit: _Visit, filters: TableFilters | None) -> None:
+        """The Gets that reach a table under one setting: index, filter, then the data block.
+
+        As in :meth:`~lsmkv.table.reader.Table.get`, a filter of 64-bit hashes for the whole table
+        is asked before the index.
+        """
         table, reads, lookups, kinds = visit
         answered = self._answered[at]
-        hasher = None if policy is None else key_hasher(policy)
+        hasher = None if filters is None else key_hasher(filters.readers[0].policy)
+        whole = None if filters is None else filters.whole
         counters = ReadCounters()
         for get, block in lookups:
             if answered[get]:
                 continue
             reads.tables_asked += 1
+            key = self._keys[get]
+            key_hash = -1 if hasher is None else hasher.key_hash(key)
+            if whole is not None:
+                counters.filters_asked += 1
+                if not whole.may_match(key_hash):
+                    counters.filter_negatives += 1
+                    continue
             if block == table.num_blocks:
                 continue
-            if filters is not None:
-                key = self._keys[get]
-                key_hash = -1 if hasher is None else hasher.key_hash(key)
-                if not filters.may_match(block, key, key_hash, counters):
-                    continue
+            if (
+                filters is not None
+                and whole is None
+                and not filters.may_match(block, key, key_hash, counters)
+            ):
+                continue
             reads.blocks_read += 1
             reads.bytes_read += table.index.sizes[block]
             if get in kinds:

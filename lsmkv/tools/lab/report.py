@@ -140,8 +140,8 @@ class _Report:
         if heat.scans:
             reads = sum(one.scans for one in levels) / heat.scans
             self.words(
-                f"The prefixes are absent, and scans ask no filter: each reads {reads:.1f} blocks"
-                " on average, whatever the setting."
+                "The prefixes are absent, and scans ask none of these filters: each reads"
+                f" {reads:.1f} blocks on average, whatever the setting."
             )
 
     def _print(self, text: Text) -> None:

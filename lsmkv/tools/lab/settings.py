@@ -1,102 +1,185 @@
-"""Filter settings: layout, and bits a key for each level; as text ``block:10`` or ``none``."""
+"""Filter settings: kind of filter, and bits a key for each level; as text ``block:10`` or ``none``.
+
+The first part of a text names the layout and the policy, ``block`` and ``table`` those of LevelDB's
+hash, ``block64`` and ``table64`` those of a 64-bit one; the second part is the bits a key, as
+``bloom_filter_bits`` takes them: a number, a number for each level, or an average to be spread over
+the levels.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, NamedTuple
 
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.levels import FEWEST_BITS, MOST_BITS, LevelBits
 from lsmkv.filter.policy import FilterPolicy
 
 Layout = Literal["none", "block", "table"]
 
-DEFAULT_SETTINGS = "none block:5 block:10 block:15 block:20 table:10 table:15"
+DEFAULT_SETTINGS = "none block:5 block:10 block:15 block:20 block:auto:10 table:10 table64:10 fuse"
 """What the lab compares if nothing else is asked for."""
 
-_TEXT = re.compile(r"(block|table):(\d+(?:,\d+)*)")
+ALLOWED = (
+    "none, block:10, table:15, block64:10, table64:10 or fuse; bits a key may be fractions, by"
+    " level (block:10,10,8.5), or spread over the levels (block:auto:10)"
+)
+"""The texts that there are, for messages."""
+
+_TEXT = re.compile(r"(\w+):(auto:)?([0-9]+(?:\.[0-9]+)?(?:,[0-9]+(?:\.[0-9]+)?)*)")
 _MOST_BITS = 256
+
+
+class FilterKind(NamedTuple):
+    """A kind of filter, by the layout and the policy of its filters."""
+
+    layout: Layout
+    make_policy: Callable[[float], FilterPolicy] | None
+    """Makes the policy of so many bits a key; None for no filter."""
+    takes_bits: bool
+    """Whether a setting says how many bits a key."""
+    words: str
+    """What the filters are, behind the bits a key and in a sentence."""
+
+
+KINDS: Final = {
+    "none": FilterKind("none", None, False, "no filter"),
+    "block": FilterKind("block", BloomFilterPolicy, True, ""),
+    "table": FilterKind("table", BloomFilterPolicy, True, "in a filter for each table"),
+    "block64": FilterKind("block", Bloom64Policy, True, "in filters of 64-bit hashes"),
+    "table64": FilterKind(
+        "table", Bloom64Policy, True, "in a filter of 64-bit hashes for each table"
+    ),
+    "fuse": FilterKind("table", BinaryFusePolicy, False, "a fuse filter for each table"),
+}
+"""The kinds of filter, by the words that begin a setting's text."""
 
 
 @dataclass(frozen=True)
 class FilterSetting:
     """A way to build the filters of a store.
 
-    ``bits[n]`` are the bits a key on level n, 0 for no filter; the last number holds for all deeper
-    levels too.  ``make_policy`` makes the filter policy of so many bits a key.
+    ``bits`` are the bits a key by level, 0 for no filter; None for a kind that takes none.
+    ``make_policy`` makes another filter policy than the kind's, of so many bits a key.
 
-    >>> setting = FilterSetting("block", (10, 10, 8))
+    >>> setting = parse_setting("block:10,10,8.5")
     >>> str(setting), setting.policy(1), setting.policy(6)
-    ('block:10,10,8', BloomFilterPolicy(10), BloomFilterPolicy(8))
+    ('block:10,10,8.5', BloomFilterPolicy(10), BloomFilterPolicy(8.5))
     """
 
-    layout: Layout
-    bits: tuple[int, ...] = ()
-    make_policy: Callable[[int], FilterPolicy] = BloomFilterPolicy
+    kind: str
+    bits: LevelBits | None = None
+    make_policy: Callable[[float], FilterPolicy] | None = None
 
     def __post_init__(self) -> None:
-        if (self.layout == "none") != (not self.bits):
-            raise ValueError("bits a key go with the layouts 'block' and 'table', and only there")
+        if self.kind not in KINDS:
+            raise ValueError(f"no kind of filter: {self.kind!r}; there are {', '.join(KINDS)}")
+        if KINDS[self.kind].takes_bits != (self.bits is not None):
+            does = "needs" if self.bits is None else "takes no"
+            raise ValueError(f"{self.kind!r} {does} bits a key")
 
-    def policy(self, level: int) -> FilterPolicy | None:
-        """The filter policy for the tables of a level; None for no filter."""
-        bits = self.bits[min(level, len(self.bits) - 1)] if self.bits else 0
-        return self.make_policy(bits) if bits > 0 else None
+    @property
+    def layout(self) -> Layout:
+        """The ``filter_layout`` of the tables, or ``none``."""
+        return KINDS[self.kind].layout
+
+    @property
+    def leveldb_asks(self) -> bool:
+        """Whether LevelDB asks such filters: it reads tables with others as if they had none."""
+        return self.kind == "block" and self.make_policy is None
+
+    def policy(self, level: int, runs: Sequence[int] = (1,), own: int = 0) -> FilterPolicy | None:
+        """The filter policy for a table of a level; None for no filter.
+
+        ``runs`` and ``own`` are those of :meth:`~lsmkv.filter.levels.LevelBits.bits_for`, by which
+        bits are spread over the levels; by default there is one run.
+
+        >>> parse_setting("block:auto:10").policy(1, [1, 10, 100], 1)
+        BloomFilterPolicy(14.2744)
+        """
+        make = self.make_policy or KINDS[self.kind].make_policy
+        if make is None:
+            return None
+        if self.bits is None:
+            return BinaryFusePolicy()
+        bits = self.bits.bits_for(level, runs, own)
+        return make(bits) if bits >= FEWEST_BITS else None
 
     def __str__(self) -> str:
         """The text that :func:`parse_setting` reads."""
-        if self.layout == "none":
-            return "none"
-        return f"{self.layout}:{','.join(map(str, self.bits))}"
+        if self.bits is None:
+            return self.kind
+        return f"{self.kind}:{_bits_text(self.bits)}"
 
     def in_words(self) -> str:
         """The setting as a part of a sentence.
 
-        >>> FilterSetting("table", (15,)).in_words(), FilterSetting("block", (10, 8)).in_words()
+        >>> parse_setting("table:15").in_words(), parse_setting("block:10,8").in_words()
         ('15 bits a key in a filter for each table', '10 and 8 bits a key by level')
         """
-        if self.layout == "none":
-            return "no filter"
-        if len(self.bits) > 1:
-            *first, last = map(str, self.bits)
-            words = f"{', '.join(first)} and {last} bits a key by level"
+        words = KINDS[self.kind].words
+        if self.bits is None:
+            return words
+        if not self.bits.levels:
+            told = f"{_bits(self.bits.average)} on average, spread over the levels,"
+            return f"{told} {words}" if words else told[:-1]
+        if len(self.bits.levels) > 1:
+            *first, last = (f"{one:g}" for one in self.bits.levels)
+            told = f"{', '.join(first)} and {last} bits a key by level"
         else:
-            words = f"{self.bits[0]} bit{'s' if self.bits[0] != 1 else ''} a key"
-        return words if self.layout == "block" else f"{words} in a filter for each table"
+            told = _bits(self.bits.levels[0])
+        return f"{told} {words}".rstrip()
+
+
+def _bits(number: float) -> str:
+    return f"{number:g} bit{'s' if number != 1 else ''} a key"
+
+
+def _bits_text(bits: LevelBits) -> str:
+    if not bits.levels:
+        return f"auto:{bits.average:g}"
+    return ",".join(f"{one:g}" for one in bits.levels)
 
 
 def parse_setting(text: str) -> FilterSetting:
     """The setting that a text names.
 
     ``none``; ``block:10``, a filter for each 2 KiB of a table as LevelDB has them; ``table:15``,
-    one for all of it; ``block:10,10,8,5`` by level, from level 0 on.  ``ValueError`` says what is
-    wrong.
+    one for all of it; ``block64:10`` and ``table64:10``, the same with a 64-bit hash; ``fuse``;
+    ``block:10,10,8,5`` by level, from level 0 on; ``block:auto:10``, so many bits on average,
+    spread over the levels.  ``ValueError`` says what is wrong.
 
-    >>> parse_setting("block:10,8").bits
-    (10, 8)
+    >>> str(parse_setting("table64:12.50")), parse_setting("block:10,8").bits
+    ('table64:12.5', LevelBits(average=10.0, levels=(10.0, 8.0)))
     """
-    if text == "none":
-        return FilterSetting("none")
+    if text in KINDS and not KINDS[text].takes_bits:
+        return FilterSetting(text)
     found = _TEXT.fullmatch(text)
-    if found is None:
-        raise ValueError(
-            f"no filter setting: {text!r}; write none, block:10, table:15,"
-            " or block:10,10,8,5 with bits a key for each level"
-        )
-    bits = tuple(map(int, found[2].split(",")))
-    if max(bits) > _MOST_BITS:
-        raise ValueError(f"{text}: at most {_MOST_BITS} bits a key")
-    return FilterSetting("block" if found[1] == "block" else "table", bits)
+    if found is None or found[1] not in KINDS or not KINDS[found[1]].takes_bits:
+        raise ValueError(f"no filter setting: {text!r}; write {ALLOWED}")
+    numbers = tuple(float(one) for one in found[3].split(","))
+    is_spread = found[2] is not None
+    if is_spread and len(numbers) > 1:
+        raise ValueError(f"{text}: one number is spread over the levels")
+    most = MOST_BITS if is_spread else _MOST_BITS
+    if max(numbers) > most:
+        raise ValueError(f"{text}: at most {most:g} bits a key")
+    if any(one < 1 and (is_spread or one > 0) for one in numbers):
+        raise ValueError(f"{text}: at least 1 bit a key, or 0 for no filter on a level")
+    return FilterSetting(found[1], LevelBits(max(numbers), () if is_spread else numbers))
 
 
 def parse_settings(text: str) -> list[FilterSetting]:
     """The settings that a text lists, with spaces between them; each one once.
 
-    >>> [str(one) for one in parse_settings("none block:10 none")]
+    >>> [str(one) for one in parse_settings("none block:10 none block:10.0")]
     ['none', 'block:10']
     """
-    settings = [parse_setting(word) for word in dict.fromkeys(text.split())]
+    settings = {str(one): one for one in map(parse_setting, text.split())}
     if not settings:
         raise ValueError("name at least one filter setting, such as block:10")
-    return settings
+    return list(settings.values())

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from lsmkv.errors import CorruptionError
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.table.filter_block import (
     FilterBlockBuilder,
     FilterBlockReader,
     FilterReader,
+    TableFilterBuilder,
     TableFilterReader,
     TableFilters,
 )
 from lsmkv.table.reader import Table
-from lsmkv.tools.lab.settings import FilterSetting
+from lsmkv.tools.lab.settings import Layout
 
 
 class TrialFilter:
-    """The filters that a setting would have built for one table.
+    """The filters that a policy would have built for one table, in one layout.
 
     Call order: ``add_block* finish``.
     """
 
-    def __init__(self, setting: FilterSetting, level: int) -> None:
-        self.policy = setting.policy(level)
-        """None if the table would have no filter."""
-        self.takes_all_keys = self.policy is not None and setting.layout == "table"
-        """Whether :meth:`finish` makes one filter of all the keys."""
+    def __init__(self, policy: FilterPolicy | None, layout: Layout) -> None:
+        """``policy`` is None if the table would have no filter."""
+        self._policy = policy
         self._by_block: FilterBlockBuilder | None = None
-        if self.policy is not None and setting.layout == "block":
-            self._by_block = FilterBlockBuilder(self.policy)
+        self._whole: TableFilterBuilder | None = None
+        if policy is not None and layout == "block":
+            self._by_block = FilterBlockBuilder(policy)
             self._by_block.start_block(0)
+        elif policy is not None:
+            self._whole = TableFilterBuilder(policy)
 
     def add_block(self, offset: int, user_keys: list[bytes]) -> None:
         """The next data block; :class:`CorruptionError` if it lies before the one before it."""
+        if self._whole is not None:
+            self._whole.add_keys(user_keys)
         if self._by_block is not None:
             try:
                 self._by_block.start_block(offset)
@@ -39,9 +44,9 @@ class TrialFilter:
                 raise CorruptionError(str(error)) from None
             self._by_block.add_keys(user_keys)
 
-    def finish(self, table: Table, all_keys: list[bytes]) -> TableFilters | None:
+    def finish(self, table: Table) -> TableFilters | None:
         """The filters as the table would have them; None if it would have none."""
-        policy = self.policy
+        policy = self._policy
         if policy is None:
             return None
         reader: FilterReader
@@ -50,7 +55,8 @@ class TrialFilter:
                 self._by_block.start_block(table.index.end(table.num_blocks - 1))
             reader = FilterBlockReader(policy, self._by_block.finish())
         else:
-            reader = TableFilterReader(policy, policy.create_filter(all_keys))
+            assert self._whole is not None
+            reader = TableFilterReader(policy, self._whole.finish())
         return TableFilters([reader], table.index.offsets)
 
 

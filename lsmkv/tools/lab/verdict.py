@@ -40,20 +40,41 @@ def judge(replay: Replay) -> Verdict:
     most = max((number for number, _ in saved), default=0)
     if most < _LEAST_SAVED_PER_GET * replay.gets or most <= 0:
         return Verdict(None, max(most, 0), 0, _nothing_pays(replay, max(most, 0), bool(saved)))
-    enough = [(number, one) for number, one in saved if number >= _SHARE * most]
-    number, chosen = min(enough, key=lambda pair: (pair[1].filter_bytes, -pair[0]))
+    number, chosen = _cheapest(saved, most)
     more = chosen.filter_bytes - stored.filter_bytes
-    words = parse_setting(chosen.setting).in_words()
+    setting = parse_setting(chosen.setting)
+    words = setting.in_words()
     sentence = (
         f"{words[0].upper()}{words[1:]} would save {number:,} of {wasted:,} wasted reads"
         f" {_price(more)}."
     )
+    if not setting.leveldb_asks:
+        sentence += f" {_beside_leveldb(saved, stored)}"
     if replay.unsafe_order is not None:
         sentence += (
             f" But the store's order, {printable(replay.unsafe_order)}, may call keys of different"
             " bytes equal: if it does, filters miss keys, and there must be none."
         )
     return Verdict(chosen.setting, number, more, sentence)
+
+
+def _cheapest(saved: list[tuple[int, SettingReads]], most: int) -> tuple[int, SettingReads]:
+    """Of the settings that save nearly ``most`` reads, the one with the least memory."""
+    enough = [(number, one) for number, one in saved if number >= _SHARE * most]
+    return min(enough, key=lambda pair: (pair[1].filter_bytes, -pair[0]))
+
+
+def _beside_leveldb(saved: list[tuple[int, SettingReads]], stored: SettingReads) -> str:
+    """That LevelDB asks no such filters, and which setting is the best one for it."""
+    told = "LevelDB reads such tables unfiltered"
+    asked = [(number, one) for number, one in saved if parse_setting(one.setting).leveldb_asks]
+    most = max((number for number, _ in asked), default=0)
+    if most <= 0:
+        return f"{told}."
+    number, best = _cheapest(asked, most)
+    words = parse_setting(best.setting).in_words()
+    price = _price(best.filter_bytes - stored.filter_bytes)
+    return f"{told}; of the filters that it reads, {words} would save {number:,} {price}."
 
 
 def _price(more: int) -> str:
@@ -86,5 +107,8 @@ def _cheaper(replay: Replay) -> str:
         return ""
     least = min(as_good, key=lambda one: one.filter_bytes)
     less = size(stored.filter_bytes - least.filter_bytes)
-    words = parse_setting(least.setting).in_words()
-    return f" With {words} it would waste no more, for {less} less memory."
+    setting = parse_setting(least.setting)
+    told = f" With {setting.in_words()} it would waste no more, for {less} less memory."
+    if setting.leveldb_asks or setting.kind == "none":
+        return told
+    return f"{told} But LevelDB reads such tables unfiltered."

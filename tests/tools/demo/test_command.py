@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -18,6 +19,9 @@ from typer.testing import CliRunner
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy, rate_from_fill
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.tools import app
 from lsmkv.tools.demo import command
 from lsmkv.tools.demo.keys import DataSet, Misspeller, lines_as_keys, unicode_names
@@ -29,6 +33,7 @@ from lsmkv.tools.demo.measure import (
     compact,
     load,
     measure,
+    rate_of,
 )
 from lsmkv.tools.demo.reading import findings, reading
 from lsmkv.tools.demo.report import print_report, table
@@ -124,21 +129,59 @@ def test_misspelt_keys_resemble_the_keys_and_lie_among_them() -> None:
 def test_the_recording_policy_counts_every_filter_asked(tmp_path: Path) -> None:
     data = lines_as_keys(LINES, "file")
     load(str(tmp_path / "db"), "block", data.records, ignore)
-    policy = RecordingPolicy()
+    policy = RecordingPolicy(BloomFilterPolicy(10))
     with lsmkv.DB(tmp_path / "db", filter_policy=policy) as db:
         assert all(db.get(key) is not None for key in data.expected)
         assert policy.asked == db.stats().filters_asked == len(data.expected)
 
 
-def test_the_recording_policy_answers_as_the_policy_does() -> None:
-    keys = [b"%d" % n for n in range(50)]
-    plain = BloomFilterPolicy(10)
-    policy = RecordingPolicy()
+@pytest.mark.parametrize("plain", [BloomFilterPolicy(10), Bloom64Policy(10), BinaryFusePolicy()])
+def test_the_recording_policy_answers_as_the_policy_does(plain: FilterPolicy) -> None:
+    keys = [b"%d" % n for n in range(1500)]
+    policy = RecordingPolicy(plain)
+    assert policy.name == plain.name
     summary = policy.create_filter(keys)
     assert summary == plain.create_filter(keys)
     for key in (b"7", b"absent", b"other"):
         assert policy.key_may_match(key, summary) == plain.key_may_match(key, summary)
-    assert policy.rates == pytest.approx(3 * rate_from_fill(summary))
+    assert policy.rates == pytest.approx(3 * rate_of(summary))
+
+
+def test_the_rate_of_a_filter() -> None:
+    bloom = BloomFilterPolicy(10).create_filter([b"a", b"b"])
+    assert rate_of(bloom) == rate_from_fill(bloom) > 0
+    keys = [b"%d" % n for n in range(1500)]
+    assert rate_of(BinaryFusePolicy().create_filter(keys)) == 1 / 256
+    small = BinaryFusePolicy().create_filter(keys[:900])
+    assert rate_of(small) == rate_from_fill(small) == pytest.approx(0.0082, rel=0.2)
+
+
+def test_the_filters_of_a_store_are_counted_as_they_are_stored(tmp_path: Path) -> None:
+    data = lines_as_keys(LINES, "file")
+    sizes = {}
+    for layout in LAYOUTS:
+        path = str(tmp_path / layout)
+        load(path, layout, data.records, ignore)
+        found = measure(path, layout, data.records[:1], [b"no"], ignore, compacted=False)
+        sizes[layout] = found.filter_bytes
+    keys = list(data.expected)
+    assert sizes["off"] == 0
+    assert sizes["table"] == len(BloomFilterPolicy(10).create_filter(keys))
+    assert sizes["table64"] == len(Bloom64Policy(10).create_filter(keys))
+    assert sizes["fuse"] == len(BinaryFusePolicy().create_filter(keys))
+    assert sizes["both"] == sizes["table"] + sizes["block"]
+    assert sizes["block64"] == pytest.approx(sizes["block"], rel=0.05)
+
+
+@pytest.mark.parametrize("layout", list(LAYOUTS))
+def test_leveldb_reads_each_store(tmp_path: Path, layout: str) -> None:
+    plyvel = pytest.importorskip("plyvel")
+    data = lines_as_keys(LINES, "file")
+    load(str(tmp_path / "db"), layout, data.records, ignore)
+    with contextlib.closing(plyvel.DB(str(tmp_path / "db"), bloom_filter_bits=10)) as db:
+        assert dict(db) == data.expected
+        assert all(db.get(key) == value for key, value in data.expected.items())
+        assert db.get(b"absent") is None
 
 
 @pytest.mark.parametrize("layout", list(LAYOUTS))
@@ -170,25 +213,31 @@ def test_the_figures_show_what_filters_save(figures: dict[str, Any]) -> None:
     assert figures["keys"] == 2000
     assert figures["wrong_answers"] == 0
     assert figures["compacted"] == []  # one table: nothing to compact
-    off, block, whole = figures["as_loaded"]
-    assert [one["layout"] for one in (off, block, whole)] == ["off", "block", "table"]
-    for one in (off, block, whole):
+    off, *filtered = figures["as_loaded"]
+    assert [one["layout"] for one in filtered] == ["block", "table", "table64", "fuse"]
+    for one in (off, *filtered):
         assert one["present"]["gets"] == one["absent"]["gets"] == 2000
         assert one["present"]["blocks_per_get"] >= 1
         assert one["metadata_reads"] > 0
     assert off["absent"]["blocks_per_get"] >= 0.9
     assert off["absent"]["filters_asked"] == 0
-    assert off["predicted_rate"] is off["measured_rate"] is None
-    for one in (block, whole):
+    assert off["predicted_rate"] is off["measured_rate"] is off["textbook_rate"] is None
+    assert filtered[0]["textbook_rate"] == figures["textbook_rate"]
+    for one in filtered:
         assert one["absent"]["blocks_per_get"] <= 0.05
         assert one["absent"]["bytes_per_get"] < off["absent"]["bytes_per_get"] / 20
         assert one["disk_bytes"] > off["disk_bytes"]
-        assert one["predicted_rate"] == pytest.approx(figures["textbook_rate"], rel=0.25)
+        assert one["predicted_rate"] == pytest.approx(one["textbook_rate"], rel=0.25)
         assert one["measured_rate"] == pytest.approx(one["predicted_rate"], abs=0.01)
         assert one["absent"]["blocks_read"] == one["absent"]["filter_positives"]
         # One table: a Get reads a block exactly if its one filter says maybe.
         assert one["filters_answered"] == 2000 - one["absent"]["filter_positives"]
+        assert 9 < 8 * one["filter_bytes"] / figures["keys"] < 12
     assert off["filters_answered"] is None
+    assert off["filter_bytes"] == 0
+    fuse = filtered[-1]
+    assert fuse["textbook_rate"] == 1 / 256
+    assert fuse["absent"]["blocks_read"] < min(one["absent"]["blocks_read"] for one in filtered[:3])
 
 
 def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: Path) -> None:
@@ -219,7 +268,8 @@ def printed(plan: Plan, outcome: Outcome, width: int, encoding: str = "utf-8") -
 def demo() -> tuple[Plan, Outcome]:
     """The demo of 2,000 keys, of which one is too long for a line."""
     lines = [*LINES, b"9" * 200 + b"\n"]
-    plan = Plan(lines_as_keys(lines, "file"), ("off", "block", "table"), 2001, 1, None)
+    data = lines_as_keys(lines, "file")
+    plan = Plan(data, command.DEFAULT_LAYOUTS, 2001, 1, None)
     with place(plan) as directory:
         return plan, run_demo(plan, directory)
 
@@ -254,7 +304,7 @@ def test_the_picture_at_the_end_has_bars_that_the_encoding_can_show(
     assert title == "Data blocks read per Get, as loaded"
     bars = [line for line in lines if "." in line]
     high = [float(bar.split()[-2]) > 0.9 for bar in bars]
-    assert high == [True, False, False, True, True, True]
+    assert high == [True, False, False, False, False] + [True] * 5
     assert max(bar.count(mark) for bar in bars) == 32
     assert bars[1].split()[-1] in ("▍", "▎", "▏", "#")  # small, and visible
     assert text.isascii() == (encoding == "ascii")
@@ -267,8 +317,8 @@ def test_the_colours_tell_what_filters_save(demo: tuple[Plan, Outcome]) -> None:
     picture = out.getvalue().split("\n\n")[-1]
     bars = [line for line in picture.splitlines() if line.startswith("    ")]
     yellow, green = "\x1b[33m", "\x1b[32m"
-    assert [yellow in bar for bar in bars] == [True, False, False] * 2
-    assert [green in bar for bar in bars] == [False, True, True] * 2
+    assert [yellow in bar for bar in bars] == [True, False, False, False, False] * 2
+    assert [green in bar for bar in bars] == [False, True, True, True, True] * 2
     plain = printed(*demo, 80)
     assert "\x1b" not in plain
     assert re.sub("\x1b\\[[\\d;]*m", "", out.getvalue()) == plain
@@ -287,9 +337,12 @@ def test_the_report_of_a_process_tells_all(key_file: Path) -> None:
         "As loaded: at most 1 table",
         "per 2 KiB",
         "whole table",
-        "All 12,000 answers were right.",
+        "whole 64-bit",
+        "whole, fuse",
+        "asks filters only in the store with a filter per 2 KiB.",
+        "All 20,000 answers were right.",
     ):
-        assert words in done.stdout
+        assert words in " ".join(done.stdout.split())
 
 
 def test_a_report_of_the_store_as_loaded(key_file: Path, tmp_path: Path) -> None:
@@ -398,9 +451,9 @@ def test_a_wrong_answer_of_the_demo_is_an_error(monkeypatch: pytest.MonkeyPatch)
     done = CliRunner().invoke(app.app, ["demo", "--keys", "/dev/null"])
     assert done.exit_code == 2
     lines = done.stdout.splitlines()
-    assert lines[1] == lines[-1] == "3 of 12 answers were WRONG."
+    assert lines[1] == lines[-1] == "5 of 20 answers were WRONG."
     assert "without reading a block" not in done.stdout
-    assert done.stderr == "lsmkv: 3 wrong answers\n"
+    assert done.stderr == "lsmkv: 5 wrong answers\n"
 
 
 # Its sentences
@@ -416,11 +469,12 @@ def measurement(
     answered: int | None = None,
     levels: dict[int, int] | None = None,
     disk: int = 100_000,
+    filters: int = 0,
 ) -> Measurement:
     hits = Lookups(1000, 0, 10.0, 1000, 2_000_000, asked, asked)
     misses = Lookups(1000, 0, 5.0, blocks, blocks * 2000, asked, positives)
     tables = {2: 1} if levels is None else levels
-    opened = (4, 5_000)
+    opened = (4, 5_000, filters)
     return Measurement(layout, False, tables, disk, *opened, hits, misses, predicted, answered)
 
 
@@ -434,6 +488,19 @@ def test_the_reading_follows_the_figures() -> None:
     assert "Their bits predict 1.00%" in told
     assert "agree within chance" in told
     assert "compaction" not in told
+    assert "LevelDB" not in told
+
+
+def test_the_reading_says_which_filters_leveldb_asks() -> None:
+    off = measurement("off", blocks=2500)
+    fuse = measurement("fuse", blocks=10, asked=2500, positives=10, predicted=0.004)
+    told = " ".join(reading([off, fuse], [], 100_000))
+    assert "0.010 with a fuse filter per table (a factor of 250)" in told
+    assert "Their bits predict 0.40%, the textbook 0.39%; measured and predicted agree" in told
+    assert "LevelDB reads all these stores, and asks filters in none of them." in told
+    both = measurement("both", blocks=25, asked=2500, positives=25, predicted=0.01)
+    told = " ".join(reading([off, fuse, both], [], 100_000))
+    assert "asks filters only in the store with both kinds." in told
 
 
 @pytest.mark.parametrize(
@@ -479,19 +546,25 @@ def test_the_findings_follow_the_figures() -> None:
 
 def test_the_table_that_does_not_fit_is_two_tables() -> None:
     off = measurement("off", blocks=2500)
-    block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.011)
-    lines = [line.plain for line in table([off, block], 59)]
+    block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.011, filters=1260)
+    lines = [line.plain for line in table([off, block], 1000, 59)]
     assert max(map(len, lines)) <= 59
-    assert lines[-1].split() == ["per", "2", "KiB", "absent", "1.00%", "1.10%", "0.84%"]
+    assert lines[-1].split() == ["per", "2", "KiB", "absent", "1.00%", "1.10%", "0.84%", "10.08"]
     assert lines[-5] == ""
-    assert "" not in [line.plain for line in table([off], 59)]
+    assert "" not in [line.plain for line in table([off], 1000, 59)]
 
 
 def test_the_table_of_costs_and_false_positives() -> None:
     off = measurement("off", blocks=2500)
-    block = measurement("block", blocks=25, asked=2500, positives=25, predicted=0.011)
-    *_, exists, absent, kept, lost = [line.plain for line in table([off, block], 80)]
+    asked = {"asked": 2500, "positives": 25, "blocks": 25}
+    block = measurement("block", **asked, predicted=0.011, filters=1260)
+    fuse = measurement("fuse", **asked, predicted=0.004, filters=1200)
+    *_, exists, absent, kept, lost, _, fused = [
+        line.plain for line in table([off, block, fuse], 1000, 79)
+    ]
     assert exists.split() == ["filters", "off", "exists", "1.000", "2,000", "-", "10.0"]
     assert absent.split() == ["absent", "2.500", "5,000", "-", "5.0"]
     assert kept.split() == ["per", "2", "KiB", "exists", "1.000", "2,000", "2.50", "10.0"]
-    assert lost.split() == ["absent", "0.025", "50", "2.50", "5.0", "1.00%", "1.10%", "0.84%"]
+    costs = ["absent", "0.025", "50", "2.50", "5.0"]
+    assert lost.split() == [*costs, "1.00%", "1.10%", "0.84%", "10.08"]
+    assert fused.split() == [*costs, "1.00%", "0.40%", "0.39%", "9.60"]

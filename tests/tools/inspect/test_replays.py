@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,8 +17,10 @@ from lsmkv.tools.inspect import replays as module
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.inspect.replays import Question, Replays
+from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, parse_setting
 
-SETTINGS = "none block:4 table:15 block:10,10,5"
+SETTINGS = "none block:4 table:15 block:10,10,5 block64:7.5 table64:auto:10 fuse"
+NODE = shutil.which("node")
 
 
 @pytest.fixture
@@ -74,6 +79,7 @@ def test_a_large_store_is_left_to_the_command(replays: Replays) -> None:
     ("question", "words"),
     [
         (Question("block:x"), "no filter setting"),
+        (Question("bloom64:10"), "write none, block:10, table:15, block64:10, table64:10 or fuse"),
         (Question(""), "at least one filter setting"),
         (Question(" ".join(f"block:{bits}" for bits in range(17))), "at most 16 filter settings"),
         (Question(gets=0), "at least 1 Get"),
@@ -106,3 +112,36 @@ def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
     lsmkv.DB(empty, create_if_missing=True).close()
     with contextlib.closing(Replays(str(empty))) as replays:
         assert "the store is empty" in done(replays, Question())["error"]
+
+
+@pytest.mark.skipif(NODE is None, reason="there is no node")
+def test_the_page_takes_the_texts_that_are_settings() -> None:
+    right = [*DEFAULT_SETTINGS.split(), *SETTINGS.split(), "block64:auto:9.5", "table64:10,0,8.5"]
+    wrong = [
+        "block",
+        "block:",
+        "fuse:10",
+        "none64",
+        "block65:10",
+        "table:1.",
+        "auto:10",
+        "block:,1",
+    ]
+    page = Path(module.__file__).parent / "static" / "replay.js"
+    named = re.findall(r"(?m)^const (?:BITS|SETTING) = .*;$", page.read_text(encoding="utf-8"))
+    assert len(named) == 2
+    # A browser compiles the pattern of a field so.
+    program = [
+        *named,
+        "const pattern = new RegExp(`^(?:${SETTING})$`, 'v');",
+        "console.log(JSON.stringify(JSON.parse(process.argv[1]).map((one) => pattern.test(one))));",
+    ]
+    assert NODE is not None
+    command = [NODE, "-e", "\n".join(program), json.dumps(right + wrong)]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert json.loads(done.stdout) == [True] * len(right) + [False] * len(wrong)
+    for text in right:
+        parse_setting(text)
+    for text in wrong:
+        with pytest.raises(ValueError, match="no filter setting"):
+            parse_setting(text)

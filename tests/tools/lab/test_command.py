@@ -18,7 +18,7 @@ from stores import contents
 
 import lsmkv
 
-FEW = ("--settings", "none block:10 table:4", "--gets", "400")
+FEW = ("--settings", "none block:10 table:4 table64:7.5 fuse", "--gets", "400")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_a_store(store: Path) -> None:
     before = contents(str(store))
     done = lsm("filter-lab", store, *FEW)
     assert (done.status, done.err) == (0, "")
-    for word in ("as stored", "none", "block:10", "table:4", "level 2", "would save", "The rule"):
+    for word in ("as stored", *FEW[1].split(), "level 2", "would save", "The rule"):
         assert word in done.out
     assert contents(str(store)) == before
 
@@ -104,7 +104,7 @@ def test_hostile_keys(tmp_path: Path) -> None:
         (("nowhere",), ("nowhere",)),
         (("--keys", "nowhere.txt"), ("nowhere.txt",)),
         (("--keys", os.devnull), ("empty",)),
-        (("nowhere", "--settings", "block"), ("'block'", "table:15")),
+        (("nowhere", "--settings", "block"), ("'block'", "table:15", "table64:10 or fuse")),
     ],
 )
 def test_errors(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:

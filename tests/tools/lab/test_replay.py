@@ -6,15 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_stores import READING, LastByte, build, key
+from lab_stores import READING, SHAPE, LastByte, build, key
 from orders import FOLDING
 
 import lsmkv
+from lsmkv.filter.levels import LevelBits
 from lsmkv.tools.lab.reads import SettingReads
 from lsmkv.tools.lab.replay import replay
 from lsmkv.tools.lab.settings import FilterSetting, parse_setting
 
-SETTINGS = ["none", "block:10", "block:3", "table:6", "block:12,6,2", "table:0,4,9", "block:8,0"]
+SETTINGS = [
+    "none",
+    "block:10",
+    "block:3",
+    "table:6",
+    "block:12,6,2",
+    "table:0,4,9",
+    "block:8,0",
+    "block:7.5",
+    "block64:4.5",
+    "table64:3",
+    "table64:0,2.5,6",
+    "fuse",
+]
 KEYS = [key(n) for n in (*range(0, 4200, 3), 17)] + [key(n)[:-1] + b"x" for n in range(1000)]
 
 
@@ -96,12 +110,53 @@ def test_the_store_as_it_is(base: Path) -> None:
 
 
 def test_another_policy(base: Path, tmp_path: Path) -> None:
-    setting = FilterSetting("block", (1,), LastByte)
+    setting = FilterSetting("block", LevelBits(1, (1,)), LastByte)
     rebuilt = build(tmp_path / "rebuilt", setting)
     with lsmkv.DB(base, **READING) as db:
         done = replay(db, KEYS, [setting])
     assert predicted(done.results[1]) == counted(rebuilt, KEYS, filter_policy=LastByte(1))[1]
     assert done.results[1].total("filter_negatives") > 100
+
+
+@pytest.mark.parametrize("text", ["block64:4", "table64:3", "fuse"])
+def test_the_stored_filters_are_asked_by_the_hash_of_their_own_policy(
+    text: str, tmp_path: Path
+) -> None:
+    """The store is opened with LevelDB's policy, and its tables have filters of another."""
+    path = build(tmp_path / "store", text)
+    with lsmkv.DB(path, **READING) as db:
+        done = replay(db, KEYS, [parse_setting(text)])
+    found, levels = counted(path, KEYS)
+    assert done.found == found
+    assert predicted(done.stored) == levels
+    assert done.stored.tables == done.results[1].tables
+
+
+def test_tables_of_several_policies(tmp_path: Path) -> None:
+    path = build(tmp_path / "store", "table64:5")
+    keys = [b"user fuse %d" % number for number in range(1500)]
+    with lsmkv.DB(path, **SHAPE, filter_policy=lsmkv.BinaryFusePolicy()) as db:
+        for one in keys:
+            db.put(one, b"")
+        db.flush()
+    keys += [one + b"x" for one in keys] + KEYS
+    with lsmkv.DB(path, **READING) as db:
+        done = replay(db, keys, [])
+    assert predicted(done.stored) == counted(path, keys)[1]
+
+
+def test_bits_are_spread_by_the_sizes_of_the_levels(base: Path) -> None:
+    with lsmkv.DB(base, **READING) as db:
+        done = replay(db, [], [parse_setting("table64:auto:10"), parse_setting("table64:10")])
+    spread, even = done.results[1:]
+    assert spread.filter_bytes == pytest.approx(even.filter_bytes, rel=0.1)
+    bits: dict[int, list[float]] = {}
+    for table, ten in zip(spread.tables, even.tables, strict=True):
+        bits.setdefault(table.level, []).append(10 * table.filter_bytes / ten.filter_bytes)
+    assert max(bits[2]) < 9.5
+    assert min(bits[0]) > 10.5
+    assert len(bits[2]) > 2
+    assert max(bits[2]) - min(bits[2]) < 0.1  # tables of one level get the same
 
 
 def test_a_filter_that_wrongly_says_no_is_followed(tmp_path: Path) -> None:

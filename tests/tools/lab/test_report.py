@@ -42,6 +42,7 @@ def test_it_fits(width: int, scans: int) -> None:
     lines = printed(width, outcome(scans))
     if width >= 80:
         lines += printed(width, outcome(scans, "block:10,10,10"))
+        lines += printed(width, outcome(scans, "table64:auto:12.5"))
     assert max(map(len, lines)) <= min(width, 120)
     assert lines == [line.rstrip() for line in lines]
 

@@ -48,7 +48,32 @@ def test_the_same_memory() -> None:
     verdict = judge(replay_of(100, ("as stored", 50, 80), ("table:10", 0, 80)))
     assert verdict.sentence == (
         "10 bits a key in a filter for each table would save 50 of 50 wasted reads"
-        " for no more memory."
+        " for no more memory. LevelDB reads such tables unfiltered."
+    )
+
+
+def test_filters_that_leveldb_does_not_ask_are_recommended_beside_those_that_it_asks() -> None:
+    results = [("as stored", 1000, 1 << 20), ("none", 9000, 0), ("fuse", 20, 1 << 20)]
+    verdict = judge(replay_of(5000, *results, ("table64:10", 500, 900_000)))
+    assert verdict.setting == "fuse"
+    assert verdict.sentence == (
+        "A fuse filter for each table would save 980 of 1,000 wasted reads for no more memory."
+        " LevelDB reads such tables unfiltered."
+    )
+    asked = [("block:15", 300, 3 << 19), ("block:20", 290, 2 << 20), ("table:15", 100, 3 << 19)]
+    verdict = judge(replay_of(5000, *results, *asked))
+    assert verdict.setting == "fuse"
+    assert verdict.sentence.endswith(
+        "LevelDB reads such tables unfiltered; of the filters that it reads, 15 bits a key would"
+        " save 700 for 512.0 KiB more memory."
+    )
+
+
+def test_a_cheaper_setting_that_leveldb_does_not_ask() -> None:
+    verdict = judge(replay_of(1000, ("as stored", 5, 1000), ("fuse", 5, 800)))
+    assert verdict.sentence.endswith(
+        " With a fuse filter for each table it would waste no more, for 200 B less memory."
+        " But LevelDB reads such tables unfiltered."
     )
 
 

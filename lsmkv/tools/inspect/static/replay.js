@@ -7,7 +7,8 @@ import { percent } from "./sentences.js";
 
 const PAUSE = 400; // milliseconds between two looks at one that runs
 const HOTTEST = 40;
-const SETTING = "(none|(block|table):[0-9]+(,[0-9]+)*)";
+const BITS = "[0-9]+(\\.[0-9]+)?";
+const SETTING = `(none|fuse|(block|table)(64)?:(auto:${BITS}|${BITS}(,${BITS})*))`;
 
 /** The part of the lab that replays Gets. */
 export class Replay {
@@ -16,7 +17,7 @@ export class Replay {
     this.timer = 0;
     this.state = null;
     const field = (type, name, more) => h("input", { type, name, autocomplete: "off", ...more });
-    this.settings = field("text", "settings", { spellcheck: "false", required: true, pattern: `\\s*${SETTING}(\\s+${SETTING})*\\s*`, title: "such as none block:10 table:15" });
+    this.settings = field("text", "settings", { spellcheck: "false", required: true, pattern: `\\s*${SETTING}(\\s+${SETTING})*\\s*`, title: "such as none block:10 table64:10 fuse" });
     this.gets = field("number", "gets", { min: "1", step: "1", required: true });
     this.seed = field("number", "seed", { min: "0", step: "1", required: true });
     this.keys = h("select", { name: "keys" });
@@ -26,7 +27,7 @@ export class Replay {
       h("label", {}, h("span", {}, "Keys"), this.keys),
       h("button", { type: "submit", class: "main" }, "Replay"));
     this.hint = h("p", { class: "quiet" },
-      "none is no filter; block:10 one for each 2 KiB of a table, 10 bits a key; table:15 one for each table; block:10,10,8 bits by level.");
+      "none is no filter; block:10 one for each 2 KiB of a table, 10 bits a key; table:15 one for each table; block64:10 and table64:10 have 64-bit hashes; fuse is a fuse filter for each table. Bits by level: block:10,10,8.5, or spread over the levels: block:auto:10. LevelDB asks filters of the kind block alone.");
     this.status = h("p", { role: "status" });
     this.result = h("div");
     this.element = h("div", {}, isReport ? null : [this.form, this.hint], this.status, this.result);
@@ -146,7 +147,7 @@ function heatOf({ gets, heat }, page) {
   const fileOf = (one) => `${String(one.number).padStart(6, "0")}.ldb`;
   return [
     heat.scans ? h("p", { class: "quiet" },
-      `The prefixes are absent, and scans ask no filter: each reads ${(scanned / heat.scans).toFixed(1)} blocks on average, whatever the setting.`) : null,
+      `The prefixes are absent, and scans ask none of these filters: each reads ${(scanned / heat.scans).toFixed(1)} blocks on average, whatever the setting.`) : null,
     grid("Wasted reads by level", head("level"), rows([...levels.values()].sort((a, b) => a.level - b.level),
       (one) => [`level ${one.level}`, count(one.tables, "table")]), { class: "rows" }),
     h("details", {}, h("summary", {}, `The tables with the most (${number(Math.min(hottest.length, HOTTEST))} of ${number(heat.tables.length)})`),
