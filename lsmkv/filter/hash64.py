@@ -35,9 +35,11 @@ def xxh3_hash(key: bytes) -> i64:
     return read_i64_be(xxh3_64_digest(key), 0) & _MASK
 
 
-def append_hashes(hashes: vec[i64], keys: list[bytes]) -> vec[i64]:
-    """``hashes`` with those of ``keys``; a key that repeats the one before it is left out."""
-    last: bytes | None = None
+def append_hashes(hashes: vec[i64], keys: list[bytes], last: bytes | None = None) -> vec[i64]:
+    """``hashes`` with those of ``keys``; a key that repeats the one before it is left out.
+
+    ``last`` is the key before the first.
+    """
     for key in keys:
         if key != last:
             hashes = append(hashes, xxh3_hash(key))

@@ -115,6 +115,7 @@ class TableFilterBuilder:
         self._policy = policy
         self._takes_hashes = is_filter64(policy)
         self._hashes = vec[i64]()
+        self._last: bytes | None = None
         self._keys: list[bytes] = []
 
     def add_key(self, key: bytes) -> None:
@@ -124,7 +125,8 @@ class TableFilterBuilder:
     def add_keys(self, keys: list[bytes]) -> None:
         """Many keys of the table."""
         if self._takes_hashes:
-            self._hashes = append_hashes(self._hashes, keys)
+            self._hashes = append_hashes(self._hashes, keys, self._last)
+            self._last = keys[-1] if keys else self._last
         else:
             self._keys += keys
 
