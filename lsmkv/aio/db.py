@@ -271,6 +271,15 @@ class DB(Readable):
         threads, db = self._opened()
         await threads.run_long(db.compact_range, start, stop, progress=progress)
 
+    async def rewrite_tables(self, *, progress: Progress | None = None) -> None:
+        """Write every table anew, as the options ask for: :meth:`lsmkv.DB.rewrite_tables`.
+
+        If it is cancelled, it goes on in its thread until it is done or the store is closed.
+        ``progress`` is called in that thread.
+        """
+        threads, db = self._opened()
+        await threads.run_long(db.rewrite_tables, progress=progress)
+
     async def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
         """Read every block of every table, and return the damage: :meth:`lsmkv.DB.verify`.
 

@@ -111,14 +111,18 @@ class Background:
         begin: bytes | None,
         end: bytes | None,
         advance: Callable[[int], None] | None = None,
+        rewrite_before: int = 0,
     ) -> None:
         """Move the range of user keys from ``level`` down by one, and wait for it.
+
+        If ``rewrite_before`` is not 0, write the level's tables with lower numbers anew instead,
+        where they are; it takes a level >= 1 and no bounds.
 
         Meanwhile ``advance`` is called, in the caller's thread and without any lock, with the
         number of bytes of the level's tables that have gone down.  If it raises, or an exception
         such as KeyboardInterrupt ends the wait, the work is cancelled at its next step.
         """
-        compaction = RangeCompaction(level, begin, end)
+        compaction = RangeCompaction(level, begin, end, rewrite_before)
         store = self._store
         try:
             with store.lock:

@@ -11,7 +11,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from lsmkv.db.compaction import Compaction, CompactionJob, compaction_of_range, pick_compaction
+from lsmkv.db.compaction import (
+    Compaction,
+    CompactionJob,
+    compaction_of_range,
+    pick_compaction,
+    rewrite_of_level,
+)
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.obsolete import PendingOutputs, remove_obsolete_files
@@ -39,8 +45,13 @@ class Cancelled(Exception):
 class RangeCompaction:
     """A manual compaction of one level, which goes in steps; and how far it has come."""
 
-    def __init__(self, level: int, begin: bytes | None, end: bytes | None) -> None:
+    def __init__(
+        self, level: int, begin: bytes | None, end: bytes | None, rewrite_before: int = 0
+    ) -> None:
         self.level = level
+        self.rewrite_before = rewrite_before
+        """If not 0, tables with lower numbers are written anew, and stay on their level; ``begin``
+        then is the key after which the next step begins."""
         self.begin = begin
         self.end = end
         self.moved = 0
@@ -161,7 +172,7 @@ class BackgroundJobs:
         compaction = self.compaction
         if compaction is not None and compaction.spans(smallest, largest):
             # Its outputs, which no version names yet, may cover a gap between its inputs.
-            level = min(level, compaction.level)
+            level = min(level, compaction.output_level - 1)
         return level
 
     def _count_flush(self, level: int, file: FileMetaData, seconds: float) -> None:
@@ -214,9 +225,16 @@ class BackgroundJobs:
         Returns None after the last step.  Raises :class:`Cancelled` once ``whole`` is cancelled.
         """
         store = self._store
-        picked = compaction_of_range(
-            store.versions.current, whole.level, whole.begin, whole.end, store.options
-        )
+        version = store.versions.current
+        picked: tuple[Compaction, bytes | None] | None
+        if whole.rewrite_before > 0:
+            picked = rewrite_of_level(
+                version, whole.level, whole.begin, whole.rewrite_before, store.options
+            )
+        else:
+            picked = compaction_of_range(
+                version, whole.level, whole.begin, whole.end, store.options
+            )
         if picked is None:
             return None
         compaction, rest = picked
@@ -309,11 +327,16 @@ class BackgroundJobs:
         counters.compactions += 1
         counters.compaction_bytes_read += compaction.input_size
         counters.compaction_bytes_written += written
-        counters.compactions_into[level + 1].add(seconds, compaction.input_size, written)
-        store.info_log.write(
-            f"Compacted {len(compaction.inputs)}@{level} + "
-            f"{len(compaction.next_inputs)}@{level + 1} files => {written} bytes"
-        )
+        output_level = compaction.output_level
+        counters.compactions_into[output_level].add(seconds, compaction.input_size, written)
+        if compaction.is_rewrite:
+            told = f"Rewrote {len(compaction.inputs)}@{level} files => {written} bytes"
+        else:
+            told = (
+                f"Compacted {len(compaction.inputs)}@{level} +"
+                f" {len(compaction.next_inputs)}@{output_level} files => {written} bytes"
+            )
+        store.info_log.write(told)
 
     def _report_moved(self, whole: RangeCompaction, moved: int) -> None:
         """Tell the range compaction's caller how many bytes have gone down."""

@@ -33,7 +33,7 @@ _CHUNK = 32 * 1024  # bytes of blocks that are merged at a time from each source
 
 class Compaction:
     """Files of ``level`` and of the next level; the merged outputs replace them on the next
-    level."""
+    level.  A rewrite has files of one level alone, and the outputs stay there."""
 
     def __init__(
         self,
@@ -42,13 +42,17 @@ class Compaction:
         inputs: list[FileMetaData],
         next_inputs: list[FileMetaData],
         grandparents: list[FileMetaData],
+        is_rewrite: bool = False,
     ) -> None:
         self.version = version
         self.level = level
+        self.is_rewrite = is_rewrite
+        """Whether the outputs take the place of the inputs, on their level."""
+        self.output_level = level if is_rewrite else level + 1
         self.inputs = inputs
         self.next_inputs = next_inputs
         self.grandparents = grandparents
-        """The files two levels below ``level`` that the outputs will overlap."""
+        """The files of the level below the outputs that these will overlap."""
         self.by_seeks = False
 
     @property
@@ -71,7 +75,8 @@ class Compaction:
         compaction an expensive one.
         """
         return (
-            len(self.inputs) == 1
+            not self.is_rewrite
+            and len(self.inputs) == 1
             and not self.next_inputs
             and total_size(self.grandparents) <= max_grandparent_overlap(options)
         )
@@ -83,9 +88,11 @@ class Compaction:
         for file in self.inputs:
             edit.delete_file(self.level, file.number)
         for file in self.next_inputs:
-            edit.delete_file(self.level + 1, file.number)
+            edit.delete_file(self.output_level, file.number)
         for file in outputs:
-            edit.add_file(self.level + 1, file)
+            edit.add_file(self.output_level, file)
+        if self.is_rewrite:
+            return edit  # the next compaction begins where it would have begun
         largest = max((file.largest for file in self.inputs), key=comparator.sort_key)
         edit.compact_pointers.append((self.level, largest))
         return edit
@@ -136,6 +143,34 @@ def compaction_of_range(
                 proceed = file.largest[:-8]
                 break
     return _complete(version, level, inputs, options), proceed
+
+
+def rewrite_of_level(
+    version: Version, level: int, after: bytes | None, before: int, options: Options
+) -> tuple[Compaction, bytes] | None:
+    """Write some tables of a level >= 1 anew, where they are: neighbours with numbers below
+    ``before`` that begin after the user key ``after``.
+
+    Returns the compaction, and the user key after which the next one begins; None if the level
+    holds no such table.  All versions that the level holds of a user key stay together.
+    """
+    compare = version.comparator.user_comparator.compare
+    inputs: list[FileMetaData] = []
+    for file in version.levels[level]:
+        if after is not None and compare(file.smallest[:-8], after) <= 0:
+            continue
+        if file.number < before:
+            inputs.append(file)
+            if total_size(inputs) >= options.max_file_size:
+                break
+        elif inputs:
+            break  # an output must not reach over it
+    if not inputs:
+        return None
+    inputs = _with_boundary(version, level, inputs)
+    below = _overlapping_all(version, level + 1, inputs) if level + 1 < NUM_LEVELS else []
+    compaction = Compaction(version, level, inputs, [], below, is_rewrite=True)
+    return compaction, inputs[-1].largest[:-8]
 
 
 def _next_in_turn(version: Version, level: int, pointer: bytes | None) -> FileMetaData:
@@ -283,7 +318,7 @@ class CompactionJob:
         version = self._compaction.version
         return not any(
             version.overlaps(level, user_key, user_key)
-            for level in range(self._compaction.level + 2, NUM_LEVELS)
+            for level in range(self._compaction.output_level + 1, NUM_LEVELS)
         )
 
     def _write(

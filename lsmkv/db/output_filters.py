@@ -26,17 +26,18 @@ def options_for_flush(options: Options, version: Version, size: int) -> Options:
 def options_for_compaction(options: Options, compaction: Compaction) -> Options:
     """The options for the outputs of a compaction.  O(tables of level 0)."""
     version = compaction.version
-    level = compaction.level + 1
+    level = compaction.output_level
     if not options.filter_last_level and not any(version.sizes[level + 1 :]):
         return _with_policy(options, None)
     consumed = {file.number for file in compaction.inputs}
     runs = [file.size for file in version.levels[0] if file.number not in consumed]
     own = len(runs) + level - 1
     runs += version.sizes[1:]
-    moving = total_size(compaction.inputs)
-    runs[own] += moving
-    if compaction.level > 0:
-        runs[own - 1] -= moving
+    if not compaction.is_rewrite:
+        moving = total_size(compaction.inputs)
+        runs[own] += moving
+        if compaction.level > 0:
+            runs[own - 1] -= moving
     return _with_policy(options, _policy(options, level, runs, own))
 
 

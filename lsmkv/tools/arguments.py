@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import Annotated, BinaryIO, NamedTuple
+from typing import Annotated, BinaryIO, NamedTuple, Unpack, cast
 
 import typer
 
 import lsmkv
+from lsmkv.filter.known import policy_from_text
+from lsmkv.options import FilterLayout, OptionArguments
 from lsmkv.tools.text import from_argument
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The store's directory.")]
@@ -46,9 +48,41 @@ def open_to_read(directory: str) -> lsmkv.DB:
     return lsmkv.DB(directory, read_only=True)
 
 
-def open_to_write(directory: str, create: bool = False) -> lsmkv.DB:
+def open_to_write(
+    directory: str, create: bool = False, **options: Unpack[OptionArguments]
+) -> lsmkv.DB:
     """Open a store for writing: takes its lock and flushes its log to tables."""
-    return lsmkv.DB(directory, create_if_missing=create)
+    return lsmkv.DB(directory, **(options | {"create_if_missing": create}))
+
+
+def filter_arguments(text: str | None, layout: str | None, prefix: str | None) -> OptionArguments:
+    """The keywords of ``lsmkv.DB`` for filters that were asked for on the command line.
+
+    >>> filter_arguments("bloom64:auto:10", None, ":")
+    {'filter_policy': Bloom64Policy(10), 'bloom_filter_bits': 'auto:10', 'prefix_extractor': b':'}
+    >>> filter_arguments("bloom:16,12,10", "both", "8")
+    {'filter_policy': BloomFilterPolicy(10), 'bloom_filter_bits': (16.0, 12.0, 10.0), \
+'filter_layout': 'both', 'prefix_extractor': 8}
+    """
+    options: OptionArguments = {}
+    if text is not None:
+        text = f"bloom:{text}" if text.startswith("auto:") else text
+        kind, _, bits = text.partition(":")
+        by_level = bits.startswith("auto:") or "," in bits
+        policy = policy_from_text(kind if by_level else text)
+        if policy is None:
+            options["bloom_filter_bits"] = 0
+        else:
+            options["filter_policy"] = policy
+        if bits.startswith("auto:"):
+            options["bloom_filter_bits"] = bits
+        elif by_level:
+            options["bloom_filter_bits"] = tuple(map(float, bits.split(",")))
+    if layout is not None:
+        options["filter_layout"] = cast(FilterLayout, layout)
+    if prefix is not None:
+        options["prefix_extractor"] = int(prefix) if prefix.isdecimal() else prefix.encode()
+    return options
 
 
 @contextlib.contextmanager

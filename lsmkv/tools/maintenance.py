@@ -16,7 +16,13 @@ import lsmkv
 from lsmkv.db.recovery import is_rocksdb
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.key_order import KeyOrder
-from lsmkv.tools.arguments import Directory, Hex, open_to_read, open_to_write
+from lsmkv.tools.arguments import (
+    Directory,
+    Hex,
+    filter_arguments,
+    open_to_read,
+    open_to_write,
+)
 from lsmkv.tools.console import INTERRUPTED, MISS, guarded, progress, say, write_line
 from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import count, from_argument, printable, shown, size
@@ -66,6 +72,22 @@ def compact(
         str | None, typer.Option(metavar="KEY", help="Up to this key, itself included.")
     ] = None,
     is_hex: Hex = False,
+    filters: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", metavar="KIND", help="Write every table anew, with filters of this kind."
+        ),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option("--filter-layout", metavar="LAYOUT", help="block, table or both."),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--prefix", metavar="P", help="Also filters of prefixes: P bytes, or up to text P."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Merge each level into the next, which drops deleted and overwritten data and speeds up reads.
@@ -73,18 +95,40 @@ def compact(
     The whole store is compacted, or a range of its keys. Ctrl-C stops at the next step, and the
     levels merged before it stay merged. As in LevelDB, the deepest level is not rewritten alone.
 
+    With --filter or --prefix nothing moves down: every table is written anew on its level (level 0
+    goes into level 1). KIND is bloom (LevelDB's, the default of a store), bloom64, fuse, or none;
+    bloom and bloom64 take bits a key (bloom64:12), bits by level (bloom:16,12,10) or auto:10.
+    LevelDB reads tables with other filters than its own as if they had none. A program goes on
+    with these filters if it opens the store with the same filter_policy and prefix_extractor;
+    else it reads them, but writes new tables with its own.
+
     JSON: "path", "before" and "after" (each {"tables", "bytes"}), "seconds".
     """
     begin = None if start is None else from_argument(start, is_hex)
     end = None if stop is None else from_argument(stop, is_hex)
-    with open_to_write(directory) as db:
+    options = filter_arguments(filters, layout, prefix)
+    if layout is not None and filters is None:
+        raise ValueError("--filter-layout goes with --filter")
+    if options and (start is not None or stop is not None):
+        raise ValueError(
+            "--filter and --prefix are for the whole store, without --start and --stop"
+        )
+    with open_to_write(directory, **options) as db:
         before = _extent(db)
         started = time.perf_counter()
         try:
-            with progress("Compacting", "byte") as bar:
-                db.compact_range(begin, end, progress=bar.report)
+            with progress("Rewriting" if options else "Compacting", "byte") as bar:
+                if options:
+                    db.rewrite_tables(progress=bar.report)
+                else:
+                    db.compact_range(begin, end, progress=bar.report)
         except KeyboardInterrupt:
-            say("cancelled: the levels compacted so far stay compacted, the rest is unchanged")
+            kept = (
+                "tables rewritten so far stay"
+                if options
+                else "levels compacted so far stay compacted"
+            )
+            say(f"cancelled: the {kept}, the rest is unchanged")
             raise typer.Exit(INTERRUPTED) from None
         seconds = time.perf_counter() - started
         after = _extent(db)

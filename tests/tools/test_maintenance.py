@@ -146,6 +146,63 @@ def test_compact_a_range(store: Path, options: list[str]) -> None:
     assert b"199" in left
 
 
+@pytest.mark.parametrize(
+    ("options", "filters", "prefixes"),
+    [
+        (["--filter", "bloom64"], [("table", "lsmkv.Bloom64")], False),
+        (["--filter", "fuse", "--prefix", ":"], [("table", "lsmkv.BinaryFuse8")], True),
+        (
+            ["--filter", "bloom:12", "--filter-layout", "both"],
+            [
+                *(
+                    ("table", "leveldb.BuiltinBloomFilter2"),
+                    ("block", "leveldb.BuiltinBloomFilter2"),
+                ),
+            ],
+            False,
+        ),
+        (["--filter", "auto:10"], [("block", "leveldb.BuiltinBloomFilter2")], False),
+        (["--filter", "bloom64:16,12,10"], [("table", "lsmkv.Bloom64")], False),
+        (["--prefix", "3"], [("block", "leveldb.BuiltinBloomFilter2")], True),
+        (["--filter", "none"], [], False),
+    ],
+)
+def test_compact_rewrites_filters(
+    store: Path, options: list[str], filters: list[tuple[str, str]], prefixes: bool
+) -> None:
+    before = content(store)
+    done = lsm("compact", store, *options)
+    assert done.status == 0, done.err
+    assert done.out.startswith("before: ")
+    with lsmkv.DB(store, prefix_extractor=b":" if ":" in options else 3) as db:
+        assert dict(db) == before
+        opened: Any = db._store
+        tables = [
+            opened.tables.find(file) for files in opened.versions.current.levels for file in files
+        ]
+        assert tables
+        for table in tables:
+            assert [(one.layout, one.policy.name) for one in table.filters.readers] == filters
+            assert (table.prefix_filter is not None) == prefixes
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--filter", "ribbon"], "a filter is 'bloom', 'bloom64', 'fuse' or 'none'"),
+        (["--filter", "bloom64:x"], "'bloom64:x'"),
+        (["--filter", "fuse:auto:10"], "bloom_filter_bits"),
+        (["--filter", "fuse", "--filter-layout", "block"], "whole tables"),
+        (["--filter", "fuse", "--start", "a"], "without --start"),
+        (["--filter-layout", "both"], "--filter-layout goes with --filter"),
+        (["--filter", "bloom", "--filter-layout", "page"], "'block', 'table' or 'both'"),
+        (["--prefix", "0"], "at least 1 byte"),
+    ],
+)
+def test_filters_that_are_refused(store: Path, options: list[str], words: str) -> None:
+    fails(lsm("compact", store, *options), words)
+
+
 def test_progress_of_a_compaction(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int, str]] = []
 

@@ -22,6 +22,7 @@ from lsmkv.db.admin.properties import (
     list_tables,
     written_keys,
 )
+from lsmkv.db.admin.rewrite_tables import rewrite_tables
 from lsmkv.db.admin.verify import verify_tables
 from lsmkv.db.handle import Handle
 from lsmkv.db.opening.open import MEMORY, view_now
@@ -76,6 +77,34 @@ class Maintenance(Handle):
         background = self._background
         assert background is not None
         compact_range(self._open_store(), background, begin, end, progress)
+
+    def rewrite_tables(self, *, progress: Progress | None = None) -> None:
+        """Write every table anew, with the filters and blocks that the options ask for.
+
+        For a store that is opened with another ``filter_policy``, ``prefix_extractor``,
+        ``block_size`` or ``compression``, whose tables would else change one by one as they are
+        compacted.  Keys and values stay as they are, and so do the levels, except that the
+        memtable is flushed and level 0 compacted into level 1.
+        ``progress`` is called as by :meth:`compact_range`.  An exception from it, or Ctrl-C, ends
+        the call at the next step; tables that were written stay.
+
+        O(bytes of the store), in time, and in disk space a few tables' worth.  Raises the errors of
+        reading and writing tables; :class:`ReadOnlyError` for a store that is open for reading
+        only.
+
+        >>> import lsmkv
+        >>> env = lsmkv.MemoryEnv()  # on disk, leave it out
+        >>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
+        ...     db.put(b"k", b"v")
+        >>> with lsmkv.DB("store", env=env, filter_policy=lsmkv.Bloom64Policy()) as db:
+        ...     db.rewrite_tables()
+        ...     db.explain(b"k").tables[0].filters[0].policy
+        'lsmkv.Bloom64'
+        """
+        self._open_writer().flush_memtable()
+        background = self._background
+        assert background is not None
+        rewrite_tables(self._open_store(), background, progress)
 
     def checkpoint(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
         """Make a second store at ``path`` that holds what this one holds now.

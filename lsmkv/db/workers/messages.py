@@ -7,7 +7,8 @@ line         content
 ===========  ======================================================================================
 settings     ``token``, ``low_priority``, and the options that tables depend on; the first line
 request      ``job`` (its number); ``filter``: the filters of the outputs; for a flush ``log``,
-             ``usage`` and ``pinned``; for a compaction ``level``, ``files`` and ``oldest``
+             ``usage`` and ``pinned``; for a compaction ``level``, ``rewrite``, ``files`` and
+             ``oldest``
 report       ``job``; ``read``: the bytes read so far, or at the end ``files`` and ``opened``; or
              ``declined``: why the job was not done; or ``error``
 ===========  ======================================================================================
@@ -105,6 +106,7 @@ class CompactionRequest(NamedTuple):
     policy: FilterPolicy | None
     """That of the filters of the outputs."""
     level: int
+    is_rewrite: bool
     files: VersionEdit
     """The inputs, and what overlaps them further down: all that the job asks of a version."""
     oldest_pinned: int
@@ -117,31 +119,33 @@ class CompactionRequest(NamedTuple):
         version = compaction.version
         comparator = version.comparator
         level = compaction.level
+        output_level = compaction.output_level
         files = VersionEdit()
         inputs = compaction.inputs + compaction.next_inputs
         for file in compaction.inputs:
             files.add_file(level, file)
         for file in compaction.next_inputs:
-            files.add_file(level + 1, file)
+            files.add_file(output_level, file)
         for file in compaction.grandparents:
-            files.add_file(level + 2, file)
+            files.add_file(output_level + 1, file)
         begin = min((file.smallest for file in inputs), key=comparator.sort_key)[:-8]
         end = max((file.largest for file in inputs), key=comparator.sort_key)[:-8]
-        for deeper in range(level + 3, NUM_LEVELS):
+        for deeper in range(output_level + 2, NUM_LEVELS):
             for file in version.overlapping(deeper, begin, end):
                 files.add_file(deeper, file)
-        return CompactionRequest(job, policy, level, files, oldest_pinned)
+        return CompactionRequest(job, policy, level, compaction.is_rewrite, files, oldest_pinned)
 
     def compaction(self, comparator: InternalKeyComparator) -> Compaction:
         """The compaction, with the part of its version that it needs."""
         levels: list[list[FileMetaData]] = [[] for _ in range(NUM_LEVELS)]
         for level, file in self.files.new_files:
             levels[level].append(file)
-        grandparents = list(levels[self.level + 2]) if self.level + 2 < NUM_LEVELS else []
+        below = self.level + (1 if self.is_rewrite else 2)
+        grandparents = list(levels[below]) if below < NUM_LEVELS else []
         inputs = list(levels[self.level])
-        next_inputs = list(levels[self.level + 1])
+        next_inputs = [] if self.is_rewrite else list(levels[self.level + 1])
         version = Version(comparator, levels)
-        return Compaction(version, self.level, inputs, next_inputs, grandparents)
+        return Compaction(version, self.level, inputs, next_inputs, grandparents, self.is_rewrite)
 
     def encode(self) -> bytes:
         """The line."""
@@ -150,6 +154,7 @@ class CompactionRequest(NamedTuple):
                 "job": self.job,
                 "filter": policy_text(self.policy),
                 "level": self.level,
+                "rewrite": self.is_rewrite,
                 "files": self.files.encode().hex(),
                 "oldest": self.oldest_pinned,
             }
@@ -164,7 +169,8 @@ def decode_request(line: bytes) -> FlushRequest | CompactionRequest:
     if "log" in request:
         return FlushRequest(job, policy, request["log"], request["usage"], request["pinned"])
     files = VersionEdit.decode(bytes.fromhex(request["files"]))
-    return CompactionRequest(job, policy, request["level"], files, request["oldest"])
+    level, is_rewrite = request["level"], request["rewrite"]
+    return CompactionRequest(job, policy, level, is_rewrite, files, request["oldest"])
 
 
 class Report(NamedTuple):
