@@ -25,8 +25,8 @@ class PrefixExtractor(Protocol):
 
     A contract: ``extract`` goes by the beginning of the key alone.  If ``extract(p)`` is ``p``,
     then it is ``p`` for every key that begins with ``p``; a scan would miss keys otherwise.  So
-    ``key[:2]`` will not do, since it is ``b"k"`` for the key ``b"k"``: return None for keys that are
-    too short.
+    ``key[:2]`` will not do, since it is ``b"k"`` for the key ``b"k"``: for keys that are too short,
+    return None.
 
     >>> class Country:
     ...     name = "example.Country"
