@@ -43,6 +43,7 @@ FUSE_MARK: Final = 128
 """The last byte of a fuse filter is this, plus the number of slots of a key."""
 
 _TRAILER: Final = 7
+_MOST_SLOTS: Final = 1 << 31  # a first slot is found with 31 bits of the hash; products fit 64 bits
 _BITS_OF_THREE: Final = 9.85
 _BYTES: Final = bytes(range(256))
 _MOST_SEEDS: Final = 64
@@ -323,13 +324,19 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
     segments |= low << 16 | high << 24
     bits: i64 = data[stop - 3]
     seed: i64 = data[stop - 2]
-    if (
-        (arity - 1) * bits > HALF_BITS
-        or segments < 1
-        or (segments + arity - 1) << bits != size - _TRAILER
-    ):
+    if not _fits(arity, bits, segments, size - _TRAILER):
         return True
     return _fuse_may_match(key_hash, data, start, arity, bits, segments << bits, seed)
+
+
+def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
+    """Whether these sizes, which may be damaged, are those of a fuse filter of so many slots."""
+    return (
+        slots <= _MOST_SLOTS
+        and segments >= 1
+        and (arity - 1) * bits <= HALF_BITS  # so that no shift is too wide
+        and (segments + arity - 1) << bits == slots
+    )
 
 
 def _fuse_may_match(
@@ -417,6 +424,5 @@ def shape_of(filter_data: bytes) -> FuseShape | None:
     shape = FuseShape(
         filter_data[-1] - FUSE_MARK, filter_data[-3], decode_fixed32(filter_data, size - 7)
     )
-    if (shape.arity - 1) * shape.segment_bits > HALF_BITS or shape.segments < 1:
-        return None
-    return shape if shape.slots == size - _TRAILER else None
+    fits = _fits(shape.arity, shape.segment_bits, shape.segments, size - _TRAILER)
+    return shape if fits else None
