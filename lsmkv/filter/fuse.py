@@ -30,8 +30,14 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 
 from lsmkv.filter.bloom import MAX_PROBES, checked_bits
-from lsmkv.filter.bloom64 import bloom64_may_match, bloom64_positions, build_bloom64
+from lsmkv.filter.bloom64 import (
+    Bloom64Policy,
+    bloom64_may_match,
+    bloom64_positions,
+    build_bloom64,
+)
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.coding import decode_fixed32, encode_fixed32
 
 if TYPE_CHECKING:
@@ -166,6 +172,12 @@ class BinaryFusePolicy:
         """The first bits of the slots that :meth:`hash_may_match` reads; of a Bloom filter, the
         bits that it goes by."""
         return filter64_positions(key_hash, filter_data)
+
+
+def is_filter64(policy: FilterPolicy) -> bool:
+    """Whether :func:`filter64_may_match` gives the policy's answers: not for one derived from
+    lsmkv's, which may have others."""
+    return type(policy) is BinaryFusePolicy or type(policy) is Bloom64Policy
 
 
 def build_fuse(hashes: vec[i64], bloom_bits_per_key: float) -> bytes:

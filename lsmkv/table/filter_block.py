@@ -25,7 +25,13 @@ from lsmkv.counters import ReadCounters
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import bloom_may_match, is_bloom
 from lsmkv.filter.bloom64 import Bloom64Policy, build_bloom64
-from lsmkv.filter.fuse import BinaryFusePolicy, TableFilter64, build_fuse, filter64_may_match
+from lsmkv.filter.fuse import (
+    BinaryFusePolicy,
+    TableFilter64,
+    build_fuse,
+    filter64_may_match,
+    is_filter64,
+)
 from lsmkv.filter.hash64 import append_hashes, xxh3_hash
 from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
 from lsmkv.filter.prefix import PrefixExtractor, append_prefix_hashes, prefix_of
@@ -107,7 +113,7 @@ class TableFilterBuilder:
 
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
-        self._takes_hashes = isinstance(policy, (Bloom64Policy, BinaryFusePolicy))
+        self._takes_hashes = is_filter64(policy)
         self._hashes = vec[i64]()
         self._keys: list[bytes] = []
 
@@ -159,7 +165,7 @@ def prefix_policy(policy: FilterPolicy | None) -> FilterPolicy:
     Prefixes often differ in few bits, which LevelDB's hash does not suit; and LevelDB reads none
     of them.
     """
-    if isinstance(policy, (Bloom64Policy, BinaryFusePolicy)):
+    if policy is not None and is_filter64(policy):
         return policy
     return Bloom64Policy()
 
@@ -186,7 +192,7 @@ class FilterReader:
         self._hasher = key_hasher(policy)
         self.is_bloom = is_bloom(policy)
         """Whether :func:`~lsmkv.filter.bloom.bloom_may_match` gives its answers."""
-        self.is_filter64 = isinstance(policy, (Bloom64Policy, BinaryFusePolicy))
+        self.is_filter64 = is_filter64(policy)
         """Whether :func:`~lsmkv.filter.fuse.filter64_may_match` gives its answers."""
 
     def may_match(self, block_offset: i64, key: bytes, key_hash: i64) -> bool:

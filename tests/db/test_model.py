@@ -203,6 +203,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.db.check()
         assert dict(self.db) == self.model
         assert dict(self.db.iterator(reverse=True)) == self.model
+        for key in KEYS:
+            assert self.db.get(key) == self.model.get(key)
 
     @rule(options=options_)
     def reopen(self, options: dict[str, Any]) -> None:
