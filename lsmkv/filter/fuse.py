@@ -49,6 +49,7 @@ FUSE_MARK: Final = 128
 """The last byte of a fuse filter is this, plus the number of slots of a key."""
 
 _TRAILER: Final = 7
+_MOST_SLOTS: Final = 1 << 31  # a first slot is found with 31 bits of the hash; products fit 64 bits
 _BITS_OF_THREE: Final = 9.85
 _BYTES: Final = bytes(range(256))
 _MOST_SEEDS: Final = 64
@@ -171,6 +172,12 @@ class BinaryFusePolicy:
         """The first bits of the slots that :meth:`hash_may_match` reads; of a Bloom filter, the
         bits that it goes by."""
         return filter64_positions(key_hash, filter_data)
+
+
+def is_filter64(policy: FilterPolicy | None) -> bool:
+    """Whether :func:`filter64_may_match` gives the policy's answers: not for one derived from
+    lsmkv's, which may have others."""
+    return type(policy) is BinaryFusePolicy or type(policy) is Bloom64Policy
 
 
 def build_fuse(hashes: vec[i64], bloom_bits_per_key: float) -> bytes:
@@ -329,13 +336,19 @@ def filter64_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> boo
     segments |= low << 16 | high << 24
     bits: i64 = data[stop - 3]
     seed: i64 = data[stop - 2]
-    if (
-        (arity - 1) * bits > HALF_BITS
-        or segments < 1
-        or (segments + arity - 1) << bits != size - _TRAILER
-    ):
+    if not _fits(arity, bits, segments, size - _TRAILER):
         return True
     return _fuse_may_match(key_hash, data, start, arity, bits, segments << bits, seed)
+
+
+def _fits(arity: i64, bits: i64, segments: i64, slots: i64) -> bool:
+    """Whether these sizes, which may be damaged, are those of a fuse filter of so many slots."""
+    return (
+        slots <= _MOST_SLOTS
+        and segments >= 1
+        and (arity - 1) * bits <= HALF_BITS  # so that no shift is too wide
+        and (segments + arity - 1) << bits == slots
+    )
 
 
 def _fuse_may_match(
@@ -423,11 +436,5 @@ def shape_of(filter_data: bytes) -> FuseShape | None:
     shape = FuseShape(
         filter_data[-1] - FUSE_MARK, filter_data[-3], decode_fixed32(filter_data, size - 7)
     )
-    if (shape.arity - 1) * shape.segment_bits > HALF_BITS or shape.segments < 1:
-        return None
-    return shape if shape.slots == size - _TRAILER else None
-
-
-def is_filter64(policy: FilterPolicy | None) -> bool:
-    """Whether :func:`filter64_may_match` answers for a policy."""
-    return type(policy) in (Bloom64Policy, BinaryFusePolicy)
+    fits = _fits(shape.arity, shape.segment_bits, shape.segments, size - _TRAILER)
+    return shape if fits else None

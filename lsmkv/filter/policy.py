@@ -93,5 +93,10 @@ def hash_kind(policy: FilterPolicy) -> int:
     """Which hash a policy takes: one of the constants above."""
     if key_hasher(policy) is None:
         return NO_HASH
+    for owner in type(policy).__mro__:
+        if "hash_name" in vars(owner):
+            break
+        if "key_hash" in vars(owner):
+            return OTHER_HASH  # a derived class has a hash of its own, and inherits the name
     name: str = getattr(policy, "hash_name", "")
     return {"leveldb": LEVELDB_HASH, "xxh3": XXH3_HASH}.get(name, OTHER_HASH)

@@ -24,7 +24,9 @@ class PrefixExtractor(Protocol):
     prefix filter bears another name is read without it.
 
     A contract: ``extract`` goes by the beginning of the key alone.  If ``extract(p)`` is ``p``,
-    then it is ``p`` for every key that begins with ``p``; a scan would miss keys otherwise.
+    then it is ``p`` for every key that begins with ``p``; a scan would miss keys otherwise.  So
+    ``key[:2]`` will not do, since it is ``b"k"`` for the key ``b"k"``: for keys that are too short,
+    return None.
 
     >>> class Country:
     ...     name = "example.Country"
@@ -107,8 +109,9 @@ class DelimitedPrefix:
 class CallablePrefix:
     """A function as a prefix extractor, under a name that is stored.
 
-    >>> CallablePrefix(lambda key: key[:2] or None, "example.FirstTwo").extract(b"abc")
-    b'ab'
+    >>> first_two = CallablePrefix(lambda key: key[:2] if len(key) >= 2 else None, "example.First2")
+    >>> first_two.extract(b"abc"), first_two.extract(b"a")
+    (b'ab', None)
     """
 
     def __init__(self, function: Callable[[bytes], bytes | None], name: str) -> None:
@@ -188,6 +191,9 @@ def shared_prefix(
     """
     prefix = prefix_of(extractor, first)
     if prefix is None or not prefix or prefix_of(extractor, prefix) != prefix:
+        return None
+    # A function that cuts keys and forgets the short ones breaks the contract; this shows it.
+    if not is_own(extractor) and prefix_of(extractor, prefix + b"\0") != prefix:
         return None
     if end.startswith(prefix):
         return prefix

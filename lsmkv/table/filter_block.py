@@ -213,8 +213,10 @@ class FilterReader:
             return False  # no keys went into it
         if self.is_bloom and key_hash >= 0:
             return bloom_may_match(key_hash, filter_data, 0, len(filter_data))
-        if self.is_filter64 and key_hash >= 0:
-            return filter64_may_match(key_hash, filter_data, 0, len(filter_data))
+        if self.is_filter64:
+            # Without a hash too: what check() finds is what a Get will be told.
+            hash64 = key_hash if key_hash >= 0 else xxh3_hash(key)
+            return filter64_may_match(hash64, filter_data, 0, len(filter_data))
         if key_hash >= 0 and self._hasher is not None:
             return self._hasher.hash_may_match(key_hash, filter_data)
         return self.policy.key_may_match(key, filter_data)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv import DB, LocalEnv, WriteBatch
+from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, LocalEnv, WriteBatch
 from lsmkv.format.batch import decode_batch
 from lsmkv.format.log import LogReader
 
@@ -164,6 +164,63 @@ def test_leveldb_reads_all_filter_layouts(path: pathlib.Path, layout: Any) -> No
         db.compact_range()
     with open_leveldb(path, bloom_filter_bits=10) as db:
         check(db, applied({}, changes))
+
+
+OTHER_FILTERS: list[dict[str, Any]] = [
+    {"filter_policy": Bloom64Policy(10), "filter_layout": "block"},
+    {"filter_policy": Bloom64Policy(10), "filter_layout": "both", "prefix_extractor": 6},
+    {"filter_policy": BinaryFusePolicy(), "prefix_extractor": b"0"},
+    {"bloom_filter_bits": "auto:10"},
+    {"bloom_filter_bits": [14, 7, 0], "filter_last_level": False},
+]
+
+
+@pytest.mark.parametrize("options", OTHER_FILTERS, ids=str)
+def test_leveldb_reads_beside_filters_that_it_does_not_know(
+    path: pathlib.Path, options: dict[str, Any]
+) -> None:
+    changes = changes_of(3, 3000, keys=3000)
+    small = {"write_buffer_size": 1 << 16, "max_file_size": 1 << 18}
+    with DB(path, create_if_missing=True, **small, **options) as db:
+        write(db, changes)
+        db.compact_range()
+        assert len(db.tables()) == 1
+    state = applied({}, changes)
+    assert len(state) > 1000  # else there is no fuse filter
+    with open_leveldb(path, bloom_filter_bits=10) as db:
+        check(db, state)
+
+
+def test_tables_of_all_filters_in_one_store(path: pathlib.Path) -> None:
+    """Each round writes with other filters, LevelDB every other time; and reads what is there."""
+    state: State = {}
+    extra: list[dict[str, Any]] = [
+        {"write_buffer_size": 1 << 16, "max_file_size": 1 << 16, **options}
+        for options in OTHER_FILTERS
+    ]
+    for turn in range(2 * len(extra)):
+        changes = changes_of(turn, 700, keys=900)
+        if turn % 2:
+            with open_leveldb(path, bloom_filter_bits=10) as db:
+                check(db, state)
+                write(db, changes)
+            state = applied(state, changes)
+            continue
+        with DB(path, create_if_missing=True, **extra[turn // 2]) as db:
+            check(db, state)
+            write(db, changes)
+            state = applied(state, changes)
+            db.flush()
+            check(db, state)
+            for n in range(0, 900, 50):
+                prefix = b"key%03d" % (n // 100)
+                pairs = sorted(pair for pair in state.items() if pair[0].startswith(prefix))
+                assert list(db.iterator(prefix=prefix)) == pairs
+                assert list(db.iterator(prefix=prefix, reverse=True)) == pairs[::-1]
+            db.check()
+    with DB(path) as db:
+        check(db, state)
+        assert db.verify() == []
 
 
 @pytest.mark.parametrize("bits", [0, 10])

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lsmkv import DB, MemoryEnv, Snapshot, WriteBatch
+from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, MemoryEnv, Snapshot, WriteBatch
 from lsmkv import Iterator as StoreIterator
 
 # Few keys, so that they meet each other; some that sort at the edges; some that share prefixes.
@@ -32,21 +32,32 @@ values_ = st.one_of(
     st.builds(lambda byte, size: bytes([byte]) * size, st.integers(0, 255), st.integers(0, 700)),
 )
 bounds_ = st.one_of(st.none(), keys_)
-options_ = st.fixed_dictionaries(
+FILTERS: list[dict[str, Any]] = [
+    *({"bloom_filter_bits": bits} for bits in (0, 1, 10, "auto:10", [16, 0])),
+    {"filter_policy": Bloom64Policy(10)},
+    {"filter_policy": Bloom64Policy(10), "bloom_filter_bits": "auto:4"},
+]
+LAYOUTS: list[dict[str, Any]] = [{"filter_layout": name} for name in ("block", "table", "both")]
+filters_ = st.one_of(
+    st.builds(lambda one, other: one | other, st.sampled_from(FILTERS), st.sampled_from(LAYOUTS)),
+    st.just({"filter_policy": BinaryFusePolicy()}),
+)
+settings_ = st.fixed_dictionaries(
     {
         "write_buffer_size": st.sampled_from([1024, 3000, 1 << 20]),
         "max_file_size": st.sampled_from([1024, 1500, 1 << 20]),
         "block_size": st.sampled_from([64, 256, 4096]),
         "block_restart_interval": st.sampled_from([1, 2, 16]),
         "compression": st.sampled_from([None, "snappy", "zstd"]),
-        "filter_layout": st.sampled_from(["block", "table", "both"]),
-        "bloom_filter_bits": st.sampled_from([0, 1, 10]),
+        "filter_last_level": st.booleans(),
+        "prefix_extractor": st.sampled_from([None, None, 1, 2, b"\xff", b"0"]),
         "lru_cache_size": st.sampled_from([0, 500, 1 << 20]),
         "reuse_logs": st.booleans(),
         "max_open_files": st.sampled_from([20, 1000]),
         "paranoid_checks": st.booleans(),
     }
 )
+options_ = st.builds(lambda one, other: one | other, settings_, filters_)
 
 Model = dict[bytes, bytes]
 
@@ -140,6 +151,12 @@ class StoreMachine(RuleBasedStateMachine):
     def iterate(self, arguments: dict[str, Any]) -> None:
         assert list(self.db.iterator(**arguments)) == cut(self.model, arguments)
 
+    @rule(prefix=st.sampled_from([b"\xff", b"a", b"k", b"k0", b"k1", b"k05", b"x"]))
+    def iterate_prefix(self, prefix: bytes) -> None:
+        expected = sorted(pair for pair in self.model.items() if pair[0].startswith(prefix))
+        assert list(self.db.iterator(prefix=prefix)) == expected
+        assert list(self.db.iterator(prefix=prefix, reverse=True)) == expected[::-1]
+
     @rule(reverse=st.booleans())
     def begin_iterator(self, reverse: bool) -> None:
         entries = sorted(self.model.items(), reverse=reverse)
@@ -186,6 +203,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.db.check()
         assert dict(self.db) == self.model
         assert dict(self.db.iterator(reverse=True)) == self.model
+        for key in KEYS:
+            assert self.db.get(key) == self.model.get(key)
 
     @rule(options=options_)
     def reopen(self, options: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import math
 import random
 
 import pytest
+from hostile_filters import hostile_filters
 from hypothesis import given
 from hypothesis import strategies as st
 from librt.vecs import vec
@@ -179,3 +180,52 @@ def test_by_key_and_by_hash() -> None:
     assert all(POLICY.key_may_match(key, data) for key in keys)
     assert not POLICY.key_may_match(b"a", b"")
     assert not POLICY.key_may_match(b"a", b"\x07")
+
+
+EDGES = [0, 1, (1 << 31) - 1, 1 << 31, (1 << 62) - 1, xxh3_hash(b"key")]
+"""Hashes whose halves are all zeros or all ones, and one like any other."""
+
+
+def test_filters_of_any_bytes_are_answered_by_all_readers_alike() -> None:
+    """No size, shift or slot that a damaged filter states leads out of it."""
+    answers = {False: 0, True: 0}
+    fuses = 0
+    for data in hostile_filters():
+        table = TableFilter64(data)
+        fuses += table.is_fuse
+        for key_hash in EDGES:
+            answer = filter64_may_match(key_hash, data, 0, len(data))
+            inside = b"\xff" * 5 + data + b"\0" * 5
+            assert filter64_may_match(key_hash, inside, 5, 5 + len(data)) == answer
+            assert table.may_match(key_hash) == answer
+            assert POLICY.hash_may_match(key_hash, data) == answer
+            positions = POLICY.probed_positions(key_hash, data)
+            assert all(0 <= position < 8 * len(data) for position in positions)
+            if shape_of(data) is None and len(data) >= 2 and data[-1] > 30:
+                assert answer  # an encoding yet to come
+            answers[answer] += 1
+    assert min(fuses, *answers.values()) > 500
+
+
+@pytest.mark.parametrize(
+    ("arity", "bits", "segments", "slots"),
+    [
+        (3, 15, (1 << 32) - 1, ((1 << 32) + 1) << 15),  # as they would be in a file of 2^47 bytes
+        (4, 10, (1 << 32) - 1, ((1 << 32) + 2) << 10),
+        (3, 15, 1 << 17, ((1 << 17) + 2) << 15),
+        (3, 16, 1, 3 << 16),
+        (4, 11, 1, 4 << 11),
+        (3, 255, 1, 3 << 62),
+        (3, 1, 0, 4),
+        (3, 1, 1, 5),
+    ],
+)
+def test_sizes_that_do_not_fit(arity: int, bits: int, segments: int, slots: int) -> None:
+    """A filter that would need more than 31 bits for a place is taken for none."""
+    assert not fuse._fits(arity, bits, segments, slots)
+
+
+def test_sizes_that_fit() -> None:
+    for shape in (FuseShape(3, 15, 1), FuseShape(4, 10, 7), fuse_shape(10**6), FuseShape(3, 0, 5)):
+        assert fuse._fits(*shape[:2], shape.segments, shape.slots)
+        assert not fuse._fits(*shape[:2], shape.segments, shape.slots + 1)

@@ -17,7 +17,7 @@ from lsmkv.filter.policy import FilterPolicy
     "policy",
     [
         *(None, BloomFilterPolicy(10), BloomFilterPolicy(9.481888736358517), Bloom64Policy(10)),
-        *(Bloom64Policy(12.25), BinaryFusePolicy(), BinaryFusePolicy(7.5)),
+        *(Bloom64Policy(12.25), BinaryFusePolicy(), BinaryFusePolicy(7.5), Bloom64Policy(1e20)),
     ],
     ids=repr,
 )

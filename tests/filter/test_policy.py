@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
+
+import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy
@@ -69,3 +73,43 @@ def test_a_policy_states_which_hash_it_takes() -> None:
     assert hash_kind(HashedByXXH3()) == XXH3_HASH
     assert hash_kind(Exact()) == NO_HASH
     assert hash_kind(Misnamed()) == NO_HASH  # it cannot be asked by hash
+
+
+def salted(base: Any) -> Any:
+    """A policy derived from one of lsmkv's, which takes a hash of the key and a salt."""
+
+    class Salted(base):  # type: ignore[misc]
+        name = "test.Salted"
+
+        def create_filter(self, keys: Sequence[bytes], /) -> Any:
+            return super().create_filter([b"salt" + key for key in keys])
+
+        def key_hash(self, key: bytes, /) -> Any:
+            return super().key_hash(b"salt" + key)
+
+        def key_may_match(self, key: bytes, filter_data: bytes, /) -> Any:
+            return super().key_may_match(b"salt" + key, filter_data)
+
+    return Salted()
+
+
+@pytest.mark.skipif(lsmkv.COMPILED, reason="nothing derives from a compiled class")
+@pytest.mark.parametrize("layout", ["block", "table"])
+@pytest.mark.parametrize("base", [BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy])
+def test_a_derived_policy_is_asked_itself(base: Any, layout: Any) -> None:
+    """Neither its hash nor its filters are those of the policy that it derives from."""
+    if base is BinaryFusePolicy and layout == "block":
+        layout = "both"
+    policy = salted(base)
+    assert hash_kind(policy) == OTHER_HASH
+    keys = [b"%04d" % n for n in range(1500)]
+    options = {"filter_policy": policy, "filter_layout": layout, "prefix_extractor": 2}
+    with lsmkv.DB(":memory:", **options) as db:
+        for key in keys:
+            db.put(key, key)
+        db.flush()
+        assert [db.get(key) for key in keys] == keys
+        assert len(list(db.iterator(prefix=b"01"))) == 100
+        assert [db.get(key + b"x") for key in keys] == [None] * len(keys)
+        assert db.stats().filter_negatives > 1300
+        assert db.verify() == []

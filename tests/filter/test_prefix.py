@@ -28,6 +28,7 @@ EXTRACTORS: list[PrefixExtractor] = [
     CallablePrefix(lambda key: key[:1] if key[:1] == b"a" else None, "test.OnlyA"),
     # Its result depends on what follows the prefix, so no range is certain.
     CallablePrefix(lambda key: key.partition(b":")[0] if b":" in key else None, "test.Before"),
+    CallablePrefix(lambda key: key[:2], "test.ForgetsShortKeys"),
 ]
 
 
@@ -56,6 +57,13 @@ def test_all_keys_of_a_range_share_the_prefix(
 )
 def test_ranges(first: bytes, end: bytes, includes_end: bool, shared: bytes | None) -> None:
     assert shared_prefix(DelimitedPrefix(b":"), first, end, includes_end) == shared
+
+
+def test_a_function_that_forgets_short_keys_has_no_range() -> None:
+    """``b"k"`` is its own prefix, though ``b"kx"`` has another one."""
+    forgets = CallablePrefix(lambda key: key[:2], "test.ForgetsShortKeys")
+    assert shared_prefix(forgets, b"k", b"l", False) is None
+    assert shared_prefix(forgets, b"kx", b"ky", False) == b"kx"
 
 
 def test_hashes_of_prefixes() -> None:

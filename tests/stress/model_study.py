@@ -18,13 +18,44 @@ from typing import Any
 
 from study import Outcome, Say
 
-from lsmkv import DB, MemoryEnv, ReverseBytewiseComparator
+from lsmkv import (
+    DB,
+    BinaryFusePolicy,
+    Bloom64Policy,
+    BloomFilterPolicy,
+    DelimitedPrefix,
+    MemoryEnv,
+    ReverseBytewiseComparator,
+)
 
 Entry = tuple[bytes, bytes]
 State = dict[bytes, bytes]
 
 KEYS = [b"", b"\0", b"\xff", b"\xff\xff", b"a", b"a\0", b"a\xff", b"b", b"k1"]
 KEYS += [b"k%04d" % n for n in range(250)]
+MANY = [b"m%04d" % n for n in range(1100)]
+"""Enough for a fuse filter, if they come into one table."""
+FILTERS: list[dict[str, Any]] = [
+    {"bloom_filter_bits": 0},
+    {"bloom_filter_bits": 1},
+    {"bloom_filter_bits": 10},
+    {"bloom_filter_bits": "auto:10"},
+    {"bloom_filter_bits": [16, 0, 3]},
+    {"filter_policy": BloomFilterPolicy(6)},
+    {"filter_policy": Bloom64Policy(10)},
+    {"filter_policy": Bloom64Policy(10), "bloom_filter_bits": "auto:4"},
+    {"filter_policy": BinaryFusePolicy()},
+    {"filter_policy": BinaryFusePolicy(3)},
+]
+"""Of Bloom filters, LevelDB reads what it finds."""
+PREFIXES: list[dict[str, Any]] = [
+    {},
+    {"prefix_extractor": 1},
+    {"prefix_extractor": 3},
+    {"prefix_extractor": b"\xff"},
+    {"prefix_extractor": DelimitedPrefix(b"00")},
+    {"prefix_extractor": lambda key: key[:2] or None, "prefix_extractor_name": "model.FirstTwo"},
+]
 TURN = 150
 """Operations until somebody else opens the store."""
 
@@ -92,7 +123,7 @@ class Run:
             (self.put, 40), (self.delete, 18), (self.batch, 6), (self.overwrite, 1), (self.get, 25),
             (self.scan, 2), (self.scan_range, 8), (self.take_snapshot, 3), (self.read_snapshot, 2),
             (self.release_snapshot, 2), (self.begin_iterator, 3), (self.walk, 12),
-            (self.compact, 1), (self.scan_prefix, 2),
+            (self.compact, 1), (self.scan_prefix, 4), (self.load, 1),
         ]  # fmt: skip
         self._own: list[tuple[Callable[[], None], int]] = [
             (self.flush, 2), (self.check, 2), (self.multi_get, 4), (self.range_flags, 4),
@@ -131,24 +162,33 @@ class Run:
             "create_if_missing": True,
             "paranoid_checks": True,
             "compression": rng.choice(["snappy", None]),
-            "bloom_filter_bits": rng.choice([0, 1, 10]),
             "block_size": rng.choice([1024, 4096]),
             "block_restart_interval": rng.choice([1, 2, 16]),
         }
         if self.engine == "leveldb":
             plyvel: Any = importlib.import_module("plyvel")
-            self.db = plyvel.DB(self._where["path"], write_buffer_size=65536, **options)
+            self.db = plyvel.DB(
+                self._where["path"], write_buffer_size=65536,
+                bloom_filter_bits=rng.choice([0, 1, 10]), **options,
+            )  # fmt: skip
             return
+        options |= rng.choice(FILTERS)
+        layouts = ["block", "table", "both", None]
+        if isinstance(options.get("filter_policy"), BinaryFusePolicy):
+            layouts.remove("block")
+        options["filter_layout"] = rng.choice(layouts)
+        options["filter_last_level"] = rng.random() < 0.8
         if len(self.engines) == 1:
             options["compression"] = rng.choice(["snappy", "zstd", None])
             options["block_size"] = rng.choice([64, 256, 4096])
         if self._reverse:
             options["comparator"] = ReverseBytewiseComparator()
+        else:
+            options |= rng.choice(PREFIXES)
         self.db = DB(
             **self._where, **options, background="thread",
-            write_buffer_size=rng.choice([1024, 5000, 65536]),
+            write_buffer_size=rng.choice([1024, 5000, 65536, 1 << 18]),
             max_file_size=rng.choice([1024, 5000, 1 << 20]),
-            filter_layout=rng.choice(["block", "table", "both"]),
             lru_cache_size=rng.choice([0, 2000, 1 << 20]),
             max_open_files=rng.choice([20, 1000]),
             reuse_logs=rng.random() < 0.5,
@@ -220,6 +260,18 @@ class Run:
             self.db.put(key, value)
             self.state[key] = value
 
+    def load(self) -> None:
+        """Or delete, in one batch, so many that a table of them has a fuse filter."""
+        value = None if self.rng.random() < 0.2 else b"%d" % self.at
+        with self.db.write_batch() as batch:
+            for key in self.rng.sample(MANY, 1050):
+                if value is None:
+                    batch.delete(key)
+                    self.state.pop(key, None)
+                else:
+                    batch.put(key, value)
+                    self.state[key] = value
+
     def flush(self) -> None:
         self.db.flush()
 
@@ -251,7 +303,7 @@ class Run:
     def check(self) -> None:
         """Everything, and what structures must be."""
         self.scan()
-        for key in KEYS:
+        for key in [*KEYS, *MANY[::5], *(key + b"x" for key in MANY[::9])]:
             expect(self.db.get(key), self.state.get(key), f"get {key!r}")
         if self.engine == "lsmkv":
             self.db.check()

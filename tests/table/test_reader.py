@@ -6,6 +6,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 
 import pytest
+from hostile_filters import hostile_filters
 from hypothesis import given
 from hypothesis import strategies as st
 from orders import COMPARATORS, FOLDING
@@ -36,7 +37,9 @@ from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
+from lsmkv.filter.prefix import FixedPrefix
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, pack
 from lsmkv.options import FilterLayout, Options
@@ -139,6 +142,11 @@ def everything(data: bytes, options: Options, probes: Sequence[bytes]) -> object
         [get(table, key)[1:] for key in probes],
         [get(table, key, sequence=0)[1:] for key in probes],
         [rows_from(table, key, ReadCounters(), True) for key in probes],
+        [get(table, key, key_hash=xxh3_hash(key))[1:] for key in probes if table.hash_kind == 2],
+        [
+            table.prefix_filter is None or table.prefix_filter.may_match(xxh3_hash(key[:1]))
+            for key in probes
+        ],
     )
 
 
@@ -915,7 +923,16 @@ DAMAGED = [
     SMALL,
     SMALL._replace(filter_policy=BLOOM, compression=SNAPPY),
     SMALL._replace(filter_policy=BLOOM, filter_layout="both"),
+    SMALL._replace(filter_policy=Bloom64Policy(10)),
+    SMALL._replace(
+        filter_policy=BinaryFusePolicy(), filter_layout="table", prefix_extractor=FixedPrefix(1)
+    ),
+    SMALL._replace(
+        filter_policy=Bloom64Policy(10), filter_layout="both", prefix_extractor=FixedPrefix(1)
+    ),
+    SMALL._replace(prefix_extractor=FixedPrefix(1)),
 ]
+DAMAGED_IDS = ["plain", "snappy", "both", "bloom64", "fuse", "bloom64 both", "prefixes alone"]
 
 
 def damage_in(data: bytes, options: Options, sound: object) -> CorruptionError | None:
@@ -928,7 +945,7 @@ def damage_in(data: bytes, options: Options, sound: object) -> CorruptionError |
     return None
 
 
-@pytest.mark.parametrize("options", DAMAGED, ids=["plain", "snappy", "both"])
+@pytest.mark.parametrize("options", DAMAGED, ids=DAMAGED_IDS)
 def test_any_bit_flipped(options: Options) -> None:
     data = build(FEW, options)
     sound = everything(data, options, PROBES)
@@ -937,7 +954,7 @@ def test_any_bit_flipped(options: Options) -> None:
     footer_at = len(data) - FOOTER_SIZE
     metaindex = Footer.decode(data[footer_at:]).metaindex
     unread = set(range(footer_at, len(data)))
-    if options.filter_policy is None:
+    if options.filter_policy is None and options.prefix_extractor is None:
         unread |= set(range(metaindex.offset, metaindex.offset + metaindex.size + 5))
     found = 0
     for at in range(len(data)):
@@ -954,7 +971,30 @@ def test_any_bit_flipped(options: Options) -> None:
     assert found > 9 * (len(data) - len(unread))
 
 
-@pytest.mark.parametrize("options", DAMAGED, ids=["plain", "snappy", "both"])
+def test_any_byte_of_a_fuse_filter_flipped() -> None:
+    """And of the prefix filter and the metaindex behind it: the table is not opened."""
+    options = SMALL._replace(
+        filter_policy=BinaryFusePolicy(), filter_layout="table", prefix_extractor=FixedPrefix(5)
+    )
+    data = build(ROWS, options)
+    table, _ = opened(data, options)
+    whole = table.filters.whole
+    assert whole is not None
+    assert whole.is_fuse
+    assert table.prefix_filter is not None
+    last = table.index.end(table.num_blocks - 1)
+    footer = Footer.decode(data[-FOOTER_SIZE:])
+    damaged = bytearray(data)
+    for at in range(last, footer.metaindex.offset + footer.metaindex.size + 5):
+        damaged[at] ^= 1 << at % 8
+        with pytest.raises(CorruptionError) as caught:
+            Table(options, CountingFile(bytes(damaged)))
+        assert caught.value.offset is not None
+        assert last <= caught.value.offset <= at
+        damaged[at] ^= 1 << at % 8
+
+
+@pytest.mark.parametrize("options", DAMAGED, ids=DAMAGED_IDS)
 def test_cut_anywhere(options: Options) -> None:
     data = build(FEW, options)
     for length in range(len(data)):
@@ -1064,6 +1104,51 @@ def test_a_whole_table_filter_of_any_bytes(contents: bytes) -> None:
     expected = (RULED_OUT, 0, None) if len(contents) < 2 else found(b"1")
     for key_hash in (-1, BLOOM.key_hash(b"a")):
         assert get(table, b"a", key_hash=key_hash) == expected
+
+
+POLICIES64: list[FilterPolicy] = [Bloom64Policy(10), BinaryFusePolicy()]
+
+
+@pytest.mark.parametrize("policy", POLICIES64, ids=repr)
+@pytest.mark.parametrize("kind", ["block", "table", "prefix"])
+def test_filters_of_64_bit_hashes_of_any_bytes(policy: FilterPolicy, kind: str) -> None:
+    """A key is found, or the filter says no to it and ``check`` says so; nothing else."""
+    found_it = denied_it = 0
+    for at, filter_data in enumerate(hostile_filters()):
+        if at % 4:
+            continue
+        options = PLAIN._replace(filter_policy=policy)
+        contents = filter_data
+        name = b"fullfilter." + policy.name.encode()
+        if kind == "block":
+            name = b"filter." + policy.name.encode()
+            array = b"\0" * 4 + len(filter_data).to_bytes(4, "little") + b"\x0b"
+            contents = filter_data + array
+        elif kind == "prefix":
+            options = options._replace(prefix_extractor=FixedPrefix(1))
+            name = f"prefixfilter.{policy.name}.lsmkv.FixedPrefix.1".encode()
+        meta = [(name, BlockHandle(0, len(contents)).encode())]
+        # The block starts within the first 2 KiB.
+        table, _ = opened(
+            assemble([([(b"a", b"1")], b"b")], meta, seal_block(contents, NO_COMPRESSION)), options
+        )
+        if kind == "prefix":
+            assert table.prefix_filter is not None
+            says_yes = table.prefix_filter.may_match(xxh3_hash(b"a"))
+            assert get(table, b"a") == found(b"1")
+        else:
+            answers = [get(table, b"a", key_hash=key_hash) for key_hash in (-1, xxh3_hash(b"a"))]
+            assert answers[0] == (RULED_OUT, 0, None) or answers[0] == found(b"1")
+            says_yes = answers[0][2] is not None
+            assert (answers[1][2] is not None) == says_yes
+        if says_yes:
+            found_it += 1
+            assert check(table) == (b"a" + TAG, b"a" + TAG)
+        else:
+            denied_it += 1
+            with pytest.raises(CorruptionError, match="denies a key"):
+                check(table)
+    assert min(found_it, denied_it) > 100
 
 
 @pytest.mark.parametrize("order", ["ac", "ca", "aa", "cc", "acac", "aacca"])
