@@ -15,7 +15,7 @@ BROWSER_TESTS ?= tests/browser
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
-.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench wheel lint clean
+.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -82,6 +82,12 @@ bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 45 minutes, and wr
 	$(BENCH)/bin/python docs/performance/make/suite.py build/bench $(BENCH_ARGS)
 	$(BENCH)-pure/bin/python docs/performance/make/suite.py build/bench $(BENCH_ARGS)
 	$(BENCH)/bin/python docs/performance/make/page.py build/bench docs/performance.md
+
+bench-filters: $(BENCH)/.made $(BENCH)-pure/.made  ## measures filters, compiled and pure, and writes the tables of docs/filters.md
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
+	$(BENCH)/bin/python docs/performance/make/filters.py build/bench docs/filters.md
+	$(BENCH)-pure/bin/python docs/performance/make/filters.py build/bench docs/filters.md
 
 lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .

@@ -109,8 +109,9 @@ class Options(NamedTuple):
       memory, and nearly nothing is lost where nearly all Gets find their key.
     * ``prefix_extractor``: also write a filter of the keys' prefixes for each table, which scans
       of one prefix ask: a number of bytes, a delimiter (bytes), a
-      :class:`~lsmkv.PrefixExtractor`, or a function with a ``prefix_extractor_name``.  It takes
-      the bytewise order.
+      :class:`~lsmkv.PrefixExtractor`, or a function of a key.  It takes the bytewise order.
+    * ``prefix_extractor_name``: the function's name, kept on disk; tables whose prefix filters were
+      made under another name are read without these.
     * ``seek_compaction``: whether lookups that read blocks without finding the key may start a
       compaction.
     * ``background``: where flushes and compactions are computed.  ``"thread"``: in a thread of this

@@ -102,11 +102,21 @@ class Bloom64Policy:
         """As :meth:`key_may_match`, with the key's hash.  It reads at most k bits.
 
         A filter of fewer than two bytes matches nothing, and a k above 30 matches everything.
+
+        >>> policy = Bloom64Policy(10)
+        >>> known = policy.key_hash(b"hello")
+        >>> [policy.hash_may_match(known, policy.create_filter([k])) for k in (b"hello", b"x")]
+        [True, False]
         """
         return bloom64_may_match(key_hash, filter_data, 0, len(filter_data))
 
     def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
-        """The bits that :meth:`hash_may_match` goes by, up to the first that is not set."""
+        """The bits that :meth:`hash_may_match` goes by, up to the first that is not set.
+
+        >>> policy = Bloom64Policy(10)
+        >>> policy.probed_positions(policy.key_hash(b"hello"), policy.create_filter([b"hello"]))
+        [21, 55, 27, 18, 31, 11, 24]
+        """
         return bloom64_positions(key_hash, filter_data)
 
 

@@ -1,4 +1,4 @@
-"""Binary fuse filters: 9 to 10 bits a key, and 4 in 1,000 absent keys pass.
+"""Binary fuse filters: 9 to 10 bits a key in large tables, and 4 in 1,000 absent keys pass.
 
 Source: Graf & Lemire, "Binary Fuse Filters: Fast and Smaller Than Xor Filters", ACM JEA 27, 2022.
 Each key has a fingerprint of 8 bits and three or four slots of one byte, in neighbouring segments
@@ -113,10 +113,10 @@ def _shape(keys: int, arity: int, segment_bits: int, factor: float) -> FuseShape
 class BinaryFusePolicy:
     """``lsmkv.BinaryFuse8``: a binary fuse filter for each table; LevelDB reads them unfiltered.
 
-    It takes 9 to 10 bits a key, the more keys the fewer, and lets 1 in 256 absent keys pass; a
-    Bloom filter of as many bits lets twice as many pass.  Tables of fewer than 1,000 keys get a
-    Bloom filter of ``bloom_bits_per_key`` bits a key (:class:`~lsmkv.Bloom64Policy`) under the same
-    name.
+    It takes 9 to 10 bits a key from 10,000 keys on, the more keys the fewer (up to 11.4 below), and
+    lets 1 in 256 absent keys pass; a Bloom filter of as many bits lets twice as many pass.  Tables
+    of fewer than 1,000 keys get a Bloom filter of ``bloom_bits_per_key`` bits a key
+    (:class:`~lsmkv.Bloom64Policy`) under the same name.
 
     >>> policy = BinaryFusePolicy()
     >>> data = policy.create_filter([b"key%d" % n for n in range(3000)])
@@ -124,7 +124,8 @@ class BinaryFusePolicy:
     (True, False, 132)
 
     Cost: a hash of the key, O(its length), and three or four bytes for each filter asked; to build,
-    some 40 bytes of memory a key.
+    some 40 bytes of memory a key.  Raises ``TypeError`` or ``ValueError`` for a number of bits that
+    is none.
     """
 
     name: str = "lsmkv.BinaryFuse8"
@@ -153,7 +154,11 @@ class BinaryFusePolicy:
         return build_fuse(packed(hashes), self.bloom_bits_per_key)
 
     def key_hash(self, key: bytes, /) -> int:
-        """The hash that :meth:`hash_may_match` takes, 62 bits."""
+        """The hash that :meth:`hash_may_match` takes, 62 bits.
+
+        >>> hex(BinaryFusePolicy().key_hash(b"hello"))
+        '0x1555e8555c62dcfd'
+        """
         return xxh3_hash(key)
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
@@ -165,12 +170,23 @@ class BinaryFusePolicy:
 
         A filter of fewer than two bytes matches nothing; one of an encoding yet to come, or whose
         sizes do not fit each other, matches everything.
+
+        >>> policy = BinaryFusePolicy()
+        >>> data = policy.create_filter([b"key%d" % n for n in range(3000)])
+        >>> [policy.hash_may_match(policy.key_hash(k), data) for k in (b"key1", b"absent")]
+        [True, False]
         """
         return filter64_may_match(key_hash, filter_data, 0, len(filter_data))
 
     def probed_positions(self, key_hash: int, filter_data: bytes) -> list[int]:
         """The first bits of the slots that :meth:`hash_may_match` reads; of a Bloom filter, the
-        bits that it goes by."""
+        bits that it goes by.
+
+        >>> policy = BinaryFusePolicy()
+        >>> data = policy.create_filter([b"key%d" % n for n in range(3000)])
+        >>> [bit // 8 for bit in policy.probed_positions(policy.key_hash(b"key7"), data)]
+        [2212, 2260, 2326, 2379]
+        """
         return filter64_positions(key_hash, filter_data)
 
 

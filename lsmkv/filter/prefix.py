@@ -28,6 +28,11 @@ class PrefixExtractor(Protocol):
     ``key[:2]`` will not do, since it is ``b"k"`` for the key ``b"k"``: for keys that are too short,
     return None.
 
+    Cost: ``extract`` is called for each key that a flush or a compaction writes, and twice for each
+    scan; a table whose filter lacks the prefix saves the scan a block or more.  If it raises, or
+    returns what the key does not begin with, so does the scan or, from a flush or compaction, every
+    later write, as an :class:`~lsmkv.Error`.
+
     >>> class Country:
     ...     name = "example.Country"
     ...     def extract(self, key):
@@ -56,6 +61,10 @@ class FixedPrefix:
 
     >>> FixedPrefix(4).extract(b"2026-11-26"), FixedPrefix(4).extract(b"202")
     (b'2026', None)
+    >>> FixedPrefix(4).name
+    'lsmkv.FixedPrefix.4'
+
+    Raises ``TypeError`` for a size that is no int, and ``ValueError`` for one below 1.
     """
 
     def __init__(self, size: int) -> None:
@@ -83,6 +92,10 @@ class DelimitedPrefix:
 
     >>> DelimitedPrefix(b":").extract(b"user:ann"), DelimitedPrefix(b":").extract(b"user")
     (b'user:', None)
+    >>> DelimitedPrefix(b":").name
+    'lsmkv.DelimitedPrefix.3a'
+
+    Raises ``TypeError`` for a delimiter that is not bytes, and ``ValueError`` for an empty one.
     """
 
     def __init__(self, delimiter: bytes) -> None:

@@ -491,7 +491,9 @@ def test_arguments_and_stores_that_are_refused(history: History, tmp_path: Path)
             with pytest.raises(lsmkv.LockedError):
                 repair_db(history.path, into=into, **history.options)
     with pytest.raises(TypeError):
-        repair_db(history.path, bloom_filter_bits="10")  # type: ignore[arg-type]
+        repair_db(history.path, block_size="10")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="bloom_filter_bits is"):
+        repair_db(history.path, bloom_filter_bits="10")
 
 
 def test_progress_and_interruption(history: History, tmp_path: Path) -> None:
