@@ -276,6 +276,16 @@ class DB(Readable):
 
         If it is cancelled, it goes on in its thread until it is done or the store is closed.
         ``progress`` is called in that thread.
+
+        >>> import asyncio
+        >>> from lsmkv import Bloom64Policy, aio
+        >>> async def main():
+        ...     async with aio.DB(":memory:", filter_policy=Bloom64Policy()) as db:
+        ...         await db.put(b"k", b"v")
+        ...         await db.rewrite_tables()
+        ...         return (await db.stats()).flushes
+        >>> asyncio.run(main())
+        1
         """
         threads, db = self._opened()
         await threads.run_long(db.rewrite_tables, progress=progress)

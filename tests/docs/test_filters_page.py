@@ -232,5 +232,5 @@ def test_corpora_that_are_not_here_are_missing(
 ) -> None:
     monkeypatch.setattr(corpora, "WORDS", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(corpora.MissingCorpusError, match="none|apt-cache"):
+    with pytest.raises(corpora.MissingCorpusError, match=r"none|apt-cache"):
         corpora.CORPORA[name]()

@@ -165,8 +165,8 @@ def levels_ratio(found: Figures) -> float:
     uniform, monkey = found["uniform"], found["by level"]
     return float(
         sum(uniform["false_positives"])
-        / uniform["gets"]
-        / max(sum(monkey["false_positives"]) / monkey["gets"], 1e-9)
+        * monkey["gets"]
+        / max(sum(monkey["false_positives"]) * uniform["gets"], 1)
     )
 
 
