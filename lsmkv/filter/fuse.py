@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 FEWEST_KEYS: Final = 1000
 """Below this many keys a fuse filter takes about as many bits as a Bloom filter of its rate."""
+FINGERPRINT_BITS: Final = 8
+"""Of a key; an absent one passes with probability 2^-8."""
 FUSE_MARK: Final = 128
 """The last byte of a fuse filter is this, plus the number of slots of a key."""
 
@@ -454,3 +456,34 @@ def shape_of(filter_data: bytes) -> FuseShape | None:
     )
     fits = _fits(shape.arity, shape.segment_bits, shape.segments, size - _TRAILER)
     return shape if fits else None
+
+
+class FuseLook(NamedTuple):
+    """What a lookup reads in a fuse filter."""
+
+    slots: tuple[int, ...]
+    """The key's slots: bytes of the filter."""
+    values: tuple[int, ...]
+    """What they hold."""
+    fingerprint: int
+    """The key's: if the values, xored, are it, the key may be there."""
+
+
+def look_at_fuse(key_hash: int, filter_data: bytes) -> FuseLook | None:
+    """What a lookup reads in a fuse filter; None if it is another filter.
+
+    >>> policy = BinaryFusePolicy()
+    >>> data = policy.create_filter([b"key%d" % n for n in range(3000)])
+    >>> look = look_at_fuse(policy.key_hash(b"key7"), data)
+    >>> value = 0
+    >>> for one in look.values:
+    ...     value ^= one
+    >>> value == look.fingerprint
+    True
+    """
+    if shape_of(filter_data) is None:
+        return None
+    slots = tuple(bit // 8 for bit in filter64_positions(key_hash, filter_data))
+    seed = filter_data[-2]
+    counted = _seeded(key_hash, seed) if seed > 0 else key_hash
+    return FuseLook(slots, tuple(filter_data[slot] for slot in slots), _fingerprint(counted))

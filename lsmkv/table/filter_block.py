@@ -45,11 +45,12 @@ _SIZE_MASK: Final = 0xFFFFFFFF
 BLOCK_FILTER_PREFIX = b"filter."
 TABLE_FILTER_PREFIX = b"fullfilter."
 """Metaindex keys are these followed by the policy's name."""
+PREFIX_FILTER_PREFIX = b"prefixfilter."
 
 
 def prefix_filter_key(policy: FilterPolicy, extractor: PrefixExtractor) -> bytes:
     """The metaindex key of a prefix filter: it names the policy and the extractor."""
-    return f"prefixfilter.{policy.name}.{extractor.name}".encode()
+    return PREFIX_FILTER_PREFIX + f"{policy.name}.{extractor.name}".encode()
 
 
 class FilterBlockBuilder:

@@ -147,9 +147,14 @@ def check(table: Table) -> tuple[bytes, bytes]:
             first = keys[0]
         if last is not None and compare(last, index.keys[number]) > 0:
             raise CorruptionError("a block runs past its index key", table.path, offset)
-        if count_denied(table.filters.readers, offset, user_keys) > 0:
-            raise CorruptionError("a filter denies a key of its block", table.path, offset)
+        for reader in table.filters.readers:
+            if count_denied([reader], offset, user_keys) > 0:
+                reason = "a filter denies a key of its block"
+                which = f"filter per {reader.layout}, {reader.policy.name}"
+                raise CorruptionError(f"{reason} ({which})", table.path, offset)
         prefixes = table.prefix_filter
         if prefixes is not None and prefixes.count_denied(user_keys) > 0:
-            raise CorruptionError("the prefix filter denies a key", table.path, offset)
+            reason = "the prefix filter denies a key's prefix"
+            which = f"{prefixes.policy.name}, {prefixes.extractor.name}"
+            raise CorruptionError(f"{reason} ({which})", table.path, offset)
     return first, last or b""

@@ -14,7 +14,8 @@ from lsmkv.db.admin.properties import TableInfo
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.filter.bloom import rate_from_fill
-from lsmkv.tools.dump.blocks import is_bloom
+from lsmkv.filter.fuse import FINGERPRINT_BITS
+from lsmkv.tools.dump.blocks import fuse_in, has_bits
 from lsmkv.tools.dump.records import Filter
 from lsmkv.tools.dump.tables import read_filters
 
@@ -31,6 +32,8 @@ class TableFilters:
     """Their bytes."""
     rate: float
     """The share of absent keys for which a data block is read in vain; 1.0 without a filter."""
+    policy: str = ""
+    """The name of the policy that made them; empty without a filter, or if they are of several."""
 
 
 NONE = TableFilters(0, 0, 1.0)
@@ -68,18 +71,31 @@ def _read(directory: Directory, table: TableInfo) -> TableFilters:
 
 
 def _figures_of(file: RandomAccessFile) -> TableFilters:
-    filters = [one for one in read_filters(file) if one.data]
+    filters = [one for one in read_filters(file) if one.data and not one.extractor]
     rate = 1.0
     for covers_all in (True, False):  # the two layouts, as if they erred independently
         rate *= _mean_rate([one for one in filters if (one.first is None) == covers_all])
-    return TableFilters(len(filters), sum(len(one.data) for one in filters), rate)
+    policies = {one.policy.decode("utf-8", "replace") for one in filters}
+    return TableFilters(
+        len(filters),
+        sum(len(one.data) for one in filters),
+        rate,
+        policies.pop() if len(policies) == 1 else "",
+    )
 
 
 def _mean_rate(filters: Sequence[Filter]) -> float:
     """The mean of what the bits of a sample predict."""
-    bloom = [one.data for one in filters if is_bloom(one.policy)]
-    sample = bloom[:: len(bloom) // _SAMPLE + 1]
-    return sum(map(rate_from_fill, sample)) / len(sample) if sample else 1.0
+    sample = filters[:: len(filters) // _SAMPLE + 1]
+    rates = [_rate(one) for one in sample]
+    return sum(rates) / len(rates) if rates else 1.0
+
+
+def _rate(one: Filter) -> float:
+    """What the bits of a filter predict; 1.0 where its policy is not known."""
+    if fuse_in(one.policy, one.data) is not None:
+        return 2.0**-FINGERPRINT_BITS
+    return rate_from_fill(one.data) if has_bits(one.policy, one.data) else 1.0
 
 
 def blocks_of_an_absent_key(

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, Group
@@ -29,6 +29,7 @@ from lsmkv.tools.filter_figures import (
     blocks_of_an_absent_key,
     mean_by_size,
 )
+from lsmkv.tools.hash_check import HashCheck, check_hash
 from lsmkv.tools.text import count, printable, size
 from lsmkv.util.text import quoted
 
@@ -53,7 +54,13 @@ def stats(
     Nothing is written, and no lock is taken: it works beside a live writer. What Gets and writes
     cost is counted by the process that does them, in its DB.stats().
 
-    JSON: every counter of DB.stats(), here of this reading process.
+    If keys count, filters of LevelDB's are also asked for up to 2,000 numbers that the keys
+    leave out, which reads a few blocks: if far more pass than the bits promise, a warning says
+    what to do.
+
+    JSON: every counter of DB.stats(), here of this reading process, before those keys are asked
+    for; "hash_check": what they showed ("asked", "false_positives", "expected", "rate",
+    "suffers"), or null if keys do not count or there are no filters of LevelDB's.
     """
     if watch and as_json:
         raise ValueError("give --watch or --json, not both")
@@ -61,12 +68,36 @@ def stats(
         raise ValueError("SECONDS is for --watch")
     with open_to_read(directory) as db:
         if as_json:
-            write_line(json.dumps({"path": directory} | db.stats().to_dict(), indent=2))
+            plain = {"path": directory} | db.stats().to_dict()
+            checked = check_hash(db, FilterFigures(db.path).look(db.tables()))
+            write_line(json.dumps(plain | {"hash_check": _hash_fields(checked)}, indent=2))
         elif watch:
             _watch(db, _SECONDS if seconds is None else seconds)
         else:
             console = stdout_console()
-            _print(console, draw(Look.at(db, FilterFigures(db.path)), console))
+            look = Look.at(db, FilterFigures(db.path))
+            _print(console, draw(look, console))
+            checked = check_hash(db, look.filters)
+            if checked is not None and checked.suffers:
+                _print(console, [Text(), *hash_warning(checked)])
+
+
+def _hash_fields(checked: HashCheck | None) -> dict[str, Any] | None:
+    """The check as JSON; null where there are no filters of LevelDB's."""
+    if checked is None:
+        return None
+    return checked._asdict() | {"rate": checked.rate, "suffers": checked.suffers}
+
+
+def hash_warning(checked: HashCheck) -> list[Text]:
+    """What to say of keys that suffer from LevelDB's hash, in lines of at most 79 columns."""
+    lines = [
+        f"LevelDB's hash does not suit these keys: {checked.rate:.1%} of absent ones between them",
+        f"pass a filter, where its bits promise {checked.expected:.1%}, and more bits hardly help.",
+        "A hash of 64 bits does: lsmkv compact DIR --filter bloom64, and open the store",
+        "with filter_policy=lsmkv.Bloom64Policy(). LevelDB reads such tables unfiltered.",
+    ]
+    return [Text(line, style="yellow") for line in lines]
 
 
 def _watch(db: lsmkv.DB, seconds: float) -> None:

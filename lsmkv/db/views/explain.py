@@ -15,6 +15,7 @@ from lsmkv.db.views.steps import BlockStep, FilterStep, KeyVersion, TableStep
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy, FuseLook, look_at_fuse
 from lsmkv.format.keys import KIND_VALUE, TAG_SIZE, sequence_in, unpack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.format import BLOCK_TRAILER_SIZE
@@ -96,7 +97,9 @@ class Explainer:
                 verdict = "a filter says no: no block is read"
                 wrong = bool(versions)
                 if wrong:
+                    liar = found.filters[-1]  # the one that said no
                     verdict += "; the block holds the key all the same: this filter is wrong"
+                    verdict += f" (filter per {liar.layout}, {liar.policy.name})"
             else:
                 block = _block_step(found.block)
                 verdict = "found" if versions else "not in the block"
@@ -140,8 +143,13 @@ class Explainer:
     def _filter_step(self, asked: FilterLook, key_hash: int) -> FilterStep:
         policy = asked.policy
         positions: tuple[int, ...] = ()
+        fuse: FuseLook | None = None
         if isinstance(policy, (BloomFilterPolicy, Bloom64Policy)) and key_hash >= 0:
             positions = tuple(policy.probed_positions(key_hash, asked.data))
+        elif isinstance(policy, BinaryFusePolicy) and key_hash >= 0:
+            fuse = look_at_fuse(key_hash, asked.data)
+            if fuse is None:  # a table of few keys: a Bloom filter under the same name
+                positions = tuple(policy.probed_positions(key_hash, asked.data))
         return FilterStep(
             layout=asked.layout,
             policy=policy.name,
@@ -149,6 +157,9 @@ class Explainer:
             positions=positions,
             values=tuple(bool(asked.data[bit // 8] >> bit % 8 & 1) for bit in positions),
             may_match=asked.may_match,
+            slots=() if fuse is None else fuse.slots,
+            slot_values=() if fuse is None else fuse.values,
+            fingerprint=None if fuse is None else fuse.fingerprint,
         )
 
     def _versions_in(

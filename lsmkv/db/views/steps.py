@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 
 from lsmkv.util.outline import Line, Tone
@@ -39,6 +41,12 @@ class FilterStep:
     """Whether the bits at these positions are set."""
     may_match: bool
     """False means that the filter rules the key out."""
+    slots: tuple[int, ...] = ()
+    """The bytes of a fuse filter that were read."""
+    slot_values: tuple[int, ...] = ()
+    """What they hold."""
+    fingerprint: int | None = None
+    """The key's, in a fuse filter: the key may be there if the values, xored, are this."""
 
     def outline(self, tone: Tone) -> list[Line]:
         """The filter and its answer, and the bits that it goes by."""
@@ -49,6 +57,12 @@ class FilterStep:
             bits = zip(self.positions, self.values, strict=True)
             shown = ", ".join(f"{position}={value:d}" for position, value in bits)
             lines.append(Line(3, "quiet", f"bits probed: {shown}"))
+        if self.fingerprint is not None:
+            read = zip(self.slots, self.slot_values, strict=True)
+            shown = ", ".join(f"{slot}={value:02x}" for slot, value in read)
+            xored = functools.reduce(operator.xor, self.slot_values, 0)
+            told = f"slots read: {shown}; xored {xored:02x}, fingerprint {self.fingerprint:02x}"
+            lines.append(Line(3, "quiet", told))
         return lines
 
 

@@ -136,6 +136,8 @@ def _spans(block: LoadedBlock, place: Place, is_hex: bool) -> Spans:
             return filter_block_spans(block.plain, place.policy)
         case "full filter":
             return one_filter_spans(block.plain, 0, "filter for the whole table", place.policy)
+        case "prefix filter":
+            return one_filter_spans(block.plain, 0, "filter of prefixes", place.policy)
         case "meta":
             return iter([Span(0, len(block.plain), "meta block of an unknown kind")])
         case "data" | "index" | "metaindex":

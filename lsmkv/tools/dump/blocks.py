@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom import MAX_PROBES, BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy, FuseShape, shape_of
 from lsmkv.format.keys import KIND_VALUE
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, open_block
 from lsmkv.tools.dump.records import BlockKind, Fault, InternalKey
@@ -183,6 +185,18 @@ def kind_word(kind: int | None) -> str:
 def is_bloom(policy: bytes) -> bool:
     """Whether a policy's name is that of Bloom filters: bits and a number of probes."""
     return policy == BloomFilterPolicy().name.encode()
+
+
+def has_bits(policy: bytes, data: bytes) -> bool:
+    """Whether a filter consists of bits and a number of probes: LevelDB's, or one of a 64-bit hash
+    that is no fuse filter."""
+    names = (BloomFilterPolicy().name, Bloom64Policy().name, BinaryFusePolicy().name)
+    return policy.decode("latin-1") in names and len(data) >= 2 and data[-1] <= MAX_PROBES
+
+
+def fuse_in(policy: bytes, data: bytes) -> FuseShape | None:
+    """The sizes of a fuse filter; None if it is another filter."""
+    return shape_of(data) if policy == BinaryFusePolicy().name.encode() else None
 
 
 def ones(data: bytes) -> int:

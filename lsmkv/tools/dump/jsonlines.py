@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.table.format import BlockHandle
-from lsmkv.tools.dump.blocks import is_bloom, kind_word, ones, split_key
+from lsmkv.tools.dump.blocks import fuse_in, has_bits, kind_word, ones, split_key
 from lsmkv.tools.dump.records import (
     Batch,
     Block,
@@ -159,7 +159,17 @@ def _filter(record: Filter) -> Fields:
         "last": record.last,
         "policy": escape(record.policy),
     }
-    if is_bloom(record.policy) and len(record.data) >= 2:
+    if record.extractor:
+        fields["extractor"] = escape(record.extractor)
+    fuse = fuse_in(record.policy, record.data)
+    if fuse is not None:
+        fields |= {
+            "arity": fuse.arity,
+            "segments": fuse.segments,
+            "segment_slots": 1 << fuse.segment_bits,
+            "seed": record.data[-2],
+        }
+    if has_bits(record.policy, record.data):
         fields["bits"] = 8 * (len(record.data) - 1)
         fields["set"] = ones(record.data)
         fields["probes"] = record.data[-1]

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.table.format import BlockHandle
 
-BlockKind = Literal["data", "filter", "full filter", "meta", "metaindex", "index"]
+BlockKind = Literal["data", "filter", "full filter", "prefix filter", "meta", "metaindex", "index"]
 FaultKind = Literal["damage", "torn", "codec", "unreadable"]
 
 
@@ -136,6 +136,8 @@ class Filter(NamedTuple):
     policy: bytes
     data: bytes
     """The policy's bytes; empty if the filter has no keys."""
+    extractor: bytes = b""
+    """The name of the prefix extractor, of a filter of prefixes."""
 
 
 class Footer(NamedTuple):

@@ -13,7 +13,8 @@ from lsmkv.tools.dump.blocks import (
     LoadedBlock,
     entry_handle,
     filter_spans,
-    is_bloom,
+    fuse_in,
+    has_bits,
     kind_word,
     ones,
     restart_points,
@@ -229,7 +230,18 @@ def filter_block_spans(plain: bytes, policy: bytes) -> Iterator[Span]:
 def one_filter_spans(data: bytes, at: int, what: str, policy: bytes) -> Iterator[Span]:
     """The spans of one filter, which is at ``at``."""
     end = at + len(data)
-    if not is_bloom(policy) or len(data) < 2:
+    fuse = fuse_in(policy, data)
+    if fuse is not None:
+        slots = f"{what}: fuse, {fuse.slots:,} slots of a byte, {fuse.arity} for each key"
+        yield Span(at, at + fuse.slots, slots)
+        length = 1 << fuse.segment_bits
+        first = f"first slots lie in {fuse.segments:,} segments, and {fuse.arity - 1} more follow"
+        yield Span(end - 7, end - 3, first)
+        yield Span(end - 3, end - 2, f"a segment has 2^{fuse.segment_bits} = {length:,} slots")
+        yield Span(end - 2, end - 1, f"seed: {count(data[-2], 'attempt')} failed before")
+        yield Span(end - 1, end, f"fuse filter with {fuse.arity} slots for each key")
+        return
+    if not has_bits(policy, data):
         yield Span(at, end, f"{what}: as its policy made it")
         return
     bits = 8 * (len(data) - 1)

@@ -10,7 +10,12 @@ from collections.abc import Iterator
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, ForeignFormatError
-from lsmkv.table.filter_block import BLOCK_FILTER_PREFIX, TABLE_FILTER_PREFIX
+from lsmkv.filter.known import KNOWN_POLICIES
+from lsmkv.table.filter_block import (
+    BLOCK_FILTER_PREFIX,
+    PREFIX_FILTER_PREFIX,
+    TABLE_FILTER_PREFIX,
+)
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle
 from lsmkv.table.format import Footer as TableFooter
 from lsmkv.tools.dump.blocks import (
@@ -133,7 +138,10 @@ def _read_meta(file: RandomAccessFile, handle: BlockHandle, name: bytes) -> Iter
         yield block
         return
     yield _heading(block, kind, name)
-    if kind != "meta":
+    if kind == "prefix filter":
+        extractor = name[len(PREFIX_FILTER_PREFIX) + len(policy) + 1 :]
+        yield Filter(block.handle.offset, 0, 0, None, None, policy, block.plain, extractor)
+    elif kind != "meta":
         yield from _filters(block, kind, policy)
 
 
@@ -172,4 +180,8 @@ def meta_kind(name: bytes) -> tuple[BlockKind, bytes]:
     for prefix, kind in kinds:
         if name.startswith(prefix):
             return kind, name[len(prefix) :]
+    for policy in KNOWN_POLICIES:  # names may have dots, so the policy's has to be a known one
+        known = policy.name.encode()
+        if name.startswith(PREFIX_FILTER_PREFIX + known + b"."):
+            return "prefix filter", known
     return "meta", b""

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.table.format import BlockHandle
-from lsmkv.tools.dump.blocks import is_bloom, kind_word, ones, split_key
+from lsmkv.tools.dump.blocks import fuse_in, has_bits, kind_word, ones, split_key
 from lsmkv.tools.dump.records import (
     Batch,
     Block,
@@ -147,7 +147,20 @@ class TextForm:
         if not record.data:
             yield f"{start}: empty"
             return
-        if not is_bloom(record.policy) or len(record.data) < 2:
+        if record.extractor:
+            start = f"  filter of prefixes, {shown(record.extractor, False)}"
+        fuse = fuse_in(record.policy, record.data)
+        if fuse is not None:
+            segments = (
+                f"{fuse.segments:,} + {fuse.arity - 1} segments of {1 << fuse.segment_bits:,}"
+            )
+            yield f"{start}: fuse, {fuse.arity} slots a key, {segments}, seed {record.data[-2]}"
+            width = len(str(fuse.slots))
+            for at in range(0, fuse.slots, 2 * _ROW):
+                row = record.data[at : min(at + 2 * _ROW, fuse.slots)]
+                yield f"    {at:>{width}}  {row.hex(' ')}"
+            return
+        if not has_bits(record.policy, record.data):
             yield f"{start}: {record.data.hex()}"
             return
         bits = 8 * (len(record.data) - 1)

@@ -36,7 +36,7 @@ def table_filter(source: Source, name: str, n: int = 0) -> Plain:
     filters, and of its data blocks those that have the keys.
     """
     with source.open_file(name, FileType.TABLE) as file:
-        filters = [one for one in read_filters(file) if one.data]
+        filters = [one for one in read_filters(file) if one.data and not one.extractor]
         if n >= len(filters):
             told = count(len(filters), "filter") if filters else "no filter"
             raise NotThereError(f"{name} has {told}; there is none of number {n:,}")

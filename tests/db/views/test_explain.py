@@ -237,6 +237,7 @@ def test_a_wrong_filter_is_told_from_a_right_one(layout: Any) -> None:
         assert table.verdict == (
             "a filter says no: no block is read;"
             " the block holds the key all the same: this filter is wrong"
+            f" (filter per {layout}, test.Denying)"
         )
         text = str(told)
         assert text.startswith("get 'lost': not there\n")
@@ -367,3 +368,88 @@ def test_any_store(steps: list[tuple[str, bytes, bytes]], bits: int, cache: int)
         db.flush()
         for key in [*KEYS, b"aa", b"zz"]:
             assert_told_right(db, key)
+
+
+# Filters of lsmkv's own
+
+OWN: list[dict[str, Any]] = [
+    {"filter_policy": lsmkv.Bloom64Policy()},
+    {"filter_policy": lsmkv.Bloom64Policy(), "filter_layout": "block"},
+    {"filter_policy": lsmkv.Bloom64Policy(), "filter_layout": "both"},
+    {"filter_policy": lsmkv.BinaryFusePolicy()},
+    {"filter_policy": lsmkv.BinaryFusePolicy(), "prefix_extractor": 3},
+]
+
+
+@pytest.mark.parametrize("options", OWN, ids=str)
+def test_other_filters_are_told_right(options: dict[str, Any]) -> None:
+    with DB(":memory:", seek_compaction=False, **options) as db:
+        fill(db, 0, 3000)
+        db.flush()
+        fill(db, 3000, 3100)
+        db.flush()
+        for n in range(0, 3200, 37):
+            assert_told_right(db, b"key%04d" % n)
+            assert_told_right(db, b"key%04dx" % n)
+
+
+def test_a_fuse_filter_shows_its_slots() -> None:
+    with DB(":memory:", filter_policy=lsmkv.BinaryFusePolicy()) as db:
+        fill(db, 0, 3000)
+        db.flush()
+        for key, present in ((b"key0007", True), (b"key0007x", False)):
+            told = db.explain(key)
+            (step,) = told.tables[0].filters
+            assert len(step.slots) == len(step.slot_values) == 4
+            value = 0
+            for one in step.slot_values:
+                value ^= one
+            assert (value == step.fingerprint) is step.may_match is present
+            assert not step.positions
+            text = str(told)
+            assert f"xored {value:02x}, fingerprint {step.fingerprint:02x}" in text
+            plain = json.loads(json.dumps(told.to_dict()))
+            assert plain["tables"][0]["filters"][0]["slots"] == list(step.slots)
+
+
+def test_few_keys_of_a_fuse_filter_show_bits() -> None:
+    with DB(":memory:", filter_policy=lsmkv.BinaryFusePolicy()) as db:
+        fill(db, 0, 30)
+        db.flush()
+        (step,) = db.explain(b"key0007").tables[0].filters
+        assert len(step.positions) == 7
+        assert all(step.values)
+        assert step.fingerprint is None
+
+
+class Denies:
+    """Filters that deny every key, under a name of lsmkv's."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return bytes(8) + b"\x07"
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("layout", ["block", "table"])
+@pytest.mark.parametrize(
+    "policy",
+    [lsmkv.BloomFilterPolicy(), lsmkv.Bloom64Policy(), lsmkv.BinaryFusePolicy()],
+    ids=lambda policy: policy.name,
+)
+def test_a_filter_that_lies_is_named(policy: Any, layout: Any) -> None:
+    env = MemoryEnv()
+    liar = Denies(policy.name)
+    with DB("db", create_if_missing=True, env=env, filter_policy=liar, filter_layout=layout) as db:
+        fill(db)
+        db.flush()
+    with DB("db", env=env, filter_policy=policy) as db:
+        assert db.get(b"key0007") is None
+        told = db.explain(b"key0007")
+        assert f"this filter is wrong (filter per {layout}, {policy.name})" in str(told)
+        with pytest.raises(lsmkv.CorruptionError, match=f"per {layout}, {policy.name}"):
+            db.check()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,9 @@ import lsmkv
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom64 import Bloom64Policy
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.prefix import DelimitedPrefix
 from lsmkv.format.batch import HEADER_SIZE, encode_batch
 from lsmkv.format.keys import pack
 from lsmkv.format.log import BLOCK_SIZE, frame
@@ -274,6 +278,40 @@ def test_hex_and_keys_only_and_limit(store: Path) -> None:
 
 
 # Filters
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (Bloom64Policy(), r"  filter 0: 20,000 bits, [\d,]+ set, 7 probes"),
+        (BinaryFusePolicy(), r"  filter 0: fuse, 4 slots a key, 38 \+ 3 segments of 64, seed \d"),
+    ],
+    ids=repr,
+)
+def test_filters_of_lsmkv_are_decoded(tmp_path: Path, policy: Any, told: str) -> None:
+    entries = [(pack(b"%02d:%05d" % (n // 50, n), n + 1, 1), b"") for n in range(2000)]
+    path = tmp_path / "1.ldb"
+    extractor = DelimitedPrefix(b":")
+    options = {"filter_layout": "table", "prefix_extractor": extractor}
+    path.write_bytes(make_table(entries, filter_policy=policy, **options))
+    lines = dump(path)[1]
+    assert any(re.fullmatch(told, line) for line in lines)
+    assert "  filter of prefixes, lsmkv.DelimitedPrefix.3a: 400 bits, " in "\n".join(lines)
+    annotated = "\n".join(dump(path, "--annotate")[1])
+    assert "filter of prefixes: 400 bits, " in annotated
+    assert "meta block of an unknown kind" not in annotated
+    by_kind = [json.loads(line) for line in dump(path, "--json")[1]]
+    filters = [one for one in by_kind if one.get("policy", "").startswith("lsmkv.")]
+    whole, prefixes = [one for one in filters if "bytes" in one]
+    assert prefixes["extractor"] == "lsmkv.DelimitedPrefix.3a"
+    assert prefixes["probes"] == 7
+    if isinstance(policy, BinaryFusePolicy):
+        assert (
+            "filter for the whole table: fuse, 2,624 slots of a byte, 4 for each key" in annotated
+        )
+        assert (whole["arity"], whole["segments"], whole["segment_slots"]) == (4, 38, 64)
+    else:
+        assert (whole["bits"], whole["probes"]) == (20_000, 7)
 
 
 def test_filters_of_every_layout() -> None:

@@ -9,6 +9,7 @@ const KINDS = {
   data: ["data block", "level-2"],
   filter: ["filter block", "filter"],
   "full filter": ["whole-table filter", "filter"],
+  "prefix filter": ["filter of prefixes", "filter"],
   meta: ["meta block", "level-4"],
   metaindex: ["metaindex block", "level-4"],
   index: ["index block", "level-1"],
