@@ -22,6 +22,7 @@ from lsmkv.options import Options
 from lsmkv.table.block import Block
 from lsmkv.table.filter_block import (
     BLOCK_FILTER_PREFIX,
+    PREFIX_FILTER_PREFIX,
     TABLE_FILTER_PREFIX,
     FilterBlockReader,
     FilterReader,
@@ -35,6 +36,7 @@ from lsmkv.table.format import (
     Footer,
     read_block,
 )
+from lsmkv.table.reader import usable_policies
 from lsmkv.util.checksum import SealFinder, find_sealed_end
 from lsmkv.util.coding import decode_varint32
 
@@ -185,20 +187,22 @@ class Salvage:
         except CorruptionError as error:
             self.problems.append(_problem("metaindex", handle, error))
             return
-        policy = self._options.filter_policy
+        policies = {policy.name.encode(): policy for policy in usable_policies(self._options)}
         for key, value in zip(keys, values, strict=True):
-            if not key.startswith((BLOCK_FILTER_PREFIX, TABLE_FILTER_PREFIX)):
+            if not key.startswith((BLOCK_FILTER_PREFIX, TABLE_FILTER_PREFIX, PREFIX_FILTER_PREFIX)):
                 continue
             where = handle
             try:
                 where, _ = BlockHandle.decode(value)
                 contents = self._contents(where)
-                if policy is None:
-                    continue
-                if key == BLOCK_FILTER_PREFIX + policy.name.encode():
-                    self._filters.append(FilterBlockReader(policy, contents))
-                elif key == TABLE_FILTER_PREFIX + policy.name.encode():
-                    self._filters.append(TableFilterReader(policy, contents))
+                for prefix in (BLOCK_FILTER_PREFIX, TABLE_FILTER_PREFIX):
+                    policy = policies.get(key.removeprefix(prefix))
+                    if policy is None or not key.startswith(prefix):
+                        continue
+                    if prefix == BLOCK_FILTER_PREFIX:
+                        self._filters.append(FilterBlockReader(policy, contents))
+                    else:
+                        self._filters.append(TableFilterReader(policy, contents))
             except CorruptionError as error:
                 self.problems.append(_problem("filter", where, error))
 

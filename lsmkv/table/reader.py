@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from lsmkv.counters import ReadCounters
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, UnsupportedCompressionError
+from lsmkv.filter.fuse import is_filter64
 from lsmkv.filter.known import KNOWN_POLICIES
 from lsmkv.filter.policy import NO_HASH, FilterPolicy
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator
@@ -397,19 +398,14 @@ class Table:
         and the prefix filter."""
         keys, values = self._read_entries(handle)
         metaindex = dict(zip(keys, values, strict=True))
-        own = self.options.filter_policy
-        known = KNOWN_POLICIES if equal_means_identical(self.options.comparator) else ()
         extractor = self.options.prefix_extractor
-        if extractor is not None:
-            for policy in known:
+        if extractor is not None:  # so that the order is the bytewise one
+            for policy in filter(is_filter64, KNOWN_POLICIES):
                 found = self._read_filter(metaindex, prefix_filter_key(policy, extractor), handle)
                 if found is not None:
                     self.prefix_filter = PrefixFilterReader(policy, extractor, found[0])
                     break
-        if own is None:
-            return []
-        policies: list[FilterPolicy] = [own, *known]
-        for policy in policies:
+        for policy in usable_policies(self.options):
             readers = self._filters_of(policy, metaindex, handle)
             if readers:
                 return readers
@@ -461,3 +457,15 @@ class Table:
     def _count_metadata(self, size: int) -> None:
         self.metadata_reads += 1
         self.metadata_bytes += size
+
+
+def usable_policies(options: Options) -> list[FilterPolicy]:
+    """The policies whose filters a store asks where it finds them, its own first.
+
+    None if it wants no filters.  Other policies of lsmkv's go by the bytes of keys, and so with
+    comparators for which equal keys are equal bytes.
+    """
+    own = options.filter_policy
+    if own is None:
+        return []
+    return [own, *(KNOWN_POLICIES if equal_means_identical(options.comparator) else ())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from lsmkv import DB, MemoryEnv
+from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, MemoryEnv
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.keys import pack
 from lsmkv.format.log import LogReader
@@ -41,6 +41,10 @@ def seeds() -> dict[str, list[bytes]]:
         # FULL, then FIRST MIDDLE LAST, then a FIRST without its end.
         "fragments": [bytes([0, 9, 1, 8, 2, 7, 3, 6, 1, 5, 0, 4])],
     }  # fmt: skip
+    keys = [b"%d" % number for number in range(1000)]
+    found["filter64"] = [
+        Bloom64Policy(10).create_filter(keys[:20]), BinaryFusePolicy().create_filter(keys),
+    ]  # fmt: skip
     for interval in (1, 2, 16):
         found["block"] += [_block(interval, VERSIONS), _block(interval, SHARED_TAILS)]
     for number, options in enumerate(OPTIONS):

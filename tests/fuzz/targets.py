@@ -19,6 +19,12 @@ from lsmkv.db.observe.published import decode, encode, read_owner
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.fuse import (
+    TableFilter64,
+    filter64_may_match,
+    filter64_positions,
+    look_at_fuse,
+)
 from lsmkv.format.batch import decode_batch, encode_batch
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequence_in, unpack
@@ -384,6 +390,21 @@ def fuzz_filter(data: bytes) -> None:
         reader.filter_for(offset)
 
 
+def fuzz_filter64(data: bytes) -> None:
+    """A filter of 64-bit hashes, fuse or Bloom: any answer, the same from both readers."""
+    table = TableFilter64(data)
+    for key_hash in (0, 1, (1 << 31) - 1, 1 << 31, (1 << 62) - 1, len(data) * 0x1234567):
+        answer = filter64_may_match(key_hash, b"." + data + b".", 1, 1 + len(data))
+        expect(table.may_match(key_hash) == answer, "the two readers of a filter disagree")
+        look = look_at_fuse(key_hash, data)
+        if look is not None:
+            value = 0
+            for one in look.values:
+                value ^= one
+            expect((value == look.fingerprint) == answer, "explain reads another filter")
+        filter64_positions(key_hash, data)
+
+
 def fuzz_compression(data: bytes) -> None:
     """A compressed block: never more than the bound."""
     if not data:
@@ -456,6 +477,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "block": fuzz_block,
     "compression": fuzz_compression,
     "filter": fuzz_filter,
+    "filter64": fuzz_filter64,
     "fragments": fuzz_fragments,
     "log": fuzz_log,
     "published": fuzz_published,

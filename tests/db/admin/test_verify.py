@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv import DB
+from lsmkv import DB, BinaryFusePolicy, Bloom64Policy
 from lsmkv.env.faulty import FaultyEnv
 
 TINY: dict[str, Any] = {"write_buffer_size": 4096, "max_file_size": 4096, "block_size": 512}
@@ -186,3 +186,94 @@ def test_a_filter_with_false_negatives(tmp_path: pathlib.Path, layout: Any) -> N
         assert db.get(b"key001") == b"v"
         assert db.verify() == []
         assert len(dict(db)) == 200
+
+
+class DenyingBloom64:
+    """As :class:`Liar`, with the name of lsmkv's own filters."""
+
+    name = "lsmkv.Bloom64"
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return bytes(8) + b"\x07"
+
+    def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
+        return True
+
+
+class DenyingFuse(DenyingBloom64):
+    """Filters of other keys."""
+
+    name = "lsmkv.BinaryFuse8"
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return BinaryFusePolicy().create_filter([b"other" + key for key in keys])
+
+
+class MarkedAsFuse(DenyingBloom64):
+    """A filter under the name of Bloom64 whose last byte is that of a fuse filter."""
+
+    def create_filter(self, keys: Sequence[bytes], /) -> bytes:
+        return DenyingFuse().create_filter([b"%d" % n for n in range(1000)])
+
+
+@pytest.mark.parametrize("layout", ["block", "table", "both"])
+@pytest.mark.parametrize("liar", [DenyingBloom64(), DenyingFuse(), MarkedAsFuse()])
+def test_a_filter_of_64_bit_hashes_with_false_negatives(
+    tmp_path: pathlib.Path, liar: Any, layout: Any
+) -> None:
+    """It is named by ``verify`` and ``check`` under any policy, and by the plan of a repair."""
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True, filter_policy=liar, filter_layout=layout) as db:
+        for number in range(1500):
+            db.put(b"%04d" % number, b"v")
+        db.flush()
+    for policy in (None, Bloom64Policy(10), BinaryFusePolicy()):
+        with DB(path, filter_policy=policy) as db:
+            if policy is not None:
+                missed = sum(db.get(b"%04d" % number) is None for number in range(1500))
+                assert missed > 1400
+            (error,) = db.verify()
+            assert "a filter denies a key" in error.reason
+            assert error.path is not None
+            assert error.path.endswith(".ldb")
+            with pytest.raises(lsmkv.CorruptionError, match="a filter denies a key"):
+                db.check()
+            assert len(dict(db)) == 1500
+    assert "a filter wrongly says no to" in str(lsmkv.plan_repair(path).to_dict())
+    lsmkv.repair_db(path, into=tmp_path / "new")
+    with DB(tmp_path / "new", filter_policy=Bloom64Policy(10)) as db:
+        assert db.verify() == []
+        assert all(db.get(b"%04d" % number) == b"v" for number in range(1500))
+
+
+class Forgetful:
+    """An extractor with a name of lsmkv's, which finds no prefix in some keys."""
+
+    name = "lsmkv.FixedPrefix.2"
+
+    def extract(self, key: bytes, /) -> bytes | None:
+        return None if key.startswith(b"07") else key[:2]
+
+
+@pytest.mark.parametrize("policy", [None, Bloom64Policy(10), BinaryFusePolicy()])
+def test_a_prefix_filter_with_false_negatives(tmp_path: pathlib.Path, policy: Any) -> None:
+    path = tmp_path / "db"
+    options: dict[str, Any] = {"filter_policy": policy, "compression": None}
+    with DB(path, create_if_missing=True, prefix_extractor=Forgetful(), **options) as db:
+        for number in range(1500):
+            db.put(b"%04d" % number, b"v")
+        db.flush()
+        assert db.verify() == []
+    with DB(path, prefix_extractor=2, **options) as db:
+        assert len(list(db.iterator(prefix=b"08"))) == 100
+        assert list(db.iterator(prefix=b"07")) == []  # it lies
+        (error,) = db.verify()
+        assert "the prefix filter denies a key" in error.reason
+        assert error.offset is not None
+        assert error.offset > 0
+        with pytest.raises(lsmkv.CorruptionError, match="the prefix filter denies a key"):
+            db.check()
+        assert all(db.get(b"%04d" % number) == b"v" for number in range(1500))
+        db.rewrite_tables()
+        assert db.verify() == []
+        assert len(list(db.iterator(prefix=b"07"))) == 100
