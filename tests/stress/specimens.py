@@ -11,7 +11,7 @@ from typing import Any
 
 from numbered import State, changed, put_all
 
-from lsmkv import DB, MemoryEnv
+from lsmkv import DB, Bloom64Policy, MemoryEnv
 from lsmkv.format.filenames import FileType, log_name, parse_filename
 
 PATH = "/db"
@@ -92,6 +92,7 @@ def specimens() -> list[Specimen]:
         _levels("zstd", compression="zstd", size=40, bloom_filter_bits=0),
         _levels("table filters", compression=None, filter_layout="table"),
         _levels("both filters", compression="snappy", filter_layout="both"),
+        _levels("64-bit filters", compression=None, filter_layout="both", **_FILTERS_64),
         _levels("by length", compression=None, bloom_filter_bits=0, **_ORDER),
         _twins(),
         _one_log(),
@@ -108,6 +109,7 @@ def _by_length(a: bytes, b: bytes) -> int:
     return ((len(a), a) > (len(b), b)) - ((len(a), a) < (len(b), b))
 
 
+_FILTERS_64: dict[str, Any] = {"filter_policy": Bloom64Policy(), "prefix_extractor": 3}
 _ORDER: dict[str, Any] = {"comparator": _by_length, "comparator_name": "by.length"}
 
 Change = tuple[bytes, bytes | None]
