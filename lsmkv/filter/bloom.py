@@ -93,8 +93,9 @@ class BloomFilterPolicy:
     hash_name: str = "leveldb"
     preferred_layout: str = "block"
 
-    def __init__(self, bits_per_key: float = 10) -> None:
-        self.bits_per_key: float = checked_bits(bits_per_key)
+    def __init__(self, bits_per_key: int | float = 10) -> None:
+        # A union, here and in its like: compiled, a float would make 10.0 of 10.
+        self.bits_per_key: int | float = checked_bits(bits_per_key)
         self.probes: int = max(1, min(MAX_PROBES, int(bits_per_key * 0.69)))
 
     @classmethod
@@ -116,7 +117,7 @@ class BloomFilterPolicy:
     def __repr__(self) -> str:
         return f"BloomFilterPolicy({self.bits_per_key:g})"
 
-    def with_bits(self, bits_per_key: float) -> BloomFilterPolicy:
+    def with_bits(self, bits_per_key: int | float) -> BloomFilterPolicy:
         """The policy of another budget: its filters are read by this one too, and by LevelDB.
 
         >>> BloomFilterPolicy(10).with_bits(12.5).probes
@@ -226,7 +227,7 @@ def bloom_may_match(key_hash: i64, data: bytes, start: i64, stop: i64) -> bool:
     return byte >> (last & 7) & 1 != 0
 
 
-def checked_bits(bits_per_key: float) -> float:
+def checked_bits(bits_per_key: int | float) -> int | float:
     """``bits_per_key``, if it is a number of bits; ``TypeError`` or ``ValueError`` if not.
 
     >>> checked_bits(0)

@@ -58,14 +58,14 @@ class Bloom64Policy:
     hash_name: str = "xxh3"
     preferred_layout: str = "table"
 
-    def __init__(self, bits_per_key: float = 10) -> None:
-        self.bits_per_key: float = checked_bits(bits_per_key)
+    def __init__(self, bits_per_key: int | float = 10) -> None:
+        self.bits_per_key: int | float = checked_bits(bits_per_key)
         self.probes: int = best_probes(bits_per_key)
 
     def __repr__(self) -> str:
         return f"Bloom64Policy({self.bits_per_key:g})"
 
-    def with_bits(self, bits_per_key: float) -> Bloom64Policy:
+    def with_bits(self, bits_per_key: int | float) -> Bloom64Policy:
         """The policy of another budget: its filters are read by this one too.
 
         >>> Bloom64Policy(10).with_bits(12.5)

@@ -134,8 +134,8 @@ class BinaryFusePolicy:
     hash_name: str = "xxh3"
     preferred_layout: str = "table"
 
-    def __init__(self, bloom_bits_per_key: float = 10) -> None:
-        self.bloom_bits_per_key: float = checked_bits(bloom_bits_per_key)
+    def __init__(self, bloom_bits_per_key: int | float = 10) -> None:
+        self.bloom_bits_per_key: int | float = checked_bits(bloom_bits_per_key)
 
     def __repr__(self) -> str:
         bits = self.bloom_bits_per_key

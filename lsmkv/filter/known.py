@@ -49,7 +49,7 @@ def policy_from_text(text: str) -> FilterPolicy | None:
     """
     kind, _, number = text.partition(":")
     try:
-        bits: float = int(number or 10) if not number or number.isdecimal() else float(number)
+        bits: int | float = int(number or 10) if not number or number.isdecimal() else float(number)
         if kind == "bloom":
             return BloomFilterPolicy(bits)
         if kind == "bloom64":

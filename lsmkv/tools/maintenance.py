@@ -24,6 +24,7 @@ from lsmkv.tools.arguments import (
     open_to_write,
 )
 from lsmkv.tools.console import INTERRUPTED, MISS, guarded, progress, say, write_line
+from lsmkv.tools.filter_figures import FilterFigures
 from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import count, from_argument, printable, shown, size
 
@@ -95,26 +96,25 @@ def compact(
     The whole store is compacted, or a range of its keys. Ctrl-C stops at the next step, and the
     levels merged before it stay merged. As in LevelDB, the deepest level is not rewritten alone.
 
-    With --filter or --prefix nothing moves down: every table is written anew on its level (level 0
+    With --filter nothing moves down: every table is written anew on its level (level 0
     goes into level 1). KIND is bloom (LevelDB's, the default of a store), bloom64, fuse, or none;
     bloom and bloom64 take bits a key (bloom64:12), bits by level (bloom:16,12,10) or auto:10.
     LevelDB reads tables with other filters than its own as if they had none. A program goes on
     with these filters if it opens the store with the same filter_policy and prefix_extractor;
     else it reads them, but writes new tables with its own.
 
-    JSON: "path", "before" and "after" (each {"tables", "bytes"}), "seconds".
+    JSON: "path", "before" and "after" (each {"tables", "bytes"}, with --filter "filter_bytes"),
+    "seconds".
     """
     begin = None if start is None else from_argument(start, is_hex)
     end = None if stop is None else from_argument(stop, is_hex)
     options = filter_arguments(filters, layout, prefix)
-    if layout is not None and filters is None:
-        raise ValueError("--filter-layout goes with --filter")
+    if (layout is not None or prefix is not None) and filters is None:
+        raise ValueError("--filter-layout and --prefix go with --filter")
     if options and (start is not None or stop is not None):
-        raise ValueError(
-            "--filter and --prefix are for the whole store, without --start and --stop"
-        )
+        raise ValueError("--filter is for the whole store, without --start and --stop")
     with open_to_write(directory, **options) as db:
-        before = _extent(db)
+        before = _extent(db, bool(options))
         started = time.perf_counter()
         try:
             with progress("Rewriting" if options else "Compacting", "byte") as bar:
@@ -131,13 +131,16 @@ def compact(
             say(f"cancelled: the {kept}, the rest is unchanged")
             raise typer.Exit(INTERRUPTED) from None
         seconds = time.perf_counter() - started
-        after = _extent(db)
+        after = _extent(db, bool(options))
     if as_json:
         figures = {"before": before, "after": after, "seconds": round(seconds, 3)}
         write_line(json.dumps({"path": directory} | figures))
         return
     for moment, extent in (("before", before), ("after", after)):
-        write_line(f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}")
+        told = f"{moment}: {count(extent['tables'], 'table')}, {size(extent['bytes'])}"
+        if options:
+            told += f", {size(extent['filter_bytes'])} of it filters of keys"
+        write_line(told)
 
 
 @guarded
@@ -215,12 +218,16 @@ def approximate_sizes(
         write_line(f"{number}\t{shown(start, is_hex)}\t{shown(stop, is_hex)}")
 
 
-def _extent(db: lsmkv.DB) -> dict[str, int]:
+def _extent(db: lsmkv.DB, with_filters: bool) -> dict[str, int]:
     levels = db.stats().levels
-    return {
+    extent = {
         "tables": sum(level.files for level in levels),
         "bytes": sum(level.bytes for level in levels),
     }
+    if with_filters:
+        filters = FilterFigures(db.path).look(db.tables())
+        extent["filter_bytes"] = sum(one.size for one in filters.values())
+    return extent
 
 
 def _tables_on_disk(directory: str) -> dict[str, tuple[int, int]]:

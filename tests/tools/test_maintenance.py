@@ -163,7 +163,7 @@ def test_compact_a_range(store: Path, options: list[str]) -> None:
         ),
         (["--filter", "auto:10"], [("block", "leveldb.BuiltinBloomFilter2")], False),
         (["--filter", "bloom64:16,12,10"], [("table", "lsmkv.Bloom64")], False),
-        (["--prefix", "3"], [("block", "leveldb.BuiltinBloomFilter2")], True),
+        (["--filter", "bloom", "--prefix", "3"], [("block", "leveldb.BuiltinBloomFilter2")], True),
         (["--filter", "none"], [], False),
     ],
 )
@@ -174,6 +174,9 @@ def test_compact_rewrites_filters(
     done = lsm("compact", store, *options)
     assert done.status == 0, done.err
     assert done.out.startswith("before: ")
+    sizes = json.loads(lsm("compact", store, *options, "--json").out)
+    assert (sizes["after"]["filter_bytes"] > 0) == bool(filters)
+    assert done.out.endswith("of it filters of keys\n")
     with lsmkv.DB(store, prefix_extractor=b":" if ":" in options else 3) as db:
         assert dict(db) == before
         opened: Any = db._store
@@ -194,9 +197,10 @@ def test_compact_rewrites_filters(
         (["--filter", "fuse:auto:10"], "bloom_filter_bits"),
         (["--filter", "fuse", "--filter-layout", "block"], "whole tables"),
         (["--filter", "fuse", "--start", "a"], "without --start"),
-        (["--filter-layout", "both"], "--filter-layout goes with --filter"),
+        (["--filter-layout", "both"], "--filter-layout and --prefix go with --filter"),
         (["--filter", "bloom", "--filter-layout", "page"], "'block', 'table' or 'both'"),
-        (["--prefix", "0"], "at least 1 byte"),
+        (["--filter", "fuse", "--prefix", "0"], "at least 1 byte"),
+        (["--prefix", "3"], "--prefix go with --filter"),
     ],
 )
 def test_filters_that_are_refused(store: Path, options: list[str], words: str) -> None:

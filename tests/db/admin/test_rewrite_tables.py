@@ -169,6 +169,32 @@ def test_writers_go_on_meanwhile() -> None:
         db.check()
 
 
+def test_the_store_may_be_closed_meanwhile() -> None:
+    env = MemoryEnv()
+    with DB("store", create_if_missing=True, env=env, **SHAPE) as db:
+        content = fill(db)
+    db = DB("store", env=env, filter_policy=lsmkv.Bloom64Policy(), **SHAPE)
+    begun = threading.Event()
+    ended: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            while True:
+                db.rewrite_tables(progress=lambda *_: begun.set())
+        except lsmkv.ClosedError as error:
+            ended.append(error)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    begun.wait()
+    db.close()
+    worker.join()
+    assert len(ended) == 1
+    with DB("store", env=env, filter_policy=lsmkv.Bloom64Policy(), **SHAPE) as db:
+        assert dict(db) == content
+        db.check()
+
+
 class Enough(Exception):
     """Ends the call."""
 
@@ -243,7 +269,7 @@ def require_whole(env: Any, content: dict[bytes, bytes]) -> None:
 
 
 def test_a_call_that_fails_is_told_and_loses_nothing() -> None:
-    """Each call of the system fails in turn, once."""
+    """Every third call of the system fails in turn, once."""
     clean = FaultyEnv()
     content = small_store(clean)
     before = clean.calls
