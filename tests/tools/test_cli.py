@@ -92,7 +92,7 @@ def completed(*words: str) -> list[str]:
 
 def test_shell_completion_of_commands_and_options() -> None:
     assert sorted(completed("ex")) == ["explain", "export"]
-    assert completed("demo", "--layout", "b") == ["block", "both"]
+    assert completed("demo", "--layout", "b") == ["block", "both", "block64"]
     assert "--prefix" in completed("count", "--")
 
 

@@ -261,6 +261,10 @@ def instance_of(cls: Any) -> Any:
     """An instance with whose methods no call succeeds, for want of the right arguments."""
     if cls is lsmkv.LRUCache:
         return cls(1)
+    if cls is lsmkv.FixedPrefix:
+        return cls(1)
+    if cls is lsmkv.DelimitedPrefix:
+        return cls(b":")
     if cls is lsmkv.RepairPlan:
         env = lsmkv.MemoryEnv()
         lsmkv.DB("store", create_if_missing=True, env=env).close()
