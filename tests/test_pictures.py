@@ -72,7 +72,7 @@ def demo(off: float, block: float, table: float, fuse: float) -> dict[str, Any]:
 @pytest.mark.usefixtures("pictures")
 def test_bars_of_the_filters_are_as_long_as_the_figures() -> None:
     svg = script("filters").draw(demo(3.0, 0.25, 1.0, 0.125))
-    assert "138,552 Unicode names in 3 overlapping tables, 5,000 Gets of either kind" in words(svg)
+    assert "138,552 Unicode names in 3 tables, 5,000 Gets of either kind" in words(svg)
     assert {"3.00", "0.25", "1.00", "0.12", "4.00", "1.25", "2.00", "1.12"} <= set(words(svg))
     assert "10 bits a key, fuse 9.2; no block cache. Made by lsmkv demo." in words(svg)
     lengths = bars(svg, "weak") + bars(svg, "strong")

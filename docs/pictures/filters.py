@@ -68,7 +68,7 @@ def draw(figures: dict[str, Any]) -> str:
             MARGIN,
             53,
             "muted small",
-            f"{figures['keys']:,} Unicode names in {overlapping(figures)} overlapping tables, "
+            f"{figures['keys']:,} Unicode names in {overlapping(figures)} tables, "
             f"{gets:,} Gets of either kind",
         )
     ]
