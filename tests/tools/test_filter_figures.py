@@ -107,3 +107,13 @@ def test_what_a_get_of_an_absent_key_is_expected_to_search() -> None:
     assert without == 3  # both tables of level 0, and one of level 1
     assert searched == pytest.approx(0.1 + 0.2 + 0.25)
     assert blocks_of_an_absent_key([], {}) == (0, 0)
+
+
+def test_filters_of_other_policies_are_counted_too(tmp_path: Path) -> None:
+    """A fuse filter errs once in 256; a filter of prefixes says nothing of keys."""
+    fuse = figures_of(tmp_path / "fuse", filter_policy=lsmkv.BinaryFusePolicy(), prefix_extractor=1)
+    assert (fuse.number, fuse.rate, fuse.policy) == (1, 1 / 256, "lsmkv.BinaryFuse8")
+    assert fuse.size == pytest.approx(KEYS * 10.3 / 8, rel=0.03)
+    bloom64 = figures_of(tmp_path / "bloom64", filter_policy=lsmkv.Bloom64Policy(5))
+    assert bloom64.policy == "lsmkv.Bloom64"
+    assert bloom64.rate == pytest.approx(0.1, rel=0.2)

@@ -110,6 +110,9 @@ def _table_steps(steps: _Steps, table: TableStep) -> None:
                     "policy": step.policy,
                     "bytes": step.size,
                     "positions": list(step.positions),
+                    "slots": list(step.slots),
+                    "slot_values": list(step.slot_values),
+                    "fingerprint": step.fingerprint,
                     "may_match": step.may_match,
                 }
             },
