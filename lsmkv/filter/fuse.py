@@ -2,8 +2,8 @@
 
 Source: Graf & Lemire, "Binary Fuse Filters: Fast and Smaller Than Xor Filters", ACM JEA 27, 2022.
 Each key has a fingerprint of 8 bits and three or four slots of one byte, in neighbouring segments
-of the filter; the slots are filled so that the bytes in a key's slots, xored, are its fingerprint.
-An absent key's are so with probability 1/256.  A filter is built from all its keys at once, so
+of the filter.  The filter is filled so that the xor of a key's slots is the key's fingerprint.  For
+an absent key, that holds with probability 1/256.  A filter is built from all its keys at once, so
 there is one for a whole table.
 
 The bytes (``docs/format.md``)::
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 FEWEST_KEYS: Final = 1000
 """Below this many keys a fuse filter takes about as many bits as a Bloom filter of its rate."""
 FINGERPRINT_BITS: Final = 8
-"""Of a key; an absent one passes with probability 2^-8."""
+"""A fingerprint has so many bits, so an absent key passes with probability 2^-8."""
 FUSE_MARK: Final = 128
 """The last byte of a fuse filter is this, plus the number of slots of a key."""
 
@@ -247,8 +247,8 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
     length: i64 = 1 << bits
     count: i64 = len(hashes)
 
-    # Of each slot: the number of its keys, shifted by two, xored with which slot of theirs it is;
-    # and their hashes, xored.
+    # ``users`` holds for each slot the number of its keys, shifted by two, xored with which of a
+    # key's slots it is; ``mixed`` holds the xor of the keys' hashes.
     users = vec[i64]([0] * shape.slots)
     mixed = vec[i64]([0] * shape.slots)
     done: i64 = 0

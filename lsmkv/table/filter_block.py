@@ -108,7 +108,7 @@ class FilterBlockBuilder:
 class TableFilterBuilder:
     """Builds the filter of a whole table.
 
-    Call order: ``(add_key | add_keys)* finish``.  A policy of lsmkv's own with 64-bit hashes gets
+    Call order: ``add_keys* finish``.  A policy of lsmkv's own with 64-bit hashes gets
     hashes, which take 8 bytes a key until the table is finished; another one gets the keys.
     """
 
@@ -118,10 +118,6 @@ class TableFilterBuilder:
         self._hashes = vec[i64]()
         self._last: bytes | None = None
         self._keys: list[bytes] = []
-
-    def add_key(self, key: bytes) -> None:
-        """One key of the table."""
-        self.add_keys([key])
 
     def add_keys(self, keys: list[bytes]) -> None:
         """Many keys of the table."""
@@ -141,7 +137,7 @@ class TableFilterBuilder:
 class PrefixFilterBuilder:
     """Builds a table's prefix filter.
 
-    Call order: ``(add_key | add_keys)* finish``.  Deletions count as keys.
+    Call order: ``add_keys* finish``.  Deletions count as keys.
     """
 
     def __init__(self, policy: FilterPolicy | None, extractor: PrefixExtractor) -> None:

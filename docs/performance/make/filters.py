@@ -85,7 +85,7 @@ class Scale(NamedTuple):
     """How much is measured."""
 
     keys: int
-    """Of a corpus, at most: the first ones in their order."""
+    """The most keys that are taken of a corpus: the first ones in their order."""
     run: int
     """Keys of the smallest level; the others have 10 and 100 times as many."""
     gets: int
@@ -207,7 +207,7 @@ def times(setting: Setting, loaded: list[bytes], asked: list[bytes]) -> dict[str
         reader = FilterBlockReader(policy, contents)
     else:
         reader = TableFilterReader(policy, contents)
-    # Of each key asked, the filter of the block where it would be.
+    # Each key is asked of the filter of the block where it would be.
     place = {key: number for number, group in enumerate(groups) for key in group}
     pairs: list[tuple[int, bytes]] = []
     at = 0

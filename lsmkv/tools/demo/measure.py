@@ -13,14 +13,14 @@ from lsmkv.db.db import DB
 from lsmkv.db.version import max_bytes_for_level
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate, rate_from_fill
 from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy, shape_of
+from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy, shape_of
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.stats import Stats
 from lsmkv.tools.lab.trial import filter_size
 
 BITS_PER_KEY = 10
-FUSE_RATE = 1 / 256
+FUSE_RATE = 2.0**-FINGERPRINT_BITS
 """The false-positive rate of a fuse filter, whose fingerprints have 8 bits."""
 
 _BLOOM = BloomFilterPolicy(BITS_PER_KEY)
