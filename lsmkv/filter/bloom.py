@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 BLOOM_SEED: Final = 0xBC9F1D34
 MAX_PROBES: Final = 30
 """A last byte above this is no number of probes: it marks another encoding."""
-_MIN_BITS: Final = 64
+MIN_BITS: Final = 64
+"""A filter has at least so many bits, since a tiny one would have a high error."""
 _BEST_RATE = 2.0**-32
 _BITS: Final = bytes(1 << bit for bit in range(8))
 
@@ -128,7 +129,7 @@ class BloomFilterPolicy:
     def create_filter(self, keys: Sequence[bytes], /) -> bytes:
         """The filter for ``keys``: ``max(64, n * bits_per_key)`` bits in whole bytes, and k."""
         bits: i64 = int(len(keys) * self.bits_per_key)
-        bits = max(bits, _MIN_BITS)
+        bits = max(bits, MIN_BITS)
         size: i64 = (bits + 7) // 8
         bits = size * 8
         probes: i64 = self.probes

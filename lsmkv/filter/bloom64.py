@@ -23,7 +23,7 @@ from librt.strings import BytesWriter
 from librt.vecs import vec
 from mypy_extensions import i64
 
-from lsmkv.filter.bloom import MAX_PROBES, checked_bits
+from lsmkv.filter.bloom import MAX_PROBES, MIN_BITS, checked_bits
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 MAX_FILTER_BITS: Final = 1 << 31
 """Positions have 31 bits; a filter of more bits would leave the others unused."""
 
-_MIN_BITS: Final = 64
+
 _STEP: Final = 1103515245
 _BITS: Final = bytes(1 << bit for bit in range(8))
-_PAUSE_EVERY: Final = 1 << 13  # keys; other threads run, and signals are seen, in between
+PAUSE_EVERY: Final = 1 << 13
+"""Keys after which a builder lets other threads run, and signals be seen."""
 
 
 class Bloom64Policy:
@@ -135,14 +136,14 @@ def build_bloom64(hashes: vec[i64], bits_per_key: float) -> bytes:
     count: i64 = keys
     probes: i64 = best_probes(bits_per_key)
     wanted: i64 = int(min(keys * bits_per_key, MAX_FILTER_BITS - 8))
-    wanted = max(wanted, _MIN_BITS)
+    wanted = max(wanted, MIN_BITS)
     size: i64 = (wanted + 7) // 8
     bits: i64 = size * 8
     array = BytesWriter()
     array.write(bytes(size))
     done: i64 = 0
     while done < count:
-        if done & (_PAUSE_EVERY - 1) == 0 and done > 0:
+        if done & (PAUSE_EVERY - 1) == 0 and done > 0:
             time.sleep(0)
         h: i64 = hashes[done]
         done += 1

@@ -31,6 +31,7 @@ from mypy_extensions import i64
 
 from lsmkv.filter.bloom import MAX_PROBES, checked_bits
 from lsmkv.filter.bloom64 import (
+    PAUSE_EVERY,
     Bloom64Policy,
     bloom64_may_match,
     bloom64_positions,
@@ -55,7 +56,6 @@ _MOST_SLOTS: Final = 1 << 31  # a first slot is found with 31 bits of the hash; 
 _BITS_OF_THREE: Final = 9.85
 _BYTES: Final = bytes(range(256))
 _MOST_SEEDS: Final = 64
-_PAUSE_EVERY: Final = 1 << 13
 _FINGERPRINT: Final = 0x2C1B3C6D
 _SEED_A: Final = 0x2D358DCD
 _SEED_B: Final = 0x4B33A62F
@@ -253,7 +253,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
     mixed = vec[i64]([0] * shape.slots)
     done: i64 = 0
     while done < count:
-        if done & (_PAUSE_EVERY - 1) == 0 and done > 0:
+        if done & (PAUSE_EVERY - 1) == 0 and done > 0:
             time.sleep(0)
         h: i64 = hashes[done]
         done += 1
@@ -285,7 +285,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
         alone = ready[waiting]
         if users[alone] >> 2 != 1:
             continue
-        if placed & (_PAUSE_EVERY - 1) == 0:
+        if placed & (PAUSE_EVERY - 1) == 0:
             time.sleep(0)
         h = mixed[alone]
         order[placed] = h
@@ -310,7 +310,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
     filled.write(bytes(shape.slots))
     while placed > 0:
         placed -= 1
-        if placed & (_PAUSE_EVERY - 1) == 0:
+        if placed & (PAUSE_EVERY - 1) == 0:
             time.sleep(0)
         h = order[placed]
         slot = (h >> HALF_BITS) * span >> HALF_BITS
