@@ -55,11 +55,13 @@ class LocalLogFile(LocalWritableFile):
     made again.
     """
 
+    _window: _Window | None = None
+    """What closing asks for, also in the finalizer of one whose making was interrupted."""
+
     def __init__(self, fd: int, path: str, end: int = 0) -> None:
         """Take over the descriptor, which appends, of a file of ``end`` bytes."""
         super().__init__(fd, path)
         self._pid = os.getpid()
-        self._window: _Window | None = None
         self._refused = False
         self._end = end  # where the content ends, while nothing is mapped
         self._reserved = end

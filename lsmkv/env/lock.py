@@ -87,10 +87,10 @@ class LocalFileLock(FileLock):
     _fd = -1
 
     def __init__(self, fd: int, ofd: bool, keys: set[_Key]) -> None:
-        self._fd = fd
         self._ofd = ofd
         self._keys = keys
         self._pid = os.getpid()
+        self._fd = fd  # last: from then on there is something to close
 
     def close(self) -> None:
         """Release the lock.  In a forked child only the child's descriptor is closed.

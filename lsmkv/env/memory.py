@@ -86,6 +86,7 @@ class _Handle:
     """The base of all handles: a path for messages, the file system's mutex, a closed flag."""
 
     path = ""
+    _open = False
 
     def __init__(self, path: str, mutex: threading.RLock) -> None:
         self.path = path
@@ -197,9 +198,9 @@ class MemoryFileLock(_Handle, FileLock):
     """A held lock of a :class:`MemoryEnv`; its deletion releases it, too."""
 
     def __init__(self, path: str, mutex: threading.RLock, folder: MemoryFolder, name: str) -> None:
-        super().__init__(path, mutex)
         self._folder = folder
         self._name = name
+        super().__init__(path, mutex)
         folder.locked.add(name)
 
     def close(self) -> None:
@@ -209,7 +210,8 @@ class MemoryFileLock(_Handle, FileLock):
                 self._folder.locked.discard(self._name)
 
     def __del__(self) -> None:
-        self.close()
+        if self._open:
+            self.close()
 
 
 class MemoryDirectory(_Handle, Directory):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import mmap
 import os
 import signal
@@ -395,3 +396,24 @@ def test_an_interrupt_at_any_line_loses_nothing(
     for line in range(1, lines + 1):
         acknowledged, found, _ = log_some(store, line)
         assert found == acknowledged, line
+
+
+@pytest.mark.untraced  # by a tracer of its own
+@pytest.mark.parametrize("line", range(1, 8))
+def test_one_whose_making_is_interrupted_closes_its_descriptor(
+    store: LocalDirectory, monkeypatch: pytest.MonkeyPatch, line: int
+) -> None:
+    """Its finalizer does, with what is there so far."""
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    fd = os.open(os.path.join(store.path, "1.log"), os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    with interrupted_at(line) as lines, contextlib.suppress(Interrupted):
+        LocalLogFile(fd, "1.log").close()
+    assert lines[0] >= line
+    gc.collect()
+    assert reported == []
+    if line > 1:  # the descriptor was taken over
+        with pytest.raises(OSError):
+            os.fstat(fd)
+    else:
+        os.close(fd)
