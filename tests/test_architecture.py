@@ -26,6 +26,7 @@ ROOMS: list[tuple[str, ...]] = [
         *("lsmkv.mapping", "lsmkv.plyvel", "lsmkv.aio"),
         *("lsmkv.testing", "lsmkv.plot"),
     ),
+    ("lsmkv.server",),
     ("lsmkv.repair",),
     ("lsmkv.db.db",),
     ("lsmkv.db.handle", "lsmkv.db.opening", "lsmkv.db.views", "lsmkv.db.admin", "lsmkv.db.observe"),
@@ -62,6 +63,8 @@ LATE_IMPORTS = {
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.listen"),
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.serve"),
+    ("lsmkv.tools.serve", "lsmkv.server.Server"),
+    ("lsmkv.tools.serve", "uvloop"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 

@@ -17,6 +17,7 @@ from lsmkv.tools.explaining import explain
 from lsmkv.tools.inspect.command import inspect as inspect_store
 from lsmkv.tools.lab.command import filter_lab
 from lsmkv.tools.report.command import report
+from lsmkv.tools.serve import serve
 from lsmkv.tools.statistics import stats
 from lsmkv.tools.text import version_line
 from lsmkv.tools.top.command import top
@@ -43,6 +44,9 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "load": commands.load,
         "export": exchange.export,
         "import": exchange.import_,
+    },
+    "Serve": {
+        "serve": serve,
     },
     "Look": {
         "stats": stats,

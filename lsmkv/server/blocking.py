@@ -1,0 +1,127 @@
+"""Clients that wait for an element of a list or sorted set: BLPOP, BLMOVE, BZPOPMIN, ..."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from lsmkv.server.keyspace import Database, Keyspace
+from lsmkv.server.resp import NO_REPLY, CommandError, Reply
+
+Place = tuple[int, bytes]
+"""The index of a database, and a key."""
+
+
+class Waiter(Protocol):
+    """A session, as far as waiting goes."""
+
+    database: Database
+    running: bool
+    wait: Wait | None
+    on_unblocked: Callable[[], None]
+
+    def reply(self, reply: Reply, /) -> None:
+        """Answer the command."""
+
+
+class Wait:
+    """What a client waits for."""
+
+    def __init__(
+        self, session: Waiter, places: list[Place], attempt: Callable[[], Reply], otherwise: Reply
+    ) -> None:
+        self.session = session
+        self.places = places
+        self.attempt = attempt
+        """Tries the command again: its reply, or ``NO_REPLY`` if there is still nothing."""
+        self.otherwise = otherwise
+        """The reply when its time is over."""
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Waits:
+    """Who waits for which key, in the order of their commands: the first is served first."""
+
+    def __init__(self, space: Keyspace) -> None:
+        self._space = space
+        self._by_place: dict[Place, dict[Wait, None]] = {}
+
+    def __len__(self) -> int:
+        return len({wait for waits in self._by_place.values() for wait in waits})
+
+    def wait(
+        self,
+        session: Waiter,
+        keys: list[bytes],
+        seconds: float,
+        attempt: Callable[[], Reply],
+        otherwise: Reply,
+    ) -> Reply:
+        """The reply of ``attempt``, at once if it has one; else the client is blocked.
+
+        0 seconds are for ever.  In a transaction no command blocks.
+        """
+        reply = attempt()
+        if reply is not NO_REPLY:
+            return reply
+        if session.running:
+            return otherwise
+        places = [(session.database.index, key) for key in dict.fromkeys(keys)]
+        wait = session.wait = Wait(session, places, attempt, otherwise)
+        for place in places:
+            self._by_place.setdefault(place, {})[wait] = None
+            self._space.awaited[place] = len(self._by_place[place])
+        if seconds > 0:
+            loop = asyncio.get_running_loop()
+            wait.timer = loop.call_later(seconds, self._time_is_over, wait)
+        return NO_REPLY
+
+    def serve(self) -> None:
+        """Give what has come to those who wait for it; that may make other keys ready."""
+        space = self._space
+        while space.ready:
+            ready, space.ready = list(dict.fromkeys(space.ready)), []
+            for place in ready:
+                for wait in list(self._by_place.get(place, ())):
+                    try:
+                        reply = wait.attempt()
+                    except CommandError as error:
+                        space.undo()
+                        reply = error
+                    space.keep()
+                    if reply is not NO_REPLY:
+                        self._end(wait, reply)
+
+    def unblock(self, session: Waiter, error: bool) -> bool:
+        """CLIENT UNBLOCK: whether it was blocked."""
+        if session.wait is None:
+            return False
+        unblocked = CommandError("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+        self._end(session.wait, unblocked if error else session.wait.otherwise)
+        return True
+
+    def remove(self, session: Waiter) -> None:
+        """The client is gone, or resets its connection."""
+        wait = session.wait
+        if wait is None:
+            return
+        session.wait = None
+        if wait.timer is not None:
+            wait.timer.cancel()
+        for place in wait.places:
+            waits = self._by_place[place]
+            waits.pop(wait, None)
+            if waits:
+                self._space.awaited[place] = len(waits)
+            else:
+                del self._by_place[place], self._space.awaited[place]
+
+    def _time_is_over(self, wait: Wait) -> None:
+        self._end(wait, wait.otherwise)
+
+    def _end(self, wait: Wait, reply: Reply) -> None:
+        session = wait.session
+        self.remove(session)
+        session.reply(reply)
+        session.on_unblocked()

@@ -1,0 +1,35 @@
+"""The commands, by what they work on.  Importing a module registers its commands."""
+
+from __future__ import annotations
+
+from lsmkv.server.commands import (
+    admin,
+    bloom,
+    connection,
+    hashes,
+    keys,
+    lists,
+    pubsub,
+    sets,
+    sorted_sets,
+    sorting,
+    strings,
+    transactions,
+)
+from lsmkv.server.registry import COMMANDS
+
+__all__ = [
+    "COMMANDS",
+    "admin",
+    "bloom",
+    "connection",
+    "hashes",
+    "keys",
+    "lists",
+    "pubsub",
+    "sets",
+    "sorted_sets",
+    "sorting",
+    "strings",
+    "transactions",
+]

@@ -1,0 +1,205 @@
+"""The server: INFO, CONFIG, SLOWLOG, MONITOR, SAVE, SHUTDOWN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lsmkv.errors import Error
+from lsmkv.server.globs import matcher
+from lsmkv.server.info import SECTIONS, describe
+from lsmkv.server.numbers import to_int
+from lsmkv.server.registry import command, container
+from lsmkv.server.resp import NO_REPLY, OK, CommandError, Reply, Simple, Verbatim, syntax_error
+from lsmkv.server.session import Session
+
+
+@command("INFO", -1, "", group="server")
+def info(session: Session, args: list[bytes]) -> Reply:
+    """Figures of the server and of the tree, in sections; INFO lsmkv has those of the tree."""
+    names = [word.decode("latin-1").lower() for word in args[1:]]
+    if not names or {"default", "all", "everything"} & set(names):
+        names = list(SECTIONS)
+    return Verbatim(describe(session.service, names).encode())
+
+
+container("CONFIG", "admin", group="server")
+
+
+@command("CONFIG GET", -3, "admin", group="server")
+def config_get(session: Session, args: list[bytes]) -> Reply:
+    """Settings by patterns."""
+    matchers = [matcher(pattern.lower()) for pattern in args[2:]]
+    shown = session.service.settings.shown()
+    return {
+        name.encode(): shown[name].encode("utf-8", "surrogateescape")
+        for name in sorted(shown)
+        if any(matches(name.encode()) for matches in matchers)
+    }
+
+
+@command("CONFIG SET", -4, "admin", group="server")
+def config_set(session: Session, args: list[bytes]) -> Reply:
+    """Change settings, until the server ends."""
+    if len(args) % 2:
+        raise CommandError("ERR wrong number of arguments for 'config|set' command")
+    for name, value in zip(args[2::2], args[3::2], strict=True):
+        session.service.settings.change(
+            name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape")
+        )
+    return OK
+
+
+@command("CONFIG RESETSTAT", 2, "admin", group="server")
+def config_resetstat(session: Session, args: list[bytes]) -> Reply:
+    """Set the counters of INFO to 0."""
+    service = session.service
+    service.commands = service.bytes_in = service.bytes_out = service.hits = service.misses = 0
+    service.space.expired = service.refused_connections = 0
+    for one in service.table.values():
+        for counted in (one, *one.subcommands.values()):
+            counted.calls = counted.failed = counted.rejected = 0
+            counted.microseconds = 0.0
+    return OK
+
+
+@command("CONFIG REWRITE", 2, "admin", group="server")
+def config_rewrite(session: Session, args: list[bytes]) -> Reply:
+    """An error: there is no file of settings."""
+    raise CommandError("ERR The server is running without a config file")
+
+
+container("SLOWLOG", "admin", group="server")
+
+
+@command("SLOWLOG GET", -2, "admin", group="server")
+def slowlog_get(session: Session, args: list[bytes]) -> Reply:
+    """The slowest commands, newest first."""
+    count = to_int(args[2]) if len(args) > 2 else 10
+    if count < -1:
+        raise CommandError("ERR count should be greater than or equal to -1")
+    chosen = list(session.service.slow.commands)
+    return [
+        [one.number, one.time, one.microseconds, one.request, one.address.encode(), one.client]
+        for one in (chosen if count == -1 else chosen[:count])
+    ]
+
+
+@command("SLOWLOG LEN", 2, "admin", group="server")
+def slowlog_len(session: Session, args: list[bytes]) -> Reply:
+    """How many there are."""
+    return len(session.service.slow.commands)
+
+
+@command("SLOWLOG RESET", 2, "admin", group="server")
+def slowlog_reset(session: Session, args: list[bytes]) -> Reply:
+    """Forget them."""
+    session.service.slow.commands.clear()
+    return OK
+
+
+@command("MONITOR", 1, "admin nomulti", group="server")
+def monitor(session: Session, args: list[bytes]) -> Reply:
+    """Show every command that is run, until the connection ends."""
+    session.monitoring = True
+    session.service.monitors.add(session)
+    return OK
+
+
+def _synced(session: Session) -> None:
+    """Write what is pending, and make it durable.
+
+    The client waits, and all others: there is one thread.
+    """
+    if session.running:
+        raise CommandError("ERR SAVE isn't allowed in a transaction")
+    session.space.keep()
+    try:
+        session.space.commit()
+        session.service.db.sync()
+    except Error as error:
+        raise CommandError(f"ERR {error}") from None
+
+
+@command("SAVE", 1, "write admin nomulti", group="server")
+def save(session: Session, args: list[bytes]) -> Reply:
+    """Make all writes durable: one sync of the log."""
+    _synced(session)
+    return OK
+
+
+@command("BGSAVE", -1, "write admin nomulti", group="server")
+def bgsave(session: Session, args: list[bytes]) -> Reply:
+    """As SAVE: a sync is short, and needs no other process."""
+    _synced(session)
+    return Simple("Background saving started")
+
+
+@command("BGREWRITEAOF", 1, "write admin nomulti", group="server")
+def bgrewriteaof(session: Session, args: list[bytes]) -> Reply:
+    """Accepted: compaction is always at work."""
+    return Simple("Background append only file rewriting started")
+
+
+@command("LASTSAVE", 1, "fast", group="server")
+def lastsave(session: Session, args: list[bytes]) -> Reply:
+    """When the server started: what it has written since is in its log."""
+    return int(session.service.started)
+
+
+@command("WAIT", 3, "", group="generic")
+def wait(session: Session, args: list[bytes]) -> Reply:
+    """0: no replica acknowledges writes."""
+    to_int(args[1])
+    if to_int(args[2]) < 0:
+        raise CommandError("ERR timeout is negative")
+    return 0
+
+
+@command("ROLE", 1, "fast admin", group="server")
+def role(session: Session, args: list[bytes]) -> Reply:
+    """master; slave of a server that is open for reading only."""
+    return [b"master", 0, []] if session.space.writable else [b"slave", b"", 0, b"connected", 0]
+
+
+@command("SHUTDOWN", -1, "admin nomulti", group="server")
+def shutdown(session: Session, args: list[bytes]) -> Reply:
+    """End the server: run what was received, sync, and close the store."""
+    for word in args[1:]:
+        if word.upper() not in (b"SAVE", b"NOSAVE", b"NOW", b"FORCE"):
+            raise syntax_error()
+    session.service.on_shutdown()
+    session.closing = True
+    session.service.schedule(session.close)
+    return NO_REPLY
+
+
+# What Redis has and this server has not
+
+
+def _not_there(what: str) -> Callable[[Session, list[bytes]], Reply]:
+    def refuse(session: Session, args: list[bytes]) -> Reply:
+        raise CommandError(f"ERR {args[0].decode('latin-1').upper()}: lsmkv serve has no {what}")
+
+    refuse.__doc__ = f"An error: there is no {what}."
+    return refuse
+
+
+for _what, _names in {
+    "Lua scripts or functions": "EVAL EVALSHA EVAL_RO EVALSHA_RO SCRIPT FCALL FCALL_RO FUNCTION",
+    "streams": "XADD XACK XCLAIM XAUTOCLAIM XDEL XGROUP XINFO XLEN XPENDING XRANGE XREAD XREADGROUP"
+    " XREVRANGE XSETID XTRIM",
+    "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE",
+    "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
+    " PSYNC SYNC REPLCONF FAILOVER",
+    "modules": "MODULE",
+    "dump format of Redis": "DUMP RESTORE MIGRATE",
+    "bitmaps": "BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS GETBIT SETBIT",
+    "HyperLogLog": "PFADD PFCOUNT PFMERGE",
+    "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEOSEARCH GEOSEARCHSTORE",
+    "access control lists: see --requirepass": "ACL",
+    "longest common subsequence": "LCS",
+    "latency monitor: see SLOWLOG": "LATENCY",
+    "debugging commands": "DEBUG",
+}.items():
+    for _name in _names.split():
+        command(_name, -1, "", group="missing")(_not_there(_what))

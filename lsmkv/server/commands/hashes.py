@@ -1,0 +1,246 @@
+"""Hashes: fields with values under a key."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import islice
+
+from lsmkv.server import numbers
+from lsmkv.server.encoding import HASH, Entry, element_prefix, successor
+from lsmkv.server.numbers import add_decimal, to_int
+from lsmkv.server.registry import command
+from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
+from lsmkv.server.scanning import scan_elements
+from lsmkv.server.session import Session
+
+_FIRST = (1, 1, 1)
+_MOST_CHOSEN_FROM = 1000
+"""Random elements are uniform in collections of up to so many."""
+
+
+def _entry(session: Session, key: bytes) -> Entry | None:
+    return session.space.find(session.database, key, HASH)
+
+
+def _items(session: Session, entry: Entry | None) -> Iterator[tuple[bytes, bytes]]:
+    if entry is not None:
+        start = element_prefix(entry)
+        for name, value in session.space.overlay.scan(start, successor(start)):
+            yield name[len(start) :], value
+
+
+def _set_fields(session: Session, key: bytes, fields: list[tuple[bytes, bytes]]) -> int:
+    space = session.space
+    entry, new = space.find_or_make(session.database, key, HASH)
+    start, added = element_prefix(entry), 0
+    for field, value in fields:
+        name = start + field
+        added += new_field(session, name)
+        space.overlay.put(name, value)
+    entry.size += added
+    if added:
+        space.save(session.database, key, entry, new)
+    else:
+        space.touch(session.database, key)
+    return added
+
+
+def new_field(session: Session, name: bytes) -> bool:
+    """Whether there is no such element: as a rule a filter says so, and no block is read."""
+    return session.space.overlay.get(name) is None
+
+
+@command("HSET", -4, "write fast", keys=_FIRST, group="hash")
+def hset(session: Session, args: list[bytes]) -> Reply:
+    """Set fields; how many are new."""
+    return _set_fields(session, args[1], _field_pairs(args, "hset"))
+
+
+@command("HMSET", -4, "write fast", keys=_FIRST, group="hash")
+def hmset(session: Session, args: list[bytes]) -> Reply:
+    """Set fields."""
+    _set_fields(session, args[1], _field_pairs(args, "hmset"))
+    return OK
+
+
+def _field_pairs(args: list[bytes], name: str) -> list[tuple[bytes, bytes]]:
+    if len(args) % 2:
+        raise CommandError(f"ERR wrong number of arguments for '{name}' command")
+    return list(zip(args[2::2], args[3::2], strict=True))
+
+
+@command("HSETNX", 4, "write fast", keys=_FIRST, group="hash")
+def hsetnx(session: Session, args: list[bytes]) -> Reply:
+    """Set a field that is not there."""
+    entry = _entry(session, args[1])
+    if entry is not None and not new_field(session, element_prefix(entry) + args[2]):
+        return 0
+    return _set_fields(session, args[1], [(args[2], args[3])])
+
+
+@command("HGET", 3, "readonly fast", keys=_FIRST, group="hash")
+def hget(session: Session, args: list[bytes]) -> Reply:
+    """The value of a field."""
+    entry = _entry(session, args[1])
+    return None if entry is None else session.space.overlay.get(element_prefix(entry) + args[2])
+
+
+@command("HMGET", -3, "readonly fast", keys=_FIRST, group="hash")
+def hmget(session: Session, args: list[bytes]) -> Reply:
+    """The values of fields."""
+    entry = _entry(session, args[1])
+    if entry is None:
+        return [None] * (len(args) - 2)
+    start = element_prefix(entry)
+    return session.space.overlay.multi_get([start + field for field in args[2:]])
+
+
+@command("HEXISTS", 3, "readonly fast", keys=_FIRST, group="hash")
+def hexists(session: Session, args: list[bytes]) -> Reply:
+    """Whether a field is there."""
+    entry = _entry(session, args[1])
+    return int(entry is not None and not new_field(session, element_prefix(entry) + args[2]))
+
+
+@command("HSTRLEN", 3, "readonly fast", keys=_FIRST, group="hash")
+def hstrlen(session: Session, args: list[bytes]) -> Reply:
+    """The length of a field's value."""
+    return len(hget(session, args) or b"")
+
+
+@command("HLEN", 2, "readonly fast", keys=_FIRST, group="hash")
+def hlen(session: Session, args: list[bytes]) -> Reply:
+    """The number of fields."""
+    entry = _entry(session, args[1])
+    return 0 if entry is None else entry.size
+
+
+@command("HDEL", -3, "write fast", keys=_FIRST, group="hash")
+def hdel(session: Session, args: list[bytes]) -> Reply:
+    """Delete fields; how many there were."""
+    return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
+
+
+def remove_elements(
+    session: Session, key: bytes, entry: Entry | None, elements: list[bytes]
+) -> int:
+    """Remove fields of a hash or members of a set; how many there were."""
+    if entry is None:
+        return 0
+    space, start, removed = session.space, element_prefix(entry), 0
+    for element in elements:
+        name = start + element
+        if space.overlay.get(name) is not None:
+            space.overlay.delete(name)
+            removed += 1
+    if removed:
+        entry.size -= removed
+        space.save(session.database, key, entry)
+    return removed
+
+
+@command("HKEYS", 2, "readonly", keys=_FIRST, group="hash")
+def hkeys(session: Session, args: list[bytes]) -> Reply:
+    """The fields, in the order of their bytes."""
+    return [field for field, _ in _items(session, _entry(session, args[1]))]
+
+
+@command("HVALS", 2, "readonly", keys=_FIRST, group="hash")
+def hvals(session: Session, args: list[bytes]) -> Reply:
+    """The values, in the order of their fields."""
+    return [value for _, value in _items(session, _entry(session, args[1]))]
+
+
+@command("HGETALL", 2, "readonly", keys=_FIRST, group="hash")
+def hgetall(session: Session, args: list[bytes]) -> Reply:
+    """The fields with their values."""
+    return dict(_items(session, _entry(session, args[1])))
+
+
+@command("HINCRBY", 4, "write fast", keys=_FIRST, group="hash")
+def hincrby(session: Session, args: list[bytes]) -> Reply:
+    """Add to the number in a field."""
+    change = to_int(args[3])
+    old = hget(session, args)
+    total = (0 if old is None else to_int(old, "ERR hash value is not an integer")) + change
+    if not numbers.MIN_INT <= total <= numbers.MAX_INT:
+        raise CommandError("ERR increment or decrement would overflow")
+    _set_fields(session, args[1], [(args[2], b"%d" % total)])
+    return total
+
+
+@command("HINCRBYFLOAT", 4, "write fast", keys=_FIRST, group="hash")
+def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
+    """Add to the number with a fraction in a field."""
+    old = hget(session, args)
+    try:
+        total = add_decimal(b"0" if old is None else old, b"0")
+    except CommandError:
+        raise CommandError("ERR hash value is not a float") from None
+    total = add_decimal(b"0" if old is None else old, args[3])
+    _set_fields(session, args[1], [(args[2], total)])
+    return total
+
+
+@command("HSCAN", -3, "readonly", keys=_FIRST, group="hash")
+def hscan(session: Session, args: list[bytes]) -> Reply:
+    """Some fields with values, and the cursor with which to go on."""
+    entry = _entry(session, args[1])
+    return scan_elements(session, args, entry, lambda field, value: [field, value])
+
+
+@command("HRANDFIELD", -2, "readonly", keys=_FIRST, group="hash")
+def hrandfield(session: Session, args: list[bytes]) -> Reply:
+    """Random fields: as many different ones as asked for, or with repetitions if negative."""
+    if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHVALUES"):
+        raise syntax_error()
+    count = None if len(args) == 2 else checked_count(args[2])
+    entry = _entry(session, args[1])
+    if entry is None:
+        return None if count is None else []
+    chosen = choose(session, entry, 1 if count is None else count)
+    if count is None:
+        return chosen[0][0]
+    return Pairs(chosen) if len(args) == 4 else [field for field, _ in chosen]
+
+
+def checked_count(text: bytes) -> int:
+    """A number of elements to choose."""
+    count = to_int(text)
+    if not -(2**62) <= count <= 2**62:
+        raise CommandError("ERR value is out of range")
+    return count
+
+
+def choose(session: Session, entry: Entry, count: int) -> list[tuple[bytes, bytes]]:
+    """Random elements with their values: different ones, or with repetitions if negative.
+
+    Each is equally likely in a collection of up to 1,000.  Of a larger one, a few are chosen by
+    random places in the order of the elements, so that those behind large gaps are likelier; from
+    more than a tenth on all are read.
+    """
+    overlay, start = session.space.overlay, element_prefix(entry)
+    stop = successor(start)
+    wanted = abs(count)
+    if count > 0 and count >= entry.size:
+        chosen = list(_items(session, entry))
+    elif entry.size <= _MOST_CHOSEN_FROM or wanted * 10 > entry.size:
+        everything = list(_items(session, entry))
+        if count < 0:
+            return random.choices(everything, k=wanted)
+        chosen = random.sample(everything, wanted)
+    else:
+        found: dict[bytes, bytes] = {}
+        repeated: list[tuple[bytes, bytes]] = []
+        first = next(iter(overlay.scan(start, stop)))[0]
+        last = next(iter(overlay.scan(start, stop, reverse=True)))[0]
+        shared = next(at for at in range(len(last)) if first[at : at + 1] != last[at : at + 1])
+        while len(found if count > 0 else repeated) < wanted:
+            place = first[:shared] + random.randbytes(8)
+            behind = overlay.scan(max(start, place), stop)
+            for name, value in islice(behind, 1):
+                found[name[len(start) :]] = value
+                repeated.append((name[len(start) :], value))
+        return list(found.items()) if count > 0 else repeated
+    return chosen

@@ -1,0 +1,419 @@
+"""Keys of any kind: whether they are there, when they expire, their names, walks through them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lsmkv.server import numbers
+from lsmkv.server.encoding import (
+    ELEMENT,
+    KIND_NAMES,
+    LIST,
+    SET,
+    SORTED_SET,
+    STRING,
+    U64,
+    Entry,
+    element_prefix,
+    ranked_prefix,
+    successor,
+)
+from lsmkv.server.globs import literal_prefix, matcher
+from lsmkv.server.keyspace import Database
+from lsmkv.server.numbers import to_int
+from lsmkv.server.registry import command, container
+from lsmkv.server.resp import OK, CommandError, Reply, Simple, syntax_error
+from lsmkv.server.scanning import ScanOptions, scan_options
+from lsmkv.server.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FIRST = (1, 1, 1)
+_ALL = (1, -1, 1)
+
+
+def _delete(session: Session, args: list[bytes]) -> Reply:
+    """Delete keys; how many there were.  O(1) a key: elements are swept later."""
+    count = 0
+    for key in args[1:]:
+        entry = session.space.find(session.database, key)
+        if entry is not None:
+            session.space.remove(session.database, key, entry)
+            count += 1
+    return count
+
+
+command("DEL", -2, "write", keys=_ALL, group="generic")(_delete)
+command("UNLINK", -2, "write fast", keys=_ALL, group="generic")(_delete)
+
+
+def _exists(session: Session, args: list[bytes]) -> Reply:
+    """How many of the keys are there; one that is named twice counts twice."""
+    find, database = session.space.find, session.database
+    return sum(find(database, key) is not None for key in args[1:])
+
+
+command("EXISTS", -2, "readonly fast", keys=_ALL, group="generic")(_exists)
+command("TOUCH", -2, "readonly fast", keys=_ALL, group="generic")(_exists)
+
+
+@command("TYPE", 2, "readonly fast", keys=_FIRST, group="generic")
+def type_(session: Session, args: list[bytes]) -> Reply:
+    """The kind of a key: string, hash, list, set, zset, or none."""
+    entry = session.space.find(session.database, args[1])
+    return Simple("none" if entry is None else KIND_NAMES[entry.kind])
+
+
+# Expiry
+
+
+def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[bytes]], Reply]:
+    def expire(session: Session, args: list[bytes]) -> Reply:
+        space, database, key = session.space, session.database, args[1]
+        number = to_int(args[2])
+        options = {word.upper() for word in args[3:]}
+        at = number * unit + (space.now() if relative else 0)
+        if not -numbers.MAX_INT <= number * unit <= numbers.MAX_INT or at > numbers.MAX_INT:
+            raise CommandError(f"ERR invalid expire time in '{name.lower()}' command")
+        for word in args[3:]:
+            if word.upper() not in (b"NX", b"XX", b"GT", b"LT"):
+                shown = word.decode("utf-8", "surrogateescape")
+                raise CommandError(f"ERR Unsupported option {shown}")
+        if b"NX" in options and len(options) > 1:
+            raise CommandError(
+                "ERR NX and XX, GT or LT options at the same time are not compatible"
+            )
+        if {b"GT", b"LT"} <= options:
+            raise CommandError("ERR GT and LT options at the same time are not compatible")
+        entry = space.find(database, key)
+        if entry is None:
+            return 0
+        old = entry.expires or 1 << 64
+        if (
+            (b"NX" in options and entry.expires)
+            or (b"XX" in options and not entry.expires)
+            or (b"GT" in options and at <= old)
+            or (b"LT" in options and at >= old)
+        ):
+            return 0
+        if at <= space.now():
+            space.remove(database, key, entry)
+        else:
+            space.set_expiry(database, key, entry, at)
+        return 1
+
+    what = "in so many" if relative else "at a time, in"
+    expire.__doc__ = f"Let a key expire {what} {'seconds' if unit == 1000 else 'milliseconds'}."
+    return expire
+
+
+for _name, _unit, _relative in (
+    ("EXPIRE", 1000, True),
+    ("PEXPIRE", 1, True),
+    ("EXPIREAT", 1000, False),
+    ("PEXPIREAT", 1, False),
+):
+    command(_name, -3, "write fast", keys=_FIRST, group="generic")(_expire(_name, _unit, _relative))
+
+
+def _remaining(unit: int, relative: bool) -> Callable[[Session, list[bytes]], Reply]:
+    def remaining(session: Session, args: list[bytes]) -> Reply:
+        entry = session.space.find(session.database, args[1])
+        if entry is None:
+            return -2
+        if not entry.expires:
+            return -1
+        left = entry.expires - session.space.now() if relative else entry.expires
+        return max(0, left + unit // 2) // unit if relative else left // unit
+
+    what = "How long a key has still to live" if relative else "When a key expires"
+    remaining.__doc__ = (
+        f"{what}, in {'seconds' if unit == 1000 else 'milliseconds'}; -1 if it does not expire,"
+        " -2 if it is not there."
+    )
+    return remaining
+
+
+for _name, _unit, _relative in (
+    ("TTL", 1000, True),
+    ("PTTL", 1, True),
+    ("EXPIRETIME", 1000, False),
+    ("PEXPIRETIME", 1, False),
+):
+    command(_name, 2, "readonly fast", keys=_FIRST, group="generic")(_remaining(_unit, _relative))
+
+
+@command("PERSIST", 2, "write fast", keys=_FIRST, group="generic")
+def persist(session: Session, args: list[bytes]) -> Reply:
+    """Let a key live on without expiry; 1 if it had one."""
+    entry = session.space.find(session.database, args[1])
+    if entry is None or not entry.expires:
+        return 0
+    session.space.set_expiry(session.database, args[1], entry, 0)
+    return 1
+
+
+# Names
+
+
+def _rename(session: Session, old: bytes, new: bytes) -> None:
+    space, database = session.space, session.database
+    entry = space.find(database, old)
+    if entry is None:
+        raise CommandError("ERR no such key")
+    if old != new:
+        space.detach(database, old, entry)
+        space.replace(database, new, entry)
+
+
+@command("RENAME", 3, "write", keys=(1, 2, 1), group="generic")
+def rename(session: Session, args: list[bytes]) -> Reply:
+    """Give a key another name; a key of that name is replaced.  O(1)."""
+    _rename(session, args[1], args[2])
+    return OK
+
+
+@command("RENAMENX", 3, "write fast", keys=(1, 2, 1), group="generic")
+def renamenx(session: Session, args: list[bytes]) -> Reply:
+    """Give a key another name, if there is no key of that name.  O(1)."""
+    if session.space.find(session.database, args[1]) is None:
+        raise CommandError("ERR no such key")
+    if session.space.find(session.database, args[2]) is not None:
+        return 0
+    _rename(session, args[1], args[2])
+    return 1
+
+
+@command("COPY", -3, "write", keys=(1, 2, 1), group="generic")
+def copy(session: Session, args: list[bytes]) -> Reply:
+    """Copy a key with all that it holds; 1 if it was copied.  O(elements)."""
+    target, replace = session.database, False
+    at = 3
+    while at < len(args):
+        word = args[at].upper()
+        if word == b"REPLACE":
+            replace = True
+        elif word == b"DB" and at + 1 < len(args):
+            at += 1
+            target = database_at(session, args[at], "ERR value is not an integer or out of range")
+        else:
+            raise syntax_error()
+        at += 1
+    space, source, new = session.space, args[1], args[2]
+    if target is session.database and source == new:
+        raise CommandError("ERR source and destination objects are the same")
+    entry = space.find(session.database, source)
+    if entry is None or (not replace and space.find(target, new) is not None):
+        return 0
+    made = Entry.decode(entry.encode())
+    if entry.kind != STRING:
+        made.version = space.make(entry.kind).version
+        prefixes = [element_prefix]
+        if entry.kind == SORTED_SET:
+            prefixes.append(ranked_prefix)
+        for prefix in prefixes:
+            start, copied = prefix(entry), prefix(made)
+            for name, value in space.overlay.scan(start, successor(start)):
+                space.overlay.put(copied + name[len(start) :], value)
+    space.replace(target, new, made)
+    return 1
+
+
+@command("MOVE", 3, "write fast", keys=_FIRST, group="generic")
+def move(session: Session, args: list[bytes]) -> Reply:
+    """Move a key to another database, if there is none of that name.  O(1)."""
+    target = database_at(session, args[2], "ERR value is not an integer or out of range")
+    if target is session.database:
+        raise CommandError("ERR source and destination objects are the same")
+    space = session.space
+    entry = space.find(session.database, args[1])
+    if entry is None or space.find(target, args[1]) is not None:
+        return 0
+    space.detach(session.database, args[1], entry)
+    space.replace(target, args[1], entry)
+    return 1
+
+
+def database_at(session: Session, index: bytes, error: str) -> Database:
+    """The database of a number."""
+    number = to_int(index, error)
+    if not 0 <= number < len(session.space.databases):
+        raise CommandError("ERR DB index is out of range")
+    return session.space.databases[number]
+
+
+# Walks
+
+
+@command("KEYS", 2, "readonly", group="generic")
+def keys(session: Session, args: list[bytes]) -> Reply:
+    """The keys that match a pattern.  O(keys with its literal beginning)."""
+    matches, prefix = matcher(args[1]), literal_prefix(args[1])
+    stop = successor(prefix) if prefix else None
+    found = session.space.keys(session.database, prefix, stop)
+    return [key for key, _ in found if matches(key)]
+
+
+def _kind_filter(options: ScanOptions) -> Callable[[Entry], bool]:
+    if not options.kind:
+        return lambda entry: True
+    return lambda entry: KIND_NAMES[entry.kind].lower() == options.kind
+
+
+@command("SCAN", -2, "readonly", group="generic")
+def scan(session: Session, args: list[bytes]) -> Reply:
+    """Some keys, and the cursor with which to go on; 0 at the end.  Costs O(COUNT).
+
+    A pattern's literal beginning bounds the walk.
+    """
+    options = scan_options(args[2:], kinds=True)
+    space, database = session.space, session.database
+    scope = database.prefix
+    position = session.service.cursors.position(args[1], scope)
+    prefix = literal_prefix(options.pattern)
+    stop = successor(prefix) if prefix else None
+    wanted, matches = _kind_filter(options), options.matches
+    found: list[Reply] = []
+    walk = space.keys(database, max(position, prefix), stop)
+    for seen, (key, entry) in enumerate(walk):
+        if seen == options.limit:
+            return [b"%d" % session.service.cursors.make(scope, key), found]
+        if matches(key) and wanted(entry):
+            found.append(key)
+    return [b"0", found]
+
+
+@command("RANDOMKEY", 1, "readonly", group="generic")
+def randomkey(session: Session, args: list[bytes]) -> Reply:
+    """Some key.  Each is equally likely among the first 100; else gaps between keys decide."""
+    space, database = session.space, session.database
+    first: list[bytes] = []
+    for key, _ in space.keys(database):
+        first.append(key)
+        if len(first) > 100:
+            return random_key(space.keys(database, random.randbytes(8)), first)
+    return random.choice(first) if first else None
+
+
+def random_key(behind: Iterable[tuple[bytes, Entry]], first: list[bytes]) -> bytes:
+    """The first key behind a random place, else one of the first."""
+    for key, _ in behind:
+        return key
+    return random.choice(first)
+
+
+@command("DBSIZE", 1, "readonly fast", group="server")
+def dbsize(session: Session, args: list[bytes]) -> Reply:
+    """The number of keys.  O(1)."""
+    return session.database.size
+
+
+@command("FLUSHDB", -1, "write", group="server")
+def flushdb(session: Session, args: list[bytes]) -> Reply:
+    """Remove all keys of the database.  O(1): they are swept later."""
+    _check_flush(args)
+    session.space.flush(session.database)
+    return OK
+
+
+@command("FLUSHALL", -1, "write", group="server")
+def flushall(session: Session, args: list[bytes]) -> Reply:
+    """Remove all keys of all databases.  O(1): they are swept later."""
+    _check_flush(args)
+    for database in session.space.databases:
+        session.space.flush(database)
+    return OK
+
+
+def _check_flush(args: list[bytes]) -> None:
+    if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"ASYNC", b"SYNC")):
+        raise syntax_error()
+
+
+@command("SWAPDB", 3, "write fast", group="connection")
+def swapdb(session: Session, args: list[bytes]) -> Reply:
+    """Exchange the keys of two databases.  O(1)."""
+    one = database_at(session, args[1], "ERR invalid first DB index")
+    other = database_at(session, args[2], "ERR invalid second DB index")
+    session.space.swap(one, other)
+    return OK
+
+
+# What is known of a key
+
+container("OBJECT", "readonly", group="generic")
+
+
+def _known(session: Session, key: bytes) -> Entry:
+    entry = session.space.find(session.database, key)
+    if entry is None:
+        raise CommandError("ERR no such key")
+    return entry
+
+
+@command("OBJECT ENCODING", 3, "readonly", keys=(2, 2, 1), group="generic")
+def object_encoding(session: Session, args: list[bytes]) -> Reply:
+    """A name that Redis has for what a key of this kind and size is made of."""
+    entry = session.space.find(session.database, args[2])
+    if entry is None:
+        return None
+    if entry.kind == STRING:
+        try:
+            to_int(entry.rest)
+        except CommandError:
+            return b"embstr" if len(entry.rest) <= 44 else b"raw"
+        return b"int"
+    if entry.kind == LIST:
+        return b"quicklist"
+    return b"skiplist" if entry.kind == SORTED_SET else b"hashtable"
+
+
+@command("OBJECT REFCOUNT", 3, "readonly", keys=(2, 2, 1), group="generic")
+def object_refcount(session: Session, args: list[bytes]) -> Reply:
+    """1 for a key that is there."""
+    return None if session.space.find(session.database, args[2]) is None else 1
+
+
+@command("OBJECT IDLETIME", 3, "readonly", keys=(2, 2, 1), group="generic")
+def object_idletime(session: Session, args: list[bytes]) -> Reply:
+    """0: no key is evicted, so nobody counts."""
+    return None if session.space.find(session.database, args[2]) is None else 0
+
+
+@command("OBJECT FREQ", 3, "readonly", keys=(2, 2, 1), group="generic")
+def object_freq(session: Session, args: list[bytes]) -> Reply:
+    """An error: it asks for a policy of eviction that is not there."""
+    if session.space.find(session.database, args[2]) is None:
+        return None
+    raise CommandError(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note"
+        " that when switching between policies at runtime LRU and LFU data will take some time to"
+        " adjust."
+    )
+
+
+container("MEMORY", "readonly", group="server")
+
+
+@command("MEMORY USAGE", -3, "readonly", keys=(2, 2, 1), group="server")
+def memory_usage(session: Session, args: list[bytes]) -> Reply:
+    """About how many bytes of the store a key takes; tables are estimated."""
+    entry = session.space.find(session.database, args[2])
+    if entry is None:
+        return None
+    size = len(session.database.prefix) + len(args[2]) + len(entry.encode())
+    if entry.kind != STRING:
+        for mark in (ELEMENT, ranked_prefix(entry)[:1]):
+            start = mark + U64.pack(entry.version)
+            size += session.service.db.approximate_size(start, start + b"\xff" * 8)
+    return size
+
+
+def members_of(session: Session, key: bytes, entry: Entry) -> Iterable[bytes]:
+    """The elements of a set or sorted set, or a list, as SORT goes through them."""
+    start = element_prefix(entry)
+    for name, value in session.space.overlay.scan(start, successor(start)):
+        yield name[len(start) :] if entry.kind in (SET, SORTED_SET) else value

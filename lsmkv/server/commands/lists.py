@@ -1,0 +1,454 @@
+"""Lists: elements by index, pushed and popped at both ends in O(1).
+
+An element stands under its index, a number of 64 bits.  The first one is 2^63; a push in front
+takes the number below the first, one at the end the number behind the last.  So the numbers have no
+gaps, and each element is found by a Get, however many were popped before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lsmkv.server.commands.sets import split_numbered
+from lsmkv.server.encoding import LIST, U64, Entry, element_prefix
+from lsmkv.server.numbers import MAX_INT, to_float, to_int
+from lsmkv.server.registry import command, numbered_keys
+from lsmkv.server.resp import NO_REPLY, NULL_ARRAY, OK, CommandError, Reply, syntax_error
+from lsmkv.server.session import Session
+
+_FIRST = (1, 1, 1)
+
+
+def _entry(session: Session, key: bytes) -> Entry | None:
+    return session.space.find(session.database, key, LIST)
+
+
+def elements(
+    session: Session, entry: Entry, start: int = 0, stop: int | None = None
+) -> Iterator[bytes]:
+    """The elements from position ``start`` up to ``stop``."""
+    prefix = element_prefix(entry)
+    stop = entry.size if stop is None else stop
+    if stop <= start:
+        return
+    first, last = entry.head + start, entry.head + stop - 1
+    for _, value in session.space.overlay.scan(
+        prefix + U64.pack(first), prefix + U64.pack(last) + b"\0"
+    ):
+        yield value
+
+
+def _push(session: Session, key: bytes, values: list[bytes], front: bool) -> int:
+    """Push values, one after the other; the new length."""
+    space = session.space
+    entry, new = space.find_or_make(session.database, key, LIST)
+    prefix = element_prefix(entry)
+    for value in values:
+        if front:
+            entry.head -= 1
+            index = entry.head
+        else:
+            index = entry.head + entry.size
+        entry.size += 1
+        space.overlay.put(prefix + U64.pack(index), value)
+    space.save(session.database, key, entry, new)
+    return entry.size
+
+
+def _pop(session: Session, key: bytes, entry: Entry, count: int, front: bool) -> list[bytes]:
+    """Take up to ``count`` elements from an end, the outermost first."""
+    space = session.space
+    count = min(count, entry.size)
+    values = []
+    prefix = element_prefix(entry)
+    for _ in range(count):
+        index = entry.head if front else entry.head + entry.size - 1
+        name = prefix + U64.pack(index)
+        value = space.overlay.get(name)
+        assert value is not None
+        values.append(value)
+        space.overlay.delete(name)
+        entry.head += front
+        entry.size -= 1
+    if count:
+        space.save(session.database, key, entry)
+    return values
+
+
+def _pusher(front: bool, only_if_there: bool) -> Callable[[Session, list[bytes]], Reply]:
+    def push(session: Session, args: list[bytes]) -> Reply:
+        if only_if_there and _entry(session, args[1]) is None:
+            return 0
+        return _push(session, args[1], args[2:], front)
+
+    where = "in front of a list" if front else "to a list"
+    push.__doc__ = f"Push elements {where}{' that is there' if only_if_there else ''}; its length."
+    return push
+
+
+for _name, _front, _there in (
+    ("LPUSH", True, False),
+    ("RPUSH", False, False),
+    ("LPUSHX", True, True),
+    ("RPUSHX", False, True),
+):
+    command(_name, -3, "write fast", keys=_FIRST, group="list")(_pusher(_front, _there))
+
+
+def _popper(name: str, front: bool) -> Callable[[Session, list[bytes]], Reply]:
+    def pop(session: Session, args: list[bytes]) -> Reply:
+        if len(args) > 3:
+            raise CommandError(f"ERR wrong number of arguments for '{name}' command")
+        count = 1 if len(args) == 2 else _positive(args[2])
+        entry = _entry(session, args[1])
+        if entry is None:
+            return None if len(args) == 2 else NULL_ARRAY
+        values = _pop(session, args[1], entry, count, front)
+        return values[0] if len(args) == 2 else values
+
+    pop.__doc__ = f"Take elements from the {'front' if front else 'end'} of a list."
+    return pop
+
+
+def _positive(text: bytes) -> int:
+    error = "ERR value is out of range, must be positive"
+    count = to_int(text, error)
+    if count < 0:
+        raise CommandError(error)
+    return count
+
+
+command("LPOP", -2, "write fast", keys=_FIRST, group="list")(_popper("lpop", front=True))
+command("RPOP", -2, "write fast", keys=_FIRST, group="list")(_popper("rpop", front=False))
+
+
+@command("LLEN", 2, "readonly fast", keys=_FIRST, group="list")
+def llen(session: Session, args: list[bytes]) -> Reply:
+    """The length of a list.  O(1)."""
+    entry = _entry(session, args[1])
+    return 0 if entry is None else entry.size
+
+
+def clip(start: int, end: int, size: int) -> tuple[int, int]:
+    """The half-open range of positions from ``start`` to ``end``; negative ones are from behind."""
+    start = max(start + size if start < 0 else start, 0)
+    end = min(end + size if end < 0 else end, size - 1)
+    return (start, end + 1) if start <= end else (0, 0)
+
+
+@command("LRANGE", 4, "readonly", keys=_FIRST, group="list")
+def lrange(session: Session, args: list[bytes]) -> Reply:
+    """The elements of a range of positions, both ends included.  O(elements returned)."""
+    start, end = to_int(args[2]), to_int(args[3])
+    entry = _entry(session, args[1])
+    if entry is None:
+        return []
+    return list(elements(session, entry, *clip(start, end, entry.size)))
+
+
+@command("LINDEX", 3, "readonly", keys=_FIRST, group="list")
+def lindex(session: Session, args: list[bytes]) -> Reply:
+    """The element at a position.  O(1)."""
+    entry = _entry(session, args[1])
+    if entry is None:
+        return None
+    name = _name_at(entry, to_int(args[2]))
+    return None if name is None else session.space.overlay.get(name)
+
+
+def _name_at(entry: Entry, position: int) -> bytes | None:
+    position += entry.size if position < 0 else 0
+    if not 0 <= position < entry.size:
+        return None
+    return element_prefix(entry) + U64.pack(entry.head + position)
+
+
+@command("LSET", 4, "write", keys=_FIRST, group="list")
+def lset(session: Session, args: list[bytes]) -> Reply:
+    """Replace the element at a position.  O(1)."""
+    entry = _entry(session, args[1])
+    if entry is None:
+        raise CommandError("ERR no such key")
+    name = _name_at(entry, to_int(args[2]))
+    if name is None:
+        raise CommandError("ERR index out of range")
+    session.space.overlay.put(name, args[3])
+    session.space.touch(session.database, args[1])
+    return OK
+
+
+@command("LTRIM", 4, "write", keys=_FIRST, group="list")
+def ltrim(session: Session, args: list[bytes]) -> Reply:
+    """Keep the elements of a range of positions.  O(elements removed)."""
+    start, end = to_int(args[2]), to_int(args[3])
+    entry = _entry(session, args[1])
+    if entry is None:
+        return OK
+    start, stop = clip(start, end, entry.size)
+    if stop == start:
+        session.space.remove(session.database, args[1], entry)
+        return OK
+    prefix = element_prefix(entry)
+    for position in (*range(start), *range(stop, entry.size)):
+        session.space.overlay.delete(prefix + U64.pack(entry.head + position))
+    entry.head += start
+    entry.size = stop - start
+    session.space.save(session.database, args[1], entry)
+    return OK
+
+
+def store(session: Session, key: bytes, values: list[bytes]) -> int:
+    """Make a key the list of these elements, whatever it was; none removes it."""
+    entry = session.space.find(session.database, key)
+    if entry is not None:
+        session.space.remove(session.database, key, entry)
+    return _push(session, key, values, front=False) if values else 0
+
+
+def _rewrite(session: Session, key: bytes, entry: Entry, first: int, values: list[bytes]) -> None:
+    """Let a list end with these values from position ``first`` on."""
+    space, prefix = session.space, element_prefix(entry)
+    for at, value in enumerate(values):
+        space.overlay.put(prefix + U64.pack(entry.head + first + at), value)
+    for position in range(first + len(values), entry.size):
+        space.overlay.delete(prefix + U64.pack(entry.head + position))
+    entry.size = first + len(values)
+    space.save(session.database, key, entry)
+
+
+@command("LINSERT", 5, "write", keys=_FIRST, group="list")
+def linsert(session: Session, args: list[bytes]) -> Reply:
+    """Insert an element beside another one; the length, or -1.  O(elements behind it)."""
+    where = args[2].upper()
+    if where not in (b"BEFORE", b"AFTER"):
+        raise syntax_error()
+    entry = _entry(session, args[1])
+    if entry is None:
+        return 0
+    position = next(
+        (at for at, value in enumerate(elements(session, entry)) if value == args[3]), None
+    )
+    if position is None:
+        return -1
+    position += where == b"AFTER"
+    rest = list(elements(session, entry, position))
+    _rewrite(session, args[1], entry, position, [args[4], *rest])
+    return entry.size
+
+
+@command("LREM", 4, "write", keys=_FIRST, group="list")
+def lrem(session: Session, args: list[bytes]) -> Reply:
+    """Remove elements of a value: the first so many, the last if negative, or all.  O(elements)."""
+    count = to_int(args[2])
+    entry = _entry(session, args[1])
+    if entry is None:
+        return 0
+    values = list(elements(session, entry))
+    places = [at for at, value in enumerate(values) if value == args[3]]
+    if count > 0:
+        places = places[:count]
+    elif count < 0:
+        places = places[count:]
+    if places:
+        gone = set(places)
+        first = places[0]
+        kept = [value for at, value in enumerate(values[first:], first) if at not in gone]
+        _rewrite(session, args[1], entry, first, kept)
+    return len(places)
+
+
+@command("LPOS", -3, "readonly", keys=_FIRST, group="list")
+def lpos(session: Session, args: list[bytes]) -> Reply:
+    """The positions of a value.  O(elements looked at)."""
+    rank, count, longest = 1, None, 0
+    if len(args) % 2 == 0:
+        raise syntax_error()
+    for name, text in zip(args[3::2], args[4::2], strict=True):
+        match name.upper():
+            case b"RANK":
+                rank = to_int(text)
+                if rank == 0:
+                    raise CommandError(
+                        "ERR RANK can't be zero: use 1 to start from the first match, 2 from the"
+                        " second ... or use negative to start from the end of the list"
+                    )
+                if not rank >= -MAX_INT:
+                    raise CommandError(
+                        "ERR value is out of range, value must between"
+                        " -9223372036854775807 and 9223372036854775807"
+                    )
+            case b"COUNT":
+                count = to_int(text, "ERR COUNT can't be negative")
+                if count < 0:
+                    raise CommandError("ERR COUNT can't be negative")
+            case b"MAXLEN":
+                longest = to_int(text, "ERR MAXLEN can't be negative")
+                if longest < 0:
+                    raise CommandError("ERR MAXLEN can't be negative")
+            case _:
+                raise syntax_error()
+    entry = _entry(session, args[1])
+    found: list[Reply] = []
+    if entry is not None:
+        found = _positions(session, entry, args[2], rank, 1 if count is None else count, longest)
+    if count is None:
+        return found[0] if found else None
+    return found
+
+
+def _positions(
+    session: Session, entry: Entry, value: bytes, rank: int, count: int, longest: int
+) -> list[Reply]:
+    found: list[Reply] = []
+    places: Iterator[tuple[int, bytes]]
+    longest = longest or entry.size
+    if rank > 0:
+        places = iter(enumerate(elements(session, entry, 0, min(longest, entry.size))))
+    else:
+        start = max(0, entry.size - longest)
+        places = iter(list(enumerate(elements(session, entry, start), start))[::-1])
+    skip = abs(rank) - 1
+    for place, element in places:
+        if element == value:
+            if skip:
+                skip -= 1
+                continue
+            found.append(place)
+            if len(found) == count:
+                break
+    return found
+
+
+# From list to list
+
+
+def _side(word: bytes) -> bool:
+    """True for LEFT, the front."""
+    side = word.upper()
+    if side not in (b"LEFT", b"RIGHT"):
+        raise syntax_error()
+    return side == b"LEFT"
+
+
+def _move(session: Session, source: bytes, target: bytes, front: bool, to_front: bool) -> Reply:
+    """Move an element; ``NO_REPLY`` if there is none."""
+    entry = _entry(session, source)
+    if entry is None:
+        return NO_REPLY
+    _entry(session, target)  # WRONGTYPE before anything is taken
+    value = _pop(session, source, entry, 1, front)[0]
+    _push(session, target, [value], to_front)
+    return value
+
+
+@command("LMOVE", 5, "write", keys=(1, 2, 1), group="list")
+def lmove(session: Session, args: list[bytes]) -> Reply:
+    """Move an element from an end of a list to an end of another."""
+    moved = _move(session, args[1], args[2], _side(args[3]), _side(args[4]))
+    return None if moved is NO_REPLY else moved
+
+
+@command("RPOPLPUSH", 3, "write", keys=(1, 2, 1), group="list")
+def rpoplpush(session: Session, args: list[bytes]) -> Reply:
+    """Move the last element of a list in front of another."""
+    moved = _move(session, args[1], args[2], False, True)
+    return None if moved is NO_REPLY else moved
+
+
+# Waiting
+
+
+def seconds_to_wait(text: bytes) -> float:
+    """How long a blocking command waits; 0 for ever."""
+    seconds = to_float(text, "ERR timeout is not a float or out of range")
+    if seconds < 0:
+        raise CommandError("ERR timeout is negative")
+    if seconds > MAX_INT / 1000:
+        raise CommandError("ERR timeout is out of range")
+    return seconds
+
+
+def _blocking_popper(front: bool) -> Callable[[Session, list[bytes]], Reply]:
+    def pop(session: Session, args: list[bytes]) -> Reply:
+        keys, seconds = args[1:-1], seconds_to_wait(args[-1])
+
+        def attempt() -> Reply:
+            for key in keys:
+                entry = _entry(session, key)
+                if entry is not None:
+                    return [key, _pop(session, key, entry, 1, front)[0]]
+            return NO_REPLY
+
+        return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+
+    pop.__doc__ = f"Take an element from the {'front' if front else 'end'} of a list, or wait."
+    return pop
+
+
+command("BLPOP", -3, "write blocking", keys=(1, -2, 1), group="list")(_blocking_popper(front=True))
+command("BRPOP", -3, "write blocking", keys=(1, -2, 1), group="list")(_blocking_popper(front=False))
+
+
+def _blocking_move(session: Session, args: list[bytes], front: bool, to_front: bool) -> Reply:
+    seconds = seconds_to_wait(args[-1])
+
+    def attempt() -> Reply:
+        return _move(session, args[1], args[2], front, to_front)
+
+    return session.service.waits.wait(session, [args[1]], seconds, attempt, None)
+
+
+@command("BLMOVE", 6, "write blocking", keys=(1, 2, 1), group="list")
+def blmove(session: Session, args: list[bytes]) -> Reply:
+    """Move an element from list to list, or wait for one."""
+    return _blocking_move(session, args, _side(args[3]), _side(args[4]))
+
+
+@command("BRPOPLPUSH", 4, "write blocking", keys=(1, 2, 1), group="list")
+def brpoplpush(session: Session, args: list[bytes]) -> Reply:
+    """Move the last element of a list in front of another, or wait for one."""
+    return _blocking_move(session, args, False, True)
+
+
+def _pop_first_of(session: Session, keys: list[bytes], front: bool, count: int) -> Reply:
+    """Elements of the first list that has any; ``NO_REPLY`` if none has."""
+    for key in keys:
+        entry = _entry(session, key)
+        if entry is not None:
+            return [key, _pop(session, key, entry, count, front)]
+    return NO_REPLY
+
+
+def mpop_options(args: list[bytes], at: int) -> tuple[list[bytes], bytes, int]:
+    """``numkeys key ... WHERE [COUNT n]``, from argument ``at`` on."""
+    keys, rest = split_numbered(args, at)
+    if len(rest) not in (1, 3) or (len(rest) == 3 and rest[1].upper() != b"COUNT"):
+        raise syntax_error()
+    count = 1
+    if len(rest) == 3:
+        error = "ERR count should be greater than 0"
+        count = to_int(rest[2], error)
+        if count <= 0:
+            raise CommandError(error)
+    return keys, rest[0], count
+
+
+@command("LMPOP", -4, "write", group="list", find_keys=numbered_keys(1))
+def lmpop(session: Session, args: list[bytes]) -> Reply:
+    """Take elements from the first list that has any."""
+    keys, side, count = mpop_options(args, 1)
+    found = _pop_first_of(session, keys, _side(side), count)
+    return NULL_ARRAY if found is NO_REPLY else found
+
+
+@command("BLMPOP", -5, "write blocking", group="list", find_keys=numbered_keys(2))
+def blmpop(session: Session, args: list[bytes]) -> Reply:
+    """Take elements from the first list that has any, or wait."""
+    seconds = seconds_to_wait(args[1])
+    keys, side, count = mpop_options(args, 2)
+    front = _side(side)
+
+    def attempt() -> Reply:
+        return _pop_first_of(session, keys, front, count)
+
+    return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)

@@ -1,0 +1,246 @@
+"""Sets: members under a key, and what can be made of several sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lsmkv.server.commands.hashes import checked_count, choose, remove_elements
+from lsmkv.server.encoding import SET, Entry, element_prefix, successor
+from lsmkv.server.numbers import to_int
+from lsmkv.server.registry import command, numbered_keys
+from lsmkv.server.resp import CommandError, Members, Reply, syntax_error
+from lsmkv.server.scanning import scan_elements
+from lsmkv.server.session import Session
+
+_FIRST = (1, 1, 1)
+_ALL = (1, -1, 1)
+
+
+def _entry(session: Session, key: bytes) -> Entry | None:
+    return session.space.find(session.database, key, SET)
+
+
+def _members(session: Session, entry: Entry | None) -> Iterator[bytes]:
+    if entry is not None:
+        start = element_prefix(entry)
+        for name, _ in session.space.overlay.scan(start, successor(start)):
+            yield name[len(start) :]
+
+
+def _is_member(session: Session, entry: Entry | None, member: bytes) -> bool:
+    """One Get, which a filter as a rule saves if it is none."""
+    if entry is None:
+        return False
+    return session.space.overlay.get(element_prefix(entry) + member) is not None
+
+
+def _add(session: Session, key: bytes, members: list[bytes]) -> int:
+    space = session.space
+    entry, new = space.find_or_make(session.database, key, SET)
+    start, added = element_prefix(entry), 0
+    for member in members:
+        name = start + member
+        if space.overlay.get(name) is None:
+            space.overlay.put(name, b"")
+            added += 1
+    if added:
+        entry.size += added
+        space.save(session.database, key, entry, new)
+    return added
+
+
+@command("SADD", -3, "write fast", keys=_FIRST, group="set")
+def sadd(session: Session, args: list[bytes]) -> Reply:
+    """Add members; how many are new."""
+    return _add(session, args[1], args[2:])
+
+
+@command("SREM", -3, "write fast", keys=_FIRST, group="set")
+def srem(session: Session, args: list[bytes]) -> Reply:
+    """Remove members; how many there were."""
+    return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
+
+
+@command("SISMEMBER", 3, "readonly fast", keys=_FIRST, group="set")
+def sismember(session: Session, args: list[bytes]) -> Reply:
+    """Whether it is a member."""
+    return int(_is_member(session, _entry(session, args[1]), args[2]))
+
+
+@command("SMISMEMBER", -3, "readonly fast", keys=_FIRST, group="set")
+def smismember(session: Session, args: list[bytes]) -> Reply:
+    """Which of them are members."""
+    entry = _entry(session, args[1])
+    return [int(_is_member(session, entry, member)) for member in args[2:]]
+
+
+@command("SCARD", 2, "readonly fast", keys=_FIRST, group="set")
+def scard(session: Session, args: list[bytes]) -> Reply:
+    """The number of members.  O(1)."""
+    entry = _entry(session, args[1])
+    return 0 if entry is None else entry.size
+
+
+@command("SMEMBERS", 2, "readonly", keys=_FIRST, group="set")
+def smembers(session: Session, args: list[bytes]) -> Reply:
+    """The members, in the order of their bytes."""
+    return Members(_members(session, _entry(session, args[1])))
+
+
+@command("SSCAN", -3, "readonly", keys=_FIRST, group="set")
+def sscan(session: Session, args: list[bytes]) -> Reply:
+    """Some members, and the cursor with which to go on."""
+    entry = _entry(session, args[1])
+    return scan_elements(session, args, entry, lambda member, _: [member])
+
+
+@command("SMOVE", 4, "write fast", keys=(1, 2, 1), group="set")
+def smove(session: Session, args: list[bytes]) -> Reply:
+    """Move a member to another set; whether it was in the first."""
+    source, target = _entry(session, args[1]), _entry(session, args[2])
+    if not _is_member(session, source, args[3]):
+        return 0
+    if args[1] == args[2]:
+        return 1
+    remove_elements(session, args[1], source, [args[3]])
+    if not _is_member(session, target, args[3]):
+        _add(session, args[2], [args[3]])
+    return 1
+
+
+@command("SPOP", -2, "write fast", keys=_FIRST, group="set")
+def spop(session: Session, args: list[bytes]) -> Reply:
+    """Remove random members, and return them."""
+    if len(args) > 3:
+        raise syntax_error()
+    count = 1
+    if len(args) == 3:
+        count = to_int(args[2])
+        if count < 0:
+            raise CommandError("ERR value is out of range, must be positive")
+    entry = _entry(session, args[1])
+    if entry is None:
+        return None if len(args) == 2 else Members()
+    chosen = [member for member, _ in choose(session, entry, count)] if count else []
+    remove_elements(session, args[1], entry, chosen)
+    return chosen[0] if len(args) == 2 else Members(chosen)
+
+
+@command("SRANDMEMBER", -2, "readonly", keys=_FIRST, group="set")
+def srandmember(session: Session, args: list[bytes]) -> Reply:
+    """Random members: as many different ones as asked for, or with repetitions if negative."""
+    if len(args) > 3:
+        raise syntax_error()
+    count = 1 if len(args) == 2 else checked_count(args[2])
+    entry = _entry(session, args[1])
+    if entry is None:
+        return None if len(args) == 2 else []
+    chosen = [member for member, _ in choose(session, entry, count)] if count else []
+    return chosen[0] if len(args) == 2 else chosen
+
+
+# Several sets
+
+
+def _intersection(session: Session, keys: list[bytes]) -> Iterator[bytes]:
+    """The members that are in every set: O(size of the smallest), with a Get for each other set."""
+    entries = [_entry(session, key) for key in keys]
+    if any(entry is None for entry in entries):
+        return
+    smallest, *others = sorted(
+        (entry for entry in entries if entry is not None), key=lambda entry: entry.size
+    )
+    for member in _members(session, smallest):
+        if all(_is_member(session, other, member) for other in others):
+            yield member
+
+
+def _union(session: Session, keys: list[bytes]) -> Iterator[bytes]:
+    entries = [_entry(session, key) for key in keys]
+    yield from {member: None for entry in entries for member in _members(session, entry)}
+
+
+def _difference(session: Session, keys: list[bytes]) -> Iterator[bytes]:
+    """The members of the first set that are in no other: a Get for each of them and each set."""
+    first, *others = [_entry(session, key) for key in keys]
+    for member in _members(session, first):
+        if not any(_is_member(session, other, member) for other in others):
+            yield member
+
+
+def store(session: Session, key: bytes, members: list[bytes]) -> int:
+    """Make a key the set of these members, whatever it was; none removes it."""
+    space = session.space
+    entry = space.find(session.database, key)
+    if entry is not None:
+        space.remove(session.database, key, entry)
+    return _add(session, key, members)
+
+
+@command("SINTER", -2, "readonly", keys=_ALL, group="set")
+def sinter(session: Session, args: list[bytes]) -> Reply:
+    """The members that are in every set."""
+    return Members(_intersection(session, args[1:]))
+
+
+@command("SUNION", -2, "readonly", keys=_ALL, group="set")
+def sunion(session: Session, args: list[bytes]) -> Reply:
+    """The members that are in some set."""
+    return Members(_union(session, args[1:]))
+
+
+@command("SDIFF", -2, "readonly", keys=_ALL, group="set")
+def sdiff(session: Session, args: list[bytes]) -> Reply:
+    """The members of the first set that are in no other."""
+    return Members(_difference(session, args[1:]))
+
+
+@command("SINTERSTORE", -3, "write", keys=_ALL, group="set")
+def sinterstore(session: Session, args: list[bytes]) -> Reply:
+    """Make a set of the members that are in every set; its size."""
+    return store(session, args[1], list(_intersection(session, args[2:])))
+
+
+@command("SUNIONSTORE", -3, "write", keys=_ALL, group="set")
+def sunionstore(session: Session, args: list[bytes]) -> Reply:
+    """Make a set of the members that are in some set; its size."""
+    return store(session, args[1], list(_union(session, args[2:])))
+
+
+@command("SDIFFSTORE", -3, "write", keys=_ALL, group="set")
+def sdiffstore(session: Session, args: list[bytes]) -> Reply:
+    """Make a set of the members of the first set that are in no other; its size."""
+    return store(session, args[1], list(_difference(session, args[2:])))
+
+
+@command("SINTERCARD", -3, "readonly", group="set", find_keys=numbered_keys(1))
+def sintercard(session: Session, args: list[bytes]) -> Reply:
+    """How many members are in every set, counted up to LIMIT."""
+    keys, rest = split_numbered(args, 1)
+    limit = 0
+    if rest:
+        if len(rest) != 2 or rest[0].upper() != b"LIMIT":
+            raise syntax_error()
+        limit = to_int(rest[1], "ERR LIMIT can't be negative")
+        if limit < 0:
+            raise CommandError("ERR LIMIT can't be negative")
+    count = 0
+    for _ in _intersection(session, keys):
+        count += 1
+        if count == limit:
+            break
+    return count
+
+
+def split_numbered(
+    args: list[bytes], at: int, error: str = "ERR numkeys should be greater than 0"
+) -> tuple[list[bytes], list[bytes]]:
+    """The keys whose number argument ``at`` says, and what follows them."""
+    count = to_int(args[at], error)
+    if count <= 0:
+        raise CommandError(error)
+    if count > len(args) - at - 1:
+        if "numkeys" in error:
+            raise CommandError("ERR Number of keys can't be greater than number of args")
+        raise syntax_error()
+    return args[at + 1 : at + 1 + count], args[at + 1 + count :]

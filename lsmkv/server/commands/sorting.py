@@ -1,0 +1,132 @@
+"""SORT: the elements of a list, set or sorted set in another order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsmkv.server.commands.lists import elements
+from lsmkv.server.commands.lists import store as store_list
+from lsmkv.server.encoding import HASH, LIST, SET, SORTED_SET, STRING, element_prefix, successor
+from lsmkv.server.numbers import to_float, to_int
+from lsmkv.server.registry import command
+from lsmkv.server.resp import Reply, syntax_error, wrong_type
+from lsmkv.server.session import Session
+from lsmkv.server.sorted_set import SortedSet
+
+
+class _Options(NamedTuple):
+    by: bytes | None
+    offset: int
+    limit: int
+    get: list[bytes]
+    descending: bool
+    alphabetic: bool
+    store: bytes | None
+
+
+def _options(words: list[bytes], may_store: bool) -> _Options:
+    by: bytes | None = None
+    store: bytes | None = None
+    offset, count, get, descending, alphabetic = 0, -1, [], False, False
+    at = 0
+    while at < len(words):
+        word, left = words[at].upper(), len(words) - at - 1
+        if word in (b"ASC", b"DESC"):
+            descending = word == b"DESC"
+        elif word == b"ALPHA":
+            alphabetic = True
+        elif word == b"LIMIT" and left >= 2:
+            offset, count = to_int(words[at + 1]), to_int(words[at + 2])
+            at += 2
+        elif word == b"STORE" and left >= 1 and may_store:
+            at += 1
+            store = words[at]
+        elif word == b"BY" and left >= 1:
+            at += 1
+            by = words[at]
+        elif word == b"GET" and left >= 1:
+            at += 1
+            get.append(words[at])
+        else:
+            raise syntax_error()
+        at += 1
+    return _Options(by, offset, count, get, descending, alphabetic, store)
+
+
+def _looked_up(session: Session, pattern: bytes, element: bytes) -> bytes | None:
+    """What a pattern means for an element: ``#``, ``key_*`` or ``key_*->field``."""
+    if pattern == b"#":
+        return element
+    before, star, behind = pattern.partition(b"*")
+    if not star:
+        return None
+    space, database = session.space, session.database
+    name, arrow, field = behind.partition(b"->")
+    if not arrow or not field:
+        entry = space.find(database, before + element + behind)
+        return entry.rest if entry is not None and entry.kind == STRING else None
+    entry = space.find(database, before + element + name)
+    if entry is None or entry.kind != HASH:
+        return None
+    return space.overlay.get(element_prefix(entry) + field)
+
+
+def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) -> list[bytes]:
+    entry = session.space.find(session.database, key)
+    if entry is None:
+        return []
+    if entry.kind == LIST:
+        return list(elements(session, entry))
+    if entry.kind == SET:
+        start = element_prefix(entry)
+        scan = session.space.overlay.scan(start, successor(start))
+        return [name[len(start) :] for name, _ in scan]
+    if entry.kind == SORTED_SET:
+        walk = SortedSet(session.space.overlay, entry).walk(reverse=descending and keep_order)
+        return [member for member, _ in walk]
+    raise wrong_type()
+
+
+def _number(text: bytes | None) -> float:
+    if text is None:
+        return 0.0
+    return to_float(text, "ERR One or more scores can't be converted into double")
+
+
+def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:
+    options = _options(args[2:], may_store)
+    sorts = options.by is None or b"*" in options.by
+    values = _elements(session, args[1], options.descending, not sorts)
+    if sorts:
+        by = options.by
+        keys = {value: value if by is None else _looked_up(session, by, value) for value in values}
+        if options.alphabetic:
+            values.sort(key=lambda value: (keys[value] or b"", value), reverse=options.descending)
+        else:
+            numbers = {value: _number(text) for value, text in keys.items()}
+            values.sort(key=lambda value: (numbers[value], value), reverse=options.descending)
+    start = min(max(options.offset, 0), len(values))
+    stop = len(values) if options.limit < 0 else min(start + options.limit, len(values))
+    found: list[bytes | None] = []
+    for value in values[start:stop]:
+        found += [_looked_up(session, pattern, value) for pattern in options.get or [b"#"]]
+    if options.store is None:
+        return found
+    return store_list(session, options.store, [value or b"" for value in found])
+
+
+def _keys(args: list[bytes]) -> list[bytes]:
+    stored = [args[at + 1] for at in range(2, len(args) - 1) if args[at].upper() == b"STORE"]
+    return [args[1], *stored[-1:]]
+
+
+@command("SORT", -2, "write", keys=(1, 1, 1), group="generic", find_keys=_keys)
+def sort(session: Session, args: list[bytes]) -> Reply:
+    """The elements of a list, set or sorted set in order, or what they point to.  O(n log n)."""
+    return _sort(session, args, may_store=True)
+
+
+@command("SORT_RO", -2, "readonly", keys=(1, 1, 1), group="generic")
+def sort_ro(session: Session, args: list[bytes]) -> Reply:
+    """As SORT, without STORE."""
+    return _sort(session, args, may_store=False)

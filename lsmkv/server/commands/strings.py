@@ -1,0 +1,321 @@
+"""Strings: SET with all its options, GET and its kin, numbers, parts of strings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsmkv.server import numbers
+from lsmkv.server.encoding import STRING
+from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.numbers import add_decimal, to_int
+from lsmkv.server.registry import command
+from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
+from lsmkv.server.session import Session
+
+_LONGEST = 512 * 2**20
+_TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+_FIRST = (1, 1, 1)
+_ALL = (1, -1, 1)
+
+
+class Expiry(NamedTuple):
+    """When a key is to expire, as an option says it."""
+
+    at: int = 0
+    """Milliseconds since 1970; 0 for no option."""
+    keep: bool = False
+    persist: bool = False
+
+
+def expiry_time(space: Keyspace, unit: str, number: bytes, name: str) -> int:
+    """The time that EX, PX, EXAT or PXAT and a number mean, in milliseconds since 1970."""
+    value = to_int(number)
+    error = f"ERR invalid expire time in '{name}' command"
+    if value <= 0:
+        raise CommandError(error)
+    if unit in ("EX", "EXAT"):
+        value *= 1000
+    if unit in ("EX", "PX"):
+        value += space.now()
+    if value > numbers.MAX_INT:
+        raise CommandError(error)
+    return value
+
+
+class _SetOptions(NamedTuple):
+    expiry: Expiry
+    only_if: str
+    """``NX``, ``XX``, or nothing."""
+    get: bool
+
+
+def _set_options(session: Session, words: list[bytes]) -> _SetOptions:
+    expiry, only_if, get = Expiry(), "", False
+    given = False
+    at = 0
+    while at < len(words):
+        word = words[at].upper().decode("latin-1")
+        if word in ("NX", "XX") and only_if in ("", word):
+            only_if = word
+        elif word == "GET":
+            get = True
+        elif word == "KEEPTTL" and (not given or expiry.keep):
+            given, expiry = True, Expiry(keep=True)
+        elif word in ("EX", "PX", "EXAT", "PXAT") and not given and at + 1 < len(words):
+            at += 1
+            given = True
+            expiry = Expiry(expiry_time(session.space, word, words[at], "set"))
+        else:
+            raise syntax_error()
+        at += 1
+    return _SetOptions(expiry, only_if, get)
+
+
+@command("SET", -3, "write", keys=_FIRST, group="string")
+def set_(session: Session, args: list[bytes]) -> Reply:
+    """Set a key to a value, whatever it was."""
+    space, database, key, value = session.space, session.database, args[1], args[2]
+    if len(args) == 3:
+        space.set_string(database, key, value)
+        return OK
+    options = _set_options(session, args[3:])
+    old: bytes | None = None
+    if options.get:
+        old = space.string(database, key)
+    entry = space.find(database, key)
+    if options.only_if and (entry is not None) != (options.only_if == "XX"):
+        return old
+    expires = options.expiry.at
+    if options.expiry.keep and entry is not None:
+        expires = entry.expires
+    _set_until(session, key, value, expires)
+    return old if options.get else OK
+
+
+def _set_until(session: Session, key: bytes, value: bytes, expires: int) -> None:
+    """Set a key; it is gone at once if its time is over already."""
+    space, database = session.space, session.database
+    if expires and expires <= space.now():
+        entry = space.find(database, key)
+        if entry is not None:
+            space.remove(database, key, entry)
+    else:
+        space.set_string(database, key, value, expires)
+
+
+@command("GET", 2, "readonly fast", keys=_FIRST, group="string")
+def get(session: Session, args: list[bytes]) -> Reply:
+    """The value of a key."""
+    value = session.space.string(session.database, args[1])
+    if value is None:
+        session.service.misses += 1
+    else:
+        session.service.hits += 1
+    return value
+
+
+@command("MGET", -2, "readonly fast", keys=_ALL, group="string")
+def mget(session: Session, args: list[bytes]) -> Reply:
+    """The values of many keys; null for one that is no string."""
+    space, database = session.space, session.database
+    records = space.overlay.multi_get([database.prefix + key for key in args[1:]])
+    values: list[Reply] = []
+    for key, record in zip(args[1:], records, strict=True):
+        if record is None:
+            values.append(None)
+        elif record[0] == STRING:
+            values.append(record[1:])
+        else:
+            entry = space.find(database, key)
+            values.append(entry.rest if entry is not None and entry.kind == STRING else None)
+    return values
+
+
+@command("MSET", -3, "write", keys=(1, -1, 2), group="string")
+def mset(session: Session, args: list[bytes]) -> Reply:
+    """Set many keys at once."""
+    for key, value in _pairs(args, "mset"):
+        session.space.set_string(session.database, key, value)
+    return OK
+
+
+@command("MSETNX", -3, "write", keys=(1, -1, 2), group="string")
+def msetnx(session: Session, args: list[bytes]) -> Reply:
+    """Set many keys at once, if none of them is there."""
+    pairs = _pairs(args, "msetnx")
+    if any(session.space.find(session.database, key) is not None for key, _ in pairs):
+        return 0
+    for key, value in pairs:
+        session.space.set_string(session.database, key, value)
+    return 1
+
+
+def _pairs(args: list[bytes], name: str) -> list[tuple[bytes, bytes]]:
+    if len(args) % 2 == 0:
+        raise CommandError(f"ERR wrong number of arguments for '{name}' command")
+    return list(zip(args[1::2], args[2::2], strict=True))
+
+
+@command("SETNX", 3, "write fast", keys=_FIRST, group="string")
+def setnx(session: Session, args: list[bytes]) -> Reply:
+    """Set a key that is not there."""
+    if session.space.find(session.database, args[1]) is not None:
+        return 0
+    session.space.set_string(session.database, args[1], args[2])
+    return 1
+
+
+@command("SETEX", 4, "write", keys=_FIRST, group="string")
+def setex(session: Session, args: list[bytes]) -> Reply:
+    """Set a key that expires in so many seconds."""
+    expires = expiry_time(session.space, "EX", args[2], "setex")
+    session.space.set_string(session.database, args[1], args[3], expires)
+    return OK
+
+
+@command("PSETEX", 4, "write", keys=_FIRST, group="string")
+def psetex(session: Session, args: list[bytes]) -> Reply:
+    """Set a key that expires in so many milliseconds."""
+    expires = expiry_time(session.space, "PX", args[2], "psetex")
+    session.space.set_string(session.database, args[1], args[3], expires)
+    return OK
+
+
+@command("GETSET", 3, "write fast", keys=_FIRST, group="string")
+def getset(session: Session, args: list[bytes]) -> Reply:
+    """Set a key, and return the value that it had."""
+    old = session.space.string(session.database, args[1])
+    session.space.set_string(session.database, args[1], args[2])
+    return old
+
+
+@command("GETDEL", 2, "write fast", keys=_FIRST, group="string")
+def getdel(session: Session, args: list[bytes]) -> Reply:
+    """The value of a key, which is deleted."""
+    entry = session.space.find(session.database, args[1], STRING)
+    if entry is None:
+        return None
+    session.space.remove(session.database, args[1], entry)
+    return entry.rest
+
+
+@command("GETEX", -2, "write fast", keys=_FIRST, group="string")
+def getex(session: Session, args: list[bytes]) -> Reply:
+    """The value of a key, which gets another expiry."""
+    expires: int | None = None
+    if len(args) == 3 and args[2].upper() == b"PERSIST":
+        expires = 0
+    elif len(args) == 4 and args[2].upper() in (b"EX", b"PX", b"EXAT", b"PXAT"):
+        unit = args[2].upper().decode()
+        expires = expiry_time(session.space, unit, args[3], "getex")
+    elif len(args) > 2:
+        raise syntax_error()
+    entry = session.space.find(session.database, args[1], STRING)
+    if entry is None:
+        return None
+    if expires is not None and expires and expires <= session.space.now():
+        session.space.remove(session.database, args[1], entry)
+    elif expires is not None and expires != entry.expires:
+        session.space.set_expiry(session.database, args[1], entry, expires)
+    return entry.rest
+
+
+def _change(session: Session, key: bytes, value: bytes) -> None:
+    """Give a string another value; it expires when it would have."""
+    entry, new = session.space.find_or_make(session.database, key, STRING)
+    entry.rest = value
+    session.space.save(session.database, key, entry, new)
+
+
+@command("APPEND", 3, "write fast", keys=_FIRST, group="string")
+def append(session: Session, args: list[bytes]) -> Reply:
+    """Append to a string; its new length."""
+    old = session.space.string(session.database, args[1]) or b""
+    if len(old) + len(args[2]) > _LONGEST:
+        raise CommandError(_TOO_LONG)
+    _change(session, args[1], old + args[2])
+    return len(old) + len(args[2])
+
+
+@command("STRLEN", 2, "readonly fast", keys=_FIRST, group="string")
+def strlen(session: Session, args: list[bytes]) -> Reply:
+    """The length of a string."""
+    return len(session.space.string(session.database, args[1]) or b"")
+
+
+def getrange(session: Session, args: list[bytes]) -> Reply:
+    """A part of a string, both ends included; negative positions count from its end."""
+    start, end = to_int(args[2]), to_int(args[3])
+    value = session.space.string(session.database, args[1]) or b""
+    size = len(value)
+    if start < 0 and end < 0 and start > end:
+        return b""
+    start = max(start + size if start < 0 else start, 0)
+    end = max(end + size if end < 0 else end, 0)
+    return value[start : end + 1]
+
+
+command("GETRANGE", 4, "readonly", keys=_FIRST, group="string")(getrange)
+command("SUBSTR", 4, "readonly", keys=_FIRST, group="string")(getrange)
+
+
+@command("SETRANGE", 4, "write", keys=_FIRST, group="string")
+def setrange(session: Session, args: list[bytes]) -> Reply:
+    """Overwrite a part of a string, which grows if need be; its new length."""
+    offset = to_int(args[2])
+    if offset < 0:
+        raise CommandError("ERR offset is out of range")
+    old = session.space.string(session.database, args[1])
+    if not args[3]:
+        return len(old or b"")
+    if offset + len(args[3]) > _LONGEST:
+        raise CommandError(_TOO_LONG)
+    value = (old or b"").ljust(offset, b"\0")
+    value = value[:offset] + args[3] + value[offset + len(args[3]) :]
+    _change(session, args[1], value)
+    return len(value)
+
+
+def _increment(session: Session, key: bytes, change: int) -> int:
+    old = session.space.string(session.database, key)
+    total = (0 if old is None else to_int(old)) + change
+    if not numbers.MIN_INT <= total <= numbers.MAX_INT:
+        raise CommandError("ERR increment or decrement would overflow")
+    _change(session, key, b"%d" % total)
+    return total
+
+
+@command("INCR", 2, "write fast", keys=_FIRST, group="string")
+def incr(session: Session, args: list[bytes]) -> Reply:
+    """Add 1 to a number."""
+    return _increment(session, args[1], 1)
+
+
+@command("DECR", 2, "write fast", keys=_FIRST, group="string")
+def decr(session: Session, args: list[bytes]) -> Reply:
+    """Subtract 1 from a number."""
+    return _increment(session, args[1], -1)
+
+
+@command("INCRBY", 3, "write fast", keys=_FIRST, group="string")
+def incrby(session: Session, args: list[bytes]) -> Reply:
+    """Add to a number."""
+    return _increment(session, args[1], to_int(args[2]))
+
+
+@command("DECRBY", 3, "write fast", keys=_FIRST, group="string")
+def decrby(session: Session, args: list[bytes]) -> Reply:
+    """Subtract from a number."""
+    change = to_int(args[2])
+    if change == numbers.MIN_INT:
+        raise CommandError("ERR decrement would overflow")
+    return _increment(session, args[1], -change)
+
+
+@command("INCRBYFLOAT", 3, "write fast", keys=_FIRST, group="string")
+def incrbyfloat(session: Session, args: list[bytes]) -> Reply:
+    """Add to a number with a fraction."""
+    old = session.space.string(session.database, args[1])
+    total = add_decimal(b"0" if old is None else old, args[2])
+    _change(session, args[1], total)
+    return total

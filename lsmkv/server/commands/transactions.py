@@ -1,0 +1,78 @@
+"""MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+
+The commands between MULTI and EXEC run one after the other with none of another client between
+them, and stand in one record of the log: after a crash all of them are there, or none.
+"""
+
+from __future__ import annotations
+
+from lsmkv.server.registry import command
+from lsmkv.server.resp import NULL_ARRAY, OK, CommandError, Reply
+from lsmkv.server.session import Session
+
+
+@command("MULTI", 1, "fast control", group="transactions")
+def multi(session: Session, args: list[bytes]) -> Reply:
+    """Begin a transaction: the commands that follow are queued."""
+    if session.queued is not None:
+        raise CommandError("ERR MULTI calls can not be nested")
+    session.queued = []
+    session.refused = False
+    return OK
+
+
+@command("EXEC", 1, "control", group="transactions")
+def exec_(session: Session, args: list[bytes]) -> Reply:
+    """Run the queued commands; null if a key that is watched was changed meanwhile."""
+    queued = session.queued
+    if queued is None:
+        raise CommandError("ERR EXEC without MULTI")
+    refused = session.refused
+    changed = session.changed or _watched_expired(session)
+    session.leave_transaction()
+    if refused:
+        raise CommandError("EXECABORT Transaction discarded because of previous errors.")
+    if changed:
+        return NULL_ARRAY
+    service = session.service
+    session.running = True
+    try:
+        return [service.call(session, found, request) for found, request in queued]
+    finally:
+        session.running = False
+
+
+def _watched_expired(session: Session) -> bool:
+    """Whether the time of a watched key has come: only looking at it shows that."""
+    for index, key in list(session.watching):
+        session.space.find(session.space.databases[index], key)
+    return session.changed
+
+
+@command("DISCARD", 1, "fast control", group="transactions")
+def discard(session: Session, args: list[bytes]) -> Reply:
+    """Forget the queued commands."""
+    if session.queued is None:
+        raise CommandError("ERR DISCARD without MULTI")
+    session.leave_transaction()
+    return OK
+
+
+@command("WATCH", -2, "fast control", keys=(1, -1, 1), group="transactions")
+def watch(session: Session, args: list[bytes]) -> Reply:
+    """Let the next EXEC run only if none of these keys is changed until then."""
+    if session.queued is not None:
+        raise CommandError("ERR WATCH inside MULTI is not allowed")
+    for key in args[1:]:
+        place = (session.database.index, key)
+        session.space.find(session.database, key)  # what has expired is changed before, not later
+        session.space.watched.setdefault(place, set()).add(session.mark_changed)
+        session.watching.append(place)
+    return OK
+
+
+@command("UNWATCH", 1, "fast control", group="transactions")
+def unwatch(session: Session, args: list[bytes]) -> Reply:
+    """Watch no key any more."""
+    session.unwatch()
+    return OK

@@ -1,0 +1,176 @@
+"""A client's connection: bytes in, requests to the engine, replies out."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import deque
+from typing import cast
+
+from lsmkv.server.engine import Engine
+from lsmkv.server.requests import ProtocolError, RequestReader
+from lsmkv.server.resp import CommandError
+
+_MOST_OUTPUT = 1 << 20
+"""Bytes of replies after which the next request waits until they are on their way."""
+_UNKNOWN_BULK = 16 * 1024
+"""The longest request, in bytes, of a client that has not said its password."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection: one of asyncio's protocols.
+
+    Requests are run as they come.  They wait while the client is blocked, and while it does not
+    read its replies: then nothing more is read from it either, so that a slow client costs no more
+    than what is on the way.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._reader = RequestReader()
+        self._backlog: deque[bytes] = deque()
+        """Chunks that came while requests had to wait."""
+        self._paused = False
+        """Whether the client does not read."""
+        self._stopped = False
+        """Whether nothing is read from it."""
+        self._pumping = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        self.transport = cast(asyncio.Transport, transport)
+        engine = self._engine
+        connected = transport.get_extra_info("socket")
+        peer = transport.get_extra_info("peername")
+        local = transport.get_extra_info("sockname")
+        self.session = session = engine.open_session(_shown(peer or local), _shown(local))
+        session.send = self._send
+        session.disconnect = self.transport.abort
+        session.hang_up = self.transport.close
+        session.on_unblocked = self._resume_later
+        refusal = self._refusal(peer)
+        if refusal:
+            engine.refused_connections += 1
+            session.reply(CommandError(refusal))
+            self.transport.write(session.take_output())
+            session.closing = True
+            transport.close()
+            return
+        if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if engine.settings.tcp_keepalive:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def _refusal(self, peer: object) -> str:
+        """Why a client is not served; empty if it is."""
+        settings = self._engine.settings
+        if len(self._engine.sessions) > settings.maxclients:
+            return "ERR max number of clients reached"
+        outside = isinstance(peer, tuple) and not peer[0].startswith(("127.", "::1", "::ffff:127."))
+        if outside and settings.protected_mode and not settings.password:
+            return (
+                "DENIED lsmkv serve is running in protected mode: no password is set, and so only"
+                " clients of this machine are served. Start it with --requirepass, or with"
+                " --no-protected-mode if the network is to be trusted."
+            )
+        return ""
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self._engine.bytes_in += len(data)
+        session = self.session
+        if session.closing:
+            return
+        session.last_active = time.monotonic()
+        if self._backlog or session.wait is not None or self._paused or self._pumping:
+            self._backlog.append(data)
+            self._stop_reading()
+            return
+        self._reader.feed(data)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Run the requests that are there."""
+        session, reader, run = self.session, self._reader, self._engine.run
+        while not session.closing:
+            if session.wait is not None or self._paused or session.out_size > _MOST_OUTPUT:
+                self._stop_reading()
+                if session.wait is None and not self._paused:
+                    self._resume_later()
+                return
+            try:
+                request = reader.next_request()
+            except ProtocolError as error:
+                self._refuse(str(error))
+                return
+            if request is not None:
+                run(session, request)
+            elif self._backlog:
+                reader.feed(self._backlog.popleft())
+            else:
+                break
+        if not session.closing:
+            buffered = reader.buffered
+            if buffered > _UNKNOWN_BULK and not session.authenticated:
+                self._refuse("Protocol error: unauthenticated bulk length")
+            elif buffered > self._engine.settings.query_buffer_limit:
+                self._refuse("Protocol error: too big a request")
+            elif self._stopped:
+                self._stopped = False
+                self.transport.resume_reading()
+
+    def _refuse(self, reason: str) -> None:
+        self.session.closing = True
+        self.session.reply(CommandError(f"ERR {reason}"))
+
+    def _stop_reading(self) -> None:
+        if not self._stopped and not self.transport.is_closing():
+            self._stopped = True
+            self.transport.pause_reading()
+
+    def _resume_later(self) -> None:
+        """Go on with requests that had to wait, in the next tick."""
+        if not self._pumping:
+            self._pumping = True
+            asyncio.get_running_loop().call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._pumping = False
+        if not self.transport.is_closing():
+            self._pump()
+
+    def _send(self, data: bytes) -> None:
+        """Send replies; the engine calls it once their writes are done."""
+        transport = self.transport
+        self._engine.bytes_out += len(data)
+        transport.write(data)
+        session = self.session
+        if session.closing:
+            transport.close()
+        elif session.subscribed or session.monitoring:
+            limit = self._engine.settings.pubsub_limit
+            if limit and transport.get_write_buffer_size() > limit:
+                transport.abort()
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        self._paused = False
+        self._resume_later()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It is gone."""
+        self.session.closing = True
+        self._backlog.clear()
+        self._engine.close_session(self.session)
+
+
+def _shown(address: object) -> str:
+    if isinstance(address, tuple):
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        return f"{host}:{address[1]}"
+    return f"{address or ''}:0"

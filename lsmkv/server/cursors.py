@@ -1,0 +1,62 @@
+"""The cursors of SCAN, HSCAN, SSCAN and ZSCAN: numbers that stand for positions in the key order.
+
+Every scan goes through the keys in their order, so what is there throughout is returned exactly
+once, whatever else changes.  A cursor is a number of 64 bits; the position that it stands for is
+a record of the store, so that a scan goes on after a restart of the server.  The last 65,536
+cursors are kept.  A store that is open for reading only keeps them in memory.
+"""
+
+from __future__ import annotations
+
+from lsmkv.server.encoding import CURSOR, U16, U32, U64
+from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.resp import CommandError
+
+_KEPT = 1 << 16
+
+
+class Cursors:
+    """Positions by their numbers."""
+
+    def __init__(self, space: Keyspace) -> None:
+        self._space = space
+        self._in_memory: dict[bytes, bytes] = {}
+        self._count = 0
+
+    def make(self, scope: bytes, position: bytes) -> int:
+        """A cursor of a scan over ``scope`` that goes on at ``position``."""
+        if self._space.writable:
+            number = self._space.cursors.take()
+        else:
+            self._count += 1
+            number = self._count
+        name = CURSOR + U16.pack(number % _KEPT)
+        record = U64.pack(number) + U32.pack(len(scope)) + scope + position
+        if self._space.writable:
+            self._space.overlay.put(name, record)
+        else:
+            self._in_memory[name] = record
+        return number
+
+    def position(self, cursor: bytes, scope: bytes) -> bytes:
+        """Where a scan goes on: empty at its beginning.
+
+        A cursor of another scope, or one that is no longer kept, begins anew: so nothing is missed.
+        ``CommandError`` unless it is a number of 64 bits.
+        """
+        if not cursor.isdigit() or int(cursor) >= 1 << 64:
+            raise CommandError("ERR invalid cursor")
+        number = int(cursor)
+        if number == 0:
+            return b""
+        name = CURSOR + U16.pack(number % _KEPT)
+        if self._space.writable:
+            record = self._space.overlay.get(name)
+        else:
+            record = self._in_memory.get(name)
+        if record is None or U64.unpack_from(record)[0] != number:
+            return b""
+        (length,) = U32.unpack_from(record, 8)
+        if record[12 : 12 + length] != scope:
+            return b""
+        return record[12 + length :]

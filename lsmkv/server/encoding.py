@@ -1,0 +1,181 @@
+"""What stands where in the store: ``docs/serve.md`` describes every record byte by byte.
+
+The first byte of a key says what the record is.  Numbers are big-endian, so that keys sort by them.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+FORMAT_KEY: Final = b"!format"
+FORMAT: Final = b"lsmkv-serve 1"
+"""What a store of this layout has under ``FORMAT_KEY``."""
+DATABASE: Final = b"!d"
+"""+ index (1 byte) -> id (4), number of keys (8)."""
+CEILINGS: Final = b"!n"
+"""+ name -> a number (8) that no counter of this name has reached."""
+EXPIRY_BOUND: Final = b"!x"
+"""-> a key of the expiry queue before which there is none."""
+GARBAGE_ENDS: Final = b"!g"
+"""-> numbers of the first entry and of the next one (8, 8)."""
+CURSOR: Final = b"c"
+"""+ cursor mod 2^16 (2) -> cursor (8), length of scope (4), scope, position."""
+ELEMENT: Final = b"e"
+"""+ version (8) + field, member or index -> value."""
+GARBAGE: Final = b"g"
+"""+ number (8) -> what is to be removed: one of the two kinds, then where the sweep stands."""
+KEY: Final = b"k"
+"""+ database id (4) + key -> an :class:`Entry`."""
+EXPIRY: Final = b"x"
+"""+ milliseconds (8) + database id (4) + key -> nothing."""
+RANKED: Final = b"z"
+"""+ version (8) + ordered score (8) + member -> nothing, or ``-`` if the score is -0.0."""
+
+STRING: Final = 1
+HASH: Final = 2
+LIST: Final = 3
+SET: Final = 4
+SORTED_SET: Final = 5
+BLOOM: Final = 6
+EXPIRES: Final = 0x80
+"""Added to the kind of an entry that has an expiry."""
+KIND_NAMES: Final = {
+    STRING: "string",
+    HASH: "hash",
+    LIST: "list",
+    SET: "set",
+    SORTED_SET: "zset",
+    BLOOM: "MBbloom--",
+}
+
+U16: Final = struct.Struct(">H")
+U32: Final = struct.Struct(">I")
+U64: Final = struct.Struct(">Q")
+TWO_U64: Final = struct.Struct(">QQ")
+DOUBLE: Final = struct.Struct(">d")
+LIST_MIDDLE: Final = 1 << 63
+"""The index of the first element that is pushed to a list."""
+MAX_BOUND: Final = 72
+"""The most bytes of a sorted set's bound: an ordered score and the beginning of a member."""
+
+
+class Entry:
+    """The record of a key.
+
+    ====================  =====================================================================
+    kind (1 byte)         one of the constants above, plus ``EXPIRES``
+    expires (8)           milliseconds since 1970, only with ``EXPIRES``
+    a string: value       its bytes, to the end
+    else: version (8)     under which the elements stand: unique in the store, never used again
+    size (8)              the number of elements
+    a list: head (8)      the index of the first element
+    sorted set: removed   (4) entries removed from the order since the bounds were looked up
+    low (2 + n)           length and bytes: nothing in the order sorts before it
+    high (2 + n)          length and bytes: nothing in the order sorts at it or behind
+    a Bloom filter: rest  see ``commands/bloom.py``
+    ====================  =====================================================================
+    """
+
+    __slots__ = ("expires", "head", "high", "kind", "low", "removed", "rest", "size", "version")
+
+    def __init__(self, kind: int, version: int = 0, rest: bytes = b"") -> None:
+        self.kind = kind
+        self.expires = 0
+        """0 if it does not expire."""
+        self.version = version
+        self.size = 0
+        self.head = LIST_MIDDLE
+        self.removed = 0
+        self.low = b""
+        self.high = b""
+        self.rest = rest
+        """A string's value, or what a Bloom filter has beside its size."""
+
+    def encode(self) -> bytes:
+        kind = self.kind
+        if self.expires:
+            start = bytes((kind | EXPIRES,)) + U64.pack(self.expires)
+        else:
+            start = bytes((kind,))
+        if kind == STRING:
+            return start + self.rest
+        start += TWO_U64.pack(self.version, self.size)
+        if kind == LIST:
+            return start + U64.pack(self.head)
+        if kind == SORTED_SET:
+            bounds = (U16.pack(len(bound)) + bound for bound in (self.low, self.high))
+            return start + U32.pack(self.removed) + b"".join(bounds)
+        return start + self.rest
+
+    @classmethod
+    def decode(cls, data: bytes) -> Entry:
+        first = data[0]
+        entry = cls(first & ~EXPIRES)
+        at = 1
+        if first & EXPIRES:
+            (entry.expires,) = U64.unpack_from(data, 1)
+            at = 9
+        if entry.kind == STRING:
+            entry.rest = data[at:]
+            return entry
+        entry.version, entry.size = TWO_U64.unpack_from(data, at)
+        at += 16
+        if entry.kind == LIST:
+            (entry.head,) = U64.unpack_from(data, at)
+        elif entry.kind == SORTED_SET:
+            (entry.removed,) = U32.unpack_from(data, at)
+            entry.low, at = _sized(data, at + 4)
+            entry.high, at = _sized(data, at)
+        else:
+            entry.rest = data[at:]
+        return entry
+
+
+def _sized(data: bytes, at: int) -> tuple[bytes, int]:
+    (length,) = U16.unpack_from(data, at)
+    return data[at + 2 : at + 2 + length], at + 2 + length
+
+
+def element_prefix(entry: Entry) -> bytes:
+    """With what the keys of a key's elements begin."""
+    return ELEMENT + U64.pack(entry.version)
+
+
+def ranked_prefix(entry: Entry) -> bytes:
+    """With what the keys of a sorted set's order begin."""
+    return RANKED + U64.pack(entry.version)
+
+
+def ordered_score(score: float) -> bytes:
+    """Eight bytes that sort as the scores do; -0.0 and 0.0 have the same.
+
+    >>> scores = [float("-inf"), -1.5, -0.0, 0.0, 5e-324, 2.0, float("inf")]
+    >>> encoded = [ordered_score(score) for score in scores]
+    >>> encoded == sorted(encoded), encoded[2] == encoded[3]
+    (True, True)
+    """
+    (bits,) = U64.unpack(DOUBLE.pack(score + 0.0))  # -0.0 + 0.0 is 0.0
+    return U64.pack(bits ^ 0xFFFFFFFFFFFFFFFF if bits >> 63 else bits | 1 << 63)
+
+
+def score_of(ordered: bytes) -> float:
+    """The score of :func:`ordered_score`; 0.0 for both zeros.
+
+    >>> score_of(ordered_score(-1.5))
+    -1.5
+    """
+    (bits,) = U64.unpack(ordered)
+    bits = bits ^ 1 << 63 if bits >> 63 else bits ^ 0xFFFFFFFFFFFFFFFF
+    value: float = DOUBLE.unpack(U64.pack(bits))[0]
+    return value
+
+
+def successor(prefix: bytes) -> bytes | None:
+    r"""The first key behind all that begin with ``prefix``; None if there is no such key.
+
+    >>> successor(b"ab"), successor(b"a\xff"), successor(b"\xff")
+    (b'ac', b'b', None)
+    """
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes((stem[-1] + 1,)) if stem else None

@@ -1,0 +1,293 @@
+"""Runs commands, and writes what those of one tick of the loop have changed as one record.
+
+``Engine`` knows no sockets: connections hand it requests and send what stands in the sessions'
+``out`` once the engine says so, which is after the write, and with ``appendfsync always`` after the
+sync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+
+from lsmkv.db.db import DB
+from lsmkv.errors import Error
+from lsmkv.server.command import Command, Table
+from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, Simple, encode
+from lsmkv.server.session import Service, Session
+from lsmkv.server.settings import Settings
+
+_log = logging.getLogger("lsmkv.server")
+_NOT_WRITTEN = "MISCONF Errors writing to the log of the store: {}"
+_STEP = 200
+"""Keys that expire, or records that are swept, in one step of the background work."""
+_PAUSE = 0.002
+"""Seconds between two steps."""
+
+
+class Engine(Service):
+    """The commands of one store.
+
+    Call order: ``(run* commit)*``; ``run`` asks for the call of ``commit`` itself, by
+    ``schedule``, which ``Server`` gives the loop's ``call_soon``.
+    """
+
+    def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
+        super().__init__(db, space, table, settings)
+        self._scheduled = False
+        self._touched: list[Session] = []
+        self._unsynced = False
+        self._held: deque[tuple[Session, bytes]] = deque()
+        """Replies that wait for a sync."""
+        self._syncing: asyncio.Future[None] | None = None
+
+    # Sessions
+
+    def open_session(self, address: str = "", local: str = "") -> Session:
+        """A session for a new connection."""
+        self.connections += 1
+        session = Session(self, self.connections, address, local)
+        session.authenticated = not self.settings.password
+        session.on_output = lambda: self._touch(session)
+        self.sessions[session.id] = session
+        return session
+
+    def close_session(self, session: Session) -> None:
+        """The connection is gone."""
+        self.sessions.pop(session.id, None)
+        self.waits.remove(session)
+        self.channels.leave_all(session)
+        session.leave_transaction()
+        self.monitors.discard(session)
+
+    def _touch(self, session: Session) -> None:
+        self._touched.append(session)
+        if not self._scheduled:
+            self._scheduled = True
+            self.schedule(self.commit)
+
+    # Running
+
+    def run(self, session: Session, request: list[bytes]) -> None:
+        """Run a request, or queue it in a transaction; its reply is in the session then."""
+        found = self.command_of(request)
+        try:
+            if found is None:
+                raise CommandError(_unknown(request))
+            self._check(session, found, request)
+        except CommandError as error:
+            if session.queued is not None:
+                session.refused = True
+            if found is not None:
+                found.rejected += 1
+            session.reply(error)
+            return
+        if session.queued is not None and "control" not in found.flags:
+            session.queued.append((found, request))
+            session.reply(QUEUED)
+            return
+        reply = self.call(session, found, request)
+        if reply is not NO_REPLY:
+            session.reply(reply)
+        if self.space.ready:
+            self.waits.serve()
+        if self.space.has_changes and not self._scheduled:
+            self._scheduled = True
+            self.schedule(self.commit)
+
+    def command_of(self, request: list[bytes]) -> Command | None:
+        """The command that a request asks for."""
+        found = self.table.get(request[0]) or self.table.get(request[0].upper())
+        if found is not None and found.subcommands and len(request) > 1:
+            return found.subcommands.get(request[1].upper(), found)
+        return found
+
+    def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
+        """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
+        started = time.perf_counter()
+        try:
+            reply = found.handler(session, request)
+            self.space.keep()
+        except CommandError as error:
+            self.space.undo()
+            found.failed += 1
+            reply = error
+        except Error as error:
+            self.space.undo()
+            found.failed += 1
+            _log.error("%s: %s", found.name, error)
+            reply = CommandError(f"ERR {type(error).__name__}: {error}")
+        except Exception:
+            self.space.undo()
+            found.failed += 1
+            _log.exception("%s failed", found.name)
+            reply = CommandError("ERR internal error: the server's log has the details")
+        duration = time.perf_counter() - started
+        found.calls += 1
+        found.microseconds += duration * 1e6
+        self.commands += 1
+        session.last_command = found.name
+        if duration * 1e6 >= self.slow.threshold >= 0 and found.name != "EXEC":
+            self.slow.add(request, duration, session.address, session.name)
+        if self.monitors and "admin" not in found.flags:
+            self._show(session, request)
+        return reply
+
+    def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Refuse what cannot be run now."""
+        flags = found.flags
+        if not session.authenticated and "noauth" not in flags:
+            raise CommandError("NOAUTH Authentication required.")
+        if not found.accepts(len(request)):
+            name = found.name.lower().replace(" ", "|")
+            raise CommandError(f"ERR wrong number of arguments for '{name}' command")
+        if session.subscribed and not session.resp3 and "pubsub" not in flags:
+            raise CommandError(
+                f"ERR Can't execute '{found.name.lower()}': only (P|S)SUBSCRIBE /"
+                " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+            )
+        if found.writes and not self.space.writable:
+            raise CommandError("READONLY You can't write against a read only replica.")
+        if session.queued is not None and "nomulti" in flags:
+            raise CommandError("ERR Command not allowed inside a transaction")
+
+    def _show(self, session: Session, request: list[bytes]) -> None:
+        words = " ".join(quoted(argument) for argument in request)
+        line = f"{time.time():.6f} [{session.database.index} {session.address}] {words}"
+        for monitor in self.monitors:
+            monitor.reply(Simple(line))
+
+    # Ticks
+
+    def commit(self) -> None:
+        """Write the tick's changes, then let its replies go."""
+        self._scheduled = False
+        touched, self._touched = self._touched, []
+        wrote = False
+        if self.space.has_changes:
+            try:
+                self.space.commit()
+                wrote = self._unsynced = True
+                self.failure = ""
+            except (Error, OSError) as error:
+                self._fail(touched, error)
+        if self.settings.appendfsync == "always" and (wrote or self._held):
+            self._held.extend((session, session.take_output()) for session in touched)
+            self._start_sync()
+            return
+        for session in touched:
+            if session.out:
+                session.send(session.take_output())
+
+    def _fail(self, touched: list[Session], error: BaseException) -> None:
+        """Nothing of the tick is written: whatever its commands answered is not so."""
+        self.failure = str(error)
+        _log.error("nothing written: %s", error)
+        answer = CommandError(_NOT_WRITTEN.format(error))
+        for session in touched:
+            session.fail_output(encode(answer))
+
+    def _start_sync(self) -> None:
+        if self._syncing is None:
+            self._unsynced = False
+            count = len(self._held)
+            loop = asyncio.get_running_loop()
+            self._syncing = loop.run_in_executor(None, self.db.sync)
+            self._syncing.add_done_callback(lambda done: self._synced(done, count))
+
+    def _synced(self, done: asyncio.Future[None], count: int) -> None:
+        """Let the replies go whose writes are durable now, and sync for those that came since."""
+        self._syncing = None
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            self.failure = str(error)
+            _log.error("sync failed: %s", error)
+        refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
+        for _ in range(count):
+            session, data = self._held.popleft()
+            session.send(data if error is None else refusal)
+        if self._held:
+            self._start_sync()
+
+    @property
+    def syncing(self) -> bool:
+        """Whether replies wait for a sync."""
+        return self._syncing is not None
+
+    async def sync(self) -> None:
+        """Wait until all that was written is durable.  Raises what ``DB.sync`` raises."""
+        if self.space.writable:
+            self._unsynced = False
+            await asyncio.get_running_loop().run_in_executor(None, self.db.sync)
+
+    async def drain(self) -> None:
+        """Wait until every reply that a sync holds back is out; then sync what is not."""
+        while self._syncing is not None:
+            await asyncio.wait([self._syncing])
+            await asyncio.sleep(0)
+        if self._unsynced and self.settings.appendfsync != "no":
+            await self.sync()
+
+    # In the background
+
+    async def sync_every_second(self) -> None:
+        """For ``appendfsync everysec``."""
+        while True:
+            await asyncio.sleep(1)
+            if self._unsynced and self.settings.appendfsync == "everysec":
+                try:
+                    await self.sync()
+                except (Error, OSError) as error:
+                    self.failure = str(error)
+                    _log.error("sync failed: %s", error)
+
+    async def tidy(self) -> None:
+        """Remove expired keys and sweep what was removed, in short steps."""
+        while True:
+            try:
+                busy = self.tidy_once()
+            except (Error, OSError) as error:
+                self.failure = str(error)
+                _log.error("sweeping failed: %s", error)
+                await asyncio.sleep(1)
+                continue
+            await asyncio.sleep(_PAUSE if busy else 0.1)
+
+    def tidy_once(self, limit: int = _STEP) -> bool:
+        """One step; whether more is to be done."""
+        try:
+            busy = self.space.expire_due(limit) == limit
+            busy = self.space.sweep(limit) or busy
+        except BaseException:
+            self.space.undo()
+            raise
+        self.space.keep()
+        if self.space.ready:
+            self.waits.serve()
+        if self.space.has_changes and not self._scheduled:
+            self._scheduled = True
+            self.schedule(self.commit)
+        return busy
+
+
+def _unknown(request: list[bytes]) -> str:
+    name = request[0][:128].decode("utf-8", "replace")
+    shown = "".join(f"'{word[:128].decode('utf-8', 'replace')}' " for word in request[1:])[:128]
+    return f"ERR unknown command '{name}', with args beginning with: {shown}"
+
+
+def quoted(argument: bytes) -> str:
+    r"""An argument as MONITOR shows it.
+
+    >>> print(quoted(b'a"\n\x01'))
+    "a\"\n\x01"
+    """
+    named = {10: "\\n", 13: "\\r", 9: "\\t", 7: "\\a", 8: "\\b", 34: '\\"', 92: "\\\\"}
+    shown = (
+        named.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}")
+        for byte in argument
+    )
+    return f'"{"".join(shown)}"'

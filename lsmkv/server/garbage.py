@@ -1,0 +1,65 @@
+"""What was removed and still stands in the store: a queue of ranges, swept in bounded steps.
+
+The queue's entries are numbered, and its two ends are stored, so that the first entry is found by
+a Get: no scan goes over the entries that were deleted before it.  An entry also keeps where its
+sweep stands, for the same reason.
+"""
+
+from __future__ import annotations
+
+from lsmkv.server.encoding import GARBAGE, GARBAGE_ENDS, TWO_U64, U32, U64
+from lsmkv.server.overlay import Overlay
+
+
+class GarbageQueue:
+    """Prefixes of keys, of which all are to be deleted, first in, first out."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self.reload()
+
+    def reload(self) -> None:
+        """Go by the ends that are stored."""
+        stored = self._overlay.get(GARBAGE_ENDS)
+        self._first: int = 0
+        self._next: int = 0
+        if stored is not None:
+            self._first, self._next = TWO_U64.unpack(stored)
+
+    def __len__(self) -> int:
+        return self._next - self._first
+
+    def add(self, prefix: bytes) -> None:
+        """Delete all keys that begin with ``prefix``, later: none is written any more."""
+        self._put(self._next, prefix, b"")
+        self._next += 1
+        self._put_ends()
+
+    def first(self) -> tuple[bytes, bytes] | None:
+        """The prefix that is swept, and the key from which on; None if there is none.
+
+        The key is empty before the first step.
+        """
+        if self._first == self._next:
+            return None
+        record = self._overlay.get(GARBAGE + U64.pack(self._first))
+        assert record is not None
+        (length,) = U32.unpack_from(record)
+        return record[4 : 4 + length], record[4 + length :]
+
+    def move(self, prefix: bytes, position: bytes) -> None:
+        """The first prefix is swept up to ``position``."""
+        self._put(self._first, prefix, position)
+
+    def drop_first(self) -> None:
+        """The first prefix is swept."""
+        self._overlay.delete(GARBAGE + U64.pack(self._first))
+        self._first += 1
+        self._put_ends()
+
+    def _put(self, number: int, prefix: bytes, position: bytes) -> None:
+        record = U32.pack(len(prefix)) + prefix + position
+        self._overlay.put(GARBAGE + U64.pack(number), record)
+
+    def _put_ends(self) -> None:
+        self._overlay.put(GARBAGE_ENDS, TWO_U64.pack(self._first, self._next))

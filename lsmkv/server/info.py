@@ -1,0 +1,183 @@
+"""What INFO says."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from lsmkv.util.search import IS_COMPILED
+
+if TYPE_CHECKING:
+    from lsmkv.server.session import Service
+
+Fields = Mapping[str, object]
+REDIS_VERSION = "7.0.15"
+"""The Redis whose commands these are: clients go by it."""
+
+
+def describe(service: Service, names: list[str]) -> str:
+    """The sections of these names, as INFO has them; unknown names are left out."""
+    parts = []
+    for name in names:
+        if name in SECTIONS:
+            fields = SECTIONS[name](service)
+            lines = [f"{field}:{value}\r\n" for field, value in fields.items()]
+            parts.append(f"# {name.capitalize()}\r\n{''.join(lines)}")
+    return "\r\n".join(parts)
+
+
+def _version() -> str:
+    try:
+        return version("lsmkv")
+    except PackageNotFoundError:
+        return "unknown"  # run from a folder, without being installed
+
+
+def _server(service: Service) -> Fields:
+    seconds = int(time.time() - service.started)
+    return {
+        "redis_version": REDIS_VERSION,
+        "redis_mode": "standalone",
+        "lsmkv_version": _version(),
+        "lsmkv_compiled": "yes" if IS_COMPILED else "no",
+        "python_version": platform.python_version(),
+        "os": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "arch_bits": 64 if sys.maxsize > 2**32 else 32,
+        "process_id": os.getpid(),
+        "tcp_port": service.settings.fixed.get("port", "0"),
+        "server_time_usec": time.time_ns() // 1000,
+        "uptime_in_seconds": seconds,
+        "uptime_in_days": seconds // 86400,
+        "executable": sys.executable,
+    }
+
+
+def _clients(service: Service) -> Fields:
+    sessions = list(service.sessions.values())
+    return {
+        "connected_clients": len(sessions),
+        "maxclients": service.settings.maxclients,
+        "blocked_clients": len(service.waits),
+        "pubsub_clients": sum(session.subscribed for session in sessions),
+        "watching_clients": sum(bool(session.watching) for session in sessions),
+        "client_recent_max_output_buffer": max((s.out_size for s in sessions), default=0),
+    }
+
+
+def _memory(service: Service) -> Fields:
+    stats = service.db.stats()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "used_memory": stats.memtable_bytes + stats.block_cache_bytes,
+        "used_memory_peak": peak * (1 if sys.platform == "darwin" else 1024),
+        "maxmemory": 0,
+        "maxmemory_policy": "noeviction",
+    }
+
+
+def _persistence(service: Service) -> Fields:
+    return {
+        "loading": 0,
+        "aof_enabled": 1,
+        "aof_last_write_status": "err" if service.failure else "ok",
+        "aof_pending_bio_fsync": int(service.syncing),
+        "appendfsync": service.settings.appendfsync,
+        "last_failure": service.failure,
+        "keys_changed": service.space.changes,
+        "garbage_ranges": len(service.space.garbage),
+    }
+
+
+def _stats(service: Service) -> Fields:
+    return {
+        "total_connections_received": service.connections,
+        "total_commands_processed": service.commands,
+        "total_net_input_bytes": service.bytes_in,
+        "total_net_output_bytes": service.bytes_out,
+        "rejected_connections": service.refused_connections,
+        "expired_keys": service.space.expired,
+        "evicted_keys": 0,
+        "keyspace_hits": service.hits,
+        "keyspace_misses": service.misses,
+        "pubsub_channels": len(service.channels.channels),
+        "pubsub_patterns": len(service.channels.patterns),
+    }
+
+
+def _replication(service: Service) -> Fields:
+    if service.space.writable:
+        return {"role": "master", "connected_slaves": 0}
+    return {"role": "slave", "slave_read_only": 1}
+
+
+def _cpu(service: Service) -> Fields:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return {"used_cpu_sys": f"{usage.ru_stime:.6f}", "used_cpu_user": f"{usage.ru_utime:.6f}"}
+
+
+def _commandstats(service: Service) -> Fields:
+    fields: dict[str, object] = {}
+    for outer in service.table.values():
+        for one in (outer, *outer.subcommands.values()):
+            if one.calls or one.rejected or one.failed:
+                each = one.microseconds / one.calls if one.calls else 0.0
+                name = one.name.lower().replace(" ", "|")
+                fields[f"cmdstat_{name}"] = (
+                    f"calls={one.calls},usec={one.microseconds:.0f},usec_per_call={each:.2f},"
+                    f"rejected_calls={one.rejected},failed_calls={one.failed}"
+                )
+    return fields
+
+
+def _keyspace(service: Service) -> Fields:
+    return {
+        f"db{database.index}": f"keys={database.size},expires=0,avg_ttl=0"
+        for database in service.space.databases
+        if database.size
+    }
+
+
+def _lsmkv(service: Service) -> Fields:
+    """The tree's own figures: see ``lsmkv stats`` and ``docs/command.md``."""
+    stats = service.db.stats()
+    fields: dict[str, object] = {
+        "gets": stats.gets,
+        "gets_found": stats.gets_found,
+        "filters_asked": stats.filters_asked,
+        "filter_negatives": stats.filter_negatives,
+        "filter_false_positives": stats.filter_false_positives,
+        "blocks_read": stats.blocks_read,
+        "block_cache_hits": stats.block_cache_hits,
+        "log_writes": stats.log_writes,
+        "log_syncs": stats.log_syncs,
+        "flushes": stats.flushes,
+        "compactions": stats.compactions,
+        "write_slowdowns": stats.slowdowns,
+        "write_stalls": stats.stalls,
+        "write_amplification": f"{stats.write_amplification:.2f}",
+    }
+    for number, level in enumerate(stats.levels):
+        if level.files:
+            fields[f"level{number}"] = f"files={level.files},bytes={level.bytes}"
+    return fields
+
+
+SECTIONS: dict[str, Callable[[Service], Fields]] = {
+    "server": _server,
+    "clients": _clients,
+    "memory": _memory,
+    "persistence": _persistence,
+    "stats": _stats,
+    "replication": _replication,
+    "cpu": _cpu,
+    "commandstats": _commandstats,
+    "keyspace": _keyspace,
+    "lsmkv": _lsmkv,
+}
+"""What makes each section."""

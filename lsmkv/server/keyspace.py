@@ -1,0 +1,380 @@
+"""The keys of all databases: found, made, removed, given an expiry.
+
+What a command changes through here it changes as a whole (:class:`Overlay`), the number of keys and
+the queues of what expires and of what is to be swept included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from lsmkv.db.db import DB
+from lsmkv.errors import Error
+from lsmkv.server import encoding
+from lsmkv.server.encoding import (
+    DATABASE,
+    EXPIRES,
+    FORMAT,
+    FORMAT_KEY,
+    KEY,
+    SORTED_SET,
+    STRING,
+    U32,
+    U64,
+    Entry,
+    element_prefix,
+    ranked_prefix,
+)
+from lsmkv.server.expiry import ExpiryQueue
+from lsmkv.server.garbage import GarbageQueue
+from lsmkv.server.numbering import Numbering
+from lsmkv.server.overlay import Overlay
+from lsmkv.server.resp import wrong_type
+
+DATABASES = 16
+_PLAIN_STRING = bytes((STRING,))
+
+
+class Database:
+    """One of the 16: its keys stand under its id, which FLUSHDB replaces."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.id = 0
+        self.size = 0
+        """The number of keys, those included that have expired and are not removed yet."""
+        self.prefix = b""
+
+    def load(self, id_: int, size: int) -> None:
+        self.id = id_
+        self.size = size
+        self.prefix = KEY + U32.pack(id_)
+
+
+class Keyspace:
+    """The databases in a store.
+
+    Call order: as in :class:`Overlay`, ``keep`` or ``undo`` after each command, ``commit`` after
+    each tick.  One thread.
+    """
+
+    def __init__(self, db: DB, *, writable: bool = True) -> None:
+        """Take a store that is empty or was written by ``lsmkv serve``; ``ValueError`` if not."""
+        self.db = db
+        self.writable = writable
+        self.overlay = overlay = Overlay(db)
+        self.databases = [Database(index) for index in range(DATABASES)]
+        self._changed: set[Database] = set()
+        """Databases whose number of keys is not written yet."""
+        self._before: list[tuple[Database, int, int]] = []
+        """Each change of a database's id or size by the command, with what they were."""
+        self.watched: dict[tuple[int, bytes], set[Callable[[], None]]] = {}
+        """What to call when a key is changed, by database and key.  Each is called once."""
+        self.awaited: dict[tuple[int, bytes], int] = {}
+        """Keys for which clients wait, with how many do."""
+        self.ready: list[tuple[int, bytes]] = []
+        """Awaited keys that were changed and now have elements."""
+        self.changes = 0
+        """Keys that were changed since the start."""
+        self.expired = 0
+        """Keys that were removed because their time was over, since the start."""
+        if overlay.get(FORMAT_KEY) is None:
+            if next(db.iterator(include_value=False), None) is not None or not writable:
+                raise ValueError(
+                    f"{db.path} holds other data than lsmkv serve's: --raw serves its keys as"
+                    " strings"
+                )
+            overlay.put(FORMAT_KEY, FORMAT)
+        elif overlay.get(FORMAT_KEY) != FORMAT:
+            raise ValueError(f"{db.path} was written by another version of lsmkv serve")
+        self._versions = Numbering(overlay, b"versions")
+        self._ids = Numbering(overlay, b"ids")
+        self.cursors = Numbering(overlay, b"cursors")
+        self.expiry = ExpiryQueue(overlay)
+        self.garbage = GarbageQueue(overlay)
+        self._load()
+        if writable:
+            self.commit()
+
+    def _load(self) -> None:
+        for database in self.databases:
+            stored = self.overlay.get(DATABASE + bytes((database.index,)))
+            if stored is None:
+                if not self.writable:
+                    continue
+                database.load(self._ids.take() & 0xFFFFFFFF, 0)
+                self._changed.add(database)
+            else:
+                database.load(U32.unpack_from(stored)[0], U64.unpack_from(stored, 4)[0])
+
+    def reload(self) -> None:
+        """Forget what is not written, and go by what is in the store."""
+        self.overlay.forget()
+        self._before.clear()
+        self._changed.clear()
+        self.ready.clear()
+        self._reload_numbers()
+        self.expiry.reload()
+        self.garbage.reload()
+        self._load()
+
+    def _reload_numbers(self) -> None:
+        for numbering in (self._versions, self._ids, self.cursors):
+            numbering.reload()
+
+    # A tick
+
+    def keep(self) -> None:
+        """The command has ended well."""
+        self.overlay.keep()
+        self._before.clear()
+
+    def undo(self) -> None:
+        """Take back what the command has changed."""
+        if not self.overlay.has_undo():
+            return
+        self.overlay.undo()
+        while self._before:
+            database, id_, size = self._before.pop()
+            database.load(id_, size)
+        self._reload_numbers()
+        self.expiry.reload()
+        self.garbage.reload()
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self.overlay.pending or self._changed)
+
+    def commit(self) -> None:
+        """Write the changes of the tick as one record.
+
+        After an error (:class:`lsmkv.Error`) none is written, and all are forgotten.
+        """
+        self._write_sizes()
+        try:
+            self.overlay.commit()
+        except Error:
+            self.reload()
+            raise
+        self.overlay.keep()
+
+    def _write_sizes(self) -> None:
+        for database in self._changed:
+            record = U32.pack(database.id) + U64.pack(database.size)
+            self.overlay.put(DATABASE + bytes((database.index,)), record)
+        self._changed.clear()
+
+    # Keys
+
+    @staticmethod
+    def now() -> int:
+        """Milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+    def string(self, database: Database, key: bytes) -> bytes | None:
+        """A string's value, None if there is no key; ``WRONGTYPE`` for another kind."""
+        record = self.overlay.get(database.prefix + key)
+        if record is None:
+            return None
+        if record[0] == STRING:
+            return record[1:]
+        entry = self.find(database, key, STRING)
+        return None if entry is None else entry.rest
+
+    def find(self, database: Database, key: bytes, kind: int = 0) -> Entry | None:
+        """The entry of a key; None if there is none, or its time is over.
+
+        :class:`CommandError` (``WRONGTYPE``) if it is of another kind than ``kind``.  Costs a Get.
+        """
+        record = self.overlay.get(database.prefix + key)
+        if record is None:
+            return None
+        entry = Entry.decode(record)
+        if entry.expires and entry.expires <= self.now():
+            if self.writable:
+                self.remove(database, key, entry)
+                self.expired += 1
+            return None
+        if kind and entry.kind != kind:
+            raise wrong_type()
+        return entry
+
+    def find_or_make(self, database: Database, key: bytes, kind: int) -> tuple[Entry, bool]:
+        """The entry of a key, and whether it is new: then it is there once it is saved."""
+        entry = self.find(database, key, kind)
+        if entry is not None:
+            return entry, False
+        return self.make(kind), True
+
+    def make(self, kind: int) -> Entry:
+        """An entry for a new key."""
+        return Entry(kind, 0 if kind == STRING else self._versions.take())
+
+    def save(self, database: Database, key: bytes, entry: Entry, new: bool = False) -> None:
+        """Write the entry of a key; ``new`` if there was none.
+
+        One without elements is removed instead: its elements must be deleted already.
+        """
+        if entry.size == 0 and entry.kind not in (STRING, encoding.BLOOM):
+            if not new:
+                self.remove(database, key, entry, swept=True)
+            return
+        self.overlay.put(database.prefix + key, entry.encode())
+        if new:
+            self.resize(database, 1)
+        self.touch(database, key)
+
+    def set_string(self, database: Database, key: bytes, value: bytes, expires: int = 0) -> None:
+        """Make a key a string, whatever it was."""
+        name = database.prefix + key
+        old = self.overlay.get(name)
+        if old is None:
+            self.resize(database, 1)
+        elif old[0] != STRING:
+            self._drop(database, key, Entry.decode(old))
+        if expires:
+            head = bytes((STRING | EXPIRES,)) + U64.pack(expires)
+            self.expiry.add(expires, database.id, key)
+            self.overlay.put(name, head + value)
+        else:
+            self.overlay.put(name, _PLAIN_STRING + value)
+        self.touch(database, key)
+
+    def remove(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
+        """Remove a key: O(1), its elements are swept later; ``swept`` if there are none left."""
+        self._drop(database, key, entry, swept)
+        self.overlay.delete(database.prefix + key)
+        self.resize(database, -1)
+        self.touch(database, key)
+
+    def replace(self, database: Database, key: bytes, entry: Entry) -> None:
+        """Save an entry under a key that may have been another."""
+        old = self.find(database, key)
+        if old is not None:
+            self.remove(database, key, old)
+        if entry.expires:
+            self.expiry.add(entry.expires, database.id, key)
+        self.save(database, key, entry, new=True)
+
+    def detach(self, database: Database, key: bytes, entry: Entry) -> None:
+        """Remove a key, and leave its elements where they are: another key takes them over."""
+        self.remove(database, key, entry, swept=True)
+
+    def set_expiry(self, database: Database, key: bytes, entry: Entry, expires: int) -> None:
+        """Give a key another expiry, or none with 0."""
+        if entry.expires:
+            self.expiry.remove(entry.expires, database.id, key)
+        entry.expires = expires
+        if expires:
+            self.expiry.add(expires, database.id, key)
+        self.overlay.put(database.prefix + key, entry.encode())
+        self.touch(database, key)
+
+    def _drop(self, database: Database, key: bytes, entry: Entry, swept: bool = False) -> None:
+        """Remove what an entry has beside its record."""
+        if entry.expires:
+            self.expiry.remove(entry.expires, database.id, key)
+        if entry.kind != STRING and not swept:
+            self.garbage.add(element_prefix(entry))
+            if entry.kind == SORTED_SET:
+                self.garbage.add(ranked_prefix(entry))
+
+    def resize(self, database: Database, change: int) -> None:
+        """Count keys.  The sum is part of the tick's record."""
+        self._before.append((database, database.id, database.size))
+        database.size += change
+        self._changed.add(database)
+
+    def touch(self, database: Database, key: bytes) -> None:
+        """Tell those who watch or await a key that it was changed."""
+        self.changes += 1
+        if self.watched:
+            for call in self.watched.pop((database.index, key), ()):
+                call()
+        if self.awaited and (database.index, key) in self.awaited:
+            self.ready.append((database.index, key))
+
+    def keys(
+        self, database: Database, start: bytes = b"", stop: bytes | None = None
+    ) -> Iterator[tuple[bytes, Entry]]:
+        """The keys in their order that have not expired, from ``start`` on, with their entries."""
+        prefix = database.prefix
+        end = encoding.successor(prefix) if stop is None else prefix + stop
+        now = self.now()
+        for name, record in self.overlay.scan(prefix + start, end):
+            entry = Entry.decode(record)
+            if not entry.expires or entry.expires > now:
+                yield name[len(prefix) :], entry
+
+    # All keys at once
+
+    def flush(self, database: Database) -> None:
+        """Remove all keys of a database: O(1), they are swept later."""
+        if self.watched:
+            for index, key in list(self.watched):
+                if index == database.index and self.find(database, key) is not None:
+                    self.touch(database, key)
+        if database.size == 0:
+            return
+        self.garbage.add(database.prefix)
+        self.changes += database.size
+        self.resize(database, -database.size)
+        database.load(self._ids.take() & 0xFFFFFFFF, 0)
+
+    def swap(self, one: Database, other: Database) -> None:
+        """Exchange the keys of two databases.  O(1), and O(keys watched or awaited)."""
+        self.resize(one, 0)
+        self.resize(other, 0)
+        first = (one.id, one.size)
+        one.load(other.id, other.size)
+        other.load(*first)
+        for index, key in {*self.watched, *self.awaited}:
+            if index in (one.index, other.index):
+                self.touch(self.databases[index], key)
+
+    # What is done in the background
+
+    def expire_due(self, limit: int) -> int:
+        """Remove up to ``limit`` keys whose time is over; how many entries of the queue that took.
+
+        Costs O(that), not O(keys).
+        """
+        now = self.now()
+        by_id = {database.id: database for database in self.databases}
+        due = self.expiry.take_due(now, limit)
+        for expires, id_, key in due:
+            database = by_id.get(id_)
+            if database is not None:
+                record = self.overlay.get(database.prefix + key)
+                if record is not None:
+                    entry = Entry.decode(record)
+                    if entry.expires == expires:
+                        entry.expires = 0  # its place in the queue is taken already
+                        self.remove(database, key, entry)
+                        self.expired += 1
+        return len(due)
+
+    def sweep(self, limit: int) -> bool:
+        """Delete up to ``limit`` records of what was removed; whether more is to be done."""
+        entry_at = self.garbage.first()
+        if entry_at is None:
+            return False
+        prefix, position = entry_at
+        stop = encoding.successor(prefix)
+        for count, (name, record) in enumerate(self.overlay.scan(position or prefix, stop)):
+            if count == limit:
+                self.garbage.move(prefix, name)
+                return True
+            self.overlay.delete(name)
+            if prefix[:1] == KEY:
+                entry = Entry.decode(record)
+                key = name[len(prefix) :]
+                if entry.expires:
+                    self.expiry.remove(entry.expires, U32.unpack(prefix[1:])[0], key)
+                if entry.kind != STRING:
+                    self.garbage.add(element_prefix(entry))
+                    if entry.kind == SORTED_SET:
+                        self.garbage.add(ranked_prefix(entry))
+        self.garbage.drop_first()
+        return self.garbage.first() is not None

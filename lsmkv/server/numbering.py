@@ -1,0 +1,34 @@
+"""Numbers that are given out once, also across a restart."""
+
+from __future__ import annotations
+
+from lsmkv.server.encoding import CEILINGS, U64
+from lsmkv.server.overlay import Overlay
+
+_STEP = 1 << 16
+
+
+class Numbering:
+    """A counter of 64 bits, of which only a ceiling is stored, once for 65,536 numbers.
+
+    A new start goes on at the ceiling.  Numbers are never given out twice, but some are left out.
+    """
+
+    def __init__(self, overlay: Overlay, name: bytes) -> None:
+        self._overlay = overlay
+        self._key = CEILINGS + name
+        self.reload()
+
+    def reload(self) -> None:
+        """Go on at the ceiling that is stored."""
+        stored = self._overlay.get(self._key)
+        self._next = self._ceiling = 1 if stored is None else U64.unpack(stored)[0]
+
+    def take(self) -> int:
+        """The next number, 1 or more."""
+        number = self._next
+        if number >= self._ceiling:
+            self._ceiling = number + _STEP
+            self._overlay.put(self._key, U64.pack(self._ceiling))
+        self._next = number + 1
+        return number

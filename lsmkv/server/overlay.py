@@ -1,0 +1,160 @@
+"""The writes of one tick of the loop, seen before they are in the store.
+
+All commands of a tick share one write to the log.  Until then what they have written stands here,
+and every read looks here first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from sortedcontainers import SortedList
+
+from lsmkv.db.db import DB
+from lsmkv.format.batch import WriteBatch
+
+_MISSING = object()
+_CHUNK = 128
+
+
+class Overlay:
+    """A store with writes that are not yet in it.
+
+    Call order: ``((get put delete scan)* (keep | undo))* commit``.  Between two calls of ``keep``
+    or ``undo`` stands one command, which either has all its writes kept or none.
+    """
+
+    def __init__(self, db: DB) -> None:
+        self.db = db
+        self.pending: dict[bytes, bytes | None] = {}
+        """The newest value of each key that was written; None for one that was deleted."""
+        self._undo: list[tuple[bytes, object]] = []
+        """The key of every write of the command, with what was pending for it before."""
+        self._order: SortedList | None = None
+        """The pending keys in order, once a scan has asked for it."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None.  Costs a Get."""
+        if self.pending:
+            value = self.pending.get(key, _MISSING)
+            if value is not _MISSING:
+                return value  # type: ignore[return-value]
+        return self.db.get(key)
+
+    def multi_get(self, keys: list[bytes]) -> list[bytes | None]:
+        """The values of many keys, in their order.  Costs the Gets."""
+        if not self.pending:
+            return self.db.multi_get(keys)
+        return [self.get(key) for key in keys]
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Set a key, or delete it with None.  O(1), once the order is known O(log n)."""
+        pending = self.pending
+        self._undo.append((key, pending.get(key, _MISSING)))
+        if self._order is not None and key not in pending:
+            self._order.add(key)
+        pending[key] = value
+
+    def delete(self, key: bytes) -> None:
+        """Delete a key, which should be there: a deletion costs space until it is compacted."""
+        self.put(key, None)
+
+    def scan(
+        self, start: bytes, stop: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The entries from ``start`` up to ``stop`` (without it), each as it is when it is reached.
+
+        Keys may be written meanwhile; whether new ones are met is open.
+        """
+        found = self.db.iterator(start=start, stop=stop, reverse=reverse)
+        if not self.pending:
+            return found
+        return self._merged(found, start, stop, reverse)
+
+    def _merged(
+        self, found: Iterator[tuple[bytes, bytes]], start: bytes, stop: bytes | None, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        pending = self.pending
+        written = self._pending_keys(start, stop, reverse)
+        stored = next(found, None)
+        key = next(written, None)
+        while key is not None or stored is not None:
+            if stored is None or (
+                key is not None and (key > stored[0] if reverse else key < stored[0])
+            ):
+                assert key is not None
+                value = pending.get(key)
+                if value is not None:
+                    yield key, value
+                key = next(written, None)
+            else:
+                # What a command writes while it scans is not in the order that it goes through.
+                value = pending.get(stored[0], stored[1])
+                if value is not None:
+                    yield stored[0], value
+                if key == stored[0]:
+                    key = next(written, None)
+                stored = next(found, None)
+
+    def _pending_keys(self, start: bytes, stop: bytes | None, reverse: bool) -> Iterator[bytes]:
+        """The pending keys of a range, in chunks: the order may change meanwhile."""
+        if self._order is None:
+            if len(self.pending) < _CHUNK:
+                keys = [
+                    key for key in self.pending if start <= key and (stop is None or key < stop)
+                ]
+                yield from sorted(keys, reverse=reverse)
+                return
+            self._order = SortedList(self.pending)
+        order = self._order
+        low, high = start, stop
+        inclusive = (True, False)
+        while True:
+            chunk = list(islice(order.irange(low, high, inclusive, reverse), _CHUNK))
+            yield from chunk
+            if len(chunk) < _CHUNK:
+                return
+            if reverse:
+                high = chunk[-1]
+            else:
+                low, inclusive = chunk[-1], (False, False)
+
+    def has_undo(self) -> bool:
+        """Whether the command has written anything."""
+        return bool(self._undo)
+
+    def keep(self) -> None:
+        """The command has ended well."""
+        self._undo.clear()
+
+    def undo(self) -> None:
+        """Take back what the command has written."""
+        while self._undo:
+            key, before = self._undo.pop()
+            if before is _MISSING:
+                del self.pending[key]
+                if self._order is not None:
+                    self._order.remove(key)
+            else:
+                self.pending[key] = before  # type: ignore[assignment]
+
+    def commit(self) -> None:
+        """Write everything as one record.
+
+        Raises what ``DB.write`` raises; nothing is written then, and nothing is pending any more.
+        """
+        batch = WriteBatch()
+        for key, value in self.pending.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        self.forget()
+        self.db.write(batch)
+
+    def forget(self) -> None:
+        """Drop what is pending."""
+        self.pending.clear()
+        self._undo.clear()
+        self._order = None

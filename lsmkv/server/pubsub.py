@@ -1,0 +1,61 @@
+"""Who is subscribed to what.  Messages are for those who listen; nothing is stored."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lsmkv.server.globs import matcher
+from lsmkv.server.resp import Reply
+
+
+class Subscriber(Protocol):
+    """A session, as far as messages go."""
+
+    channels: set[bytes]
+    patterns: set[bytes]
+
+    def push(self, message: list[Reply], /) -> None:
+        """Send a message."""
+
+
+class Channels:
+    """The subscribers of channels and of patterns, in the order of their subscriptions."""
+
+    def __init__(self) -> None:
+        self.channels: dict[bytes, dict[Subscriber, None]] = {}
+        self.patterns: dict[bytes, dict[Subscriber, None]] = {}
+
+    def join(self, session: Subscriber, name: bytes, pattern: bool) -> None:
+        """Subscribe; no change if it is already."""
+        (session.patterns if pattern else session.channels).add(name)
+        (self.patterns if pattern else self.channels).setdefault(name, {})[session] = None
+
+    def leave(self, session: Subscriber, name: bytes, pattern: bool) -> None:
+        """End a subscription, if there is one."""
+        (session.patterns if pattern else session.channels).discard(name)
+        table = self.patterns if pattern else self.channels
+        members = table.get(name)
+        if members is not None:
+            members.pop(session, None)
+            if not members:
+                del table[name]
+
+    def leave_all(self, session: Subscriber) -> None:
+        """End all subscriptions of a session."""
+        for name in list(session.channels):
+            self.leave(session, name, pattern=False)
+        for name in list(session.patterns):
+            self.leave(session, name, pattern=True)
+
+    def publish(self, channel: bytes, message: bytes) -> int:
+        """Send a message; to how many.  O(subscribers + patterns)."""
+        count = 0
+        for session in self.channels.get(channel, ()):
+            session.push([b"message", channel, message])
+            count += 1
+        for pattern, members in self.patterns.items():
+            if matcher(pattern)(channel):
+                for session in members:
+                    session.push([b"pmessage", pattern, channel, message])
+                    count += 1
+        return count

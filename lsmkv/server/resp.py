@@ -1,0 +1,185 @@
+"""RESP, the protocol of Redis: replies and pushes as bytes.
+
+https://redis.io/docs/latest/develop/reference/protocol-spec/ describes both versions.  A command
+returns a Python value, and :func:`encode` writes it in the client's version:
+
+=====================  =========================  ======================================
+value                  RESP2                      RESP3
+=====================  =========================  ======================================
+``None``               ``$-1`` null bulk string   ``_`` null
+``NULL_ARRAY``         ``*-1`` null array         ``_`` null
+``bytes``              ``$`` bulk string          ``$`` bulk string
+``int``                ``:`` integer              ``:`` integer
+``bool``               ``:`` 1 or 0               ``#`` boolean
+``float``              ``$`` bulk string          ``,`` double
+``list``               ``*`` array                ``*`` array
+``Members``            ``*`` array                ``~`` set
+``dict``               ``*`` keys and values      ``%`` map
+``Pairs``              ``*`` flat array           ``*`` array of arrays of two
+``Push``               ``*`` array                ``>`` push
+``Verbatim``           ``$`` bulk string          ``=`` verbatim string
+``Simple``             ``+`` simple string        ``+`` simple string
+``CommandError``       ``-`` error                ``-`` error
+``Encoded``            its bytes                  its bytes
+=====================  =========================  ======================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Reply = Any
+"""A value of one of the types above."""
+
+
+class CommandError(Exception):
+    """What a command answers when it cannot be done; it has changed nothing then.
+
+    The text begins with the code in capitals that clients go by: ``ERR``, ``WRONGTYPE``, ...
+    """
+
+
+class Encoded(bytes):
+    """A reply that is encoded already, the same in both versions."""
+
+
+class Simple(str):
+    """A simple string: a status such as OK."""
+
+
+class Verbatim(bytes):
+    """Text for people, which RESP3 marks as such."""
+
+
+class Members(list[Reply]):
+    """A set: its order means nothing."""
+
+
+class Pairs(list[tuple[Reply, Reply]]):
+    """Pairs, such as members with their scores: flat in RESP2, an array of arrays in RESP3."""
+
+
+class Push(list[Reply]):
+    """A message that answers no command."""
+
+
+OK = Encoded(b"+OK\r\n")
+QUEUED = Encoded(b"+QUEUED\r\n")
+PONG = Encoded(b"+PONG\r\n")
+
+
+class _NullArray:
+    """The null of commands that otherwise answer an array."""
+
+
+NULL_ARRAY = _NullArray()
+
+
+class _NoReply:
+    """No reply: the command has sent pushes, or blocks."""
+
+
+NO_REPLY = _NoReply()
+
+
+def wrong_type() -> CommandError:
+    return CommandError("WRONGTYPE Operation against a key holding the wrong kind of value")
+
+
+def syntax_error() -> CommandError:
+    return CommandError("ERR syntax error")
+
+
+def encode(reply: Reply, resp3: bool = False) -> bytes:
+    r"""A reply's bytes.  O(its size); ``TypeError`` for a value of another type.
+
+    >>> encode([b"a", 1, None]), encode({b"k": 1.5}, resp3=True)
+    (b'*3\r\n$1\r\na\r\n:1\r\n$-1\r\n', b'%1\r\n$1\r\nk\r\n,1.5\r\n')
+    """
+    kind = type(reply)
+    if kind is bytes:
+        return b"$%d\r\n%b\r\n" % (len(reply), reply)
+    if kind is Encoded:
+        return bytes(reply)
+    if kind is int:
+        return b":%d\r\n" % reply
+    if reply is None:
+        return b"_\r\n" if resp3 else b"$-1\r\n"
+    parts: list[bytes] = []
+    _append(parts, reply, resp3)
+    return b"".join(parts)
+
+
+def _append(parts: list[bytes], reply: Reply, resp3: bool) -> None:
+    kind = type(reply)
+    if kind is bytes:
+        parts.append(b"$%d\r\n%b\r\n" % (len(reply), reply))
+    elif kind is list or kind is tuple:
+        parts.append(b"*%d\r\n" % len(reply))
+        for one in reply:
+            _append(parts, one, resp3)
+    elif kind is Members or kind is Push:
+        mark = b"*" if not resp3 else b"~" if kind is Members else b">"
+        parts.append(b"%b%d\r\n" % (mark, len(reply)))
+        for one in reply:
+            _append(parts, one, resp3)
+    elif kind is dict:
+        parts.append(b"%b%d\r\n" % ((b"%", len(reply)) if resp3 else (b"*", 2 * len(reply))))
+        for key, value in reply.items():
+            _append(parts, key, resp3)
+            _append(parts, value, resp3)
+    elif kind is Pairs:
+        parts.append(b"*%d\r\n" % (len(reply) if resp3 else 2 * len(reply)))
+        for pair in reply:
+            if resp3:
+                parts.append(b"*2\r\n")
+            for one in pair:
+                _append(parts, one, resp3)
+    else:
+        parts.append(_encode_scalar(reply, kind, resp3))
+
+
+def _encode_scalar(reply: Reply, kind: type, resp3: bool) -> bytes:
+    if kind is int:
+        return b":%d\r\n" % reply
+    if reply is None:
+        return b"_\r\n" if resp3 else b"$-1\r\n"
+    if kind is float:
+        text = format_double(reply)
+        return b",%b\r\n" % text if resp3 else b"$%d\r\n%b\r\n" % (len(text), text)
+    if kind is bool:
+        return (b"#t\r\n" if reply else b"#f\r\n") if resp3 else b":%d\r\n" % reply
+    if kind is Encoded:
+        return bytes(reply)
+    if kind is Simple:
+        return b"+%b\r\n" % reply.encode()
+    if kind is Verbatim:
+        if resp3:
+            return b"=%d\r\ntxt:%b\r\n" % (len(reply) + 4, reply)
+        return b"$%d\r\n%b\r\n" % (len(reply), reply)
+    if reply is NULL_ARRAY:
+        return b"_\r\n" if resp3 else b"*-1\r\n"
+    if isinstance(reply, CommandError):
+        return encode_error(str(reply))
+    raise TypeError(f"no reply: {reply!r}")
+
+
+def encode_error(text: str) -> bytes:
+    """An error's bytes; it is one line, whatever a client's input has brought into it."""
+    line = text.replace("\r", " ").replace("\n", " ")
+    return b"-%b\r\n" % line.encode("utf-8", "surrogateescape")
+
+
+def format_double(value: float) -> bytes:
+    """The fewest digits that give the number again; whole numbers below 10^17 without exponent.
+
+    >>> [format_double(one) for one in (3.0, 0.1, 1e17, float("-inf"))]
+    [b'3', b'0.1', b'1e+17', b'-inf']
+    """
+    if value % 1 == 0:
+        return b"%.17g" % value
+    for digits in (15, 16, 17):
+        text = b"%.*g" % (digits, value)
+        if float(text) == value:
+            break
+    return text

@@ -1,0 +1,73 @@
+"""What the SCAN commands share: their options, and the walk through a key's elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from lsmkv.server.encoding import Entry, element_prefix, successor
+from lsmkv.server.globs import matcher
+from lsmkv.server.numbers import to_int
+from lsmkv.server.resp import Reply, syntax_error
+
+if TYPE_CHECKING:
+    from lsmkv.server.session import Session
+
+
+class ScanOptions(NamedTuple):
+    """The options of a SCAN command."""
+
+    pattern: bytes
+    limit: int
+    """COUNT: how many are looked at."""
+    kind: str
+    """TYPE, in small letters; empty for any."""
+
+    @property
+    def matches(self) -> Callable[[bytes], bool]:
+        """Whether a key or element is wanted."""
+        return matcher(self.pattern)
+
+
+def scan_options(words: list[bytes], *, kinds: bool = False) -> ScanOptions:
+    """Read ``[MATCH pattern] [COUNT n] [TYPE kind]``."""
+    pattern, limit, kind = b"*", 10, ""
+    if len(words) % 2:
+        raise syntax_error()
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        match name.upper():
+            case b"MATCH":
+                pattern = value
+            case b"COUNT":
+                limit = to_int(value)
+                if limit < 1:
+                    raise syntax_error()
+            case b"TYPE" if kinds:
+                kind = value.decode("latin-1").lower()
+            case _:
+                raise syntax_error()
+    return ScanOptions(pattern, limit, kind)
+
+
+def scan_elements(
+    session: Session,
+    args: list[bytes],
+    entry: Entry | None,
+    shown: Callable[[bytes, bytes], list[Reply]],
+) -> Reply:
+    """HSCAN, SSCAN and ZSCAN: ``shown`` makes the items of an element from its key and value."""
+    options = scan_options(args[3:])
+    scope = b"" if entry is None else element_prefix(entry)
+    position = session.service.cursors.position(args[2], scope)
+    if entry is None:
+        return [b"0", []]
+    matches = options.matches
+    found: list[Reply] = []
+    walk = session.space.overlay.scan(scope + position, successor(scope))
+    for seen, (name, value) in enumerate(walk):
+        element = name[len(scope) :]
+        if seen == options.limit:
+            return [b"%d" % session.service.cursors.make(scope, element), found]
+        if matches(element):
+            found += shown(element, value)
+    return [b"0", found]

@@ -1,0 +1,230 @@
+"""``lsmkv.server.Server``: a store behind Redis' protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from lsmkv.db.db import DB
+from lsmkv.errors import Error
+from lsmkv.server.commands import COMMANDS
+from lsmkv.server.connection import Connection
+from lsmkv.server.engine import Engine
+from lsmkv.server.keyspace import DATABASES, Keyspace
+from lsmkv.server.settings import Settings, Sync
+
+DEFAULT_PORT = 6379
+_log = logging.getLogger("lsmkv.server")
+
+
+class Server:
+    """Serves a store to Redis clients, in the running loop of asyncio.
+
+    >>> import asyncio, socket
+    >>> async def main():
+    ...     async with Server(":memory:", port=0) as server:
+    ...         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    ...         writer.write(b"SET greeting hello\\r\\nGET greeting\\r\\n")
+    ...         await writer.drain()
+    ...         answers = [await reader.readline() for _ in range(3)]
+    ...         writer.close()
+    ...         return answers
+    >>> asyncio.run(main())
+    [b'+OK\\r\\n', b'$5\\r\\n', b'hello\\r\\n']
+
+    The store is opened by ``start`` and closed by ``stop``; an ``async with`` block does both.  All
+    commands run in the loop's thread, one after the other; the sync of the log runs in another.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        host: str | None = "127.0.0.1",
+        port: int = DEFAULT_PORT,
+        unix_socket: str | os.PathLike[str] | None = None,
+        appendfsync: Sync = "everysec",
+        password: str = "",
+        protected_mode: bool = True,
+        maxclients: int = 10_000,
+        timeout: int = 0,
+        raw: bool = False,
+        read_only: bool = False,
+        refresh_seconds: float = 1.0,
+        **options: Any,
+    ) -> None:
+        """Prepare a server of the store ``path``, or ``":memory:"``.
+
+        ``host=None`` listens on no port; port 0 takes a free one, see :attr:`port`.  ``raw`` serves
+        an ordinary store's keys as strings.  ``read_only`` serves a store that another process
+        writes, or none, and looks every ``refresh_seconds`` at what that has written.  ``options``
+        are those of :class:`lsmkv.DB`; the store is made if it is not there.
+
+        Raises ``ValueError`` for settings that make no sense.
+        """
+        if host is None and unix_socket is None:
+            raise ValueError("a server listens on a host or on a Unix socket, or on both")
+        if refresh_seconds <= 0:
+            raise ValueError("refresh_seconds is more than 0")
+        self.path = os.fsdecode(path)
+        self.host = host
+        self.port = port
+        """The port, once it is started the one that was taken."""
+        self.unix_socket = None if unix_socket is None else os.fsdecode(unix_socket)
+        self.raw = raw
+        self.read_only = read_only
+        self._refresh_seconds = refresh_seconds
+        self._options = {"create_if_missing": not (read_only or raw)} | options
+        self.settings = Settings(
+            appendfsync=appendfsync,
+            password=password,
+            protected_mode=protected_mode,
+            maxclients=maxclients,
+            timeout=timeout,
+        )
+        self._listeners: list[asyncio.Server] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping: asyncio.Event | None = None
+        self._engine: Engine | None = None
+
+    @property
+    def db(self) -> DB:
+        """The open store; ``RuntimeError`` before ``start`` and after ``stop``.
+
+        Read from it as you like.  Writing to it corrupts what commands count.
+        """
+        return self.engine.db
+
+    @property
+    def engine(self) -> Engine:
+        """What runs the commands; ``RuntimeError`` before ``start`` and after ``stop``."""
+        if self._engine is None:
+            raise RuntimeError("the server is not running")
+        return self._engine
+
+    async def start(self) -> None:
+        """Open the store, and listen.
+
+        Raises what opening raises, ``ValueError`` if the store holds other data and ``raw`` is not
+        given, and ``OSError`` if the address is in use.
+        """
+        db = DB(self.path, read_only=self.read_only, **self._options)
+        try:
+            space = Keyspace(db, writable=not self.read_only)
+            engine = self._engine = Engine(db, space, COMMANDS, self.settings)
+            loop = asyncio.get_running_loop()
+            engine.schedule = loop.call_soon
+            self._stopping = asyncio.Event()
+            engine.on_shutdown = self._stopping.set
+            await self._listen(loop, lambda: Connection(engine))
+        except BaseException:
+            self._engine = None
+            self._close_listeners()
+            db.close()
+            raise
+        self.settings.fixed = {
+            "appendonly": "yes",
+            "bind": self.host or "",
+            "databases": "1" if self.raw else str(DATABASES),
+            "dir": self.path,
+            "maxmemory": "0",
+            "maxmemory-policy": "noeviction",
+            "notify-keyspace-events": "",
+            "port": str(self.port if self.host else 0),
+            "save": "",
+            "unixsocket": self.unix_socket or "",
+        }
+        if self.read_only:
+            work = [self._refresh()]
+        else:
+            work = [engine.sync_every_second(), engine.tidy()]
+        work.append(self._disconnect_idle())
+        self._tasks = [loop.create_task(one) for one in work]
+
+    async def _listen(
+        self, loop: asyncio.AbstractEventLoop, protocol: Callable[[], Connection]
+    ) -> None:
+        if self.host is not None:
+            listener = await loop.create_server(protocol, self.host, self.port, backlog=511)
+            self._listeners.append(listener)
+            self.port = listener.sockets[0].getsockname()[1]
+        if self.unix_socket is not None:
+            self._listeners.append(await loop.create_unix_server(protocol, self.unix_socket))
+
+    async def stop(self) -> None:
+        """Run what was received, send the replies, sync, and close the store.
+
+        Stopping twice is harmless.  Raises what closing the store raises.
+        """
+        engine = self._engine
+        if engine is None:
+            return
+        self._close_listeners()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        for session in list(engine.sessions.values()):
+            engine.waits.unblock(session, error=True)
+        engine.commit()
+        try:
+            await engine.drain()
+        finally:
+            for session in list(engine.sessions.values()):
+                session.close()
+            await asyncio.sleep(0)  # what is written goes out
+            self._engine = None
+            engine.db.close()
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners = []
+
+    async def serve_until_shutdown(self) -> None:
+        """Wait for the command SHUTDOWN, or for the call of :meth:`shut_down`."""
+        assert self._stopping is not None
+        await self._stopping.wait()
+
+    def shut_down(self) -> None:
+        """End :meth:`serve_until_shutdown`.  For handlers of signals."""
+        if self._stopping is not None:
+            self._stopping.set()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def _disconnect_idle(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            timeout = self.settings.timeout
+            if timeout:
+                now = time.monotonic()
+                for session in list(self.engine.sessions.values()):
+                    idle = now - session.last_active > timeout
+                    if idle and session.wait is None and not session.subscribed:
+                        session.close()
+
+    async def _refresh(self) -> None:
+        """Follow the writer of a store that is open for reading only."""
+        while True:
+            await asyncio.sleep(self._refresh_seconds)
+            try:
+                await asyncio.get_running_loop().run_in_executor(None, self.engine.db.refresh)
+                self.engine.space.reload()
+            except (Error, OSError) as error:
+                _log.warning("refreshing failed: %s", error)

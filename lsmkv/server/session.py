@@ -1,0 +1,183 @@
+"""What the server knows of a client, apart from its socket."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from lsmkv.db.db import DB
+from lsmkv.server.blocking import Wait, Waits
+from lsmkv.server.command import Command, Table
+from lsmkv.server.cursors import Cursors
+from lsmkv.server.keyspace import Database, Keyspace
+from lsmkv.server.pubsub import Channels
+from lsmkv.server.resp import Push, Reply, encode
+from lsmkv.server.settings import Settings
+from lsmkv.server.slowlog import SlowLog
+
+
+class Service(ABC):
+    """What all sessions have in common: the store, who is connected, what is counted.
+
+    :class:`Engine` runs the commands.
+    """
+
+    def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
+        self.db = db
+        self.space = space
+        self.table = table
+        self.settings = settings
+        self.sessions: dict[int, Session] = {}
+        self.channels = Channels()
+        self.waits = Waits(space)
+        self.cursors = Cursors(space)
+        self.slow = SlowLog(settings)
+        self.monitors: set[Session] = set()
+        self.started = time.time()
+        self.connections = 0
+        self.refused_connections = 0
+        self.commands = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.hits = 0
+        self.misses = 0
+        self.failure = ""
+        """Why the last tick could not be written; empty after a success."""
+        self.on_shutdown: Callable[[], None] = _nothing
+        self.schedule: Callable[[Callable[[], None]], object] = _call
+        """Has a function called in the next tick."""
+
+    @property
+    @abstractmethod
+    def syncing(self) -> bool:
+        """Whether replies wait for a sync."""
+
+    @abstractmethod
+    def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
+        """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
+
+
+class Session:
+    """A client: the database it has selected, its transaction, what it is subscribed to.
+
+    Commands take it as their first argument.
+    """
+
+    def __init__(self, service: Service, number: int, address: str = "", local: str = "") -> None:
+        self.service = service
+        self.space: Keyspace = service.space
+        self.database: Database = service.space.databases[0]
+        self.id = number
+        self.address = address
+        self.local_address = local
+        self.name = b""
+        self.library: dict[str, bytes] = {"lib-name": b"", "lib-ver": b""}
+        self.resp3 = False
+        self.authenticated = False
+        self.created = time.monotonic()
+        self.last_active = self.created
+        self.last_command = "NULL"
+        self.queued: list[tuple[Command, list[bytes]]] | None = None
+        """The commands of a transaction, between MULTI and EXEC."""
+        self.refused = False
+        """Whether one of them could not be queued: EXEC runs none then."""
+        self.running = False
+        """Whether EXEC is running them: none may block."""
+        self.watching: list[tuple[int, bytes]] = []
+        self.changed = False
+        """Whether a key that it watches was changed."""
+        self.channels: set[bytes] = set()
+        self.patterns: set[bytes] = set()
+        self.monitoring = False
+        self.wait: Wait | None = None
+        """What it waits for, while it is blocked."""
+        self.silent = False
+        """CLIENT REPLY OFF."""
+        self.skip_replies = 0
+        self.closing = False
+        """Its connection is to be closed once its replies are out."""
+        self.out: list[bytes] = []
+        """Replies and pushes of this tick."""
+        self.out_size = 0
+        self.on_output: Callable[[], None] = _nothing
+        """Called when there is something to send, after nothing was."""
+        self.on_unblocked: Callable[[], None] = _nothing
+        """Called when it no longer waits: further requests may be run."""
+        self.send: Callable[[bytes], None] = _drop
+        """Gives bytes to the connection."""
+        self.disconnect: Callable[[], None] = _nothing
+        """Closes the connection at once."""
+        self.hang_up: Callable[[], None] = _nothing
+        """Closes the connection once what was sent is on its way."""
+
+    def reply(self, reply: Reply) -> None:
+        """Answer a command."""
+        if self.silent or self.skip_replies:
+            self.skip_replies = max(0, self.skip_replies - 1)
+            return
+        self._send(encode(reply, self.resp3))
+
+    def push(self, message: list[Reply]) -> None:
+        """Send a message that answers no command."""
+        self._send(encode(Push(message), self.resp3))
+
+    def _send(self, data: bytes) -> None:
+        if not self.out:
+            self.on_output()
+        self.out.append(data)
+        self.out_size += len(data)
+
+    def take_output(self) -> bytes:
+        """What is to be sent."""
+        data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
+        self.out.clear()
+        self.out_size = 0
+        return data
+
+    def close(self) -> None:
+        """Run no further request, and close the connection once its replies are out."""
+        self.closing = True
+        if not self.out:
+            self.hang_up()
+
+    def fail_output(self, error: bytes) -> None:
+        """Answer all commands of this tick with an error."""
+        self.out[:] = [error] * len(self.out)
+
+    @property
+    def subscribed(self) -> bool:
+        return bool(self.channels or self.patterns)
+
+    def mark_changed(self) -> None:
+        """A key that it watches was changed."""
+        self.changed = True
+
+    def unwatch(self) -> None:
+        """Watch no key any more."""
+        for place in self.watching:
+            calls = self.space.watched.get(place)
+            if calls is not None:
+                calls.discard(self.mark_changed)
+                if not calls:
+                    del self.space.watched[place]
+        self.watching.clear()
+        self.changed = False
+
+    def leave_transaction(self) -> None:
+        """Forget the queued commands, and watch no key any more."""
+        self.queued = None
+        self.refused = False
+        self.unwatch()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _call(callback: Callable[[], None]) -> None:
+    callback()
+
+
+def _drop(data: bytes) -> None:
+    pass

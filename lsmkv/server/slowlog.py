@@ -1,0 +1,60 @@
+"""SLOWLOG: the commands that took long, newest first."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import NamedTuple
+
+from lsmkv.server.settings import Settings
+
+_MOST_ARGUMENTS = 32
+_LONGEST_ARGUMENT = 128
+
+
+class SlowCommand(NamedTuple):
+    """One of them."""
+
+    number: int
+    time: int
+    """Seconds since 1970."""
+    microseconds: int
+    request: list[bytes]
+    """Shortened to 32 arguments of 128 bytes."""
+    address: str
+    client: bytes
+
+
+class SlowLog:
+    """The last commands that took at least ``slowlog-log-slower-than`` microseconds."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._count = 0
+        self.commands: deque[SlowCommand] = deque()
+
+    @property
+    def threshold(self) -> int:
+        """Microseconds; negative if nothing is to be kept."""
+        return self._settings.slowlog_slower_than
+
+    def add(self, request: list[bytes], seconds: float, address: str, client: bytes) -> None:
+        """Keep a command that took so long."""
+        shortened = [_shortened(argument) for argument in request[:_MOST_ARGUMENTS]]
+        if len(request) > _MOST_ARGUMENTS:
+            left = len(request) - _MOST_ARGUMENTS + 1
+            shortened[-1] = b"... (%d more arguments)" % left
+        entry = SlowCommand(
+            self._count, int(time.time()), int(seconds * 1e6), shortened, address, client
+        )
+        self._count += 1
+        self.commands.appendleft(entry)
+        while len(self.commands) > self._settings.slowlog_length:
+            self.commands.pop()
+
+
+def _shortened(argument: bytes) -> bytes:
+    left = len(argument) - _LONGEST_ARGUMENT
+    if left <= 0:
+        return argument
+    return argument[:_LONGEST_ARGUMENT] + b"... (%d more bytes)" % left

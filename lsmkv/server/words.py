@@ -1,0 +1,48 @@
+"""Lines of words, with quotes: the inline commands of RESP."""
+
+from __future__ import annotations
+
+import re
+
+_WORD = re.compile(
+    rb"""\s*(?:
+        "(?P<double>(?:[^"\\]|\\.)*)" (?=\s|$)
+      | '(?P<single>(?:[^'\\]|\\.)*)' (?=\s|$)
+      | (?P<plain>[^\s"']+)
+    )\s*""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_NAMED = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
+
+
+def split_words(line: bytes) -> list[bytes]:
+    r"""The words of a line, as redis-cli and Redis split it; ``ValueError`` for unbalanced quotes.
+
+    Double quotes know ``\n \r \t \b \a \xHH``, and a backslash before any other byte; single quotes
+    only ``\'``.
+
+    >>> split_words(rb'''SET key "two words\n" 'it\'s' ''')
+    [b'SET', b'key', b'two words\n', b"it's"]
+    """
+    words: list[bytes] = []
+    at = 0
+    line = line.strip()
+    while at < len(line):
+        found = _WORD.match(line, at)
+        if found is None:
+            raise ValueError("unbalanced quotes")
+        if found["double"] is not None:
+            words.append(_ESCAPE.sub(_unescaped, found["double"]))
+        elif found["single"] is not None:
+            words.append(found["single"].replace(b"\\'", b"'"))
+        else:
+            words.append(found["plain"])
+        at = found.end()
+    return words
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    if found[1] is not None:
+        return bytes.fromhex(found[1].decode())
+    return _NAMED.get(found[2], found[2])

@@ -1,0 +1,162 @@
+"""``lsmkv serve``: the command."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import logging
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from lsmkv.tools.arguments import Directory
+from lsmkv.tools.console import guarded, say, write_line
+
+if TYPE_CHECKING:
+    from lsmkv.server import Server
+
+_EXTRA = ("hiredis",)
+
+
+@guarded
+def serve(
+    directory: Directory,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address to listen on.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[
+        int,
+        typer.Option(metavar="N", min=-1, max=65535, help="The port; 0 takes a free one, -1 none."),
+    ] = 6379,
+    unix_socket: Annotated[
+        str | None, typer.Option("--unixsocket", metavar="FILE", help="Listen on this socket too.")
+    ] = None,
+    appendfsync: Annotated[
+        Literal["always", "everysec", "no"],
+        typer.Option(help="When writes are made durable: before the reply, each second, or never."),
+    ] = "everysec",
+    password: Annotated[
+        str,
+        typer.Option(
+            "--requirepass",
+            metavar="TEXT",
+            envvar="LSMKV_SERVE_PASSWORD",
+            show_envvar=False,
+            help="Serve only who says it with AUTH.",
+        ),
+    ] = "",
+    protected_mode: Annotated[
+        bool,
+        typer.Option(
+            "--protected-mode/--no-protected-mode",
+            help="Without a password, serve clients of this machine only.",
+        ),
+    ] = True,
+    maxclients: Annotated[
+        int, typer.Option(metavar="N", min=1, help="The most connections at once.")
+    ] = 10_000,
+    timeout: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, help="Disconnect idle clients; 0: never.")
+    ] = 0,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Serve an ordinary store's keys as strings.")
+    ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Write nothing, and follow the store's writer.")
+    ] = False,
+    refresh: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.01, help="How often --read-only looks at the store."),
+    ] = 1.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The address as JSON, on stdout.")
+    ] = False,
+) -> None:
+    """Serve the store to Redis clients, until Ctrl-C or SIGTERM.
+
+    Strings, hashes, lists, sets, sorted sets, expiry, transactions, blocking pops and messages, on
+    disk in LevelDB's files; docs/serve.md describes commands, promises and records. The directory
+    is made if it is not there; :memory: keeps everything in memory.
+
+    The password is also taken from LSMKV_SERVE_PASSWORD, where other users of this machine do not
+    see it.
+
+    JSON: "path", "host", "port", "unixsocket".
+    """
+    try:
+        from lsmkv.server import Server  # noqa: PLC0415 - hiredis is an extra
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        raise ValueError(
+            "serve needs hiredis: pip install '.[server]' in lsmkv's checkout"
+        ) from None
+    server = Server(
+        directory,
+        host=None if port < 0 else host,
+        port=max(port, 0),
+        unix_socket=unix_socket,
+        appendfsync=appendfsync,
+        password=password,
+        protected_mode=protected_mode,
+        maxclients=maxclients,
+        timeout=timeout,
+        raw=raw,
+        read_only=read_only,
+        refresh_seconds=refresh,
+    )
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, server.shut_down)
+        try:
+            await server.start()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            reason = f"port {port} is in use (--port 0 takes a free one)"
+            raise OSError(error.errno, reason, host) from None
+        try:
+            _announce(server, as_json)
+            await server.serve_until_shutdown()
+        finally:
+            await server.stop()
+
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.run(run())
+    if not as_json:
+        say(f"{directory} is closed")
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """A loop of uvloop where that is there: it is faster."""
+    try:
+        import uvloop  # noqa: PLC0415 - an extra
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _announce(server: Server, as_json: bool) -> None:
+    if as_json:
+        fields = {
+            "path": server.path,
+            "host": server.host,
+            "port": server.port if server.host else None,
+            "unixsocket": server.unix_socket,
+        }
+        write_line(json.dumps(fields))
+        sys.stdout.flush()
+        return
+    places = []
+    if server.host:
+        places.append(f"{server.host}:{server.port}")
+    if server.unix_socket:
+        places.append(os.fspath(server.unix_socket))
+    say(f"{server.path} is served at {' and '.join(places)} (Ctrl-C ends it)")
