@@ -23,7 +23,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
-COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair")
+COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair", "server")
+# They hold objects of the event loop, whose classes are uvloop's where that is there, not asyncio's.
+INTERPRETED = {"lsmkv/server/connection.py", "lsmkv/server/server.py"}
 MODE = os.environ.get("LSMKV_MYPYC", "")
 
 # What the source distribution holds beside what an installation needs: all that `make test` does.
@@ -60,7 +62,7 @@ def extensions() -> list[Extension]:
         str(path)
         for room in COMPILED_ROOMS
         for path in sorted(Path("lsmkv", room).rglob("*.py"))
-        if path.name != "__init__.py"
+        if path.name != "__init__.py" and path.as_posix() not in INTERPRETED
     ]
     try:
         from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone

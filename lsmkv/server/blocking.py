@@ -37,7 +37,7 @@ class Wait:
         """Tries the command again: its reply, or ``NO_REPLY`` if there is still nothing."""
         self.otherwise = otherwise
         """The reply when its time is over."""
-        self.timer: asyncio.TimerHandle | None = None
+        self.cancel_timer: Callable[[], object] | None = None
 
 
 class Waits:
@@ -74,7 +74,7 @@ class Waits:
             self._space.awaited[place] = len(self._by_place[place])
         if seconds > 0:
             loop = asyncio.get_running_loop()
-            wait.timer = loop.call_later(seconds, self._time_is_over, wait)
+            wait.cancel_timer = loop.call_later(seconds, self._time_is_over, wait).cancel
         return NO_REPLY
 
     def serve(self) -> None:
@@ -107,8 +107,8 @@ class Waits:
         if wait is None:
             return
         session.wait = None
-        if wait.timer is not None:
-            wait.timer.cancel()
+        if wait.cancel_timer is not None:
+            wait.cancel_timer()
         for place in wait.places:
             waits = self._by_place[place]
             waits.pop(wait, None)

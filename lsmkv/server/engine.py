@@ -37,6 +37,7 @@ class Engine(Service):
 
     def __init__(self, db: DB, space: Keyspace, table: Table, settings: Settings) -> None:
         super().__init__(db, space, table, settings)
+        self._writable = space.writable
         self._scheduled = False
         self._touched: list[Session] = []
         self._unsynced = False
@@ -73,22 +74,18 @@ class Engine(Service):
 
     def run(self, session: Session, request: list[bytes]) -> None:
         """Run a request, or queue it in a transaction; its reply is in the session then."""
-        found = self.command_of(request)
-        try:
+        found = self.table.get(request[0])
+        if found is None or found.subcommands:
+            found = self.command_of(request)
+        if (
+            found is None
+            or session.restricted
+            or (found.writes and not self._writable)
+            or not found.accepts(len(request))
+        ):
+            found = self._checked(session, found, request)
             if found is None:
-                raise CommandError(_unknown(request))
-            self._check(session, found, request)
-        except CommandError as error:
-            if session.queued is not None:
-                session.refused = True
-            if found is not None:
-                found.rejected += 1
-            session.reply(error)
-            return
-        if session.queued is not None and "control" not in found.flags:
-            session.queued.append((found, request))
-            session.reply(QUEUED)
-            return
+                return
         reply = self.call(session, found, request)
         if reply is not NO_REPLY:
             session.reply(reply)
@@ -135,6 +132,27 @@ class Engine(Service):
         if self.monitors and "admin" not in found.flags:
             self._show(session, request)
         return reply
+
+    def _checked(
+        self, session: Session, found: Command | None, request: list[bytes]
+    ) -> Command | None:
+        """The command if it is to be run now; None if it is refused, or queued in a transaction."""
+        try:
+            if found is None:
+                raise CommandError(_unknown(request))
+            self._check(session, found, request)
+        except CommandError as error:
+            if session.queued is not None:
+                session.refused = True
+            if found is not None:
+                found.rejected += 1
+            session.reply(error)
+            return None
+        if session.queued is not None and "control" not in found.flags:
+            session.queued.append((found, request))
+            session.reply(QUEUED)
+            return None
+        return found
 
     def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Refuse what cannot be run now."""

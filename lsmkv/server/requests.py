@@ -69,6 +69,8 @@ class RequestReader:
         """The next request, not empty; None if there is no whole one."""
         if self._error:
             raise ProtocolError(self._error)
+        if not self._chunk:
+            return None
         try:
             while True:
                 request = self._next_line() if self._lines else self._next_array()
@@ -87,10 +89,16 @@ class RequestReader:
                 return []
             raise ProtocolError(f"Protocol error: {error}") from None
         if type(request) is list:
-            self._returned.append(request)
             for argument in request:
                 if type(argument) is not bytes:
                     raise ProtocolError("Protocol error: expected '$'")
+            if self._parser.has_data():
+                self._returned.append(request)
+            else:  # the chunk ends with this request
+                self._chunk = b""
+                self._earlier = 0
+                self._lines = True
+                self._returned.clear()
             return request
         if request is False:  # not whole
             if self._turn_to_line():

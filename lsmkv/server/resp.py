@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 Reply = Any
 """A value of one of the types above."""
 
@@ -39,26 +41,32 @@ class CommandError(Exception):
     """
 
 
+@mypyc_attr(native_class=False)
 class Encoded(bytes):
     """A reply that is encoded already, the same in both versions."""
 
 
+@mypyc_attr(native_class=False)
 class Simple(str):
     """A simple string: a status such as OK."""
 
 
+@mypyc_attr(native_class=False)
 class Verbatim(bytes):
     """Text for people, which RESP3 marks as such."""
 
 
+@mypyc_attr(native_class=False)
 class Members(list[Reply]):
     """A set: its order means nothing."""
 
 
+@mypyc_attr(native_class=False)
 class Pairs(list[tuple[Reply, Reply]]):
     """Pairs, such as members with their scores: flat in RESP2, an array of arrays in RESP3."""
 
 
+@mypyc_attr(native_class=False)
 class Push(list[Reply]):
     """A message that answers no command."""
 

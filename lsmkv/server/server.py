@@ -19,6 +19,10 @@ from lsmkv.server.keyspace import DATABASES, Keyspace
 from lsmkv.server.settings import Settings, Sync
 
 DEFAULT_PORT = 6379
+WRITE_BUFFER_SIZE = 32 * 2**20
+CACHE_SIZE = 64 * 2**20
+"""Bytes of memory that a server takes for its memtable and blocks, unless it is told otherwise: a
+server's machine is there for it, and larger memtables leave less to compact."""
 _log = logging.getLogger("lsmkv.server")
 
 
@@ -79,7 +83,11 @@ class Server:
         self.raw = raw
         self.read_only = read_only
         self._refresh_seconds = refresh_seconds
-        self._options = {"create_if_missing": not (read_only or raw)} | options
+        self._options = {
+            "create_if_missing": not (read_only or raw),
+            "write_buffer_size": WRITE_BUFFER_SIZE,
+            "lru_cache_size": CACHE_SIZE,
+        } | options
         self.settings = Settings(
             appendfsync=appendfsync,
             password=password,

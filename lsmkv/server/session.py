@@ -146,6 +146,16 @@ class Session:
         self.out[:] = [error] * len(self.out)
 
     @property
+    def restricted(self) -> bool:
+        """Whether not every command is run at once: before AUTH, in a transaction, subscribed."""
+        return (
+            self.queued is not None
+            or not self.authenticated
+            or bool(self.channels)
+            or bool(self.patterns)
+        )
+
+    @property
     def subscribed(self) -> bool:
         return bool(self.channels or self.patterns)
 
