@@ -25,14 +25,14 @@ class Cursors:
 
     def make(self, scope: bytes, position: bytes) -> int:
         """A cursor of a scan over ``scope`` that goes on at ``position``."""
-        if self._space.writable:
+        if self._space.keeps_cursors:
             number = self._space.cursors.take()
         else:
             self._count += 1
             number = self._count
         name = CURSOR + U16.pack(number % _KEPT)
         record = U64.pack(number) + U32.pack(len(scope)) + scope + position
-        if self._space.writable:
+        if self._space.keeps_cursors:
             self._space.overlay.put(name, record)
         else:
             self._in_memory[name] = record
@@ -50,7 +50,7 @@ class Cursors:
         if number == 0:
             return b""
         name = CURSOR + U16.pack(number % _KEPT)
-        if self._space.writable:
+        if self._space.keeps_cursors:
             record = self._space.overlay.get(name)
         else:
             record = self._in_memory.get(name)

@@ -90,7 +90,7 @@ def _persistence(service: Service) -> Fields:
         "appendfsync": service.settings.appendfsync,
         "last_failure": service.failure,
         "keys_changed": service.space.changes,
-        "garbage_ranges": len(service.space.garbage),
+        "garbage_ranges": service.space.garbage_ranges,
     }
 
 

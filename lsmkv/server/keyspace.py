@@ -63,7 +63,7 @@ class Keyspace:
         """Take a store that is empty or was written by ``lsmkv serve``; ``ValueError`` if not."""
         self.db = db
         self.writable = writable
-        self.overlay = overlay = Overlay(db)
+        self.overlay = Overlay(db)
         self.databases = [Database(index) for index in range(DATABASES)]
         self._changed: set[Database] = set()
         """Databases whose number of keys is not written yet."""
@@ -79,14 +79,20 @@ class Keyspace:
         """Keys that were changed since the start."""
         self.expired = 0
         """Keys that were removed because their time was over, since the start."""
-        if overlay.get(FORMAT_KEY) is None:
-            if next(db.iterator(include_value=False), None) is not None or not writable:
+        self._open()
+
+    def _open(self) -> None:
+        """Read what the store says of itself, or make an empty store one of this format."""
+        overlay, db = self.overlay, self.db
+        written = overlay.get(FORMAT_KEY)
+        if written is None:
+            if next(db.iterator(include_value=False), None) is not None or not self.writable:
                 raise ValueError(
                     f"{db.path} holds other data than lsmkv serve's: --raw serves its keys as"
                     " strings"
                 )
             overlay.put(FORMAT_KEY, FORMAT)
-        elif overlay.get(FORMAT_KEY) != FORMAT:
+        elif written != FORMAT:
             raise ValueError(f"{db.path} was written by another version of lsmkv serve")
         self._versions = Numbering(overlay, b"versions")
         self._ids = Numbering(overlay, b"ids")
@@ -94,8 +100,18 @@ class Keyspace:
         self.expiry = ExpiryQueue(overlay)
         self.garbage = GarbageQueue(overlay)
         self._load()
-        if writable:
+        if self.writable:
             self.commit()
+
+    @property
+    def keeps_cursors(self) -> bool:
+        """Whether cursors are records of the store."""
+        return self.writable
+
+    @property
+    def garbage_ranges(self) -> int:
+        """How many ranges of records are still to be swept."""
+        return len(self.garbage)
 
     def _load(self) -> None:
         for database in self.databases:

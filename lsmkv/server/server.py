@@ -13,9 +13,11 @@ from typing import Any, Self
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
 from lsmkv.server.commands import COMMANDS
+from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.connection import Connection
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import DATABASES, Keyspace
+from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings, Sync
 
 DEFAULT_PORT = 6379
@@ -123,8 +125,9 @@ class Server:
         """
         db = DB(self.path, read_only=self.read_only, **self._options)
         try:
-            space = Keyspace(db, writable=not self.read_only)
-            engine = self._engine = Engine(db, space, COMMANDS, self.settings)
+            keyspace, table = (RawKeyspace, RAW_COMMANDS) if self.raw else (Keyspace, COMMANDS)
+            space = keyspace(db, writable=not self.read_only)
+            engine = self._engine = Engine(db, space, table, self.settings)
             loop = asyncio.get_running_loop()
             engine.schedule = loop.call_soon
             self._stopping = asyncio.Event()

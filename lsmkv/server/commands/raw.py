@@ -1,0 +1,199 @@
+"""``--raw``: the keys of an ordinary store as strings.
+
+There is one database; keys have no kinds and no expiry.  Nothing is stored but what clients put, so
+that any store in LevelDB's files can be looked at with redis-cli, and changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lsmkv.server.command import Table
+from lsmkv.server.commands import admin, connection, pubsub, transactions
+from lsmkv.server.encoding import successor
+from lsmkv.server.globs import literal_prefix, matcher
+from lsmkv.server.numbers import to_int
+from lsmkv.server.registry import COMMANDS, Handler, command
+from lsmkv.server.resp import OK, CommandError, Pairs, Reply, Simple, syntax_error
+from lsmkv.server.scanning import scan_options
+from lsmkv.server.session import Session
+
+REGISTER = (admin, connection, pubsub, transactions)
+"""The modules whose commands are shared."""
+RAW_COMMANDS: Table = {
+    name: COMMANDS[name]
+    for name in (
+        *(b"AUTH", b"BGSAVE", b"CLIENT", b"COMMAND", b"CONFIG", b"DISCARD", b"ECHO", b"EXEC"),
+        *(b"HELLO", b"INFO", b"LASTSAVE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
+        *(b"PUBLISH", b"PUBSUB", b"PUNSUBSCRIBE", b"QUIT", b"RESET", b"ROLE", b"SAVE"),
+        *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),
+    )
+}
+"""The commands of a store that is served with ``--raw``."""
+_FIRST = (1, 1, 1)
+_ALL = (1, -1, 1)
+
+
+def _command(
+    name: str, arity: int, flags: str = "", keys: tuple[int, int, int] = (0, 0, 0)
+) -> Callable[[Handler], Handler]:
+    return command(name, arity, flags, keys=keys, group="generic", table=RAW_COMMANDS)
+
+
+def _there(session: Session, key: bytes) -> bool:
+    return session.space.overlay.get(key) is not None
+
+
+def _put(session: Session, key: bytes, value: bytes | None) -> None:
+    session.space.overlay.put(key, value)
+    session.space.touch(session.database, key)
+
+
+@_command("GET", 2, "readonly fast", _FIRST)
+def get(session: Session, args: list[bytes]) -> Reply:
+    """The value of a key."""
+    return session.space.overlay.get(args[1])
+
+
+@_command("MGET", -2, "readonly fast", _ALL)
+def mget(session: Session, args: list[bytes]) -> Reply:
+    """The values of many keys."""
+    return session.space.overlay.multi_get(args[1:])
+
+
+@_command("STRLEN", 2, "readonly fast", _FIRST)
+def strlen(session: Session, args: list[bytes]) -> Reply:
+    """The length of a value."""
+    return len(session.space.overlay.get(args[1]) or b"")
+
+
+@_command("EXISTS", -2, "readonly fast", _ALL)
+def exists(session: Session, args: list[bytes]) -> Reply:
+    """How many of the keys are there."""
+    return sum(_there(session, key) for key in args[1:])
+
+
+@_command("TYPE", 2, "readonly fast", _FIRST)
+def type_(session: Session, args: list[bytes]) -> Reply:
+    """string, or none."""
+    return Simple("string" if _there(session, args[1]) else "none")
+
+
+def _ttl(session: Session, args: list[bytes]) -> Reply:
+    """-1 for a key that is there: none expires; -2 for one that is not."""
+    return -1 if _there(session, args[1]) else -2
+
+
+_command("TTL", 2, "readonly fast", _FIRST)(_ttl)
+_command("PTTL", 2, "readonly fast", _FIRST)(_ttl)
+
+
+@_command("SET", -3, "write", _FIRST)
+def set_(session: Session, args: list[bytes]) -> Reply:
+    """Set a key to a value; NX and XX are the only options."""
+    if len(args) > 4:
+        raise syntax_error()
+    if len(args) == 4:
+        option = args[3].upper()
+        if option not in (b"NX", b"XX"):
+            raise CommandError("ERR a raw store's keys have no expiry: SET takes NX or XX alone")
+        if _there(session, args[1]) != (option == b"XX"):
+            return None
+    _put(session, args[1], args[2])
+    return OK
+
+
+@_command("MSET", -3, "write", (1, -1, 2))
+def mset(session: Session, args: list[bytes]) -> Reply:
+    """Set many keys at once."""
+    if len(args) % 2 == 0:
+        raise CommandError("ERR wrong number of arguments for 'mset' command")
+    for key, value in zip(args[1::2], args[2::2], strict=True):
+        _put(session, key, value)
+    return OK
+
+
+def _delete(session: Session, args: list[bytes]) -> Reply:
+    """Delete keys; how many there were."""
+    count = 0
+    for key in args[1:]:
+        if _there(session, key):
+            _put(session, key, None)
+            count += 1
+    return count
+
+
+_command("DEL", -2, "write", _ALL)(_delete)
+_command("UNLINK", -2, "write", _ALL)(_delete)
+
+
+def _matching(session: Session, pattern: bytes, start: bytes = b"") -> Iterator[bytes]:
+    prefix = literal_prefix(pattern)
+    stop = successor(prefix) if prefix else None
+    for key, _ in session.space.overlay.scan(max(start, prefix), stop):
+        yield key
+
+
+@_command("KEYS", 2, "readonly")
+def keys(session: Session, args: list[bytes]) -> Reply:
+    """The keys that match a pattern.  O(keys with its literal beginning)."""
+    return list(filter(matcher(args[1]), _matching(session, args[1])))
+
+
+@_command("SCAN", -2, "readonly")
+def scan(session: Session, args: list[bytes]) -> Reply:
+    """Some keys, and the cursor with which to go on; 0 at the end.  Costs O(COUNT)."""
+    options = scan_options(args[2:], kinds=True)
+    matches = options.matches
+    position = session.service.cursors.position(args[1], b"")
+    found: list[Reply] = []
+    for seen, key in enumerate(_matching(session, options.pattern, position)):
+        if seen == options.limit:
+            return [b"%d" % session.service.cursors.make(b"", key), found]
+        if matches(key) and options.kind in ("", "string"):
+            found.append(key)
+    return [b"0", found]
+
+
+@_command("DBSIZE", 1, "readonly")
+def dbsize(session: Session, args: list[bytes]) -> Reply:
+    """The number of keys: all are walked over, since an ordinary store does not count them."""
+    return sum(1 for _ in session.space.overlay.scan(b"", None))
+
+
+@_command("SELECT", 2, "fast")
+def select(session: Session, args: list[bytes]) -> Reply:
+    """Accepted for database 0, the only one."""
+    if to_int(args[1], "ERR invalid DB index") != 0:
+        raise CommandError("ERR DB index is out of range")
+    return OK
+
+
+@_command("LSMKV.RANGE", -3, "readonly")
+def lsmkv_range(session: Session, args: list[bytes]) -> Reply:
+    """The keys and values from START up to STOP (without it), in their order.
+
+    ``LSMKV.RANGE start stop [LIMIT n] [REV] [KEYS]``: an empty STOP has no end; LIMIT is 100 unless
+    it is given; REV reads from the end; KEYS leaves the values out.  Costs O(LIMIT).
+    """
+    limit, reverse, keys_only = 100, False, False
+    words = iter(args[3:])
+    for word in words:
+        match word.upper():
+            case b"LIMIT":
+                limit = to_int(next(words, b""))
+                if limit < 0:
+                    raise CommandError("ERR LIMIT can't be negative")
+            case b"REV":
+                reverse = True
+            case b"KEYS":
+                keys_only = True
+            case _:
+                raise syntax_error()
+    stop = args[2] or None
+    found: list[tuple[Reply, Reply]] = []
+    for key, value in session.space.overlay.scan(args[1], stop, reverse):
+        if len(found) == limit:
+            break
+        found.append((key, value))
+    return [key for key, _ in found] if keys_only else Pairs(found)

@@ -1,0 +1,39 @@
+"""The keys of an ordinary store, as ``--raw`` serves them."""
+
+from __future__ import annotations
+
+from lsmkv.server.keyspace import Database, Keyspace
+
+
+class RawKeyspace(Keyspace):
+    """A store without any record of the server's own: its keys are the clients' keys."""
+
+    def _open(self) -> None:
+        self.databases = [Database(0)]
+
+    @property
+    def keeps_cursors(self) -> bool:
+        """False: a cursor is kept in memory."""
+        return False
+
+    @property
+    def garbage_ranges(self) -> int:
+        """0: a key has no elements."""
+        return 0
+
+    def reload(self) -> None:
+        """Forget what is not written."""
+        self.overlay.forget()
+        self.ready.clear()
+
+    def undo(self) -> None:
+        """Take back what the command has changed."""
+        self.overlay.undo()
+
+    def expire_due(self, limit: int) -> int:
+        """0: no key expires."""
+        return 0
+
+    def sweep(self, limit: int) -> bool:
+        """False: nothing is to be swept."""
+        return False
