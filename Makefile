@@ -12,10 +12,12 @@ COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
 	$(patsubst %,tests/db/test_%.py,wal manifest version version_set recovery compaction) \
 	tests/db/admin/test_compact_range.py tests/db/opening/test_read_only.py
 BROWSER_TESTS ?= tests/browser
+REDIS_COMMANDS ?= 100000
+REDIS_KILLS ?= 200
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
-.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters wheel lint clean
+.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters bench-server test-server wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -65,6 +67,9 @@ test-others:  ## the suite under every other CPython that pyenv or the PATH has
 test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO $(BROWSER_TESTS)
 
+test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and killed under load (needs redis-server)
+	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
+
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
 
@@ -88,6 +93,10 @@ bench-filters: $(BENCH)/.made $(BENCH)-pure/.made  ## measures filters, compiled
 	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	$(BENCH)/bin/python docs/performance/make/filters.py build/bench docs/filters.md
 	$(BENCH)-pure/bin/python docs/performance/make/filters.py build/bench docs/filters.md
+
+bench-server: $(BENCH)/.made  ## measures lsmkv serve beside Redis, and writes the tables of docs/serve.md (needs redis-server and redis-benchmark)
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,server]' 'redis>=5'
+	$(BENCH)/bin/python docs/performance/make/serve.py docs/serve.md $(BENCH_ARGS)
 
 lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .

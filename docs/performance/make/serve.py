@@ -1,0 +1,249 @@
+"""What docs/serve.md says was measured: ``python serve.py PAGE``.
+
+``redis-benchmark`` is run against Redis and against ``lsmkv serve`` in turn, round after round, and
+each figure is the median of the rounds.  Then the two things that a tree could be bad at: elements
+that were removed, and collections that are large.  It needs redis-server and redis-benchmark.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import redis
+import typer
+
+import lsmkv
+from lsmkv.tools.bench.machine import machine
+from lsmkv.tools.console import guarded, say
+from lsmkv.tools.output import open_output
+
+BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
+_WIDTH = 100
+_COMMANDS = ("set", "get", "incr", "lpush", "rpop", "sadd", "hset", "zadd", "spop")
+_ELEMENTS = 1_000_000
+_IDLE = 1_000
+
+
+class Run(NamedTuple):
+    """What redis-benchmark says of one command."""
+
+    per_second: float
+    p50: float
+    """Milliseconds."""
+    p99: float
+
+
+Runs = dict[tuple[str, int], list[Run]]
+"""By command and length of the pipeline, one for each round."""
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port
+
+
+@contextmanager
+def served(arguments: list[str], port: int) -> Iterator[redis.Redis]:
+    """A server as a subprocess, and a client of it."""
+    with subprocess.Popen(
+        arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
+        with redis.Redis(port=port) as client:
+            for _ in range(200):
+                try:
+                    client.ping()
+                    break
+                except redis.ConnectionError:
+                    time.sleep(0.05)
+            else:
+                raise OSError(f"{arguments[0]} does not answer")
+            yield client
+        server.terminate()
+
+
+def redis_arguments(port: int, folder: str) -> list[str]:
+    """Redis with its log of commands, synced every second."""
+    settings = {"port": port, "dir": folder, "appendonly": "yes", "appendfsync": "everysec"}
+    words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+    return ["redis-server", *words, "--save", ""]
+
+
+def lsmkv_arguments(port: int, folder: str) -> list[str]:
+    """The server with its defaults."""
+    return [sys.executable, "-P", "-m", "lsmkv", "serve", folder, "--port", str(port)]
+
+
+def benchmark(port: int, command: str, pipeline: int, requests: int) -> Run:
+    """One run of redis-benchmark: 50 connections, keys at random, values of 100 bytes."""
+    words = f"-p {port} -t {command} -P {pipeline} -n {requests} -r 100000 -d 100 --csv"
+    done = subprocess.run(
+        ["redis-benchmark", *words.split()], capture_output=True, text=True, check=True, timeout=300
+    )
+    (row,) = csv.DictReader(done.stdout.splitlines())
+    return Run(float(row["rps"]), float(row["p50_latency_ms"]), float(row["p99_latency_ms"]))
+
+
+def compare(rounds: int, requests: int) -> dict[str, Runs]:
+    """Both servers in turn."""
+    found: dict[str, Runs] = {"redis": {}, "lsmkv": {}}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        ports: dict[str, int] = {}
+        for name, arguments in (("redis", redis_arguments), ("lsmkv", lsmkv_arguments)):
+            ports[name] = free_port()
+            place = os.path.join(folder, name)
+            os.mkdir(place)
+            stack.enter_context(served(arguments(ports[name], place), ports[name]))
+        for number in range(rounds):
+            say(f"round {number + 1} of {rounds}")
+            for pipeline in (1, 16):
+                for command in _COMMANDS:
+                    for name, port in ports.items():
+                        run = benchmark(
+                            port, command, pipeline, requests * (4 if pipeline > 1 else 1)
+                        )
+                        found[name].setdefault((command, pipeline), []).append(run)
+    return found
+
+
+def milliseconds(call: Callable[[], object], times: int = 200) -> float:
+    """The median time of a call over a connection."""
+    taken = []
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - started)
+    return 1000 * statistics.median(taken)
+
+
+def resident(client: redis.Redis) -> int:
+    """Bytes of memory that the server's process has now."""
+    pid = client.info("server")["process_id"]
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def scale(elements: int) -> list[tuple[str, str]]:
+    """What large and worn collections cost."""
+    port = free_port()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served(lsmkv_arguments(port, folder), port) as client,
+    ):
+        return list(_scale(client, port, elements))
+
+
+def _scale(client: redis.Redis, port: int, elements: int) -> Iterator[tuple[str, str]]:
+    before = resident(client)
+    with ExitStack() as stack:
+        for _ in range(_IDLE):
+            idle = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            idle.sendall(b"PING\r\n")
+            idle.recv(16)
+        yield f"memory of {_IDLE:,} idle connections", f"{(resident(client) - before) / 1e6:.1f} MB"
+    yield "PING", f"{milliseconds(client.ping):.3f} ms"
+    push, pop = (lambda: client.rpush("list", "x")), (lambda: client.lpop("list"))
+    client.rpush("list", "x")
+    yield "RPUSH to a list of a few", f"{milliseconds(push):.3f} ms"
+    yield "LPOP from it", f"{milliseconds(pop):.3f} ms"
+    for first in range(0, elements, 1000):
+        numbers = range(first, first + 1000)
+        with client.pipeline(transaction=False) as pipe:
+            pipe.rpush("list", *(b"%012d" % number for number in numbers))
+            pipe.hset("hash", mapping={b"f%08d" % number: b"v" for number in numbers})
+            pipe.zadd("scores", {b"m%08d" % number: number for number in numbers})
+            pipe.execute()
+    say(f"{elements:,} elements each are there")
+    yield f"RPUSH to a list of {elements:,}", f"{milliseconds(push):.3f} ms"
+    yield "LPOP from it", f"{milliseconds(pop):.3f} ms"
+    for _ in range(0, elements - 10_000, 10_000):
+        client.lpop("list", 10_000)
+    yield f"LPOP after {elements - 10_000:,} pops", f"{milliseconds(pop):.3f} ms"
+    yield (
+        f"DEL of a hash of {elements:,}",
+        f"{milliseconds(lambda: client.delete('hash'), 1):.3f} ms",
+    )
+    for first in range(0, elements - 10_000, 10_000):
+        client.zremrangebyscore("scores", first, first + 9_999)
+    lowest = milliseconds(lambda: client.zrangebyscore("scores", "-inf", "+inf", start=0, num=10))
+    yield f"ZRANGEBYSCORE ... LIMIT 0 10 after {elements - 10_000:,} removals", f"{lowest:.3f} ms"
+
+
+def tables(found: dict[str, Runs], worn: list[tuple[str, str]], rounds: int) -> str:
+    """The page's part between the marks."""
+    told = machine(tempfile.gettempdir())
+    mode = "compiled" if lsmkv.COMPILED else "pure Python"
+    version = subprocess.run(
+        ["redis-server", "--version"], capture_output=True, text=True, check=True, timeout=300
+    )
+    release = version.stdout.split("v=")[1].split()[0]
+    about = (
+        f"Measured by `make bench-server` ({told['processor']}, {told['cores']} cores,"
+        f" {told['python']}, lsmkv {mode}): `redis-benchmark` with 50 connections, 100,000"
+        " different keys and values of 100 bytes against both servers in turn, the median of"
+        f" {rounds} rounds. Redis {release} has `appendonly yes` and `appendfsync everysec`."
+    )
+    head = ["command", "pipeline", "Redis/s", "lsmkv/s", "ratio", "Redis p99", "lsmkv p99"]
+    rows = []
+    for (command, pipeline), runs in found["redis"].items():
+        other = found["lsmkv"][command, pipeline]
+        theirs = statistics.median(run.per_second for run in runs)
+        ours = statistics.median(run.per_second for run in other)
+        rows.append(
+            [
+                command.upper(),
+                str(pipeline),
+                f"{theirs:,.0f}",
+                f"{ours:,.0f}",
+                f"{ours / theirs:.2f}",
+                f"{statistics.median(run.p99 for run in runs):.2f} ms",
+                f"{statistics.median(run.p99 for run in other):.2f} ms",
+            ]
+        )
+    parts = [textwrap.fill(about, _WIDTH), table(head, rows)]
+    parts += ["One connection, and what it waits for a reply:", table(["", "measured"], worn)]
+    return "\n\n".join(parts)
+
+
+def table(head: list[str], rows: list[list[str]] | list[tuple[str, str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+@guarded
+def main(
+    page: Annotated[Path, typer.Argument(metavar="PAGE", help="docs/serve.md.")],
+    rounds: Annotated[int, typer.Option(metavar="N", help="Rounds of redis-benchmark.")] = 5,
+    requests: Annotated[int, typer.Option(metavar="N", help="Requests of a run.")] = 100_000,
+    elements: Annotated[int, typer.Option(metavar="N", help="Of a large collection.")] = _ELEMENTS,
+) -> None:
+    """Measure the server, and write the page's tables."""
+    worn = scale(elements)
+    found = compare(rounds, requests)
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, mark, behind = rest.partition(END)
+    if not mark:
+        raise ValueError(f"{page} has no {BEGIN} ... {END}")
+    text = f"{before}{BEGIN}\n{tables(found, worn, rounds)}\n{END}{behind}"
+    with open_output(str(page), force=True) as out:
+        out.write(text.encode())
+    say(json.dumps({"page": str(page)}))
+
+
+if __name__ == "__main__":
+    typer.run(main)
