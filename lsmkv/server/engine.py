@@ -83,6 +83,10 @@ class Engine(Service):
                 session.refused = True
             if found is not None:
                 found.rejected += 1
+                if found.name == "EXEC":
+                    session.leave_transaction()
+                    reason = str(error).removeprefix("ERR ")
+                    error = CommandError(f"EXECABORT Transaction discarded because of: {reason}")
             session.reply(error)
             return
         if session.queued is not None and "control" not in found.flags:
@@ -139,6 +143,9 @@ class Engine(Service):
     def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Refuse what cannot be run now."""
         flags = found.flags
+        if found.subcommands and len(request) > 1:
+            shown = request[1].partition(b"\0")[0][:128].decode("utf-8", "surrogateescape")
+            raise CommandError(f"ERR unknown subcommand '{shown}'. Try {found.name} HELP.")
         if not session.authenticated and "noauth" not in flags:
             raise CommandError("NOAUTH Authentication required.")
         if not found.accepts(len(request)):
@@ -274,8 +281,10 @@ class Engine(Service):
 
 
 def _unknown(request: list[bytes]) -> str:
-    name = request[0][:128].decode("utf-8", "replace")
-    shown = "".join(f"'{word[:128].decode('utf-8', 'replace')}' " for word in request[1:])[:128]
+    name, *words = (
+        word.partition(b"\0")[0][:128].decode("utf-8", "surrogateescape") for word in request
+    )
+    shown = "".join(f"'{word}' " for word in words)[:128]
     return f"ERR unknown command '{name}', with args beginning with: {shown}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 
 from lsmkv.server.resp import CommandError
 
@@ -12,8 +12,10 @@ MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _FLOAT = re.compile(
-    rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|0x[0-9a-f]+)",
-    re.IGNORECASE,
+    rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
+)
+_HEXADECIMAL = re.compile(
+    rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.IGNORECASE
 )
 _EXACT = Context(prec=60)
 _MAX_LONG_DOUBLE = Decimal("1.1897e4932")
@@ -37,14 +39,35 @@ def to_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
     >>> to_float(b"-1.5e3"), to_float(b"+inf")
     (-1500.0, inf)
     """
-    if not _FLOAT.fullmatch(text):
+    value = parse_double(text)
+    if value is None or (math.isinf(value) and overflows(text)):
         raise CommandError(error)
-    if text.lstrip(b"+-")[:2].lower() == b"0x":
-        return float(int(text, 16))
-    value = float(text)
-    if math.isinf(value) and b"inf" not in text.lower():
-        raise CommandError(error)  # more than a double holds
+    if value == 0 and underflows(text):
+        raise CommandError(error)
     return value
+
+
+def overflows(text: bytes) -> bool:
+    """Whether infinity is what became of a number that is too large."""
+    return b"inf" not in text.lower()
+
+
+def underflows(text: bytes) -> bool:
+    """Whether 0 is what became of a number that is too small."""
+    mark, digits = (b"p", b"123456789abcdef") if b"x" in text.lower() else (b"e", b"123456789")
+    return any(digit in digits for digit in text.lower().partition(mark)[0])
+
+
+def parse_double(text: bytes) -> float | None:
+    """What C's strtod takes whole, but for NaN; infinite if it is more than a double holds."""
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(text.decode())
+        except OverflowError:
+            return -math.inf if text[:1] == b"-" else math.inf
+    return None
 
 
 def add_decimal(old: bytes, increment: bytes) -> bytes:
@@ -63,10 +86,13 @@ def add_decimal(old: bytes, increment: bytes) -> bytes:
 
 
 def _decimal(text: bytes) -> Decimal:
-    try:
-        value = Decimal(text.decode("ascii"))
-    except (InvalidOperation, UnicodeDecodeError):
-        raise CommandError(NOT_A_FLOAT) from None
-    if not value.is_finite() or b"_" in text or text != text.strip():
+    if _HEXADECIMAL.fullmatch(text):
+        return Decimal(to_float(text))
+    if not _FLOAT.fullmatch(text):
+        raise CommandError(NOT_A_FLOAT)
+    if not overflows(text):
+        raise CommandError("ERR increment would produce NaN or Infinity")
+    value = Decimal(text.decode())
+    if abs(value) > _MAX_LONG_DOUBLE:
         raise CommandError(NOT_A_FLOAT)
     return value
