@@ -281,11 +281,14 @@ class Engine(Service):
 
 
 def _unknown(request: list[bytes]) -> str:
-    name, *words = (
-        word.partition(b"\0")[0][:128].decode("utf-8", "surrogateescape") for word in request
-    )
-    shown = "".join(f"'{word}' " for word in words)[:128]
-    return f"ERR unknown command '{name}', with args beginning with: {shown}"
+    name, *words = (word.partition(b"\0")[0] for word in request)
+    shown = b""
+    for word in words:
+        if len(shown) >= 128:
+            break
+        shown += b"'%b' " % word[: 128 - len(shown)]
+    text = b"ERR unknown command '%b', with args beginning with: %b" % (name[:128], shown)
+    return text.decode("utf-8", "surrogateescape")
 
 
 def quoted(argument: bytes) -> str:

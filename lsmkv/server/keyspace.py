@@ -324,6 +324,8 @@ class Keyspace:
 
     def swap(self, one: Database, other: Database) -> None:
         """Exchange the keys of two databases.  O(1), and O(keys watched or awaited)."""
+        if one is other:
+            return
         changed = [
             (index, key)
             for index, key in {*self.watched, *self.awaited}

@@ -19,6 +19,7 @@ _HEXADECIMAL = re.compile(
 )
 _EXACT = Context(prec=60)
 _MAX_LONG_DOUBLE = Decimal("1.1897e4932")
+_TOO_LARGE = Decimal("Infinity")
 
 NOT_AN_INTEGER = "ERR value is not an integer or out of range"
 NOT_A_FLOAT = "ERR value is not a valid float"
@@ -78,7 +79,8 @@ def add_decimal(old: bytes, increment: bytes) -> bytes:
     >>> add_decimal(b"0.1", b"0.2"), add_decimal(b"5.0e3", b"-200")
     (b'0.3', b'4800')
     """
-    total = _EXACT.add(_decimal(old), _decimal(increment))
+    one, other = _decimal(old), _decimal(increment)
+    total = _EXACT.add(one, other) if one.is_finite() and other.is_finite() else _TOO_LARGE
     if abs(total) > _MAX_LONG_DOUBLE:
         raise CommandError("ERR increment would produce NaN or Infinity")
     text = f"{total:.17f}".rstrip("0").rstrip(".")
@@ -90,9 +92,7 @@ def _decimal(text: bytes) -> Decimal:
         return Decimal(to_float(text))
     if not _FLOAT.fullmatch(text):
         raise CommandError(NOT_A_FLOAT)
-    if not overflows(text):
-        raise CommandError("ERR increment would produce NaN or Infinity")
     value = Decimal(text.decode())
-    if abs(value) > _MAX_LONG_DOUBLE:
+    if value.is_finite() and abs(value) > _MAX_LONG_DOUBLE:
         raise CommandError(NOT_A_FLOAT)
     return value

@@ -115,7 +115,7 @@ def hello(session: Session, args: list[bytes]) -> Reply:
             name = _checked_name(args[at + 1])
             at += 2
         else:
-            shown = args[at].decode("utf-8", "surrogateescape")
+            shown = args[at].partition(b"\0")[0].decode("utf-8", "surrogateescape")
             raise CommandError(f"ERR Syntax error in HELLO option '{shown}'")
     if not session.authenticated:
         raise CommandError(

@@ -77,7 +77,7 @@ def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[byt
         options = {word.upper() for word in args[3:]}
         for word in args[3:]:
             if word.upper() not in (b"NX", b"XX", b"GT", b"LT"):
-                shown = word.decode("utf-8", "surrogateescape")
+                shown = word.partition(b"\0")[0].decode("utf-8", "surrogateescape")
                 raise CommandError(f"ERR Unsupported option {shown}")
         if b"NX" in options and len(options) > 1:
             raise CommandError(

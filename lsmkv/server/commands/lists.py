@@ -337,6 +337,9 @@ def _move(session: Session, source: bytes, target: bytes, front: bool, to_front:
     if entry is None:
         return NO_REPLY
     _entry(session, target)  # WRONGTYPE before anything is taken
+    if source == target and entry.size == 1:  # the key stays, and its expiry
+        session.space.touch(session.database, source)
+        return next(elements(session, entry))
     value = _pop(session, source, entry, 1, front)[0]
     _push(session, target, [value], to_front)
     return value
@@ -373,14 +376,14 @@ def _blocking_popper(front: bool) -> Callable[[Session, list[bytes]], Reply]:
     def pop(session: Session, args: list[bytes]) -> Reply:
         keys, seconds = args[1:-1], seconds_to_wait(args[-1])
 
-        def attempt() -> Reply:
+        def attempt(keys: list[bytes]) -> Reply:
             for key in keys:
                 entry = _entry(session, key)
                 if entry is not None:
                     return [key, _pop(session, key, entry, 1, front)[0]]
             return NO_REPLY
 
-        return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+        return session.service.waits.wait(session, keys, LIST, seconds, attempt, NULL_ARRAY)
 
     pop.__doc__ = f"Take an element from the {'front' if front else 'end'} of a list, or wait."
     return pop
@@ -393,11 +396,11 @@ command("BRPOP", -3, "write blocking", keys=(1, -2, 1), group="list")(_blocking_
 def _blocking_move(session: Session, args: list[bytes], front: bool, to_front: bool) -> Reply:
     seconds = seconds_to_wait(args[-1])
 
-    def attempt() -> Reply:
+    def attempt(keys: list[bytes]) -> Reply:
         return _move(session, args[1], args[2], front, to_front)
 
     otherwise = None if session.running else NULL_ARRAY
-    return session.service.waits.wait(session, [args[1]], seconds, attempt, otherwise)
+    return session.service.waits.wait(session, [args[1]], LIST, seconds, attempt, otherwise)
 
 
 @command("BLMOVE", 6, "write blocking", keys=(1, 2, 1), group="list")
@@ -458,7 +461,7 @@ def blmpop(session: Session, args: list[bytes]) -> Reply:
     keys, front, count = mpop_options(args, 2, (b"RIGHT", b"LEFT"))
     seconds = seconds_to_wait(args[1])
 
-    def attempt() -> Reply:
+    def attempt(keys: list[bytes]) -> Reply:
         return _pop_first_of(session, keys, front, count)
 
-    return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+    return session.service.waits.wait(session, keys, LIST, seconds, attempt, NULL_ARRAY)

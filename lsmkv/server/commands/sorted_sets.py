@@ -42,6 +42,8 @@ def _find_or_make(session: Session, key: bytes) -> tuple[SortedSet, bool]:
 
 # Adding
 
+_ADD_WORDS = (b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR")
+
 
 class _AddOptions(NamedTuple):
     only_if: str
@@ -57,7 +59,7 @@ class _AddOptions(NamedTuple):
 def _add_options(args: list[bytes]) -> _AddOptions:
     words: set[bytes] = set()
     at = 2
-    while at < len(args) and args[at].upper() in (b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"):
+    while at < len(args) and args[at].upper() in _ADD_WORDS:
         words.add(args[at].upper())
         at += 1
     if len(args) == at or (len(args) - at) % 2:
@@ -124,6 +126,8 @@ def _sum(one: float, other: float) -> float:
 @command("ZINCRBY", 4, "write fast", keys=_FIRST, group="sorted-set")
 def zincrby(session: Session, args: list[bytes]) -> Reply:
     """Add to the score of a member; the sum."""
+    if args[2].upper() in _ADD_WORDS:  # as in ZADD it is an option, and the score is missing
+        raise syntax_error()
     change = to_float(args[2])
     found, new = _find_or_make(session, args[1])
     old = found.score(args[3])
@@ -444,7 +448,7 @@ def _blocking_popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
     def pop(session: Session, args: list[bytes]) -> Reply:
         keys, seconds = args[1:-1], seconds_to_wait(args[-1])
 
-        def attempt() -> Reply:
+        def attempt(keys: list[bytes]) -> Reply:
             for key in keys:
                 found = _find(session, key)
                 if found is not None:
@@ -452,7 +456,7 @@ def _blocking_popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
                     return [key, member, score]
             return NO_REPLY
 
-        return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+        return session.service.waits.wait(session, keys, SORTED_SET, seconds, attempt, NULL_ARRAY)
 
     which = "highest" if highest else "lowest"
     pop.__doc__ = f"Take the member with the {which} score of the first set that has any, or wait."
@@ -490,10 +494,10 @@ def bzmpop(session: Session, args: list[bytes]) -> Reply:
     keys, highest, count = mpop_options(args, 2, (b"MIN", b"MAX"))
     seconds = seconds_to_wait(args[1])
 
-    def attempt() -> Reply:
+    def attempt(keys: list[bytes]) -> Reply:
         return _pop_first_of(session, keys, highest, count)
 
-    return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+    return session.service.waits.wait(session, keys, SORTED_SET, seconds, attempt, NULL_ARRAY)
 
 
 @command("ZRANDMEMBER", -2, "readonly", keys=_FIRST, group="sorted-set")
