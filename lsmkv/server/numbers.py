@@ -71,7 +71,7 @@ def parse_double(text: bytes) -> float | None:
     return None
 
 
-def add_decimal(old: bytes, increment: bytes) -> bytes:
+def add_decimal(old: bytes, increment: bytes, old_error: str = NOT_A_FLOAT) -> bytes:
     """The sum in decimal, with at most 17 digits behind the point.
 
     Redis adds 80-bit floating point numbers; decimal sums are exact.
@@ -79,7 +79,7 @@ def add_decimal(old: bytes, increment: bytes) -> bytes:
     >>> add_decimal(b"0.1", b"0.2"), add_decimal(b"5.0e3", b"-200")
     (b'0.3', b'4800')
     """
-    one, other = _decimal(old), _decimal(increment)
+    one, other = to_decimal(old, old_error), to_decimal(increment)
     total = _EXACT.add(one, other) if one.is_finite() and other.is_finite() else _TOO_LARGE
     if abs(total) > _MAX_LONG_DOUBLE:
         raise CommandError("ERR increment would produce NaN or Infinity")
@@ -87,12 +87,13 @@ def add_decimal(old: bytes, increment: bytes) -> bytes:
     return b"0" if text == "-0" else text.encode()
 
 
-def _decimal(text: bytes) -> Decimal:
+def to_decimal(text: bytes, error: str = NOT_A_FLOAT) -> Decimal:
+    """A decimal number or infinity; :class:`CommandError` for what no long double holds."""
     if _HEXADECIMAL.fullmatch(text):
-        return Decimal(to_float(text))
+        return Decimal(to_float(text, error))
     if not _FLOAT.fullmatch(text):
-        raise CommandError(NOT_A_FLOAT)
+        raise CommandError(error)
     value = Decimal(text.decode())
     if value.is_finite() and abs(value) > _MAX_LONG_DOUBLE:
-        raise CommandError(NOT_A_FLOAT)
+        raise CommandError(error)
     return value

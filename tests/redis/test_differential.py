@@ -55,7 +55,7 @@ def test_random_requests_get_the_same_replies(
 def test_a_long_run_goes_on_after_restarts_of_the_server(pair: Pair) -> None:
     """The data of thousands of requests is the same before and after, and goes on to be."""
     choices = random.Random(SEED)
-    parts = 5
+    parts = 3
     for _ in range(parts):
         steps = list(random_steps(choices, COUNT // parts // 3))
         for at, (client, request) in enumerate(steps):
@@ -71,7 +71,7 @@ def test_clients_that_wait_are_served_alike(pair: Pair) -> None:
     """Two clients wait while a third one makes what they wait for: they get the same, or nothing,
     and go without it in the same order."""
     served = pair.served
-    for seed in range(SEED, SEED + max(50, COUNT // 100)):
+    for seed in range(SEED, SEED + max(200, COUNT // 100)):
         choices = random.Random(seed)
         pair.clear()
         for _ in range(choices.randrange(4)):
@@ -84,7 +84,7 @@ def test_clients_that_wait_are_served_alike(pair: Pair) -> None:
         except Difference as difference:
             shown = _shown([(1, waiting[0]), (2, waiting[1]), *steps])
             pytest.fail(f"seed {seed}:\n{shown}\n{difference}", pytrace=False)
-    assert pair.served > served + 20
+    assert pair.served > served + 50
 
 
 def test_requests_name_every_command_but_a_few() -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from lsmkv.server import numbers
 from lsmkv.server.encoding import HASH, Entry, element_prefix, successor
-from lsmkv.server.numbers import add_decimal, to_int
+from lsmkv.server.numbers import add_decimal, to_decimal, to_int
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
@@ -174,13 +174,9 @@ def hincrby(session: Session, args: list[bytes]) -> Reply:
 @command("HINCRBYFLOAT", 4, "write fast", keys=_FIRST, group="hash")
 def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
     """Add to the number with a fraction in a field."""
-    add_decimal(b"0", args[3])
+    to_decimal(args[3])
     old = hget(session, args)
-    try:
-        total = add_decimal(b"0" if old is None else old, b"0")
-    except CommandError:
-        raise CommandError("ERR hash value is not a float") from None
-    total = add_decimal(b"0" if old is None else old, args[3])
+    total = add_decimal(b"0" if old is None else old, args[3], "ERR hash value is not a float")
     _set_fields(session, args[1], [(args[2], total)])
     return total
 

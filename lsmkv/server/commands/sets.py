@@ -117,9 +117,10 @@ def spop(session: Session, args: list[bytes]) -> Reply:
         raise syntax_error()
     count = 1
     if len(args) == 3:
-        count = to_int(args[2])
+        error = "ERR value is out of range, must be positive"
+        count = to_int(args[2], error)
         if count < 0:
-            raise CommandError("ERR value is out of range, must be positive")
+            raise CommandError(error)
     entry = _entry(session, args[1])
     if entry is None:
         return None if len(args) == 2 else Members()
