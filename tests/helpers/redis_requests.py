@@ -141,6 +141,19 @@ def _bound(choices: random.Random) -> Request:
     return [b"(" + score if choices.random() < 0.25 else score]
 
 
+def _many(pairs: bool) -> Maker:
+    """More elements than one step of a walk returns, and than Redis keeps in a small collection."""
+
+    def make(choices: random.Random) -> Request:
+        first = choices.randrange(1000)
+        numbers = range(first, first + choices.randrange(20, 200))
+        if pairs:
+            return [word for one in numbers for word in (b"%d" % (one * 7 % 50), b"e%d" % one)]
+        return [b"e%d" % one for one in numbers]
+
+    return make
+
+
 WORDS: dict[str, Maker] = {
     "s": _key("s"),
     "h": _key("h"),
@@ -153,6 +166,8 @@ WORDS: dict[str, Maker] = {
     "keys:t": _keys("t"),
     "keys:z": _keys("z"),
     "weighted": _keys("z", weights=True),
+    "many": _many(pairs=False),
+    "pairs": _many(pairs=True),
     "member": _one_of(_MEMBERS[:12], _MEMBERS, 0.35),
     "value": _one_of(_MEMBERS, _MEMBERS[:5], 0.3),
     "int": _one_of(_INTEGERS[:23], _INTEGERS, 0.25),
@@ -238,6 +253,7 @@ SORT_RO (l|t|z) [ALPHA] [LIMIT pos pos] [DESC]
 SORT (l|t|z) ALPHA [GET get] [STORE l]
 HSET h {member value}
 HSET h {member value}
+HSET h pairs
 HMSET h {member value}
 HSETNX h member value
 HGET h member
@@ -256,6 +272,7 @@ HRANDFIELD h [int [WITHVALUES]]
 LPUSH l {value}
 RPUSH l {value}
 RPUSH l {value}
+RPUSH l many
 LPUSHX l {value}
 RPUSHX l {value}
 LPOP l [pos]
@@ -279,6 +296,7 @@ BLMPOP seconds keys:l (LEFT|RIGHT) [COUNT pos]
 SADD t {member}
 SADD t {member}
 SADD t {value}
+SADD t many
 SREM t {member}
 SISMEMBER t member
 SMISMEMBER t {member}
@@ -298,6 +316,7 @@ SINTERCARD keys:t [LIMIT pos]
 ZADD z {score member}
 ZADD z {score member}
 ZADD z [(NX|XX)] [(GT|LT)] [CH] {score member}
+ZADD z pairs
 ZADD y {0 member}
 ZADD y {0 value}
 ZADD z [(NX|XX)] [(GT|LT)] [CH] INCR score member

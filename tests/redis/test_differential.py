@@ -36,7 +36,7 @@ def _shown(steps: list[Step]) -> str:
 
 
 def test_random_requests_get_the_same_replies(
-    pair: Pair, record_property: Callable[[str, object], None]
+    pair: Pair, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     runs = max(1, COUNT // _A_RUN)
     for seed in range(SEED, SEED + runs):
@@ -47,9 +47,9 @@ def test_random_requests_get_the_same_replies(
     if COUNT >= 6000:
         unseen = {name for name in NAMES if not pair.seen[name]}
         assert not unseen
-    record_property("requests", sum(pair.seen.values()))
-    record_property("errors", pair.errors)
-    record_property("differences on purpose", dict(pair.deliberate))
+    record_testsuite_property("requests", sum(pair.seen.values()))
+    record_testsuite_property("errors", pair.errors)
+    record_testsuite_property("differences on purpose", dict(pair.deliberate))
 
 
 def test_a_long_run_goes_on_after_restarts_of_the_server(pair: Pair) -> None:

@@ -238,9 +238,9 @@ def move(session: Session, args: list[bytes]) -> Reply:
     return 1
 
 
-def database_at(session: Session, index: bytes, error: str = numbers.NOT_AN_INTEGER) -> Database:
+def database_at(session: Session, index: bytes) -> Database:
     """The database of a number."""
-    number = to_int(index, error)
+    number = to_int(index)
     if not 0 <= number < len(session.space.databases):
         raise CommandError("ERR DB index is out of range")
     return session.space.databases[number]
@@ -338,8 +338,9 @@ def _check_flush(args: list[bytes]) -> None:
 @command("SWAPDB", 3, "write fast", group="connection")
 def swapdb(session: Session, args: list[bytes]) -> Reply:
     """Exchange the keys of two databases.  O(1)."""
-    one = database_at(session, args[1], "ERR invalid first DB index")
-    other = database_at(session, args[2], "ERR invalid second DB index")
+    to_int(args[1], "ERR invalid first DB index")
+    to_int(args[2], "ERR invalid second DB index")
+    one, other = database_at(session, args[1]), database_at(session, args[2])
     session.space.swap(one, other)
     return OK
 

@@ -83,7 +83,8 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
     if entry.kind == SET:
         start = element_prefix(entry)
         scan = session.space.overlay.scan(start, successor(start))
-        return [name[len(start) :] for name, _ in scan]
+        values = [name[len(start) :] for name, _ in scan]
+        return values[::-1] if descending and keep_order else values
     if entry.kind == SORTED_SET:
         walk = SortedSet(session.space.overlay, entry).walk(reverse=descending and keep_order)
         return [member for member, _ in walk]
