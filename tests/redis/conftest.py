@@ -24,7 +24,6 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
 def lsmkv(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lsmkv]:
     """A server of a new store; it has had nothing to complain of."""
     directory: Path = tmp_path_factory.mktemp("lsmkv") / "store"
-    # A small memtable: the records of a run are in tables too.
     server = Lsmkv(directory)
     yield server
     server.stop()
