@@ -29,12 +29,19 @@ class Wait:
     """What a client waits for."""
 
     def __init__(
-        self, session: Waiter, places: list[Place], attempt: Callable[[], Reply], otherwise: Reply
+        self,
+        session: Waiter,
+        places: list[Place],
+        kind: int,
+        attempt: Callable[[list[bytes]], Reply],
+        otherwise: Reply,
     ) -> None:
         self.session = session
         self.places = places
+        self.kind = kind
+        """What its keys are to be: one of another kind is not what it waits for."""
         self.attempt = attempt
-        """Tries the command again: its reply, or ``NO_REPLY`` if there is still nothing."""
+        """Tries the command again with some of its keys: its reply, or ``NO_REPLY``."""
         self.otherwise = otherwise
         """The reply when its time is over."""
         self.cancel_timer: Callable[[], object] | None = None
@@ -54,21 +61,23 @@ class Waits:
         self,
         session: Waiter,
         keys: list[bytes],
+        kind: int,
         seconds: float,
-        attempt: Callable[[], Reply],
+        attempt: Callable[[list[bytes]], Reply],
         otherwise: Reply,
     ) -> Reply:
         """The reply of ``attempt``, at once if it has one; else the client is blocked.
 
-        0 seconds are for ever.  In a transaction no command blocks.
+        It waits for keys of one kind, and is given what comes first, whatever the order of its
+        keys.  0 seconds are for ever.  In a transaction no command blocks.
         """
-        reply = attempt()
+        reply = attempt(keys)
         if reply is not NO_REPLY:
             return reply
         if session.running:
             return otherwise
         places = [(session.database.index, key) for key in dict.fromkeys(keys)]
-        wait = session.wait = Wait(session, places, attempt, otherwise)
+        wait = session.wait = Wait(session, places, kind, attempt, otherwise)
         for place in places:
             self._by_place.setdefault(place, {})[wait] = None
             self._space.awaited[place] = len(self._by_place[place])
@@ -84,8 +93,11 @@ class Waits:
             ready, space.ready = list(dict.fromkeys(space.ready)), []
             for place in ready:
                 for wait in list(self._by_place.get(place, ())):
+                    entry = space.find(space.databases[place[0]], place[1])
+                    if entry is None or entry.kind != wait.kind:
+                        continue
                     try:
-                        reply = wait.attempt()
+                        reply = wait.attempt([place[1]])
                     except CommandError as error:
                         space.undo()
                         reply = error

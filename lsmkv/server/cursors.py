@@ -8,11 +8,23 @@ cursors are kept.  A store that is open for reading only keeps them in memory.
 
 from __future__ import annotations
 
+import re
+
 from lsmkv.server.encoding import CURSOR, U16, U32, U64
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.resp import CommandError
 
 _KEPT = 1 << 16
+_NUMBER = re.compile(rb"(?:[+-]?[0-9]+)?")
+"""What C's strtoul takes whole: Redis takes the same."""
+
+
+def cursor_number(text: bytes) -> int:
+    """The number that a cursor is; ``CommandError`` unless it has 64 bits."""
+    digits = text.partition(b"\0")[0]
+    if not _NUMBER.fullmatch(digits) or abs(int(digits or b"0")) >= 1 << 64:
+        raise CommandError("ERR invalid cursor")
+    return int(digits or b"0") % (1 << 64)
 
 
 class Cursors:
@@ -38,15 +50,11 @@ class Cursors:
             self._in_memory[name] = record
         return number
 
-    def position(self, cursor: bytes, scope: bytes) -> bytes:
+    def position(self, number: int, scope: bytes) -> bytes:
         """Where a scan goes on: empty at its beginning.
 
         A cursor of another scope, or one that is no longer kept, begins anew: so nothing is missed.
-        ``CommandError`` unless it is a number of 64 bits.
         """
-        if not cursor.isdigit() or int(cursor) >= 1 << 64:
-            raise CommandError("ERR invalid cursor")
-        number = int(cursor)
         if number == 0:
             return b""
         name = CURSOR + U16.pack(number % _KEPT)

@@ -82,6 +82,7 @@ class Engine(Service):
             or session.restricted
             or (found.writes and not self._writable)
             or not found.accepts(len(request))
+            or (found.subcommands and len(request) > 1)
         ):
             found = self._checked(session, found, request)
             if found is None:
@@ -146,6 +147,10 @@ class Engine(Service):
                 session.refused = True
             if found is not None:
                 found.rejected += 1
+                if found.name == "EXEC":
+                    session.leave_transaction()
+                    reason = str(error).removeprefix("ERR ")
+                    error = CommandError(f"EXECABORT Transaction discarded because of: {reason}")
             session.reply(error)
             return None
         if session.queued is not None and "control" not in found.flags:
@@ -157,6 +162,9 @@ class Engine(Service):
     def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Refuse what cannot be run now."""
         flags = found.flags
+        if found.subcommands and len(request) > 1:
+            shown = request[1].partition(b"\0")[0][:128].decode("utf-8", "surrogateescape")
+            raise CommandError(f"ERR unknown subcommand '{shown}'. Try {found.name} HELP.")
         if not session.authenticated and "noauth" not in flags:
             raise CommandError("NOAUTH Authentication required.")
         if not found.accepts(len(request)):
@@ -292,9 +300,14 @@ class Engine(Service):
 
 
 def _unknown(request: list[bytes]) -> str:
-    name = request[0][:128].decode("utf-8", "replace")
-    shown = "".join(f"'{word[:128].decode('utf-8', 'replace')}' " for word in request[1:])[:128]
-    return f"ERR unknown command '{name}', with args beginning with: {shown}"
+    name, *words = (word.partition(b"\0")[0] for word in request)
+    shown = b""
+    for word in words:
+        if len(shown) >= 128:
+            break
+        shown += b"'%b' " % word[: 128 - len(shown)]
+    text = b"ERR unknown command '%b', with args beginning with: %b" % (name[:128], shown)
+    return text.decode("utf-8", "surrogateescape")
 
 
 def quoted(argument: bytes) -> str:

@@ -340,14 +340,21 @@ class Keyspace:
 
     def swap(self, one: Database, other: Database) -> None:
         """Exchange the keys of two databases.  O(1), and O(keys watched or awaited)."""
+        if one is other:
+            return
+        changed = [
+            (index, key)
+            for index, key in {*self.watched, *self.awaited}
+            if index in (one.index, other.index)
+            and (self.find(one, key) is not None or self.find(other, key) is not None)
+        ]
         self.resize(one, 0)
         self.resize(other, 0)
         first = (one.id, one.size)
         one.load(other.id, other.size)
         other.load(*first)
-        for index, key in {*self.watched, *self.awaited}:
-            if index in (one.index, other.index):
-                self.touch(self.databases[index], key)
+        for index, key in changed:
+            self.touch(self.databases[index], key)
 
     # What is done in the background
 

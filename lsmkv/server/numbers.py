@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 
 from lsmkv.server.resp import CommandError
 
@@ -12,11 +12,14 @@ MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 _INTEGER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _FLOAT = re.compile(
-    rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|0x[0-9a-f]+)",
-    re.IGNORECASE,
+    rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
+)
+_HEXADECIMAL = re.compile(
+    rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?", re.IGNORECASE
 )
 _EXACT = Context(prec=60)
 _MAX_LONG_DOUBLE = Decimal("1.1897e4932")
+_TOO_LARGE = Decimal("Infinity")
 
 NOT_AN_INTEGER = "ERR value is not an integer or out of range"
 NOT_A_FLOAT = "ERR value is not a valid float"
@@ -37,17 +40,38 @@ def to_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
     >>> to_float(b"-1.5e3"), to_float(b"+inf")
     (-1500.0, inf)
     """
-    if not _FLOAT.fullmatch(text):
+    value = parse_double(text)
+    if value is None or (math.isinf(value) and overflows(text)):
         raise CommandError(error)
-    if text.lstrip(b"+-")[:2].lower() == b"0x":
-        return float(int(text, 16))
-    value = float(text)
-    if math.isinf(value) and b"inf" not in text.lower():
-        raise CommandError(error)  # more than a double holds
+    if value == 0 and underflows(text):
+        raise CommandError(error)
     return value
 
 
-def add_decimal(old: bytes, increment: bytes) -> bytes:
+def overflows(text: bytes) -> bool:
+    """Whether infinity is what became of a number that is too large."""
+    return b"inf" not in text.lower()
+
+
+def underflows(text: bytes) -> bool:
+    """Whether 0 is what became of a number that is too small."""
+    mark, digits = (b"p", b"123456789abcdef") if b"x" in text.lower() else (b"e", b"123456789")
+    return any(digit in digits for digit in text.lower().partition(mark)[0])
+
+
+def parse_double(text: bytes) -> float | None:
+    """What C's strtod takes whole, but for NaN; infinite if it is more than a double holds."""
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(text.decode())
+        except OverflowError:
+            return -math.inf if text[:1] == b"-" else math.inf
+    return None
+
+
+def add_decimal(old: bytes, increment: bytes, old_error: str = NOT_A_FLOAT) -> bytes:
     """The sum in decimal, with at most 17 digits behind the point.
 
     Redis adds 80-bit floating point numbers; decimal sums are exact.
@@ -55,18 +79,21 @@ def add_decimal(old: bytes, increment: bytes) -> bytes:
     >>> add_decimal(b"0.1", b"0.2"), add_decimal(b"5.0e3", b"-200")
     (b'0.3', b'4800')
     """
-    total = _EXACT.add(_decimal(old), _decimal(increment))
+    one, other = to_decimal(old, old_error), to_decimal(increment)
+    total = _EXACT.add(one, other) if one.is_finite() and other.is_finite() else _TOO_LARGE
     if abs(total) > _MAX_LONG_DOUBLE:
         raise CommandError("ERR increment would produce NaN or Infinity")
     text = f"{total:.17f}".rstrip("0").rstrip(".")
     return b"0" if text == "-0" else text.encode()
 
 
-def _decimal(text: bytes) -> Decimal:
-    try:
-        value = Decimal(text.decode("ascii"))
-    except (InvalidOperation, UnicodeDecodeError):
-        raise CommandError(NOT_A_FLOAT) from None
-    if not value.is_finite() or b"_" in text or text != text.strip():
-        raise CommandError(NOT_A_FLOAT)
+def to_decimal(text: bytes, error: str = NOT_A_FLOAT) -> Decimal:
+    """A decimal number or infinity; :class:`CommandError` for what no long double holds."""
+    if _HEXADECIMAL.fullmatch(text):
+        return Decimal(to_float(text, error))
+    if not _FLOAT.fullmatch(text):
+        raise CommandError(error)
+    value = Decimal(text.decode())
+    if value.is_finite() and abs(value) > _MAX_LONG_DOUBLE:
+        raise CommandError(error)
     return value

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsmkv.server.encoding import Entry, element_prefix, successor
+from lsmkv.server.cursors import cursor_number
+from lsmkv.server.encoding import element_prefix, successor
 from lsmkv.server.globs import matcher
 from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import Reply, syntax_error
@@ -32,10 +33,11 @@ class ScanOptions(NamedTuple):
 def scan_options(words: list[bytes], *, kinds: bool = False) -> ScanOptions:
     """Read ``[MATCH pattern] [COUNT n] [TYPE kind]``."""
     pattern, limit, kind = b"*", 10, ""
-    if len(words) % 2:
-        raise syntax_error()
-    for name, value in zip(words[::2], words[1::2], strict=True):
-        match name.upper():
+    for at in range(0, len(words), 2):
+        if at + 1 == len(words):
+            raise syntax_error()
+        value = words[at + 1]
+        match words[at].upper():
             case b"MATCH":
                 pattern = value
             case b"COUNT":
@@ -52,15 +54,17 @@ def scan_options(words: list[bytes], *, kinds: bool = False) -> ScanOptions:
 def scan_elements(
     session: Session,
     args: list[bytes],
-    entry: Entry | None,
+    kind: int,
     shown: Callable[[bytes, bytes], list[Reply]],
 ) -> Reply:
     """HSCAN, SSCAN and ZSCAN: ``shown`` makes the items of an element from its key and value."""
-    options = scan_options(args[3:])
-    scope = b"" if entry is None else element_prefix(entry)
-    position = session.service.cursors.position(args[2], scope)
+    number = cursor_number(args[2])
+    entry = session.space.find(session.database, args[1], kind)
     if entry is None:
         return [b"0", []]
+    options = scan_options(args[3:])
+    scope = element_prefix(entry)
+    position = session.service.cursors.position(number, scope)
     matches = options.matches
     found: list[Reply] = []
     walk = session.space.overlay.scan(scope + position, successor(scope))

@@ -150,7 +150,7 @@ def lastsave(session: Session, args: list[bytes]) -> Reply:
 def wait(session: Session, args: list[bytes]) -> Reply:
     """0: no replica acknowledges writes."""
     to_int(args[1])
-    if to_int(args[2]) < 0:
+    if to_int(args[2], "ERR timeout is not an integer or out of range") < 0:
         raise CommandError("ERR timeout is negative")
     return 0
 

@@ -8,13 +8,14 @@ from itertools import islice
 
 from lsmkv.server import numbers
 from lsmkv.server.encoding import HASH, Entry, element_prefix, successor
-from lsmkv.server.numbers import add_decimal, to_int
+from lsmkv.server.numbers import add_decimal, to_decimal, to_int
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
 from lsmkv.server.session import Session
 
 _FIRST = (1, 1, 1)
+MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
 """Random elements are uniform in collections of up to so many."""
 
@@ -173,12 +174,9 @@ def hincrby(session: Session, args: list[bytes]) -> Reply:
 @command("HINCRBYFLOAT", 4, "write fast", keys=_FIRST, group="hash")
 def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
     """Add to the number with a fraction in a field."""
+    to_decimal(args[3])
     old = hget(session, args)
-    try:
-        total = add_decimal(b"0" if old is None else old, b"0")
-    except CommandError:
-        raise CommandError("ERR hash value is not a float") from None
-    total = add_decimal(b"0" if old is None else old, args[3])
+    total = add_decimal(b"0" if old is None else old, args[3], "ERR hash value is not a float")
     _set_fields(session, args[1], [(args[2], total)])
     return total
 
@@ -186,16 +184,17 @@ def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
 @command("HSCAN", -3, "readonly", keys=_FIRST, group="hash")
 def hscan(session: Session, args: list[bytes]) -> Reply:
     """Some fields with values, and the cursor with which to go on."""
-    entry = _entry(session, args[1])
-    return scan_elements(session, args, entry, lambda field, value: [field, value])
+    return scan_elements(session, args, HASH, lambda field, value: [field, value])
 
 
 @command("HRANDFIELD", -2, "readonly", keys=_FIRST, group="hash")
 def hrandfield(session: Session, args: list[bytes]) -> Reply:
     """Random fields: as many different ones as asked for, or with repetitions if negative."""
+    count = None if len(args) == 2 else checked_count(args[2])
     if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHVALUES"):
         raise syntax_error()
-    count = None if len(args) == 2 else checked_count(args[2])
+    if len(args) == 4:
+        checked_count(args[2], MOST_PAIRS)
     entry = _entry(session, args[1])
     if entry is None:
         return None if count is None else []
@@ -205,10 +204,15 @@ def hrandfield(session: Session, args: list[bytes]) -> Reply:
     return Pairs(chosen) if len(args) == 4 else [field for field, _ in chosen]
 
 
-def checked_count(text: bytes) -> int:
+def checked_count(text: bytes, most: int = numbers.MAX_INT) -> int:
     """A number of elements to choose."""
     count = to_int(text)
-    if not -(2**62) <= count <= 2**62:
+    if count < -numbers.MAX_INT:
+        raise CommandError(
+            "ERR value is out of range, value must between"
+            f" {-numbers.MAX_INT} and {numbers.MAX_INT}"
+        )
+    if not -most <= count <= most:
         raise CommandError("ERR value is out of range")
     return count
 

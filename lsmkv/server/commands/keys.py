@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lsmkv.server import numbers
+from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import (
     ELEMENT,
     KIND_NAMES,
@@ -73,14 +74,10 @@ def type_(session: Session, args: list[bytes]) -> Reply:
 def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[bytes]], Reply]:
     def expire(session: Session, args: list[bytes]) -> Reply:
         space, database, key = session.space, session.database, args[1]
-        number = to_int(args[2])
         options = {word.upper() for word in args[3:]}
-        at = number * unit + (space.now() if relative else 0)
-        if not -numbers.MAX_INT <= number * unit <= numbers.MAX_INT or at > numbers.MAX_INT:
-            raise CommandError(f"ERR invalid expire time in '{name.lower()}' command")
         for word in args[3:]:
             if word.upper() not in (b"NX", b"XX", b"GT", b"LT"):
-                shown = word.decode("utf-8", "surrogateescape")
+                shown = word.partition(b"\0")[0].decode("utf-8", "surrogateescape")
                 raise CommandError(f"ERR Unsupported option {shown}")
         if b"NX" in options and len(options) > 1:
             raise CommandError(
@@ -88,6 +85,10 @@ def _expire(name: str, unit: int, relative: bool) -> Callable[[Session, list[byt
             )
         if {b"GT", b"LT"} <= options:
             raise CommandError("ERR GT and LT options at the same time are not compatible")
+        number = to_int(args[2])
+        at = number * unit + (space.now() if relative else 0)
+        if not numbers.MIN_INT <= number * unit <= numbers.MAX_INT or at > numbers.MAX_INT:
+            raise CommandError(f"ERR invalid expire time in '{name.lower()}' command")
         entry = space.find(database, key)
         if entry is None:
             return 0
@@ -198,7 +199,7 @@ def copy(session: Session, args: list[bytes]) -> Reply:
             replace = True
         elif word == b"DB" and at + 1 < len(args):
             at += 1
-            target = database_at(session, args[at], "ERR value is not an integer or out of range")
+            target = database_at(session, args[at])
         else:
             raise syntax_error()
         at += 1
@@ -225,7 +226,7 @@ def copy(session: Session, args: list[bytes]) -> Reply:
 @command("MOVE", 3, "write fast", keys=_FIRST, group="generic")
 def move(session: Session, args: list[bytes]) -> Reply:
     """Move a key to another database, if there is none of that name.  O(1)."""
-    target = database_at(session, args[2], "ERR value is not an integer or out of range")
+    target = database_at(session, args[2])
     if target is session.database:
         raise CommandError("ERR source and destination objects are the same")
     space = session.space
@@ -237,9 +238,9 @@ def move(session: Session, args: list[bytes]) -> Reply:
     return 1
 
 
-def database_at(session: Session, index: bytes, error: str) -> Database:
+def database_at(session: Session, index: bytes) -> Database:
     """The database of a number."""
-    number = to_int(index, error)
+    number = to_int(index)
     if not 0 <= number < len(session.space.databases):
         raise CommandError("ERR DB index is out of range")
     return session.space.databases[number]
@@ -269,10 +270,11 @@ def scan(session: Session, args: list[bytes]) -> Reply:
 
     A pattern's literal beginning bounds the walk.
     """
+    number = cursor_number(args[1])
     options = scan_options(args[2:], kinds=True)
     space, database = session.space, session.database
     scope = database.prefix
-    position = session.service.cursors.position(args[1], scope)
+    position = session.service.cursors.position(number, scope)
     prefix = literal_prefix(options.pattern)
     stop = successor(prefix) if prefix else None
     wanted, matches = _kind_filter(options), options.matches
@@ -336,8 +338,9 @@ def _check_flush(args: list[bytes]) -> None:
 @command("SWAPDB", 3, "write fast", group="connection")
 def swapdb(session: Session, args: list[bytes]) -> Reply:
     """Exchange the keys of two databases.  O(1)."""
-    one = database_at(session, args[1], "ERR invalid first DB index")
-    other = database_at(session, args[2], "ERR invalid second DB index")
+    to_int(args[1], "ERR invalid first DB index")
+    to_int(args[2], "ERR invalid second DB index")
+    one, other = database_at(session, args[1]), database_at(session, args[2])
     session.space.swap(one, other)
     return OK
 
@@ -401,6 +404,11 @@ container("MEMORY", "readonly", group="server")
 @command("MEMORY USAGE", -3, "readonly", keys=(2, 2, 1), group="server")
 def memory_usage(session: Session, args: list[bytes]) -> Reply:
     """About how many bytes of the store a key takes; tables are estimated."""
+    if len(args) > 3:  # Redis estimates from so many elements
+        if len(args) != 5 or args[3].upper() != b"SAMPLES":
+            raise syntax_error()
+        if to_int(args[4]) < 0:
+            raise syntax_error()
     entry = session.space.find(session.database, args[2])
     if entry is None:
         return None

@@ -261,10 +261,11 @@ def lrem(session: Session, args: list[bytes]) -> Reply:
 def lpos(session: Session, args: list[bytes]) -> Reply:
     """The positions of a value.  O(elements looked at)."""
     rank, count, longest = 1, None, 0
-    if len(args) % 2 == 0:
-        raise syntax_error()
-    for name, text in zip(args[3::2], args[4::2], strict=True):
-        match name.upper():
+    for at in range(3, len(args), 2):
+        if at + 1 == len(args):
+            raise syntax_error()
+        text = args[at + 1]
+        match args[at].upper():
             case b"RANK":
                 rank = to_int(text)
                 if rank == 0:
@@ -336,6 +337,9 @@ def _move(session: Session, source: bytes, target: bytes, front: bool, to_front:
     if entry is None:
         return NO_REPLY
     _entry(session, target)  # WRONGTYPE before anything is taken
+    if source == target and entry.size == 1:  # the key stays, and its expiry
+        session.space.touch(session.database, source)
+        return next(elements(session, entry))
     value = _pop(session, source, entry, 1, front)[0]
     _push(session, target, [value], to_front)
     return value
@@ -372,14 +376,14 @@ def _blocking_popper(front: bool) -> Callable[[Session, list[bytes]], Reply]:
     def pop(session: Session, args: list[bytes]) -> Reply:
         keys, seconds = args[1:-1], seconds_to_wait(args[-1])
 
-        def attempt() -> Reply:
+        def attempt(keys: list[bytes]) -> Reply:
             for key in keys:
                 entry = _entry(session, key)
                 if entry is not None:
                     return [key, _pop(session, key, entry, 1, front)[0]]
             return NO_REPLY
 
-        return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+        return session.service.waits.wait(session, keys, LIST, seconds, attempt, NULL_ARRAY)
 
     pop.__doc__ = f"Take an element from the {'front' if front else 'end'} of a list, or wait."
     return pop
@@ -392,10 +396,11 @@ command("BRPOP", -3, "write blocking", keys=(1, -2, 1), group="list")(_blocking_
 def _blocking_move(session: Session, args: list[bytes], front: bool, to_front: bool) -> Reply:
     seconds = seconds_to_wait(args[-1])
 
-    def attempt() -> Reply:
+    def attempt(keys: list[bytes]) -> Reply:
         return _move(session, args[1], args[2], front, to_front)
 
-    return session.service.waits.wait(session, [args[1]], seconds, attempt, None)
+    otherwise = None if session.running else NULL_ARRAY
+    return session.service.waits.wait(session, [args[1]], LIST, seconds, attempt, otherwise)
 
 
 @command("BLMOVE", 6, "write blocking", keys=(1, 2, 1), group="list")
@@ -419,36 +424,44 @@ def _pop_first_of(session: Session, keys: list[bytes], front: bool, count: int) 
     return NO_REPLY
 
 
-def mpop_options(args: list[bytes], at: int) -> tuple[list[bytes], bytes, int]:
-    """``numkeys key ... WHERE [COUNT n]``, from argument ``at`` on."""
+def mpop_options(
+    args: list[bytes], at: int, ends: tuple[bytes, bytes]
+) -> tuple[list[bytes], bool, int]:
+    """``numkeys key ... WHERE [COUNT n]``, from argument ``at`` on; whether it is the second end.
+
+    They are checked in the order in which they stand.
+    """
     keys, rest = split_numbered(args, at)
-    if len(rest) not in (1, 3) or (len(rest) == 3 and rest[1].upper() != b"COUNT"):
+    if not rest or rest[0].upper() not in ends:
         raise syntax_error()
     count = 1
-    if len(rest) == 3:
+    if len(rest) > 1:
+        if len(rest) == 2 or rest[1].upper() != b"COUNT":
+            raise syntax_error()
         error = "ERR count should be greater than 0"
         count = to_int(rest[2], error)
         if count <= 0:
             raise CommandError(error)
-    return keys, rest[0], count
+        if len(rest) > 3:
+            raise syntax_error()
+    return keys, rest[0].upper() == ends[1], count
 
 
 @command("LMPOP", -4, "write", group="list", find_keys=numbered_keys(1))
 def lmpop(session: Session, args: list[bytes]) -> Reply:
     """Take elements from the first list that has any."""
-    keys, side, count = mpop_options(args, 1)
-    found = _pop_first_of(session, keys, _side(side), count)
+    keys, front, count = mpop_options(args, 1, (b"RIGHT", b"LEFT"))
+    found = _pop_first_of(session, keys, front, count)
     return NULL_ARRAY if found is NO_REPLY else found
 
 
 @command("BLMPOP", -5, "write blocking", group="list", find_keys=numbered_keys(2))
 def blmpop(session: Session, args: list[bytes]) -> Reply:
     """Take elements from the first list that has any, or wait."""
+    keys, front, count = mpop_options(args, 2, (b"RIGHT", b"LEFT"))
     seconds = seconds_to_wait(args[1])
-    keys, side, count = mpop_options(args, 2)
-    front = _side(side)
 
-    def attempt() -> Reply:
+    def attempt(keys: list[bytes]) -> Reply:
         return _pop_first_of(session, keys, front, count)
 
-    return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+    return session.service.waits.wait(session, keys, LIST, seconds, attempt, NULL_ARRAY)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.server.command import Table
 from lsmkv.server.commands import admin, connection, pubsub, transactions
+from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import successor
 from lsmkv.server.globs import literal_prefix, matcher
 from lsmkv.server.numbers import to_int
@@ -145,7 +146,7 @@ def scan(session: Session, args: list[bytes]) -> Reply:
     """Some keys, and the cursor with which to go on; 0 at the end.  Costs O(COUNT)."""
     options = scan_options(args[2:], kinds=True)
     matches = options.matches
-    position = session.service.cursors.position(args[1], b"")
+    position = session.service.cursors.position(cursor_number(args[1]), b"")
     found: list[Reply] = []
     for seen, key in enumerate(_matching(session, options.pattern, position)):
         if seen == options.limit:

@@ -90,14 +90,16 @@ def smembers(session: Session, args: list[bytes]) -> Reply:
 @command("SSCAN", -3, "readonly", keys=_FIRST, group="set")
 def sscan(session: Session, args: list[bytes]) -> Reply:
     """Some members, and the cursor with which to go on."""
-    entry = _entry(session, args[1])
-    return scan_elements(session, args, entry, lambda member, _: [member])
+    return scan_elements(session, args, SET, lambda member, _: [member])
 
 
 @command("SMOVE", 4, "write fast", keys=(1, 2, 1), group="set")
 def smove(session: Session, args: list[bytes]) -> Reply:
     """Move a member to another set; whether it was in the first."""
-    source, target = _entry(session, args[1]), _entry(session, args[2])
+    source = _entry(session, args[1])
+    if source is None:
+        return 0
+    target = _entry(session, args[2])
     if not _is_member(session, source, args[3]):
         return 0
     if args[1] == args[2]:
@@ -115,9 +117,10 @@ def spop(session: Session, args: list[bytes]) -> Reply:
         raise syntax_error()
     count = 1
     if len(args) == 3:
-        count = to_int(args[2])
+        error = "ERR value is out of range, must be positive"
+        count = to_int(args[2], error)
         if count < 0:
-            raise CommandError("ERR value is out of range, must be positive")
+            raise CommandError(error)
     entry = _entry(session, args[1])
     if entry is None:
         return None if len(args) == 2 else Members()
@@ -216,14 +219,8 @@ def sdiffstore(session: Session, args: list[bytes]) -> Reply:
 @command("SINTERCARD", -3, "readonly", group="set", find_keys=numbered_keys(1))
 def sintercard(session: Session, args: list[bytes]) -> Reply:
     """How many members are in every set, counted up to LIMIT."""
-    keys, rest = split_numbered(args, 1)
-    limit = 0
-    if rest:
-        if len(rest) != 2 or rest[0].upper() != b"LIMIT":
-            raise syntax_error()
-        limit = to_int(rest[1], "ERR LIMIT can't be negative")
-        if limit < 0:
-            raise CommandError("ERR LIMIT can't be negative")
+    keys, rest = split_numbered(args, 1, "ERR Number of keys can't be greater than number of args")
+    limit = checked_limit(rest)
     count = 0
     for _ in _intersection(session, keys):
         count += 1
@@ -232,15 +229,26 @@ def sintercard(session: Session, args: list[bytes]) -> Reply:
     return count
 
 
+def checked_limit(words: list[bytes]) -> int:
+    """``[LIMIT n]``; 0 for none."""
+    limit = 0
+    for at in range(0, len(words), 2):
+        if words[at].upper() != b"LIMIT" or at + 1 == len(words):
+            raise syntax_error()
+        limit = to_int(words[at + 1], "ERR LIMIT can't be negative")
+        if limit < 0:
+            raise CommandError("ERR LIMIT can't be negative")
+    return limit
+
+
 def split_numbered(
-    args: list[bytes], at: int, error: str = "ERR numkeys should be greater than 0"
+    args: list[bytes], at: int, too_few: str = "ERR syntax error"
 ) -> tuple[list[bytes], list[bytes]]:
     """The keys whose number argument ``at`` says, and what follows them."""
+    error = "ERR numkeys should be greater than 0"
     count = to_int(args[at], error)
     if count <= 0:
         raise CommandError(error)
     if count > len(args) - at - 1:
-        if "numkeys" in error:
-            raise CommandError("ERR Number of keys can't be greater than number of args")
-        raise syntax_error()
+        raise CommandError(too_few)
     return args[at + 1 : at + 1 + count], args[at + 1 + count :]

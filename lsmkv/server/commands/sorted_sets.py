@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from lsmkv.server.commands.hashes import checked_count, choose
+from lsmkv.server.commands.hashes import MOST_PAIRS, checked_count, choose
 from lsmkv.server.commands.lists import clip, mpop_options, seconds_to_wait
-from lsmkv.server.commands.sets import split_numbered
+from lsmkv.server.commands.sets import checked_limit, split_numbered
 from lsmkv.server.encoding import DOUBLE, SET, SORTED_SET, Entry, element_prefix, successor
-from lsmkv.server.numbers import to_float, to_int
+from lsmkv.server.numbers import MAX_INT, parse_double, to_float, to_int
 from lsmkv.server.registry import command, numbered_keys
 from lsmkv.server.resp import (
     NO_REPLY,
@@ -42,6 +42,8 @@ def _find_or_make(session: Session, key: bytes) -> tuple[SortedSet, bool]:
 
 # Adding
 
+_ADD_WORDS = (b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR")
+
 
 class _AddOptions(NamedTuple):
     only_if: str
@@ -57,7 +59,7 @@ class _AddOptions(NamedTuple):
 def _add_options(args: list[bytes]) -> _AddOptions:
     words: set[bytes] = set()
     at = 2
-    while at < len(args) and args[at].upper() in (b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"):
+    while at < len(args) and args[at].upper() in _ADD_WORDS:
         words.add(args[at].upper())
         at += 1
     if len(args) == at or (len(args) - at) % 2:
@@ -124,6 +126,8 @@ def _sum(one: float, other: float) -> float:
 @command("ZINCRBY", 4, "write fast", keys=_FIRST, group="sorted-set")
 def zincrby(session: Session, args: list[bytes]) -> Reply:
     """Add to the score of a member; the sum."""
+    if args[2].upper() in _ADD_WORDS:  # as in ZADD it is an option, and the score is missing
+        raise syntax_error()
     change = to_float(args[2])
     found, new = _find_or_make(session, args[1])
     old = found.score(args[3])
@@ -201,11 +205,13 @@ class _Range(NamedTuple):
 
 
 def _score_bound(text: bytes) -> tuple[float, bool]:
-    """A score, and whether it is left out."""
-    error = "ERR min or max is not a float"
-    if text[:1] == b"(":
-        return to_float(text[1:], error), True
-    return to_float(text, error), False
+    """A score, and whether it is left out.  As in Redis nothing is 0, and a null byte ends it."""
+    excluded = text[:1] == b"("
+    digits = text[excluded:].partition(b"\0")[0]
+    score = parse_double(digits.lstrip()) if digits else 0.0
+    if score is None:
+        raise CommandError("ERR min or max is not a float")
+    return score, excluded
 
 
 def _score_range(low: bytes, high: bytes) -> _Range:
@@ -231,19 +237,18 @@ def _lex_range(found: SortedSet | None, low: bytes, high: bytes) -> _Range:
     if first is None or low == b"+" or high == b"-":
         return nothing
     score = first[1]
-    start = place_of(score)
+    start, stop = b"", None
     if low != b"-":
         start = place_of(score, low[1:]) + (b"\0" if low[:1] == b"(" else b"")
-    stop = place_behind(score)
     if high != b"+":
         stop = place_of(score, high[1:]) + (b"\0" if high[:1] == b"[" else b"")
     return _Range(start, stop)
 
 
 def _limited(walk: Iterator[Scored], offset: int, count: int) -> list[Scored]:
-    if offset < 0:
+    if not 0 <= offset < MAX_INT:
         return []
-    return list(islice(walk, offset, None if count < 0 else offset + count))
+    return list(islice(walk, offset, None if count < 0 else min(offset + count, MAX_INT)))
 
 
 class _RangeRequest(NamedTuple):
@@ -271,11 +276,12 @@ def _range_request(
         if word == b"WITHSCORES" and not store:
             with_scores = True
         elif word == b"LIMIT" and at + 2 < len(words):
-            offset, count, limited = to_int(words[at + 1]), to_int(words[at + 2]), True
+            offset, count = to_int(words[at + 1]), to_int(words[at + 2])
+            limited = count != -1  # a limit of -1 is none
             at += 2
-        elif word == b"REV" and not legacy:
+        elif word == b"REV" and not legacy and not reverse:
             reverse = True
-        elif word in (b"BYSCORE", b"BYLEX") and not legacy:
+        elif word in (b"BYSCORE", b"BYLEX") and not legacy and not by:
             by = word[2:].decode()
         else:
             raise syntax_error()
@@ -414,10 +420,10 @@ def _pop(session: Session, key: bytes, found: SortedSet, count: int, highest: bo
     return members
 
 
-def _popper(name: str, highest: bool) -> Callable[[Session, list[bytes]], Reply]:
+def _popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
     def pop(session: Session, args: list[bytes]) -> Reply:
         if len(args) > 3:
-            raise CommandError(f"ERR wrong number of arguments for '{name}' command")
+            raise syntax_error()
         count = 1
         if len(args) == 3:
             error = "ERR value is out of range, must be positive"
@@ -434,15 +440,15 @@ def _popper(name: str, highest: bool) -> Callable[[Session, list[bytes]], Reply]
     return pop
 
 
-command("ZPOPMIN", -2, "write fast", keys=_FIRST, group="sorted-set")(_popper("zpopmin", False))
-command("ZPOPMAX", -2, "write fast", keys=_FIRST, group="sorted-set")(_popper("zpopmax", True))
+command("ZPOPMIN", -2, "write fast", keys=_FIRST, group="sorted-set")(_popper(highest=False))
+command("ZPOPMAX", -2, "write fast", keys=_FIRST, group="sorted-set")(_popper(highest=True))
 
 
 def _blocking_popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
     def pop(session: Session, args: list[bytes]) -> Reply:
         keys, seconds = args[1:-1], seconds_to_wait(args[-1])
 
-        def attempt() -> Reply:
+        def attempt(keys: list[bytes]) -> Reply:
             for key in keys:
                 found = _find(session, key)
                 if found is not None:
@@ -450,7 +456,7 @@ def _blocking_popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
                     return [key, member, score]
             return NO_REPLY
 
-        return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+        return session.service.waits.wait(session, keys, SORTED_SET, seconds, attempt, NULL_ARRAY)
 
     which = "highest" if highest else "lowest"
     pop.__doc__ = f"Take the member with the {which} score of the first set that has any, or wait."
@@ -474,39 +480,34 @@ def _pop_first_of(session: Session, keys: list[bytes], highest: bool, count: int
     return NO_REPLY
 
 
-def _end(word: bytes) -> bool:
-    if word.upper() not in (b"MIN", b"MAX"):
-        raise syntax_error()
-    return word.upper() == b"MAX"
-
-
 @command("ZMPOP", -4, "write", group="sorted-set", find_keys=numbered_keys(1))
 def zmpop(session: Session, args: list[bytes]) -> Reply:
     """Take members from the first sorted set that has any."""
-    keys, end, count = mpop_options(args, 1)
-    found = _pop_first_of(session, keys, _end(end), count)
+    keys, highest, count = mpop_options(args, 1, (b"MIN", b"MAX"))
+    found = _pop_first_of(session, keys, highest, count)
     return NULL_ARRAY if found is NO_REPLY else found
 
 
 @command("BZMPOP", -5, "write blocking", group="sorted-set", find_keys=numbered_keys(2))
 def bzmpop(session: Session, args: list[bytes]) -> Reply:
     """Take members from the first sorted set that has any, or wait."""
+    keys, highest, count = mpop_options(args, 2, (b"MIN", b"MAX"))
     seconds = seconds_to_wait(args[1])
-    keys, end, count = mpop_options(args, 2)
-    highest = _end(end)
 
-    def attempt() -> Reply:
+    def attempt(keys: list[bytes]) -> Reply:
         return _pop_first_of(session, keys, highest, count)
 
-    return session.service.waits.wait(session, keys, seconds, attempt, NULL_ARRAY)
+    return session.service.waits.wait(session, keys, SORTED_SET, seconds, attempt, NULL_ARRAY)
 
 
 @command("ZRANDMEMBER", -2, "readonly", keys=_FIRST, group="sorted-set")
 def zrandmember(session: Session, args: list[bytes]) -> Reply:
     """Random members: as many different ones as asked for, or with repetitions if negative."""
+    count = 1 if len(args) == 2 else checked_count(args[2])
     if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHSCORES"):
         raise syntax_error()
-    count = 1 if len(args) == 2 else checked_count(args[2])
+    if len(args) == 4:
+        checked_count(args[2], MOST_PAIRS)
     found = _find(session, args[1])
     if found is None:
         return None if len(args) == 2 else []
@@ -520,11 +521,10 @@ def zrandmember(session: Session, args: list[bytes]) -> Reply:
 @command("ZSCAN", -3, "readonly", keys=_FIRST, group="sorted-set")
 def zscan(session: Session, args: list[bytes]) -> Reply:
     """Some members with scores, and the cursor with which to go on."""
-    entry = session.space.find(session.database, args[1], SORTED_SET)
     return scan_elements(
         session,
         args,
-        entry,
+        SORTED_SET,
         lambda member, score: [member, format_double(DOUBLE.unpack(score)[0])],
     )
 
@@ -557,11 +557,11 @@ class _Input(NamedTuple):
         return 0.0 if math.isnan(score) else score
 
 
-def _input(session: Session, key: bytes, weight: float = 1.0) -> _Input:
+def _set_of_any_kind(session: Session, key: bytes) -> Entry | None:
     entry = session.space.find(session.database, key)
     if entry is not None and entry.kind not in (SET, SORTED_SET):
         raise wrong_type()
-    return _Input(session, entry, weight)
+    return entry
 
 
 def _add(one: float, other: float) -> float:
@@ -579,8 +579,10 @@ class _Combination(NamedTuple):
 
 
 def _combination(session: Session, args: list[bytes], at: int, name: str) -> _Combination:
-    error = f"ERR at least 1 input key is needed for '{name}' command"
-    keys, words = split_numbered(args, at, error)
+    if to_int(args[at]) <= 0:
+        raise CommandError(f"ERR at least 1 input key is needed for '{name}' command")
+    keys, words = split_numbered(args, at)
+    entries = [_set_of_any_kind(session, key) for key in keys]
     weights = [1.0] * len(keys)
     aggregate, with_scores = _AGGREGATES[b"SUM"], False
     difference = name.startswith("zdiff")
@@ -602,7 +604,7 @@ def _combination(session: Session, args: list[bytes], at: int, name: str) -> _Co
         else:
             raise syntax_error()
         place += 1
-    inputs = [_input(session, key, weight) for key, weight in zip(keys, weights, strict=True)]
+    inputs = [_Input(session, *one) for one in zip(entries, weights, strict=True)]
     return _Combination(inputs, aggregate, with_scores)
 
 
@@ -695,14 +697,11 @@ for _name, _combine, _what in (
 @command("ZINTERCARD", -3, "readonly", group="sorted-set", find_keys=numbered_keys(1))
 def zintercard(session: Session, args: list[bytes]) -> Reply:
     """How many members are in all of several sorted sets, counted up to LIMIT."""
+    if to_int(args[1]) <= 0:
+        raise CommandError("ERR at least 1 input key is needed for 'zintercard' command")
     keys, words = split_numbered(args, 1)
-    limit = 0
-    if words:
-        if len(words) != 2 or words[0].upper() != b"LIMIT":
-            raise syntax_error()
-        limit = to_int(words[1], "ERR LIMIT can't be negative")
-        if limit < 0:
-            raise CommandError("ERR LIMIT can't be negative")
-    inputs = [_input(session, key) for key in keys]
+    entries = [_set_of_any_kind(session, key) for key in keys]
+    limit = checked_limit(words)
+    inputs = [_Input(session, entry, 1.0) for entry in entries]
     count = len(_intersection(_Combination(inputs, min, False)))
     return min(count, limit) if limit else count

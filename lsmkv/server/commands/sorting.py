@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import NamedTuple
 
 from lsmkv.server.commands.lists import elements
 from lsmkv.server.commands.lists import store as store_list
 from lsmkv.server.encoding import HASH, LIST, SET, SORTED_SET, STRING, element_prefix, successor
-from lsmkv.server.numbers import to_float, to_int
+from lsmkv.server.numbers import overflows, parse_double, to_int, underflows
 from lsmkv.server.registry import command
-from lsmkv.server.resp import Reply, syntax_error, wrong_type
+from lsmkv.server.resp import CommandError, Reply, syntax_error, wrong_type
 from lsmkv.server.session import Session
 from lsmkv.server.sorted_set import SortedSet
 
@@ -76,11 +78,13 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
     if entry is None:
         return []
     if entry.kind == LIST:
-        return list(elements(session, entry))
+        values = list(elements(session, entry))
+        return values[::-1] if descending and keep_order else values
     if entry.kind == SET:
         start = element_prefix(entry)
         scan = session.space.overlay.scan(start, successor(start))
-        return [name[len(start) :] for name, _ in scan]
+        values = [name[len(start) :] for name, _ in scan]
+        return values[::-1] if descending and keep_order else values
     if entry.kind == SORTED_SET:
         walk = SortedSet(session.space.overlay, entry).walk(reverse=descending and keep_order)
         return [member for member, _ in walk]
@@ -88,9 +92,18 @@ def _elements(session: Session, key: bytes, descending: bool, keep_order: bool) 
 
 
 def _number(text: bytes | None) -> float:
-    if text is None:
+    """A weight.  As in Redis nothing is 0, a null byte ends it, and it is 0 or at least 2^-1022."""
+    digits = (text or b"").partition(b"\0")[0]
+    if not digits:
         return 0.0
-    return to_float(text, "ERR One or more scores can't be converted into double")
+    value = parse_double(digits.lstrip())
+    if (
+        value is None
+        or (math.isinf(value) and overflows(digits))
+        or (abs(value) < sys.float_info.min and underflows(digits))
+    ):
+        raise CommandError("ERR One or more scores can't be converted into double")
+    return value
 
 
 def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:

@@ -52,6 +52,7 @@ class _SetOptions(NamedTuple):
 def _set_options(session: Session, words: list[bytes]) -> _SetOptions:
     expiry, only_if, get = Expiry(), "", False
     given = False
+    unit, time_ = "", b""
     at = 0
     while at < len(words):
         word = words[at].upper().decode("latin-1")
@@ -63,11 +64,12 @@ def _set_options(session: Session, words: list[bytes]) -> _SetOptions:
             given, expiry = True, Expiry(keep=True)
         elif word in ("EX", "PX", "EXAT", "PXAT") and not given and at + 1 < len(words):
             at += 1
-            given = True
-            expiry = Expiry(expiry_time(session.space, word, words[at], "set"))
+            given, unit, time_ = True, word, words[at]
         else:
             raise syntax_error()
         at += 1
+    if unit:
+        expiry = Expiry(expiry_time(session.space, unit, time_, "set"))
     return _SetOptions(expiry, only_if, get)
 
 
@@ -202,17 +204,17 @@ def getdel(session: Session, args: list[bytes]) -> Reply:
 @command("GETEX", -2, "write fast", keys=_FIRST, group="string")
 def getex(session: Session, args: list[bytes]) -> Reply:
     """The value of a key, which gets another expiry."""
-    expires: int | None = None
-    if len(args) == 3 and args[2].upper() == b"PERSIST":
-        expires = 0
-    elif len(args) == 4 and args[2].upper() in (b"EX", b"PX", b"EXAT", b"PXAT"):
-        unit = args[2].upper().decode()
-        expires = expiry_time(session.space, unit, args[3], "getex")
-    elif len(args) > 2:
+    option = args[2].upper() if len(args) > 2 else b""
+    persists = option == b"PERSIST" and len(args) == 3
+    timed = option in (b"EX", b"PX", b"EXAT", b"PXAT") and len(args) == 4
+    if len(args) > 2 and not (persists or timed):
         raise syntax_error()
     entry = session.space.find(session.database, args[1], STRING)
     if entry is None:
         return None
+    expires = 0 if persists else None
+    if timed:
+        expires = expiry_time(session.space, option.decode(), args[3], "getex")
     if expires is not None and expires and expires <= session.space.now():
         session.space.remove(session.database, args[1], entry)
     elif expires is not None and expires != entry.expires:

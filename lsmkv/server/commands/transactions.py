@@ -71,7 +71,7 @@ def watch(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("UNWATCH", 1, "fast control", group="transactions")
+@command("UNWATCH", 1, "fast", group="transactions")
 def unwatch(session: Session, args: list[bytes]) -> Reply:
     """Watch no key any more."""
     session.unwatch()

@@ -1,0 +1,534 @@
+"""Random requests of Redis' commands: right ones and wrong ones, over a few keys.
+
+``TEMPLATES`` says what requests look like.  Words in capitals stand for themselves, words in small
+letters for a random word out of ``WORDS``; ``[ ]`` is there or not, ``( | )`` is one of several,
+``{ }`` comes once to three times.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+Request = list[bytes]
+_MEMBERS = [
+    *(
+        b"1 2 3 4 10 -5 1.5 m n o p abc abd aaa ABC 0 -1 inf 1e3 nan 0x10 -0 01 5. .5 w_1"
+        b" lo\xc3\xa9 9223372036854775807 -9223372036854775808 9223372036854775806"
+        b" 9223372036854775808"
+    ).split(),
+    b"",
+    b" 5",
+    b"5 ",
+    b"\0",
+    b"a\0b",
+    b"\xff\xfe",
+    b"\r\n",
+    b"x" * 100,
+    b"*",
+    b"y" * 50,
+]
+_INTEGERS = [
+    *(
+        b"0 1 -1 2 -2 3 4 5 7 10 -3 -10 100 -100 0 1 2 3 -1 1 2 0 1 9223372036854775807 abc 1.5 +1"
+        b" 01 -0 -9223372036854775808 9223372036854775808 -9223372036854775809 4611686018427387904"
+        b" 1e2 -4611686018427387905 4294967296 2147483648"
+    ).split(),
+    b"",
+    b" 1",
+    b"1 ",
+    b"1\0",
+]
+_PAST_AND_WRONG = b"1 1000 0 -1 1000000000 abc 9223372036854775808 1.5 -".split()
+_POSITIONS = b"0 1 -1 2 -2 3 -3 5 10 -10 100 0 -1 1 -100 1 2".split()
+_SCORES = (
+    b"0 1 -1 2 3 1.5 -2.5 0.5 100 -0.0 0.1 0.2 3.14 1e3 1 2 3 1e17 123456789 5 7 1e300 -1e300"
+    b" 17.000000001 0.30000000000000004 -inf +inf inf 1e-5 12345678901234567890 1e-310 5e-324"
+).split()
+_BAD_SCORES = [
+    *b"nan abc 1e400 1_000 1,5 -nan 0x 1e (1 ++1 1..2 in infi - + . e5".split(),
+    b"",
+    b" 1",
+    b"1 ",
+    b"1\0",
+]
+_ODD_SCORES = b"0x10 0x1p3 0x1.8 infinity +Infinity 5. .5 +1 1E3 -INF 00012 1e-400".split()
+_KEYS = {
+    kind: tuple(f"{kind}{number}".encode() for number in (1, 2, 3))
+    for kind in ("s", "h", "l", "t", "z", "y")
+}
+_ODD_KEYS = (b"", b"\xff\0\r\n", b"w_1", b"w_2", b"w_3", b"o_1", b"o_2", b"none", b"k" * 200)
+_JUNK = [
+    *(
+        b"NX XX GT LT CH INCR GET KEEPTTL EX PX PERSIST WITHSCORES WITHVALUES LIMIT COUNT MATCH BY"
+        b" REV BYSCORE BYLEX STORE ALPHA LEFT RIGHT MIN MAX WEIGHTS AGGREGATE REPLACE DB abc 0 -1 1"
+        b" 1.5 [a (1 - + RANK MAXLEN SUM foo TYPE ASC DESC EXAT NOW 9223372036854775808"
+    ).split(),
+    b"",
+    b"\xff",
+]
+
+Maker = Callable[[random.Random], Request]
+
+
+def _key(kind: str) -> Maker:
+    """A key that as a rule is of this kind."""
+    everything = [key for keys in _KEYS.values() for key in keys]
+
+    def make(choices: random.Random) -> Request:
+        luck = choices.random()
+        if luck < 0.03:
+            return [choices.choice(_ODD_KEYS)]
+        if luck < 0.12 or kind not in _KEYS:
+            return [choices.choice(everything)]
+        return [choices.choice(_KEYS[kind])]
+
+    return make
+
+
+def _one_of(usual: tuple[bytes, ...] | list[bytes], seldom: list[bytes], chance: float) -> Maker:
+    def make(choices: random.Random) -> Request:
+        return [choices.choice(seldom if choices.random() < chance else usual)]
+
+    return make
+
+
+def _keys(kind: str, weights: bool = False, limit: bool = False) -> Maker:
+    """The number of keys, the keys; perhaps a weight for each."""
+
+    def make(choices: random.Random) -> Request:
+        count = choices.choice((1, 1, 2, 2, 3))
+        shown = b"%d" % count
+        if choices.random() < 0.05:
+            shown = choices.choice(_INTEGERS)
+        words = [shown]
+        for _ in range(count):
+            words += _key(kind if choices.random() < 0.8 else "t")(choices)
+        if weights and choices.random() < 0.4:
+            wrong = choices.random() < 0.1
+            words.append(b"WEIGHTS")
+            words += [WORDS["score"](choices)[0] for _ in range(count - wrong)]
+        return words
+
+    return make
+
+
+def _milliseconds(choices: random.Random) -> Request:
+    """A time to live that is far off, and that no other key has."""
+    if choices.random() < 0.15:
+        return [choices.choice([*_INTEGERS[23:], b"0", b"-1", b"-100"])]
+    return [b"%d" % choices.randrange(10**6, 10**10)]
+
+
+def _far_off(unit: int) -> Maker:
+    def make(choices: random.Random) -> Request:
+        if choices.random() < 0.15:
+            return [choices.choice(_PAST_AND_WRONG)]
+        return [b"%d" % (choices.choice((3 * 10**9, 4 * 10**9, 5 * 10**9, 6 * 10**9)) * unit)]
+
+    return make
+
+
+def _lex(choices: random.Random) -> Request:
+    if choices.random() < 0.08:
+        return [choices.choice([b"a", b"", b"1", b"++", b"-1"])]
+    start = choices.choice([b"[", b"(", b"-", b"+", b"-", b"+"])
+    return [start if start in b"-+" else start + choices.choice(_MEMBERS)]
+
+
+def _bound(choices: random.Random) -> Request:
+    score = WORDS["score"](choices)[0]
+    return [b"(" + score if choices.random() < 0.25 else score]
+
+
+def _many(pairs: bool) -> Maker:
+    """More elements than one step of a walk returns, and than Redis keeps in a small collection."""
+
+    def make(choices: random.Random) -> Request:
+        first = choices.randrange(1000)
+        numbers = range(first, first + choices.randrange(20, 200))
+        if pairs:
+            return [word for one in numbers for word in (b"%d" % (one * 7 % 50), b"e%d" % one)]
+        return [b"e%d" % one for one in numbers]
+
+    return make
+
+
+WORDS: dict[str, Maker] = {
+    "s": _key("s"),
+    "h": _key("h"),
+    "l": _key("l"),
+    "t": _key("t"),
+    "z": _key("z"),
+    "y": _key("y"),
+    "k": _key("any"),
+    "keys:l": _keys("l"),
+    "keys:t": _keys("t"),
+    "keys:z": _keys("z"),
+    "weighted": _keys("z", weights=True),
+    "many": _many(pairs=False),
+    "pairs": _many(pairs=True),
+    "member": _one_of(_MEMBERS[:12], _MEMBERS, 0.35),
+    "value": _one_of(_MEMBERS, _MEMBERS[:5], 0.3),
+    "int": _one_of(_INTEGERS[:23], _INTEGERS, 0.25),
+    "pos": _one_of(_POSITIONS, _INTEGERS, 0.08),
+    "score": _one_of(_SCORES, _BAD_SCORES + _ODD_SCORES, 0.08),
+    "bound": _bound,
+    "lex": _lex,
+    "dyadic": _one_of([b"0.5", b"1", b"-1", b"1.5", b"-0.25", b"3e3", b"0"], _BAD_SCORES, 0.15),
+    "ttl": _milliseconds,
+    "at": _far_off(1),
+    "at-ms": _far_off(1000),
+    "db": _one_of([b"0", b"0", b"0", b"1", b"2"], [b"16", b"-1", b"abc", b"15", b""], 0.06),
+    "glob": _one_of(
+        [b"*", b"s*", b"?1", b"[hl]2", b"*1", b"m*", b"[^m]", b"[a-m]*", b"\\*", b"*\xff*", b"a?*"],
+        [b"", b"[", b"[a", b"\\", b"[^", b"[]", b"[a-", b"***", b"[z-a]*", b"[\\]]", b"?"],
+        0.15,
+    ),
+    "by": _one_of(
+        [b"w_*", b"o_*->f", b"nosort", b"nosort"], [b"*", b"w_*->", b"*->f", b"->*"], 0.1
+    ),
+    "get": _one_of([b"#", b"w_*", b"o_*->f", b"w_1"], [b"*", b"", b"*->", b"o_*->*"], 0.1),
+    "seconds": _one_of([b"0.01", b"0"], [b"-1", b"abc", b"nan", b"", b"1e400", b"-0.1"], 0.1),
+    "kind": _one_of(
+        [b"string", b"list", b"set", b"zset", b"hash"], [b"ZSET", b"stream", b"x"], 0.2
+    ),
+}
+
+TEMPLATES = """
+SET s value
+SET s value [(NX|XX)] [GET] [(EX ttl|PX ttl|EXAT at|PXAT at-ms|KEEPTTL)]
+GET s
+MGET {k}
+MSET {s value}
+MSETNX {k value}
+SETNX s value
+SETEX s ttl value
+PSETEX s ttl value
+GETSET s value
+GETDEL s
+GETEX s [(EX ttl|PX ttl|EXAT at|PXAT at-ms|PERSIST)]
+APPEND s value
+STRLEN s
+GETRANGE s pos pos
+SUBSTR s pos pos
+SETRANGE s pos value
+INCR s
+DECR s
+INCRBY s int
+DECRBY s int
+INCRBYFLOAT s dyadic
+DEL {k}
+UNLINK k
+EXISTS {k}
+TOUCH {k}
+TYPE k
+EXPIRE k ttl [NX]
+EXPIRE k ttl [(NX|XX|GT|LT)] [(XX|GT)]
+PEXPIRE k ttl [(NX|XX|GT|LT)]
+EXPIREAT k at [(NX|XX|GT|LT)] [(XX|LT)]
+PEXPIREAT k at-ms [(NX|XX|GT|LT)]
+TTL k
+PTTL k
+EXPIRETIME k
+PEXPIRETIME k
+PERSIST k
+RENAME k k
+RENAMENX k k
+COPY k k [DB db] [REPLACE]
+COPY k k [REPLACE] [DB db]
+MOVE k db
+KEYS glob
+SCAN 0 [MATCH glob] [COUNT int] [TYPE kind]
+SCAN int
+RANDOMKEY
+DBSIZE
+OBJECT REFCOUNT none
+OBJECT FREQ k
+OBJECT IDLETIME none
+OBJECT ENCODING none
+MEMORY USAGE none
+SORT (l|t|z) [BY by] [LIMIT pos pos] [GET get] [GET get] [(ASC|DESC)] [ALPHA] [STORE l]
+SORT_RO (l|t|z) [ALPHA] [LIMIT pos pos] [DESC]
+SORT (l|t|z) ALPHA [GET get] [STORE l]
+HSET h {member value}
+HSET h {member value}
+HSET h pairs
+HMSET h {member value}
+HSETNX h member value
+HGET h member
+HMGET h {member}
+HEXISTS h member
+HSTRLEN h member
+HLEN h
+HDEL h {member}
+HKEYS h
+HVALS h
+HGETALL h
+HINCRBY h member int
+HINCRBYFLOAT h member dyadic
+HSCAN h 0 [MATCH glob] [COUNT int]
+HRANDFIELD h [int [WITHVALUES]]
+LPUSH l {value}
+RPUSH l {value}
+RPUSH l {value}
+RPUSH l many
+LPUSHX l {value}
+RPUSHX l {value}
+LPOP l [pos]
+RPOP l [pos]
+LLEN l
+LRANGE l pos pos
+LINDEX l pos
+LSET l pos value
+LTRIM l pos pos
+LINSERT l (BEFORE|AFTER) value value
+LREM l pos value
+LPOS l value [RANK pos] [COUNT pos] [MAXLEN pos]
+LMOVE l l (LEFT|RIGHT) (LEFT|RIGHT)
+RPOPLPUSH l l
+BLPOP {l} seconds
+BRPOP {l} seconds
+BLMOVE l l (LEFT|RIGHT) (LEFT|RIGHT) seconds
+BRPOPLPUSH l l seconds
+LMPOP keys:l (LEFT|RIGHT) [COUNT pos]
+BLMPOP seconds keys:l (LEFT|RIGHT) [COUNT pos]
+SADD t {member}
+SADD t {member}
+SADD t {value}
+SADD t many
+SREM t {member}
+SISMEMBER t member
+SMISMEMBER t {member}
+SCARD t
+SMEMBERS t
+SSCAN t 0 [MATCH glob] [COUNT int]
+SMOVE t t member
+SPOP t [pos]
+SRANDMEMBER t [pos]
+SINTER t {t}
+SUNION t {t}
+SDIFF t {t}
+SINTERSTORE t {t}
+SUNIONSTORE t {t}
+SDIFFSTORE t {t}
+SINTERCARD keys:t [LIMIT pos]
+ZADD z {score member}
+ZADD z {score member}
+ZADD z [(NX|XX)] [(GT|LT)] [CH] {score member}
+ZADD z pairs
+ZADD y {0 member}
+ZADD y {0 value}
+ZADD z [(NX|XX)] [(GT|LT)] [CH] INCR score member
+ZINCRBY z score member
+ZREM z {member}
+ZCARD z
+ZSCORE z member
+ZMSCORE z {member}
+ZRANK z member
+ZREVRANK z member
+ZRANGE z pos pos [REV] [WITHSCORES]
+ZRANGE z bound bound BYSCORE [REV] [LIMIT pos pos] [WITHSCORES]
+ZRANGE y lex lex BYLEX [REV] [LIMIT pos pos]
+ZREVRANGE z pos pos [WITHSCORES]
+ZRANGEBYSCORE z bound bound [WITHSCORES] [LIMIT pos pos]
+ZREVRANGEBYSCORE z bound bound [LIMIT pos pos] [WITHSCORES]
+ZRANGESTORE z z pos pos [REV]
+ZRANGESTORE z z bound bound BYSCORE [REV] [LIMIT pos pos]
+ZRANGESTORE y y lex lex BYLEX [LIMIT pos pos]
+ZCOUNT z bound bound
+ZRANGEBYLEX y lex lex [LIMIT pos pos]
+ZREVRANGEBYLEX y lex lex [LIMIT pos pos]
+ZLEXCOUNT y lex lex
+ZREMRANGEBYRANK z pos pos
+ZREMRANGEBYSCORE z bound bound
+ZREMRANGEBYLEX y lex lex
+ZPOPMIN z [pos]
+ZPOPMAX z [pos]
+BZPOPMIN {z} seconds
+BZPOPMAX {z} seconds
+ZMPOP keys:z (MIN|MAX) [COUNT pos]
+BZMPOP seconds keys:z (MIN|MAX) [COUNT pos]
+ZRANDMEMBER z [pos [WITHSCORES]]
+ZSCAN z 0 [MATCH glob] [COUNT int]
+ZUNION weighted [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]
+ZINTER weighted [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]
+ZDIFF keys:z [WITHSCORES]
+ZUNIONSTORE z weighted [AGGREGATE (SUM|MIN|MAX)]
+ZINTERSTORE z weighted [AGGREGATE (SUM|MIN|MAX)]
+ZDIFFSTORE z keys:z
+ZINTERCARD keys:z [LIMIT pos]
+SET w_1 value
+SET w_2 value
+MSET w_3 5 w_1 2 w_2 1
+HSET o_1 f value
+HSET o_2 f value
+SELECT db
+PING [value]
+ECHO value
+PUBLISH value value
+WAIT 0 1
+HELLO 3
+HELLO 2
+CLIENT SETNAME value
+CLIENT GETNAME
+WATCH {k}
+UNWATCH
+NOSUCH {value}
+OBJECT NOSUCH k
+CLIENT NOSUCH
+"""
+RARE_TEMPLATES = """
+FLUSHDB [(ASYNC|SYNC)]
+FLUSHALL [(ASYNC|SYNC)]
+SWAPDB db db
+MULTI
+EXEC
+DISCARD
+RESET
+HELLO pos
+AUTH value
+AUTH default value
+"""
+
+WAITING_TEMPLATES = """
+BLPOP {l} 0
+BRPOP {l} 0
+BLMOVE l l (LEFT|RIGHT) (LEFT|RIGHT) 0
+BRPOPLPUSH l l 0
+BLMPOP 0 1 l (LEFT|RIGHT) [COUNT 2]
+BLMPOP 0 2 l l (LEFT|RIGHT) [COUNT 3]
+BZPOPMIN {z} 0
+BZPOPMAX {z} 0
+BZMPOP 0 2 z z (MIN|MAX) [COUNT 2]
+"""
+FEEDING_TEMPLATES = """
+RPUSH l {value}
+LPUSH l {value}
+RPUSH l value value value
+LPUSHX l value
+LMOVE l l LEFT RIGHT
+LINSERT l BEFORE a b
+ZADD z {score member}
+ZADD z 1 a 2 b 3 c
+ZINCRBY z 1 member
+ZUNIONSTORE z 2 z t
+SORT t ALPHA STORE l
+SADD t {member}
+SET l value
+DEL l z
+DEL l
+RENAME l l
+RENAME t z
+COPY l l REPLACE
+COPY z z REPLACE
+MOVE l 1
+SWAPDB 0 1
+SELECT db
+MULTI
+EXEC
+EXEC
+"""
+
+_Node = str | tuple[str, list["_Node"]]
+
+
+def _parse(template: str) -> list[_Node]:
+    for mark in "[](){}|":
+        template = template.replace(mark, f" {mark} ")
+    words = iter(template.split())
+
+    def sequence(end: str) -> list[_Node]:
+        alternatives: list[list[_Node]] = [[]]
+        for word in words:
+            if word == end:
+                break
+            if word == "|":
+                alternatives.append([])
+            elif word in "[({":
+                alternatives[-1].append((word, sequence({"[": "]", "(": ")", "{": "}"}[word])))
+            else:
+                alternatives[-1].append(word)
+        if end == ")":
+            return [("|", one) for one in alternatives]
+        return alternatives[0]
+
+    return sequence("")
+
+
+def _fill(nodes: list[_Node], choices: random.Random) -> Iterator[bytes]:
+    for node in nodes:
+        if isinstance(node, str):
+            yield from WORDS[node](choices) if node in WORDS else [node.encode()]
+            continue
+        mark, inner = node
+        if mark == "(":
+            yield from _fill([choices.choice(inner)], choices)
+        elif mark == "[":
+            if choices.random() < 0.35:
+                yield from _fill(inner, choices)
+        else:
+            for _ in range(choices.choice((1, 1, 2, 3)) if mark == "{" else 1):
+                yield from _fill(inner, choices)
+
+
+_USUAL = [_parse(line) for line in TEMPLATES.strip().splitlines()]
+_RARE = [_parse(line) for line in RARE_TEMPLATES.strip().splitlines()]
+_WAITING = [_parse(line) for line in WAITING_TEMPLATES.strip().splitlines()]
+_FEEDING = [_parse(line) for line in FEEDING_TEMPLATES.strip().splitlines()]
+NAMES = {line.split()[0] for line in (TEMPLATES + RARE_TEMPLATES).strip().splitlines() if line}
+
+
+def random_request(choices: random.Random) -> Request:
+    """A request; one in ten or so is wrong in some way."""
+    words = list(_fill(choices.choice(_RARE if choices.random() < 0.015 else _USUAL), choices))
+    luck = choices.random()
+    if luck < 0.025 and len(words) > 1:
+        del words[choices.randrange(1, len(words))]
+    elif luck < 0.05:
+        words.insert(choices.randrange(1, len(words) + 1), choices.choice(_JUNK))
+    elif luck < 0.075 and len(words) > 1:
+        words[choices.randrange(1, len(words))] = choices.choice(_JUNK)
+    elif luck < 0.10:
+        words[choices.randrange(len(words))] = words[0].lower()
+    elif luck < 0.13:
+        words = [word.lower() if word in _JUNK else word for word in words]
+        words[0] = words[0].lower()
+    elif luck < 0.135:
+        words = words[:1]
+    return words
+
+
+Step = tuple[int, Request]
+"""The number of a client, and a request."""
+
+
+def random_steps(choices: random.Random, count: int) -> Iterator[Step]:
+    """Requests of two clients, some in transactions, while the other goes on."""
+    transaction = [0, 0]
+    made = 0
+    while made < count:
+        made += 1
+        client = int(choices.random() < 0.3)
+        if transaction[client]:
+            transaction[client] -= 1
+            if not transaction[client]:
+                yield client, [choices.choice([b"EXEC"] * 5 + [b"DISCARD"])]
+                continue
+        elif choices.random() < 0.02:
+            if choices.random() < 0.4:
+                yield client, [b"WATCH", *WORDS["k"](choices), *WORDS["k"](choices)]
+            yield client, [b"MULTI"]
+            transaction[client] = choices.randrange(1, 8)
+            continue
+        yield client, random_request(choices)
+
+
+def waiting_request(choices: random.Random) -> Request:
+    """A request that blocks until there is something."""
+    return list(_fill(choices.choice(_WAITING), choices))
+
+
+def feeding_request(choices: random.Random) -> Request:
+    """A request that as a rule makes something for one that waits."""
+    return list(_fill(choices.choice(_FEEDING), choices))
