@@ -44,7 +44,7 @@ class Cursors:
         A cursor of another scope, or one that is no longer kept, begins anew: so nothing is missed.
         ``CommandError`` unless it is a number of 64 bits.
         """
-        if not cursor.isdigit() or int(cursor) >= 1 << 64:
+        if not cursor.isdigit() or len(cursor) > 20 or int(cursor) >= 1 << 64:
             raise CommandError("ERR invalid cursor")
         number = int(cursor)
         if number == 0:

@@ -40,7 +40,10 @@ def to_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
     if not _FLOAT.fullmatch(text):
         raise CommandError(error)
     if text.lstrip(b"+-")[:2].lower() == b"0x":
-        return float(int(text, 16))
+        try:
+            return float(int(text, 16))
+        except OverflowError:
+            raise CommandError(error) from None
     value = float(text)
     if math.isinf(value) and b"inf" not in text.lower():
         raise CommandError(error)  # more than a double holds
@@ -67,6 +70,7 @@ def _decimal(text: bytes) -> Decimal:
         value = Decimal(text.decode("ascii"))
     except (InvalidOperation, UnicodeDecodeError):
         raise CommandError(NOT_A_FLOAT) from None
-    if not value.is_finite() or b"_" in text or text != text.strip():
+    fits = value.is_finite() and value.copy_abs() <= _MAX_LONG_DOUBLE
+    if not fits or b"_" in text or text != text.strip():
         raise CommandError(NOT_A_FLOAT)
     return value
