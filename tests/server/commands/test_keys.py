@@ -236,6 +236,7 @@ def test_what_is_known_of_a_key(client: Client) -> None:
         ("OBJECT IDLETIME n", 0),
         ("MEMORY USAGE none", None),
         ("OBJECT", "ERR wrong number of arguments for 'object' command"),
+        ("OBJECT AGE n", "ERR unknown subcommand 'AGE'. Try OBJECT HELP."),
     )
     assert client("OBJECT FREQ n").startswith("ERR An LFU maxmemory policy is not selected")
     assert client("MEMORY USAGE long") > client("MEMORY USAGE n") > 0
