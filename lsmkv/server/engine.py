@@ -82,6 +82,7 @@ class Engine(Service):
             or session.restricted
             or (found.writes and not self._writable)
             or not found.accepts(len(request))
+            or (found.subcommands and len(request) > 1)
         ):
             found = self._checked(session, found, request)
             if found is None:
@@ -157,6 +158,9 @@ class Engine(Service):
     def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Refuse what cannot be run now."""
         flags = found.flags
+        if found.subcommands and len(request) > 1:
+            shown = request[1][:128].decode("utf-8", "replace")
+            raise CommandError(f"ERR unknown subcommand '{shown}'. Try {found.name} HELP.")
         if not session.authenticated and "noauth" not in flags:
             raise CommandError("NOAUTH Authentication required.")
         if not found.accepts(len(request)):
