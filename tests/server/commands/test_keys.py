@@ -225,7 +225,9 @@ def test_what_is_known_of_a_key(client: Client) -> None:
     client("RPUSH list a")
     client("SADD set a")
     client("ZADD z 1 a")
-    shown = {key: client(f"OBJECT ENCODING {key}") for key in "n short long list set z none".split()}
+    shown = {
+        key: client(f"OBJECT ENCODING {key}") for key in "n short long list set z none".split()
+    }
     assert shown == {
         "n": b"int", "short": b"embstr", "long": b"raw", "list": b"quicklist",
         "set": b"hashtable", "z": b"skiplist", "none": None,

@@ -177,7 +177,11 @@ def test_like_a_list_of_python(sequence: list[tuple[Any, ...]]) -> None:
                     model = [value for at, value in enumerate(model) if at not in gone]
                 case "LPOP" | "RPOP":
                     client(f"{name} l {args[0]}")
-                    model = model[args[0] :] if name == "LPOP" else model[: max(0, len(model) - args[0])]
+                    model = (
+                        model[args[0] :]
+                        if name == "LPOP"
+                        else model[: max(0, len(model) - args[0])]
+                    )
                 case "LTRIM":
                     client(f"LTRIM l {args[0]} {args[1]}")
                     first = max(0, args[0] + len(model) if args[0] < 0 else args[0])

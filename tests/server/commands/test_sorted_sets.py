@@ -176,7 +176,9 @@ def test_random_members_and_scan(client: Client) -> None:
     assert len(set(client("ZRANDMEMBER z 10"))) == 10
     assert len(client("ZRANDMEMBER z -40")) == 40
     items = client("ZRANDMEMBER z 3 WITHSCORES")
-    assert all(int(member[1:]) == int(items[at + 1]) for at, member in enumerate(items) if at % 2 == 0)
+    assert all(
+        int(member[1:]) == int(items[at + 1]) for at, member in enumerate(items) if at % 2 == 0
+    )
     cursor, found = client("ZSCAN z 0")
     assert found[:4] == [b"m00", b"0", b"m01", b"1"]
     assert client("ZSCAN", "z", cursor)[1] == [
