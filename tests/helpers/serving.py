@@ -42,17 +42,17 @@ def parsed(data: bytes) -> list[Any]:
     while reader.has_data():
         reply = reader.gets()
         assert reply is not _NOT_WHOLE, f"not whole: {data!r}"
-        found.append(_shown(reply))
+        found.append(shown(reply))
     return found
 
 
-def _shown(reply: Any) -> Any:
+def shown(reply: Any) -> Any:
     if isinstance(reply, hiredis.ReplyError):
         return str(reply)
     if isinstance(reply, list):
-        return [_shown(one) for one in reply]
+        return [shown(one) for one in reply]
     if isinstance(reply, dict):
-        return {key: _shown(value) for key, value in reply.items()}
+        return {key: shown(value) for key, value in reply.items()}
     return reply
 
 
