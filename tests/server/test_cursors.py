@@ -25,7 +25,7 @@ def test_a_cursor_stands_for_a_position_in_its_scope() -> None:
 
 @pytest.mark.parametrize("cursor", [b"", b"-1", b"a", b"1.0", b" 1", b"%d" % 2**64, b"9" * 5000])
 def test_what_is_no_cursor(cursor: bytes) -> None:
-    with an_engine() as engine, pytest.raises(CommandError, match="^ERR invalid cursor$"):
+    with an_engine() as engine, pytest.raises(CommandError, match=r"^ERR invalid cursor$"):
         engine.cursors.position(cursor, b"")
 
 

@@ -25,6 +25,7 @@ def test_sections() -> None:
 def test_figures() -> None:
     with an_engine() as engine:
         client, other = Client(engine), Client(engine)
+        client("CONFIG RESETSTAT")  # commands are counted for all engines of a process
         for request in ("SET a 1", "GET a", "GET b", "NONE", "GET", "INCR a b", "LPUSH a 1"):
             client(request)
         other("SELECT 3")
@@ -34,7 +35,8 @@ def test_figures() -> None:
         found = fields(describe(engine, list(SECTIONS)))
         assert {name: found[name] for name in (
             "connected_clients", "pubsub_clients", "watching_clients", "keyspace_hits",
-            "keyspace_misses", "total_connections_received", "pubsub_channels", "role", "db0", "db3",
+            "keyspace_misses", "total_connections_received", "pubsub_channels", "role", "db0",
+            "db3",
         )} == {
             "connected_clients": "2", "pubsub_clients": "1", "watching_clients": "1",
             "keyspace_hits": "1", "keyspace_misses": "1", "total_connections_received": "2",

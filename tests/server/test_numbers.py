@@ -24,9 +24,9 @@ def test_integers(number: int) -> None:
      b"%d" % (MAX_INT + 1), b"%d" % (MIN_INT - 1), b"9" * 5000],
 )  # fmt: skip
 def test_what_is_no_integer(text: bytes) -> None:
-    with pytest.raises(CommandError, match="^ERR value is not an integer or out of range$"):
+    with pytest.raises(CommandError, match=r"^ERR value is not an integer or out of range$"):
         to_int(text)
-    with pytest.raises(CommandError, match="^ERR mine$"):
+    with pytest.raises(CommandError, match=r"^ERR mine$"):
         to_int(text, "ERR mine")
 
 
@@ -48,7 +48,7 @@ def test_floats(text: bytes, value: float) -> None:
      b"infin", b"0x" + b"f" * 300, b"9" * 5000],
 )  # fmt: skip
 def test_what_is_no_float(text: bytes) -> None:
-    with pytest.raises(CommandError, match="^ERR value is not a valid float$"):
+    with pytest.raises(CommandError, match=r"^ERR value is not a valid float$"):
         to_float(text)
 
 
@@ -75,7 +75,7 @@ def test_sums_are_exact(one: Decimal, other: Decimal) -> None:
 )
 def test_what_cannot_be_added(text: bytes) -> None:
     for one, other in ((text, b"1"), (b"1", text)):
-        with pytest.raises(CommandError, match="^ERR value is not a valid float$"):
+        with pytest.raises(CommandError, match=r"^ERR value is not a valid float$"):
             add_decimal(one, other)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import pytest
@@ -33,7 +34,7 @@ def requests_in(*chunks: bytes) -> tuple[list[list[bytes]], str]:
 
 def pieces(data: bytes, cuts: Iterable[int]) -> list[bytes]:
     bounds = [0, *sorted({cut % (len(data) + 1) for cut in cuts}), len(data)]
-    return [data[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+    return [data[start:stop] for start, stop in itertools.pairwise(bounds)]
 
 
 @pytest.mark.parametrize(

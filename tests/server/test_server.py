@@ -151,9 +151,7 @@ def test_a_replica_follows_the_writer(tmp_path: Path) -> None:
                 await writer.plays(("SET k 2", b"OK"), ("RPUSH l b", 2), ("SET new v", b"OK"))
                 while await reader("GET new") is None:
                     pass
-                await reader.plays(
-                    ("GET k", b"2"), ("LRANGE l 0 -1", [b"a", b"b"]), ("DBSIZE", 3)
-                )
+                await reader.plays(("GET k", b"2"), ("LRANGE l 0 -1", [b"a", b"b"]), ("DBSIZE", 3))
 
     asyncio.run(main())
 
@@ -178,11 +176,11 @@ def test_a_unix_socket(tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
 
     async def main() -> None:
-        async with Server(":memory:", host=None, unix_socket=path) as server:
-            async with Wire(server, path) as wire:
-                assert await wire("SET k v") == b"OK"
-                assert f"laddr={path}:0 " in (await wire("CLIENT LIST")).decode()
-                assert await wire("CONFIG GET port") == [b"port", b"0"]
+        server = Server(":memory:", host=None, unix_socket=path)
+        async with server, Wire(server, path) as wire:
+            assert await wire("SET k v") == b"OK"
+            assert f"laddr={path}:0 " in (await wire("CLIENT LIST")).decode()
+            assert await wire("CONFIG GET port") == [b"port", b"0"]
 
     asyncio.run(main())
 
@@ -260,16 +258,16 @@ def test_under_uvloop(tmp_path: Path) -> None:
     uvloop = pytest.importorskip("uvloop")
 
     async def main() -> None:
-        async with Server(tmp_path / "store", port=0, appendfsync="always") as server:
-            async with Wire(server) as wire, Wire(server) as other:
-                await wire.send(request("SET k v") * 50 + request("BLPOP l 0"))
-                assert [await wire.reply() for _ in range(50)] == [b"OK"] * 50
-                await until(lambda: len(server.engine.waits))
-                assert await other("RPUSH l a") == 1
-                assert await wire.reply() == [b"l", b"a"]
-                await wire.send(request("BLPOP l 0"))
-                await until(lambda: len(server.engine.waits))
-                wire.close()
-                await until(lambda: not len(server.engine.waits))
+        server = Server(tmp_path / "store", port=0, appendfsync="always")
+        async with server, Wire(server) as wire, Wire(server) as other:
+            await wire.send(request("SET k v") * 50 + request("BLPOP l 0"))
+            assert [await wire.reply() for _ in range(50)] == [b"OK"] * 50
+            await until(lambda: len(server.engine.waits))
+            assert await other("RPUSH l a") == 1
+            assert await wire.reply() == [b"l", b"a"]
+            await wire.send(request("BLPOP l 0"))
+            await until(lambda: len(server.engine.waits))
+            wire.close()
+            await until(lambda: not len(server.engine.waits))
 
     uvloop.run(main())

@@ -63,7 +63,7 @@ def test_a_change_is_shown(name: str, value: str, shown: str) -> None:
 def test_what_cannot_be_set(name: str, value: str, reason: str) -> None:
     settings = Settings(fixed={"port": "6379"})
     before = settings.shown()
-    with pytest.raises(CommandError, match="^ERR ") as raised:
+    with pytest.raises(CommandError, match=r"^ERR ") as raised:
         settings.change(name, value)
     assert str(raised.value).endswith(reason)
     assert settings.shown() == before

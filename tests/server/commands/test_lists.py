@@ -147,7 +147,9 @@ def test_another_type(client: Client, request_: str) -> None:
 
 values = st.sampled_from(["a", "b", "c"])
 steps = st.lists(
-    st.tuples(st.sampled_from(["LPUSH", "RPUSH", "LINSERT", "LREM"]), values, values, st.integers(-2, 2))
+    st.tuples(
+        st.sampled_from(["LPUSH", "RPUSH", "LINSERT", "LREM"]), values, values, st.integers(-2, 2)
+    )
     | st.tuples(st.sampled_from(["LPOP", "RPOP"]), st.integers(0, 3))
     | st.tuples(st.sampled_from(["LTRIM", "LSET"]), st.integers(-4, 4), st.integers(-4, 4)),
     max_size=30,
