@@ -73,7 +73,7 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
 
-fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
+fuzz: $(VENV)/.fuzz  ## every reader of bytes from disk or clients, fuzzed for FUZZ_SECONDS each (Linux on x86-64)
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python tests/fuzz/run_fuzz.py $(FUZZ_ARGS)
 
 coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compaction that their tests take: 95%

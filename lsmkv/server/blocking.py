@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from lsmkv.errors import Error
 from lsmkv.server.keyspace import Database, Keyspace
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply
 
@@ -101,6 +102,9 @@ class Waits:
                     except CommandError as error:
                         space.undo()
                         reply = error
+                    except Error as error:  # the store's: not that of who has made the key ready
+                        space.undo()
+                        reply = CommandError(f"ERR {type(error).__name__}: {error}")
                     space.keep()
                     if reply is not NO_REPLY:
                         self._end(wait, reply)

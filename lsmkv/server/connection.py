@@ -16,6 +16,8 @@ _MOST_OUTPUT = 1 << 20
 """Bytes of replies after which the next request waits until they are on their way."""
 _UNKNOWN_BULK = 16 * 1024
 """The longest request, in bytes, of a client that has not said its password."""
+_MOST_BEHIND = 64 * 1024
+"""Bytes behind a command that blocks after which nothing more is read until it is answered."""
 
 
 class Connection(asyncio.Protocol):
@@ -23,7 +25,8 @@ class Connection(asyncio.Protocol):
 
     Requests are run as they come.  They wait while the client is blocked, and while it does not
     read its replies: then nothing more is read from it either, so that a slow client costs no more
-    than what is on the way.
+    than what is on the way.  A blocked client is read from, up to a bound, because only so its end
+    is noticed: what comes for it would be taken for nobody.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -31,6 +34,8 @@ class Connection(asyncio.Protocol):
         self._reader = RequestReader()
         self._backlog: deque[bytes] = deque()
         """Chunks that came while requests had to wait."""
+        self._behind = 0
+        """The bytes in them."""
         self._paused = False
         """Whether the client does not read."""
         self._stopped = False
@@ -85,7 +90,9 @@ class Connection(asyncio.Protocol):
         session.last_active = time.monotonic()
         if self._backlog or session.wait is not None or self._paused or self._pumping:
             self._backlog.append(data)
-            self._stop_reading()
+            self._behind += len(data)
+            if session.wait is None or self._behind > _MOST_BEHIND:
+                self._stop_reading()
             return
         self._reader.feed(data)
         self._pump()
@@ -94,9 +101,13 @@ class Connection(asyncio.Protocol):
         """Run the requests that are there."""
         session, reader, run = self.session, self._reader, self._engine.run
         while not session.closing:
-            if session.wait is not None or self._paused or session.out_size > _MOST_OUTPUT:
+            if session.wait is not None:
+                if self._behind <= _MOST_BEHIND:
+                    self._go_on_reading()
+                return
+            if self._paused or session.out_size > _MOST_OUTPUT:
                 self._stop_reading()
-                if session.wait is None and not self._paused:
+                if not self._paused:
                     self._resume_later()
                 return
             try:
@@ -107,27 +118,35 @@ class Connection(asyncio.Protocol):
             if request is not None:
                 run(session, request)
             elif self._backlog:
-                reader.feed(self._backlog.popleft())
+                data = self._backlog.popleft()
+                self._behind -= len(data)
+                reader.feed(data)
             else:
                 break
-        if not session.closing:
-            buffered = reader.buffered
-            if buffered > _UNKNOWN_BULK and not session.authenticated:
-                self._refuse("Protocol error: unauthenticated bulk length")
-            elif buffered > self._engine.settings.query_buffer_limit:
-                self._refuse("Protocol error: too big a request")
-            elif self._stopped:
-                self._stopped = False
-                self.transport.resume_reading()
+        if session.closing:
+            session.close()  # at once if there is no reply: a client may have turned them off
+            return
+        buffered = reader.buffered
+        if buffered > _UNKNOWN_BULK and not session.authenticated:
+            self._refuse("Protocol error: unauthenticated bulk length")
+        elif buffered > self._engine.settings.query_buffer_limit:
+            self._refuse("Protocol error: too big a request")
+        else:
+            self._go_on_reading()
 
     def _refuse(self, reason: str) -> None:
-        self.session.closing = True
         self.session.reply(CommandError(f"ERR {reason}"))
+        self.session.close()
 
     def _stop_reading(self) -> None:
         if not self._stopped and not self.transport.is_closing():
             self._stopped = True
             self.transport.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        if self._stopped and not self.transport.is_closing():
+            self._stopped = False
+            self.transport.resume_reading()
 
     def _resume_later(self) -> None:
         """Go on with requests that had to wait, in the next tick."""
@@ -147,7 +166,7 @@ class Connection(asyncio.Protocol):
         transport.write(data)
         session = self.session
         if session.closing:
-            transport.close()
+            session.close()
         elif session.subscribed or session.monitoring:
             limit = self._engine.settings.pubsub_limit
             if limit and transport.get_write_buffer_size() > limit:

@@ -22,7 +22,8 @@ _NUMBER = re.compile(rb"(?:[+-]?[0-9]+)?")
 def cursor_number(text: bytes) -> int:
     """The number that a cursor is; ``CommandError`` unless it has 64 bits."""
     digits = text.partition(b"\0")[0]
-    if not _NUMBER.fullmatch(digits) or abs(int(digits or b"0")) >= 1 << 64:
+    short = _NUMBER.fullmatch(digits) and len(digits) < 100
+    if not short or abs(int(digits or b"0")) >= 1 << 64:
         raise CommandError("ERR invalid cursor")
     return int(digits or b"0") % (1 << 64)
 

@@ -201,7 +201,10 @@ class Engine(Service):
             except (Error, OSError) as error:
                 self._fail(touched, error)
         if self.settings.appendfsync == "always" and (wrote or self._held):
-            self._held.extend((session, session.take_output()) for session in touched)
+            for session in touched:
+                if session.out:
+                    session.held += 1
+                    self._held.append((session, session.take_output()))
             self._start_sync()
             return
         for session in touched:
@@ -234,6 +237,7 @@ class Engine(Service):
         refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
         for _ in range(count):
             session, data = self._held.popleft()
+            session.held -= 1
             session.send(data if error is None else refusal)
         if self._held:
             self._start_sync()

@@ -94,6 +94,6 @@ def to_decimal(text: bytes, error: str = NOT_A_FLOAT) -> Decimal:
     if not _FLOAT.fullmatch(text):
         raise CommandError(error)
     value = Decimal(text.decode())
-    if value.is_finite() and abs(value) > _MAX_LONG_DOUBLE:
+    if value.is_finite() and value.copy_abs() > _MAX_LONG_DOUBLE:
         raise CommandError(error)
     return value

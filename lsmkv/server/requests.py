@@ -1,15 +1,19 @@
 """The requests in a client's stream of bytes.
 
-A request is an array of bulk strings, as every client library sends it, which ``hiredis`` parses;
-or, for people at a terminal, a line of words ("inline command").  The first byte of a request tells
-which of the two it is.
+A request is an array of bulk strings, as every client library sends it, or, for people at a
+terminal, a line of words ("inline command").  The first byte of a request tells which of the two it
+is.
 
-``hiredis`` does not say where in a chunk a request ends, and knows no inline commands.  So the
-place of one behind an array is found by adding up the sizes of the arrays before it, which are
-known if their lengths are written without leading zeros, as every client writes them.
+Arrays that came as a whole are parsed by ``hiredis``, which is fast.  It also takes what is no
+request, does not say where in a chunk an array ends, knows no lines, and makes room for as many
+elements as an array claims to have.  So its answers are checked against the sizes that they have on
+the wire, and whatever is odd, or not whole, is parsed here, element by element: that alone decides
+what is a request.
 """
 
 from __future__ import annotations
+
+import re
 
 import hiredis
 
@@ -19,7 +23,14 @@ MAX_INLINE = 64 * 1024
 """The longest line of words, in bytes, as Redis has it."""
 MAX_ARGUMENTS = 1024 * 1024
 """The most elements of an array, as Redis has it."""
+MAX_BULK = 512 * 2**20
+"""The longest element, in bytes, unless it is said otherwise."""
+_LONGEST_HEADER = 32
 _ARRAY = ord("*")
+_BULK = ord("$")
+_NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_MANY = [re.compile(re.escape(mark) + rb"[1-9][0-9]{5}") for mark in (b"*", b"~", b">", b"|")]
+"""What may be an array of so many elements that hiredis should not see it; or part of a value."""
 
 
 class ProtocolError(Exception):
@@ -33,134 +44,201 @@ class RequestReader:
     and raises :class:`ProtocolError`, from then on always, if the bytes are no request.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_bulk: int = MAX_BULK) -> None:
+        self._max_bulk = max_bulk
+        self._data = b""
+        self._at = 0
+        """Where in the data the next request begins, or the rest of an unfinished one."""
         self._parser = hiredis.Reader()
-        self._chunk = b""
-        """The bytes that were fed last, from a boundary of requests on if one is known."""
-        self._earlier = 0
-        """Bytes that the parser had of the unfinished request before this chunk."""
-        self._returned: list[list[bytes]] = []
-        """The arrays that ended in this chunk: what tells where it stands."""
-        self._lines = True
-        """Whether the chunk is not yet fed to the parser: it may begin with a line."""
+        self._parsed = False
+        """Whether the parser has the data from here on."""
+        self._slow_before = 0
+        """Up to this place requests are parsed here."""
+        self._arguments: list[bytes] = []
+        """The elements of an unfinished array that are whole."""
+        self._left = 0
+        """How many elements it still needs; 0 if no array is begun."""
+        self._taken = 0
+        """The bytes that it has before ``_at``."""
+        self._later: list[bytes] = []
+        """Chunks that are not joined to the data until ``_missing`` is 0."""
+        self._later_size = 0
+        self._missing = 0
+        """The bytes without which the element that comes next is not whole."""
         self._error = ""
 
     @property
     def buffered(self) -> int:
         """Bytes of a request that is not whole yet."""
-        if self._lines:
-            return len(self._chunk)
-        return len(self._chunk) - self._begin()
+        return self._taken + len(self._data) - self._at + self._later_size
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the stream; the requests before must have been asked for."""
-        if self._lines:
-            self._chunk = self._chunk + data if self._chunk else data
-            return
-        self._earlier = self.buffered
-        if self._earlier:
-            self._parser.feed(data)
-        else:
-            self._lines = True
-        self._returned.clear()
-        self._chunk = data
+        rest = self._data[self._at :]
+        if self._missing:
+            self._missing = max(0, self._missing - len(data))
+            self._later.append(data)
+            self._later_size += len(data)
+            if self._missing:
+                return
+            data = b"".join((rest, *self._later))
+            self._later.clear()
+            self._later_size = 0
+        elif rest:
+            data = rest + data
+        self._data = data
+        self._at = self._slow_before = 0
 
     def next_request(self) -> list[bytes] | None:
         """The next request, not empty; None if there is no whole one."""
         if self._error:
             raise ProtocolError(self._error)
-        if not self._chunk:
+        if self._missing:
             return None
+        data = self._data
         try:
             while True:
-                request = self._next_line() if self._lines else self._next_array()
-                if request or (request is None and not (self._lines and self._chunk[:1] == b"*")):
+                if self._left:
+                    return self._finish_array()
+                at = self._at
+                if at >= len(data):
+                    self._parsed = False
+                    return None
+                request: list[bytes] | None = None
+                if data[at] != _ARRAY:
+                    request = self._next_line()
+                elif not self._next_parsed(at):
+                    if not self._begin_array(at):
+                        return None
+                    continue
+                else:
+                    request, self._arguments = self._arguments, []
+                if request or request is None:
                     return request
         except ProtocolError as error:
             self._error = str(error)
             raise
 
-    def _next_array(self) -> list[bytes] | None:
-        """An array; empty if there was one without elements, or if a line follows."""
+    # As hiredis sees it
+
+    def _next_parsed(self, at: int) -> bool:
+        """Whether the parser has a whole array; its elements are in ``_arguments`` then."""
+        data = self._data
+        if not self._parsed:
+            if at < self._slow_before:
+                return False
+            many = _behind_many(data, at)
+            if many:
+                self._slow_before = many
+                return False
+            self._parser.feed(data[at:] if at else data)
+            self._parsed = True
         try:
             request = self._parser.gets()
-        except (hiredis.HiredisError, MemoryError) as error:
-            if self._turn_to_line():
-                return []
-            raise ProtocolError(f"Protocol error: {error}") from None
-        if type(request) is list:
-            for argument in request:
-                if type(argument) is not bytes:
-                    raise ProtocolError("Protocol error: expected '$'")
-            if self._parser.has_data():
-                self._returned.append(request)
-            else:  # the chunk ends with this request
-                self._chunk = b""
-                self._earlier = 0
-                self._lines = True
-                self._returned.clear()
-            return request
-        if request is False:  # not whole
-            if self._turn_to_line():
-                return []
-            self._check_header()
-            return None
-        if self._turn_to_line():
-            return []
-        if request is None:  # *-1
-            self._returned.append([])
-            self._earlier -= 1
-            return []
-        raise ProtocolError("Protocol error: expected '*'")
-
-    def _begin(self) -> int:
-        """Where in the chunk the request behind those that were returned begins."""
-        return _size(self._returned) - self._earlier
-
-    def _turn_to_line(self) -> bool:
-        """Take what follows from the parser if it begins no array."""
-        begin = self._begin()
-        if begin < 0 or begin >= len(self._chunk) or self._chunk[begin] == _ARRAY:
+        except Exception:  # its own errors, and such as TypeError for a list as a map's key
+            request = False
+        end = self._end_of(request, at) if type(request) is list else 0
+        if not end:
+            self._unparse()
+            self._slow_before = len(data)
             return False
-        rest = self._chunk[begin:]
-        self._parser = hiredis.Reader()
-        self._chunk = rest
-        self._earlier = 0
-        self._returned.clear()
-        self._lines = True
+        self._at = end
+        self._arguments = request
         return True
 
-    def _check_header(self) -> None:
-        """Refuse an array of more elements than any request has."""
-        begin = self._begin()
-        header = self._chunk[begin + 1 : begin + 20].partition(b"\r")[0]
-        if begin >= 0 and header.isdigit() and int(header) > MAX_ARGUMENTS:
+    def _end_of(self, request: list[bytes], at: int) -> int:
+        """Where an array ends if it consists of bulk strings and nothing else; else 0."""
+        data = self._data
+        size = len(data)
+        count = len(request)
+        end = at + (4 if count < 10 else 3 + len(str(count)))
+        for argument in request:
+            if type(argument) is not bytes or end >= size or data[end] != _BULK:
+                return 0
+            length = len(argument)
+            end += length + (6 if length < 10 else 7 if length < 100 else 5 + len(str(length)))
+        return end if end <= size else 0
+
+    def _unparse(self) -> None:
+        """Take back what the parser was given."""
+        if self._parsed:
+            self._parser = hiredis.Reader()
+            self._parsed = False
+
+    # Element by element
+
+    def _begin_array(self, at: int) -> bool:
+        """Read the number of elements; whether it is there."""
+        count = self._header(at, "invalid multibulk length")
+        if count is None:
+            return False
+        if count > MAX_ARGUMENTS:
             raise ProtocolError("Protocol error: invalid multibulk length")
+        self._taken = self._at - at if count > 0 else 0
+        self._left = max(0, count)
+        return True
+
+    def _finish_array(self) -> list[bytes] | None:
+        """The array that is begun, if the rest of it is there."""
+        data, size = self._data, len(self._data)
+        while self._left:
+            at = self._at
+            if at >= size:
+                return None
+            if data[at] != _BULK:
+                raise ProtocolError(f"Protocol error: expected '$', got {chr(data[at])!r}")
+            length = self._header(at, "invalid bulk length")
+            if length is None:
+                return None
+            if not 0 <= length <= self._max_bulk:
+                raise ProtocolError("Protocol error: invalid bulk length")
+            start = self._at
+            stop = start + length
+            if stop + 2 > size:
+                self._at = at
+                self._missing = stop + 2 - size
+                return None
+            self._arguments.append(data[start:stop])
+            self._at = stop + 2
+            self._taken += self._at - at
+            self._left -= 1
+        self._taken = 0
+        request, self._arguments = self._arguments, []
+        return request
+
+    def _header(self, at: int, reason: str) -> int | None:
+        """The number behind a mark, which ends a line; None if the line is not whole."""
+        end = self._data.find(b"\r\n", at, at + _LONGEST_HEADER)
+        if end < 0:
+            if len(self._data) - at >= _LONGEST_HEADER:
+                raise ProtocolError(f"Protocol error: {reason}")
+            return None
+        if not _NUMBER.fullmatch(self._data, at + 1, end):
+            raise ProtocolError(f"Protocol error: {reason}")
+        self._at = end + 2
+        return int(self._data[at + 1 : end])
 
     def _next_line(self) -> list[bytes] | None:
-        """The words of a line; empty for an empty line, and if an array follows."""
-        chunk = self._chunk
-        if chunk[:1] == b"*":
-            self._lines = False
-            self._parser.feed(chunk)
-            return []
-        line, newline, rest = chunk.partition(b"\n")
-        if len(line) > MAX_INLINE:
+        """The words of a line; empty for an empty line, None if it is not whole."""
+        self._unparse()
+        end = self._data.find(b"\n", self._at)
+        stop = end if end >= 0 else len(self._data)
+        if stop - self._at > MAX_INLINE:
             raise ProtocolError("Protocol error: too big inline request")
-        if not newline:
+        if end < 0:
             return None
-        self._chunk = rest
+        line = self._data[self._at : end]
+        self._at = end + 1
         try:
             return split_words(line.removesuffix(b"\r"))
         except ValueError:
             raise ProtocolError("Protocol error: unbalanced quotes in request") from None
 
 
-def _size(requests: list[list[bytes]]) -> int:
-    """The bytes of arrays as clients write them."""
-    size = 0
-    for request in requests:
-        size += 3 + len(str(len(request)))
-        for argument in request:
-            size += 5 + len(str(len(argument))) + len(argument)
-    return size
+def _behind_many(data: bytes, at: int) -> int:
+    """The place behind what may be the header of a long array; 0 if there is none."""
+    found = _MANY[0].search(data, at)
+    if found is None and (b"~" in data or b">" in data or b"|" in data):
+        for pattern in _MANY[1:]:
+            found = found or pattern.search(data, at)
+    return 0 if found is None else found.end()

@@ -100,6 +100,8 @@ class Session:
         self.out: list[bytes] = []
         """Replies and pushes of this tick."""
         self.out_size = 0
+        self.held = 0
+        """How many times replies were taken that still wait for a sync."""
         self.on_output: Callable[[], None] = _nothing
         """Called when there is something to send, after nothing was."""
         self.on_unblocked: Callable[[], None] = _nothing
@@ -138,7 +140,7 @@ class Session:
     def close(self) -> None:
         """Run no further request, and close the connection once its replies are out."""
         self.closing = True
-        if not self.out:
+        if not self.out and not self.held:
             self.hang_up()
 
     def fail_output(self, error: bytes) -> None:

@@ -111,7 +111,7 @@ class Settings:
 def _number(name: str, value: str, least: int = 0) -> int:
     digits = value.lower().rstrip("bkmg")
     unit = _UNITS.get(value.lower()[len(digits) :])
-    if unit is None or not digits.removeprefix("-").isdecimal():
+    if unit is None or len(digits) > 19 or not digits.removeprefix("-").isdecimal():
         raise _refused(name, "argument must be a number")
     number = int(digits) * unit
     if number < least:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 _WORD = re.compile(
-    rb"""\s*(?:
-        "(?P<double>(?:[^"\\]|\\.)*)" (?=\s|$)
-      | '(?P<single>(?:[^'\\]|\\.)*)' (?=\s|$)
-      | (?P<plain>[^\s"']+)
-    )\s*""",
+    rb"""(?P<plain>[^\s"']*) (?:
+        "(?P<double>(?:[^"\\]|\\.)*)"
+      | '(?P<single>(?:[^'\\]|\\.)*)'
+    )? (?:\s+|$)""",
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
@@ -20,7 +19,7 @@ def split_words(line: bytes) -> list[bytes]:
     r"""The words of a line, as redis-cli and Redis split it; ``ValueError`` for unbalanced quotes.
 
     Double quotes know ``\n \r \t \b \a \xHH``, and a backslash before any other byte; single quotes
-    only ``\'``.
+    only ``\'``.  A word ends where its quotes do.
 
     >>> split_words(rb'''SET key "two words\n" 'it\'s' ''')
     [b'SET', b'key', b'two words\n', b"it's"]
@@ -32,12 +31,12 @@ def split_words(line: bytes) -> list[bytes]:
         found = _WORD.match(line, at)
         if found is None:
             raise ValueError("unbalanced quotes")
+        word = found["plain"]
         if found["double"] is not None:
-            words.append(_ESCAPE.sub(_unescaped, found["double"]))
+            word += _ESCAPE.sub(_unescaped, found["double"])
         elif found["single"] is not None:
-            words.append(found["single"].replace(b"\\'", b"'"))
-        else:
-            words.append(found["plain"])
+            word += found["single"].replace(b"\\'", b"'")
+        words.append(word)
         at = found.end()
     return words
 

@@ -118,7 +118,7 @@ def serve(
         try:
             await server.start()
         except OSError as error:
-            if error.errno != errno.EADDRINUSE:
+            if error.errno != errno.EADDRINUSE or (unix_socket or "\0") in str(error):
                 raise
             reason = f"port {port} is in use (--port 0 takes a free one)"
             raise OSError(error.errno, reason, host) from None

@@ -45,6 +45,12 @@ def seeds() -> dict[str, list[bytes]]:
     found["filter64"] = [
         Bloom64Policy(10).create_filter(keys[:20]), BinaryFusePolicy().create_filter(keys),
     ]  # fmt: skip
+    found["requests"] = [
+        b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$12\r\n*1\r\n$4\r\nPING\r\n" + b"*1\r\n$4\r\nPING\r\n",
+        b"\r\nSET key 'a b' \"\\x00\\n\"\r\n*0\r\n*-1\r\n*2\r\n$0\r\n\r\n$1\r\na\r\nPING\n",
+        b"*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$8\r\n*1048577\r\n*1048577\r\n",
+        b"*1\r\n$1\r\na\r\n*2\r\n~1000000\r\n", b"*1\r\n+PING\r\n", b"*1\r\n$-1\r\n",
+    ]  # fmt: skip
     for interval in (1, 2, 16):
         found["block"] += [_block(interval, VERSIONS), _block(interval, SHARED_TAILS)]
     for number, options in enumerate(OPTIONS):

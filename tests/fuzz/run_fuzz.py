@@ -64,7 +64,7 @@ def fuzz(name: str, directory: Path, seconds: int) -> int:
     """Fuzz one target in this process, which atheris ends."""
     import atheris  # pyright: ignore[reportMissingImports]
 
-    rooms = ("db", "filter", "format", "repair", "table", "util")
+    rooms = ("db", "filter", "format", "repair", "server", "table", "util")
     with atheris.instrument_imports(include=[f"lsmkv.{room}" for room in rooms]):
         from targets import TARGETS
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: every reader of bytes from disk, each with a judge of its answers.
+"""What is fuzzed: readers of bytes from disk or from clients, each with a judge of its answers.
 
 A target takes any bytes.  One of lsmkv's own errors is an answer like any other; whatever else is
 raised is a finding.  Where bytes can be read, writing and reading them again must give the same,
@@ -31,6 +31,7 @@ from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequen
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
+from lsmkv.server.requests import ProtocolError, RequestReader
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.block_iterator import ALL, BlockIterator
@@ -472,6 +473,34 @@ def fuzz_store(data: bytes) -> None:
     expect(answers[1] == answers[2], "another store once it is opened again")
 
 
+# Requests to the server
+
+
+def fuzz_requests(data: bytes) -> None:
+    """Requests: the same, or the same refusal, as a whole, byte by byte, and in other chunks."""
+    cuts = [at for at in range(1, len(data)) if data[at] * 7 % 5 == 0]
+    expected = requests_in([data])
+    expect(requests_in([data[at : at + 1] for at in range(len(data))]) == expected, "byte by byte")
+    bounds = [0, *cuts, len(data)]
+    chunks = [data[start:stop] for start, stop in itertools.pairwise(bounds)]
+    expect(requests_in(chunks) == expected, "in chunks there are other requests")
+
+
+def requests_in(chunks: list[bytes]) -> tuple[list[list[bytes]], str, int]:
+    """The requests of a stream, why it is none any more, and how many bytes are left over."""
+    reader = RequestReader()
+    found: list[list[bytes]] = []
+    try:
+        for chunk in chunks:
+            reader.feed(chunk)
+            while (request := reader.next_request()) is not None:
+                expect(request != [], "an empty request")
+                found.append(request)
+    except ProtocolError as error:
+        return found, str(error), 0
+    return found, "", reader.buffered
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "batch": fuzz_batch,
     "block": fuzz_block,
@@ -481,6 +510,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "fragments": fuzz_fragments,
     "log": fuzz_log,
     "published": fuzz_published,
+    "requests": fuzz_requests,
     "store": fuzz_store,
     "table": fuzz_table,
     "trace": fuzz_trace,

@@ -1,0 +1,80 @@
+"""BF.*: Bloom filters."""
+
+from __future__ import annotations
+
+import pytest
+from serving import Client
+
+
+def test_filters(client: Client) -> None:
+    client.plays(
+        ("BF.EXISTS f a", 0),
+        ("BF.ADD f a", 1),
+        ("BF.ADD f a", 0),
+        ("BF.MADD f a b c b", [0, 1, 1, 0]),
+        ("BF.MEXISTS f a b none", [1, 1, 0]),
+        ("BF.MEXISTS none a", [0]),
+        ("BF.CARD f", 3),
+        ("BF.CARD none", 0),
+        ("BF.INFO f ITEMS", [3]),
+        ("BF.INFO f capacity", [100]),
+        ("BF.INFO f FOO", "ERR Invalid information value"),
+        ("BF.INFO none", "ERR not found"),
+        ("BF.RESERVE f 0.01 10", "ERR item exists"),
+        ("DEL f", 1),
+        ("BF.EXISTS f a", 0),
+        ("SET k v", b"OK"),
+        ("BF.ADD k a", "WRONGTYPE Operation against a key holding the wrong kind of value"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("x 10", "ERR bad error rate"),
+        ("0 10", "ERR (0 < error rate range < 1)"),
+        ("1 10", "ERR (0 < error rate range < 1)"),
+        ("0.1 x", "ERR bad capacity"),
+        ("0.1 0", "ERR (0 < capacity <= 1099511627776)"),
+        ("0.1 10 EXPANSION x", "ERR bad expansion"),
+        ("0.1 10 EXPANSION 0", "ERR expansion should be between 1 and 32768"),
+        ("0.1 10 EXPANSION", "ERR syntax error"),
+        ("0.1 10 FOO", "ERR syntax error"),
+    ],
+)
+def test_what_cannot_be_reserved(client: Client, words: str, error: str) -> None:
+    assert client(f"BF.RESERVE f {words}") == error
+    assert client("EXISTS f") == 0
+
+
+def test_layers_grow(client: Client) -> None:
+    client("BF.RESERVE f 0.001 100 EXPANSION 4")
+    items = [b"item %d" % number for number in range(600)]
+    added = sum(client("BF.MADD", b"f", *items))
+    assert added >= 590  # a false positive is not added
+    assert all(client("BF.MEXISTS", b"f", *items))
+    client.plays(
+        ("BF.CARD f", added),
+        ("BF.INFO f FILTERS", [3]),
+        ("BF.INFO f CAPACITY", [100 + 400 + 1600]),
+        ("BF.INFO f EXPANSION", [4]),
+    )
+
+
+def test_the_rate_of_false_positives(client: Client) -> None:
+    client("BF.RESERVE f 0.01 2000")
+    client("BF.MADD", b"f", *[b"in %d" % number for number in range(2000)])
+    wrong = sum(client("BF.MEXISTS", b"f", *[b"out %d" % number for number in range(5000)]))
+    assert 0 < wrong < 100  # 50 are expected at most; hashes are fixed, so the number is too
+
+
+def test_a_filter_that_does_not_grow(client: Client) -> None:
+    client("BF.RESERVE f 0.0001 10 NONSCALING")
+    assert client("BF.MADD", b"f", *[b"%d" % number for number in range(10)]) == [1] * 10
+    client.plays(
+        ("BF.INFO f EXPANSION", [None]),
+        ("BF.ADD f more", "ERR non scaling filter is full"),
+        ("BF.MADD f 1 more", "ERR non scaling filter is full"),
+        ("BF.ADD f 1", 0),
+        ("BF.CARD f", 10),
+    )

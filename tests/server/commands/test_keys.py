@@ -1,0 +1,250 @@
+"""Keys of any kind."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from serving import Client, an_engine
+
+from lsmkv import MemoryEnv
+
+
+def scanned(client: Client, request: str) -> list[list[bytes]]:
+    """The steps of a scan."""
+    steps, cursor = [], b"0"
+    while True:
+        cursor, found = client(request.format(cursor.decode()))
+        steps.append(found)
+        if cursor == b"0":
+            return steps
+
+
+def flat(steps: list[list[bytes]]) -> list[bytes]:
+    return [key for step in steps for key in step]
+
+
+def test_there_or_not(client: Client) -> None:
+    client.plays(
+        ("SET s 1", b"OK"),
+        ("HSET h f v", 1),
+        ("RPUSH l a", 1),
+        ("SADD u a", 1),
+        ("ZADD z 1 a", 1),
+        ("BF.ADD b a", 1),
+        ("EXISTS s s h none", 3),
+        ("TOUCH s none", 1),
+        *((f"TYPE {key}", kind) for key, kind in zip(
+            "shluzbn", (b"string", b"hash", b"list", b"set", b"zset", b"MBbloom--", b"none"),
+            strict=True,
+        )),
+        ("DBSIZE", 6),
+        ("DEL s none h h", 2),
+        ("UNLINK l u z b", 4),
+        ("DBSIZE", 0),
+        ("HGETALL h", []),
+        ("HSET h g w", 1),  # nothing of the old one comes back
+        ("HGETALL h", [b"g", b"w"]),
+    )  # fmt: skip
+
+
+def test_expiry(client: Client) -> None:
+    at = int(time.time()) + 1000
+    client.plays(
+        ("EXPIRE k 10", 0),
+        ("TTL k", -2),
+        ("RPUSH k a", 1),
+        ("TTL k", -1),
+        ("PERSIST k", 0),
+        ("EXPIRE k 100 XX", 0),
+        ("EXPIRE k 100 NX", 1),
+        ("EXPIRE k 200 NX", 0),
+        ("EXPIRE k 50 GT", 0),
+        ("EXPIRE k 150 GT", 1),
+        ("EXPIRE k 200 LT", 0),
+        ("PEXPIRE k 90000 XX LT", 1),
+        ("TTL k", 90),
+        (f"EXPIREAT k {at}", 1),
+        ("EXPIRETIME k", at),
+        (f"PEXPIREAT k {at * 1000 + 1}", 1),
+        ("PEXPIRETIME k", at * 1000 + 1),
+        ("PERSIST k", 1),
+        ("EXPIRE k 10 GT", 0),  # none is for ever
+        ("EXPIRE k 10 LT", 1),
+        ("PEXPIREAT k 1", 1),
+        ("EXISTS k", 0),
+        ("SET k v", b"OK"),
+        ("EXPIRE k -1", 1),
+        ("GET k", None),
+        ("EXPIRE k 10 NX XX",
+         "ERR NX and XX, GT or LT options at the same time are not compatible"),
+        ("EXPIRE k 10 GT LT", "ERR GT and LT options at the same time are not compatible"),
+        ("EXPIRE k 10 FOO", "ERR Unsupported option FOO"),
+        ("EXPIRE k x", "ERR value is not an integer or out of range"),
+        ("EXPIRE k 9223372036854775807", "ERR invalid expire time in 'expire' command"),
+    )  # fmt: skip
+    assert client("SET k v PX 1") == b"OK"
+    while client("GET k") is not None:
+        pass
+    assert client("DBSIZE") == 0
+
+
+def test_names(client: Client) -> None:
+    client.plays(
+        ("RENAME none x", "ERR no such key"),
+        ("RENAMENX none x", "ERR no such key"),
+        ("ZADD z 1 a 2 b", 2),
+        ("EXPIRE z 100", 1),
+        ("SET s 1", b"OK"),
+        ("RENAMENX z s", 0),
+        ("RENAME z s", b"OK"),
+        ("ZRANGE s 0 -1", [b"a", b"b"]),
+        ("TTL s", 100),
+        ("RENAME s s", b"OK"),
+        ("EXISTS z", 0),
+        ("DBSIZE", 1),
+        ("COPY s t", 1),
+        ("ZADD s 3 c", 1),
+        ("ZRANGE t 0 -1 WITHSCORES", [b"a", b"1", b"b", b"2"]),
+        ("TTL t", 100),
+        ("COPY s t", 0),
+        ("COPY s t REPLACE", 1),
+        ("ZRANK t c", 2),
+        ("COPY s s", "ERR source and destination objects are the same"),
+        ("COPY s s DB 3", 1),
+        ("COPY s s DB 99", "ERR DB index is out of range"),
+        ("COPY s t FOO", "ERR syntax error"),
+        ("MOVE t 1", 1),
+        ("MOVE s 3", 0),
+        ("MOVE s 0", "ERR source and destination objects are the same"),
+        ("DBSIZE", 1),
+        ("SELECT 1", b"OK"),
+        ("ZCARD t", 3),
+        ("SWAPDB 0 1", b"OK"),
+        ("ZCARD s", 3),
+        ("SWAPDB 0 16", "ERR DB index is out of range"),
+        ("SWAPDB x 1", "ERR invalid first DB index"),
+        ("SELECT 16", "ERR DB index is out of range"),
+    )
+
+
+@pytest.mark.parametrize("kind", ["hash", "list", "set", "zset", "string", "bloom"])
+def test_a_copy_is_another_key(client: Client, kind: str) -> None:
+    make, add, show = {
+        "hash": ("HSET k f v g w", "HSET k f x", "HGETALL {}"),
+        "list": ("RPUSH k a b", "LSET k 0 x", "LRANGE {} 0 -1"),
+        "set": ("SADD k a b", "SREM k a", "SMEMBERS {}"),
+        "zset": ("ZADD k 1 a 2 b", "ZADD k 5 a", "ZRANGE {} 0 -1 WITHSCORES"),
+        "string": ("SET k v", "SET k w", "GET {}"),
+        "bloom": ("BF.MADD k a b", "BF.ADD k zzz", "BF.CARD {}"),
+    }[kind]
+    client(make)
+    before = client(show.format("k"))
+    assert client("COPY k copy") == 1
+    client(add)
+    assert client(show.format("copy")) == before != client(show.format("k"))
+
+
+def test_flushing(client: Client) -> None:
+    client.plays(
+        ("SET a 1", b"OK"),
+        ("SELECT 2", b"OK"),
+        ("HSET b f v", 1),
+        ("FLUSHDB FOO", "ERR syntax error"),
+        ("FLUSHDB ASYNC", b"OK"),
+        ("DBSIZE", 0),
+        ("HGETALL b", []),
+        ("SELECT 0", b"OK"),
+        ("GET a", b"1"),
+        ("FLUSHALL", b"OK"),
+        ("GET a", None),
+        ("SET a 2", b"OK"),
+        ("DBSIZE", 1),
+        ("KEYS *", [b"a"]),
+    )
+
+
+def test_walks(client: Client) -> None:
+    keys = [b"key:%02d" % number for number in range(25)]
+    for key in keys:
+        client("SET", key, "v")
+    client("SADD other x")
+    client("SET gone v PXAT 1")
+    assert client("KEYS key:*") == keys
+    assert client("KEYS *[13]") == [key for key in keys if key[-1:] in b"13"]
+    assert client("KEYS [") == []
+    steps = scanned(client, "SCAN {}")
+    assert [len(step) for step in steps] == [10, 10, 6]
+    assert flat(steps) == [*keys, b"other"]
+    assert flat(scanned(client, "SCAN {} MATCH key:1* COUNT 4")) == keys[10:20]
+    assert flat(scanned(client, "SCAN {} TYPE set")) == [b"other"]
+    client.plays(
+        ("SCAN x", "ERR invalid cursor"),
+        ("SCAN 0 COUNT 0", "ERR syntax error"),
+        ("SCAN 0 COUNT", "ERR syntax error"),
+        ("SCAN 0 COUNT x", "ERR value is not an integer or out of range"),
+        ("SCAN 0 FOO x", "ERR syntax error"),
+    )
+
+
+def test_what_is_there_throughout_a_scan_is_returned_once(client: Client) -> None:
+    for number in range(50):
+        client(f"SET key{number:02d} v")
+    cursor, seen = client("SCAN 0 COUNT 20")
+    for number in range(0, 50, 2):
+        client(f"DEL key{number:02d}")
+    client("SET key205 new")
+    while cursor != b"0":
+        cursor, found = client(f"SCAN {cursor.decode()} COUNT 7")
+        seen += found
+    odd = [b"key%02d" % number for number in range(1, 50, 2)]
+    assert [key for key in seen if key in odd] == odd
+    assert len(set(seen)) == len(seen)
+
+
+def test_a_scan_goes_on_after_a_restart() -> None:
+    env = MemoryEnv()
+    with an_engine(env) as engine:
+        client = Client(engine)
+        for number in range(20):
+            client(f"SET {number:02d} v")
+        cursor, _ = client("SCAN 0 COUNT 15")
+    with an_engine(env) as engine:
+        assert Client(engine)("SCAN", cursor) == [b"0", [b"%d" % n for n in range(15, 20)]]
+
+
+def test_random_keys(client: Client) -> None:
+    assert client("RANDOMKEY") is None
+    for number in range(3):
+        client(f"SET {number} v")
+    assert {client("RANDOMKEY") for _ in range(100)} == {b"0", b"1", b"2"}
+    for number in range(200):
+        client(f"SET key{number} v")
+    assert all(client("EXISTS", client("RANDOMKEY")) == 1 for _ in range(20))
+
+
+def test_what_is_known_of_a_key(client: Client) -> None:
+    client("SET n 12")
+    client("SET short x")
+    client("SET long " + "x" * 50)
+    client("RPUSH list a")
+    client("SADD set a")
+    client("ZADD z 1 a")
+    shown = {
+        key: client(f"OBJECT ENCODING {key}")
+        for key in ["n", "short", "long", "list", "set", "z", "none"]
+    }
+    assert shown == {
+        "n": b"int", "short": b"embstr", "long": b"raw", "list": b"quicklist",
+        "set": b"hashtable", "z": b"skiplist", "none": None,
+    }  # fmt: skip
+    client.plays(
+        ("OBJECT REFCOUNT n", 1),
+        ("OBJECT REFCOUNT none", None),
+        ("OBJECT IDLETIME n", 0),
+        ("MEMORY USAGE none", None),
+        ("OBJECT", "ERR wrong number of arguments for 'object' command"),
+        ("OBJECT AGE n", "ERR unknown subcommand 'AGE'. Try OBJECT HELP."),
+    )
+    assert client("OBJECT FREQ n").startswith("ERR An LFU maxmemory policy is not selected")
+    assert client("MEMORY USAGE long") > client("MEMORY USAGE n") > 0

@@ -1,0 +1,254 @@
+"""Sorted sets."""
+
+from __future__ import annotations
+
+import pytest
+from serving import Client
+
+WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+
+def test_adding(client: Client) -> None:
+    client.plays(
+        ("ZADD z 1 a 2 b 1 a", 2),
+        ("ZADD z 1 a 3 b 4 c", 1),
+        ("ZADD z CH 1 a 2 b 5 d", 2),
+        ("ZADD z NX 9 a 6 e", 1),
+        ("ZADD z XX CH 7 a 6 none", 1),
+        ("ZADD z GT CH 6 a 8 b", 1),
+        ("ZADD z LT CH 9 a 1 b 7 f", 2),
+        ("ZRANGE z 0 -1 WITHSCORES", [
+            b"b", b"1", b"c", b"4", b"d", b"5", b"e", b"6", b"a", b"7", b"f", b"7",
+        ]),
+        ("ZADD z INCR 2.5 b", b"3.5"),
+        ("ZADD z NX INCR 1 b", None),
+        ("ZADD z XX INCR 1 none", None),
+        ("ZADD z GT INCR -1 b", None),
+        ("ZADD none XX 1 a", 0),
+        ("EXISTS none", 0),
+        ("ZINCRBY z 1 b", b"4.5"),
+        ("ZINCRBY new -inf a", b"-inf"),
+        ("ZINCRBY new +inf a", "ERR resulting score is not a number (NaN)"),
+        ("ZSCORE new a", b"-inf"),
+        ("ZADD z 1", "ERR wrong number of arguments for 'zadd' command"),
+        ("ZADD z 1 a 2", "ERR syntax error"),
+        ("ZADD z NX XX 1 a", "ERR XX and NX options at the same time are not compatible"),
+        ("ZADD z GT LT 1 a", "ERR GT, LT, and/or NX options at the same time are not compatible"),
+        ("ZADD z INCR 1 a 2 b", "ERR INCR option supports a single increment-element pair"),
+        ("ZADD z x a", "ERR value is not a valid float"),
+        ("ZADD z nan a", "ERR value is not a valid float"),
+        ("ZADD z 5 b x c", "ERR value is not a valid float"),
+        ("ZSCORE z b", b"4.5"),  # all or nothing
+    )  # fmt: skip
+
+
+def test_members(client: Client) -> None:
+    client.plays(
+        ("ZADD z 1 a 2 b 2 c 3 d", 4),
+        ("ZCARD z", 4),
+        ("ZSCORE z a", b"1"),
+        ("ZSCORE z none", None),
+        ("ZMSCORE z a none d", [b"1", None, b"3"]),
+        ("ZMSCORE none a", [None]),
+        ("ZRANK z c", 2),
+        ("ZREVRANK z c", 1),
+        ("ZRANK z none", None),
+        ("ZREVRANK none a", None),
+        ("ZREM z b none b", 1),
+        ("ZCARD z", 3),
+        ("ZREM z a c d", 3),
+        ("EXISTS z", 0),
+        ("ZREM z a", 0),
+        ("ZCARD z", 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "members"),
+    [
+        ("ZRANGE z 0 -1", "abcde"),
+        ("ZRANGE z 1 2", "bc"),
+        ("ZRANGE z -2 -1", "de"),
+        ("ZRANGE z 3 1", ""),
+        ("ZRANGE z 0 1 REV", "ed"),
+        ("ZREVRANGE z 1 3", "dcb"),
+        ("ZRANGEBYSCORE z 2 3", "bcd"),
+        ("ZRANGEBYSCORE z (2 3", "d"),
+        ("ZRANGEBYSCORE z -inf (2", "a"),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT 1 2", "bc"),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT 2 -1", "cde"),
+        ("ZRANGEBYSCORE z -inf +inf LIMIT -1 2", ""),
+        ("ZREVRANGEBYSCORE z 3 2", "dcb"),
+        ("ZREVRANGEBYSCORE z 2 3", ""),
+        ("ZRANGE z 2 +inf BYSCORE", "bcde"),
+        ("ZRANGE z 3 (1 BYSCORE REV LIMIT 0 2", "dc"),
+        ("ZRANGE none 0 -1", ""),
+    ],
+)
+def test_ranges(client: Client, request_: str, members: str) -> None:
+    client("ZADD z 1 a 2 b 2 c 3 d inf e")
+    assert client(request_) == [one.encode() for one in members]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "members"),
+    [
+        ("-", "+", "a b ba c"),
+        ("[b", "+", "b ba c"),
+        ("(b", "+", "ba c"),
+        ("-", "[b", "a b"),
+        ("-", "(b", "a"),
+        ("[aa", "(c", "b ba"),
+        ("+", "-", ""),
+        ("[c", "[a", ""),
+    ],
+)
+def test_ranges_of_members(client: Client, low: str, high: str, members: str) -> None:
+    client("ZADD z 0 a 0 b 0 ba 0 c")
+    expected = members.encode().split()
+    assert client(f"ZRANGEBYLEX z {low} {high}") == expected
+    assert client(f"ZREVRANGEBYLEX z {high} {low}") == expected[::-1]
+    assert client(f"ZRANGE z {low} {high} BYLEX LIMIT 0 2") == expected[:2]
+    assert client(f"ZLEXCOUNT z {low} {high}") == len(expected)
+    assert client(f"ZREMRANGEBYLEX z {low} {high}") == len(expected)
+    assert client("ZCARD z") == 4 - len(expected)
+
+
+def test_counting_and_removing_ranges(client: Client) -> None:
+    client.plays(
+        ("ZADD z 1 a 2 b 2 c 3 d 4 e", 5),
+        ("ZCOUNT z 2 3", 3),
+        ("ZCOUNT z (2 inf", 2),
+        ("ZCOUNT none 0 1", 0),
+        ("ZREMRANGEBYSCORE z (1 2", 2),
+        ("ZREMRANGEBYRANK z -1 -1", 1),
+        ("ZRANGE z 0 -1", [b"a", b"d"]),
+        ("ZREMRANGEBYRANK z 5 9", 0),
+        ("ZREMRANGEBYSCORE z -inf inf", 2),
+        ("EXISTS z", 0),
+        ("ZCOUNT z x 1", "ERR min or max is not a float"),
+        ("ZRANGEBYLEX z a b", "ERR min or max not valid string range item"),
+        ("ZLEXCOUNT z a +", "ERR min or max not valid string range item"),
+        ("ZRANGE z 0 1 FOO", "ERR syntax error"),
+        ("ZREVRANGE z 0 1 BYSCORE", "ERR syntax error"),
+        ("ZRANGE z x 1", "ERR value is not an integer or out of range"),
+    )
+    assert client("ZRANGE z 0 1 LIMIT 0 1").startswith("ERR syntax error, LIMIT is only supported")
+    assert "WITHSCORES not supported" in client("ZRANGE z - + BYLEX WITHSCORES")
+
+
+def test_storing_a_range(client: Client) -> None:
+    client.plays(
+        ("ZADD z 1 a 2 b 3 c", 3),
+        ("SET d v", b"OK"),
+        ("ZRANGESTORE d z 1 -1", 2),
+        ("ZRANGE d 0 -1 WITHSCORES", [b"b", b"2", b"c", b"3"]),
+        ("ZRANGESTORE z z (1 2 BYSCORE", 1),
+        ("ZRANGE z 0 -1", [b"b"]),
+        ("ZRANGESTORE d none 0 -1", 0),
+        ("EXISTS d", 0),
+        ("ZRANGESTORE d z 0 1 WITHSCORES", "ERR syntax error"),
+    )
+
+
+def test_taking(client: Client) -> None:
+    client.plays(
+        ("ZADD z 1 a 2 b 3 c 4 d 5 e", 5),
+        ("ZPOPMIN z", [b"a", b"1"]),
+        ("ZPOPMAX z 2", [b"e", b"5", b"d", b"4"]),
+        ("ZMPOP 2 none z MIN", [b"z", [[b"b", b"2"]]]),
+        ("ZPOPMIN z 0", []),
+        ("ZMPOP 1 z MAX COUNT 9", [b"z", [[b"c", b"3"]]]),
+        ("EXISTS z", 0),
+        ("ZMPOP 1 z MAX", None),
+        ("ZPOPMIN z", []),
+        ("ZPOPMIN z 3", []),
+        ("ZPOPMIN z -1", "ERR value is out of range, must be positive"),
+        ("ZPOPMIN z 1 2", "ERR wrong number of arguments for 'zpopmin' command"),
+        ("ZMPOP 1 z UP", "ERR syntax error"),
+        ("ZMPOP 0 z MIN", "ERR numkeys should be greater than 0"),
+    )
+
+
+def test_random_members_and_scan(client: Client) -> None:
+    client("ZADD", b"z", *(word for n in range(15) for word in (b"%d" % n, b"m%02d" % n)))
+    assert client("ZRANDMEMBER z").startswith(b"m")
+    assert len(set(client("ZRANDMEMBER z 10"))) == 10
+    assert len(client("ZRANDMEMBER z -40")) == 40
+    items = client("ZRANDMEMBER z 3 WITHSCORES")
+    assert all(
+        int(member[1:]) == int(items[at + 1]) for at, member in enumerate(items) if at % 2 == 0
+    )
+    cursor, found = client("ZSCAN z 0")
+    assert found[:4] == [b"m00", b"0", b"m01", b"1"]
+    assert client("ZSCAN", "z", cursor)[1] == [
+        word for n in range(10, 15) for word in (b"m%d" % n, b"%d" % n)
+    ]
+    client.plays(
+        ("ZRANDMEMBER none", None),
+        ("ZRANDMEMBER none 2", []),
+        ("ZRANDMEMBER z 0", []),
+        ("ZRANDMEMBER z 1 FOO", "ERR syntax error"),
+    )
+
+
+def test_several_sorted_sets(client: Client) -> None:
+    client.plays(
+        ("ZADD a 1 x 2 y", 2),
+        ("ZADD b 10 y 20 z", 2),
+        ("SADD s x z", 2),
+        ("ZUNION 2 a b WITHSCORES", [b"x", b"1", b"y", b"12", b"z", b"20"]),
+        ("ZUNION 2 a s WITHSCORES", [b"z", b"1", b"x", b"2", b"y", b"2"]),
+        ("ZINTER 2 a b WITHSCORES AGGREGATE MAX", [b"y", b"10"]),
+        ("ZINTER 2 a b WEIGHTS 2 3 WITHSCORES", [b"y", b"34"]),
+        ("ZINTER 3 a b none", []),
+        ("ZDIFF 2 a b WITHSCORES", [b"x", b"1"]),
+        ("ZDIFF 2 a none", [b"x", b"y"]),
+        ("ZINTERCARD 2 a s", 1),
+        ("ZINTERCARD 2 a a LIMIT 1", 1),
+        ("ZUNIONSTORE d 2 a b AGGREGATE MIN", 3),
+        ("ZRANGE d 0 -1 WITHSCORES", [b"x", b"1", b"y", b"2", b"z", b"20"]),
+        ("ZINTERSTORE d 2 d s WEIGHTS 1 0", 2),
+        ("ZDIFFSTORE d 2 a b", 1),
+        ("ZRANGE d 0 -1 WITHSCORES", [b"x", b"1"]),
+        ("ZINTERSTORE d 2 a none", 0),
+        ("EXISTS d", 0),
+        ("ZADD inf inf x -inf y", 2),
+        ("ZADD fin -inf x inf y", 2),
+        ("ZUNION 2 inf fin WITHSCORES", [b"x", b"0", b"y", b"0"]),
+        ("ZUNION 1 inf WEIGHTS 0 WITHSCORES", [b"x", b"0", b"y", b"0"]),
+        ("ZUNION 0 a", "ERR at least 1 input key is needed for 'zunion' command"),
+        ("ZUNION 2 a", "ERR syntax error"),
+        ("ZUNION 1 a WEIGHTS x", "ERR weight value is not a float"),
+        ("ZUNION 1 a AGGREGATE AVG", "ERR syntax error"),
+        ("ZDIFF 1 a WEIGHTS 1", "ERR syntax error"),
+        ("ZUNIONSTORE d 1 a WITHSCORES", "ERR syntax error"),
+        ("ZINTERCARD 1 a LIMIT -1", "ERR LIMIT can't be negative"),
+        ("SET k v", b"OK"),
+        ("ZUNION 2 a k", WRONG),
+    )
+
+
+def test_resp3_has_doubles_in_pairs(client: Client) -> None:
+    client("HELLO 3")
+    client.plays(
+        ("ZADD z 1.5 a 2 b", 2),
+        ("ZSCORE z a", 1.5),
+        ("ZRANGE z 0 -1 WITHSCORES", [[b"a", 1.5], [b"b", 2.0]]),
+        ("ZINCRBY z 1 a", 2.5),
+        ("ZPOPMIN z", [b"b", 2.0]),
+        ("ZPOPMIN z 1", [[b"a", 2.5]]),
+    )
+
+
+@pytest.mark.parametrize(
+    "request_",
+    ["ZADD k 1 a", "ZINCRBY k 1 a", "ZREM k a", "ZCARD k", "ZSCORE k a", "ZMSCORE k a", "ZRANK k a",
+     "ZREVRANK k a", "ZRANGE k 0 1", "ZRANGEBYSCORE k 0 1", "ZRANGEBYLEX k - +", "ZCOUNT k 0 1",
+     "ZLEXCOUNT k - +", "ZREMRANGEBYRANK k 0 1", "ZREMRANGEBYSCORE k 0 1", "ZPOPMIN k", "ZSCAN k 0",
+     "ZREMRANGEBYLEX k - +", "ZRANDMEMBER k", "ZMPOP 1 k MIN", "ZRANGESTORE d k 0 1", "ZDIFF 1 k"],
+)  # fmt: skip
+def test_another_type(client: Client, request_: str) -> None:
+    client("SET k v")
+    assert client(request_) == WRONG
+    assert client("GET k") == b"v"

@@ -1,0 +1,104 @@
+"""MULTI, EXEC, WATCH."""
+
+from __future__ import annotations
+
+import pytest
+from serving import Client
+
+
+def test_exec_runs_what_was_queued(client: Client) -> None:
+    other = Client(client.engine)
+    client.plays(
+        ("MULTI", b"OK"),
+        ("SET a 1", b"QUEUED"),
+        ("LPUSH a x", b"QUEUED"),
+        ("INCR a", b"QUEUED"),
+    )
+    assert other("GET a") is None
+    client.plays(
+        ("EXEC", [b"OK", "WRONGTYPE Operation against a key holding the wrong kind of value", 2]),
+        ("EXEC", "ERR EXEC without MULTI"),
+        ("MULTI", b"OK"),
+        ("EXEC", []),
+        ("MULTI", b"OK"),
+        ("MULTI", "ERR MULTI calls can not be nested"),
+        ("SET a 9", b"QUEUED"),
+        ("DISCARD", b"OK"),
+        ("DISCARD", "ERR DISCARD without MULTI"),
+        ("GET a", b"2"),
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong", ["NONE x", "GET", "MONITOR", "SUBSCRIBE x", "SAVE", "CLIENT NONE", "SHUTDOWN"]
+)
+def test_what_cannot_be_queued_discards_all(client: Client, wrong: str) -> None:
+    client.plays(("MULTI", b"OK"), ("SET a 1", b"QUEUED"))
+    assert client(wrong).startswith("ERR ")
+    client.plays(
+        ("EXEC", "EXECABORT Transaction discarded because of previous errors."),
+        ("EXISTS a", 0),
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["SET k w", "DEL k", "APPEND k x", "EXPIRE k 100", "RENAME k x", "RENAME other k", "FLUSHDB",
+     "FLUSHALL", "SWAPDB 0 1", "MOVE k 1", "SET k v", "COPY other k REPLACE", "GETDEL k",
+     "SET k v PXAT 1"],
+)  # fmt: skip
+def test_a_watched_key_that_is_changed(client: Client, change: str) -> None:
+    other = Client(client.engine)
+    client.plays(("MSET k v other x", b"OK"), ("WATCH k", b"OK"))
+    assert not isinstance(other(change), str)
+    client.plays(("MULTI", b"OK"), ("SET done 1", b"QUEUED"), ("EXEC", None), ("EXISTS done", 0))
+    assert not client.engine.space.watched
+    client.plays(("MULTI", b"OK"), ("SET done 1", b"QUEUED"), ("EXEC", [b"OK"]))
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    ["GET k", "SET other w", "DEL none", "TTL k", "PERSIST k", "SETNX k w", "INCR k", "LPUSH k a",
+     "RENAMENX other k", "SADD none a"],
+)  # fmt: skip
+def test_a_watched_key_that_is_not_changed(client: Client, harmless: str) -> None:
+    other = Client(client.engine)
+    client.plays(("MSET k v other x", b"OK"), ("WATCH k", b"OK"))
+    other(harmless)
+    client.plays(("MULTI", b"OK"), ("SET done 1", b"QUEUED"), ("EXEC", [b"OK"]))
+
+
+def test_watching(client: Client) -> None:
+    other = Client(client.engine)
+    client.plays(("WATCH k", b"OK"))
+    other("SET k v")
+    client.plays(
+        ("UNWATCH", b"OK"),
+        ("MULTI", b"OK"),
+        ("WATCH k", "ERR WATCH inside MULTI is not allowed"),
+        ("EXEC", []),
+        ("WATCH k none", b"OK"),
+    )
+    other("SET none v")
+    client.plays(("MULTI", b"OK"), ("EXEC", None), ("WATCH k", b"OK"))
+    client("SET k mine")  # its own changes count too
+    client.plays(("MULTI", b"OK"), ("DISCARD", b"OK"), ("MULTI", b"OK"), ("EXEC", []))
+    client("WATCH k")
+    client("SELECT 1")
+    other("SELECT 1")
+    other("SET k v")  # a key of another database
+    client.plays(("MULTI", b"OK"), ("EXEC", []))
+
+
+def test_a_watched_key_whose_time_comes(client: Client) -> None:
+    client.plays(("SET k v PX 2", b"OK"), ("WATCH k", b"OK"))
+    while client("EXISTS other k") and not client.session.changed:
+        pass
+    client.plays(("MULTI", b"OK"), ("EXEC", None))
+
+
+def test_a_connection_that_ends_leaves_nothing(client: Client) -> None:
+    client.plays(("WATCH k", b"OK"), ("MULTI", b"OK"), ("SET k v", b"QUEUED"))
+    client.engine.close_session(client.session)
+    assert not client.engine.space.watched
+    assert Client(client.engine)("EXISTS k") == 0

@@ -1,0 +1,393 @@
+"""Connections: bytes in, replies out, whatever clients do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from wire import Wire, packed, request, until
+
+from lsmkv.server import Server
+from lsmkv.server.connection import Connection, _shown
+
+
+def served(scenario: Callable[[Server], Awaitable[None]], **options: Any) -> None:
+    """Run a scenario beside a server of a store in memory."""
+
+    async def main() -> None:
+        async with Server(":memory:", port=0, **options) as server:
+            await scenario(server)
+
+    asyncio.run(main())
+
+
+def test_pipelined_requests_are_answered_in_their_order() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            await wire.send(b"".join(packed(b"INCR", b"n") for _ in range(3000)) + b"PING\r\n")
+            assert [await wire.reply() for _ in range(3001)] == [*range(1, 3001), b"PONG"]
+
+    served(scenario)
+
+
+def test_requests_in_pieces() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            data = request("SET k 'a value'") + b"GET k\r\n" + request("STRLEN k")
+            for at in range(len(data)):
+                await wire.send(data[at : at + 1])
+                await asyncio.sleep(0)
+            assert [await wire.reply() for _ in range(3)] == [b"OK", b"a value", 7]
+
+    served(scenario)
+
+
+def test_what_is_no_request_is_answered_and_ends_the_connection() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            await wire.send(request("SET k v") + b"*1\r\n+PING\r\n" + request("SET k w"))
+            assert await wire.reply() == b"OK"
+            assert await wire.reply() == "ERR Protocol error: expected '$', got '+'"
+            assert await wire.is_closed()
+        async with Wire(server) as wire:
+            assert await wire("GET k") == b"v"
+
+    served(scenario)
+
+
+def test_too_large_a_request() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            assert await wire("CONFIG SET client-query-buffer-limit 1mb") == b"OK"
+            with contextlib.suppress(ConnectionError):  # it may hang up while more is sent
+                await wire.send(b"*2\r\n$4\r\nECHO\r\n$3000000\r\n" + b"x" * 1_500_000)
+            assert await wire.reply() == "ERR Protocol error: too big a request"
+            assert await wire.is_closed()
+
+    served(scenario)
+
+
+def test_a_large_request_of_one_who_has_not_said_the_password() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            await wire.send(packed(b"AUTH", b"x" * 10_000))
+            assert str(await wire.reply()).startswith("WRONGPASS")
+            await wire.send(packed(b"AUTH", b"x" * 20_000)[:-5])
+            assert await wire.reply() == "ERR Protocol error: unauthenticated bulk length"
+            assert await wire.is_closed()
+        async with Wire(server) as wire:
+            assert await wire("AUTH secret") == b"OK"
+            await wire.send(packed(b"ECHO", b"x" * 20_000))
+            assert await wire.reply() == b"x" * 20_000
+
+    served(scenario, password="secret")
+
+
+def test_replies_wait_for_a_slow_reader() -> None:
+    value = b"x" * 2**20
+
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as writer:
+            await writer.send(packed(b"SET", b"k", value))
+            assert await writer.reply() == b"OK"
+        reading = socket.socket()
+        reading.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reading.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with reading:
+            await loop.sock_connect(reading, ("127.0.0.1", server.port))
+            await loop.sock_sendall(reading, packed(b"GET", b"k") * 200 + packed(b"PING"))
+            await until(lambda: server.engine.bytes_out > 0)
+            for _ in range(50):
+                await asyncio.sleep(0.002)
+            # 200 MB are asked for.  A few are with the kernel, or wait here.
+            assert server.engine.bytes_out < 20 * 2**20
+            assert sum(session.out_size for session in server.engine.sessions.values()) < 4 * 2**20
+            async with Wire(server) as other:
+                assert await other("PING") == b"PONG"  # nobody else waits
+            size = 0
+            while size < 200 * (len(value) + 12) + 7:
+                data = await loop.sock_recv(reading, 1 << 20)
+                assert data
+                size += len(data)
+            assert data.endswith(b"+PONG\r\n")
+
+    served(scenario)
+
+
+def test_a_subscriber_that_does_not_read_is_disconnected() -> None:
+    async def scenario(server: Server) -> None:
+        server.settings.pubsub_limit = 2**20
+        async with Wire(server) as slow, Wire(server) as publisher:
+            slow.writer.transport.pause_reading()
+            await slow.send(request("SUBSCRIBE c"))
+            await until(lambda: server.engine.channels.channels)
+            sent = 0
+            while server.engine.channels.channels:
+                await publisher.send(packed(b"PUBLISH", b"c", b"x" * 100_000))
+                assert await publisher.reply() in (0, 1)
+                sent += 1
+                assert sent < 500
+            assert len(server.engine.sessions) == 1
+            slow.writer.transport.abort()
+
+    served(scenario)
+
+
+def test_pushes_come_between_replies() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire, Wire(server) as other:
+            assert (await wire("HELLO 3"))[b"proto"] == 3
+            assert await wire("SUBSCRIBE c") == [b"subscribe", b"c", 1]
+            assert await other("PUBLISH c hello") == 1
+            assert await wire.reply() == [b"message", b"c", b"hello"]
+            assert await wire("ECHO x") == b"x"
+
+    served(scenario)
+
+
+def test_requests_behind_one_that_blocks_wait() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire, Wire(server) as other:
+            await wire.send(request("BLPOP l 0") + request("INCR n") + request("INCR n"))
+            await until(lambda: len(server.engine.waits))
+            await wire.send(request("INCR n") + request("PING")[:7])
+            await asyncio.sleep(0.02)
+            assert await other("GET n") is None
+            assert await other("RPUSH l a") == 1
+            await wire.send(request("PING")[7:])
+            replies = [await wire.reply() for _ in range(5)]
+            assert replies == [[b"l", b"a"], 1, 2, 3, b"PONG"]
+
+    served(scenario)
+
+
+def test_much_behind_a_request_that_blocks_is_not_read() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire, Wire(server) as other:
+            await wire.send(request("BLPOP l 0"))
+            await until(lambda: len(server.engine.waits))
+            large = packed(b"STRLEN", b"x" * 1000)
+            sending = asyncio.create_task(wire.send(large * 30_000))  # 30 MB
+            for _ in range(50):
+                await asyncio.sleep(0.002)
+            assert server.engine.bytes_in < 2 * 2**20
+            assert await other("RPUSH l a") == 1
+            assert await wire.reply() == [b"l", b"a"]
+            for _ in range(30_000):
+                assert await wire.reply() == 0
+            await sending
+
+    served(scenario)
+
+
+def test_one_who_goes_while_blocked_takes_nothing() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as other:
+            for behind in (b"", request("PING") * 10):
+                async with Wire(server) as wire:
+                    await wire.send(request("BLPOP l 0") + behind)
+                    await until(lambda: len(server.engine.waits) == 1)
+                await until(lambda: len(server.engine.waits) == 0)
+            await other.plays(("RPUSH l a", 1), ("LLEN l", 1))
+
+    served(scenario)
+
+
+def test_blocked_clients() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as first, Wire(server) as second, Wire(server) as other:
+            for number, wire in enumerate((first, second), 1):
+                await wire.send(request("BLPOP l 0"))
+                await until(lambda number=number: len(server.engine.waits) == number)
+            await other.plays(("RPUSH l a b", 2), ("EXISTS l", 0))
+            assert await first.reply() == [b"l", b"a"]
+            assert await second.reply() == [b"l", b"b"]
+            assert await first("BLPOP l 0.01") is None
+            number = await second("CLIENT ID")
+            await second.send(request("BLPOP l 0"))
+            await until(lambda: len(server.engine.waits) == 1)
+            assert await other(f"CLIENT UNBLOCK {number} ERROR") == 1
+            assert str(await second.reply()).startswith("UNBLOCKED ")
+
+    served(scenario)
+
+
+def test_passwords_and_protocols() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            await wire.plays(("PING", "NOAUTH Authentication required."), ("AUTH secret", b"OK"))
+            assert await wire("PING") == b"PONG"
+        async with Wire(server) as wire:
+            assert (await wire("HELLO 3 AUTH default secret"))[b"proto"] == 3
+
+    served(scenario, password="secret")
+
+
+def test_the_most_clients() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as one:
+            async with Wire(server) as other:
+                assert await other("PING") == b"PONG"
+                async with Wire(server) as third:
+                    assert await third.reply() == "ERR max number of clients reached"
+                    assert await third.is_closed()
+                assert await one("PING") == b"PONG"
+            await until(lambda: len(server.engine.sessions) == 1)
+            async with Wire(server) as third:
+                assert await third("PING") == b"PONG"
+                assert server.engine.refused_connections == 1
+
+    served(scenario, maxclients=2)
+
+
+class FakeTransport(asyncio.Transport):
+    """A transport of a client with a given address."""
+
+    def __init__(self, peer: object) -> None:
+        super().__init__({"peername": peer, "sockname": ("10.0.0.1", 6379)})
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+@pytest.mark.parametrize(
+    ("peer", "settings", "refused"),
+    [
+        (("10.0.0.2", 5000), {}, True),
+        (("fe80::1", 5000, 0, 0), {}, True),
+        (("127.0.0.1", 5000), {}, False),
+        (("::1", 5000, 0, 0), {}, False),
+        (("::ffff:127.0.0.1", 5000, 0, 0), {}, False),
+        ("", {}, False),
+        (("10.0.0.2", 5000), {"protected_mode": False}, False),
+        (("10.0.0.2", 5000), {"password": "secret"}, False),
+    ],
+)
+def test_protected_mode(peer: object, settings: dict[str, Any], refused: bool) -> None:
+    async def scenario(server: Server) -> None:
+        transport = FakeTransport(peer)
+        connection = Connection(server.engine)
+        connection.connection_made(transport)
+        connection.data_received(b"PING\r\n")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert transport.closed == refused
+        if refused:
+            assert transport.written.startswith(b"-DENIED lsmkv serve is running in protected mode")
+            assert transport.written.count(b"\n") == 1
+        else:
+            assert transport.written[:1] in (b"+", b"-")
+            assert not transport.written.startswith(b"-DENIED")
+        connection.connection_lost(None)
+        assert not server.engine.sessions
+
+    served(scenario, **settings)
+
+
+def test_killing() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as one, Wire(server) as other:
+            number = await other("CLIENT ID")
+            listed = (await one("CLIENT LIST")).decode()
+            assert listed.count("\n") == 2
+            host, port = other.writer.get_extra_info("sockname")
+            assert f"addr={host}:{port} laddr=127.0.0.1:{server.port} " in listed
+            assert await one(f"CLIENT KILL ID {number}") == 1
+            assert await other.is_closed()
+            await until(lambda: len(server.engine.sessions) == 1)
+            host, port = one.writer.get_extra_info("sockname")
+            assert await one(f"CLIENT KILL {host}:{port}") == b"OK"  # the reply comes first
+            assert await one.is_closed()
+
+    served(scenario)
+
+
+@pytest.mark.parametrize("last", ["QUIT", "CLIENT KILL ID {} SKIPME no", "'"])
+@pytest.mark.parametrize("sync", ["everysec", "always"])
+def test_one_who_wants_no_replies_is_disconnected_all_the_same(last: str, sync: str) -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            number = await wire("CLIENT ID")
+            line = last.format(number).encode()
+            await wire.send(b"CLIENT REPLY OFF\r\nSET k v\r\n" + line + b"\r\n")
+            assert await wire.is_closed()
+        assert server.engine.db.stats().log_writes > 0
+        async with Wire(server) as wire:
+            assert await wire("GET k") == b"v"
+
+    served(scenario, appendfsync=sync)
+
+
+@pytest.mark.parametrize("sync", ["everysec", "always"])
+def test_what_was_asked_before_quit_is_answered(sync: str) -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            await wire.send(request("SET k v"))
+            await until(lambda: server.engine.commands == 1)
+            await wire.send(request("INCR n") + request("QUIT") + request("INCR n"))
+            assert [await wire.reply() for _ in range(3)] == [b"OK", 1, b"OK"]
+            assert await wire.is_closed()
+
+    served(scenario, appendfsync=sync)
+
+
+def test_monitor() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as watcher, Wire(server) as other:
+            assert await watcher("MONITOR") == b"OK"
+            await other("SET k 'a b'")
+            host, port = other.writer.get_extra_info("sockname")
+            line = (await watcher.reply()).decode()
+            assert line.endswith(f' [0 {host}:{port}] "SET" "k" "a b"')
+
+    served(scenario)
+
+
+def test_idle_clients_are_disconnected() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as idle, Wire(server) as blocked, Wire(server) as listener:
+            assert await idle("PING") == b"PONG"
+            await blocked.send(request("BLPOP l 0"))
+            assert await listener("SUBSCRIBE c") == [b"subscribe", b"c", 1]
+            await until(lambda: len(server.engine.waits))
+            for session in server.engine.sessions.values():
+                session.last_active -= 10
+            assert await idle.is_closed()
+            async with Wire(server) as other:
+                await other.plays(("RPUSH l a", 1), ("PUBLISH c hi", 1))
+            assert await blocked.reply() == [b"l", b"a"]
+            assert await listener.reply() == [b"message", b"c", b"hi"]
+
+    served(scenario, timeout=5)
+
+
+def test_a_connection_that_is_cut() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as wire:
+            await wire.send(request("MULTI") + request("SET k v") + b"*2\r\n$3\r\nGE")
+            await until(lambda: server.engine.commands == 1)
+            wire.writer.transport.abort()
+            await until(lambda: not server.engine.sessions)
+        async with Wire(server) as wire:
+            assert await wire("GET k") is None
+
+    served(scenario)
+
+
+def test_an_address_is_shown_as_it_is_written() -> None:
+    peers = (("::1", 5000, 0, 0), ("127.0.0.1", 5000), "/run/socket", None)
+    shown = [_shown(peer) for peer in peers]
+    assert shown == ["[::1]:5000", "127.0.0.1:5000", "/run/socket:0", ":0"]

@@ -1,0 +1,161 @@
+"""``lsmkv serve``, as a user starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from commands import fails, lsm
+from processes import ENVIRON
+
+import lsmkv
+
+COMMAND = [sys.executable, "-W", "error", "-m", "lsmkv", "serve"]
+
+
+@contextlib.contextmanager
+def started(*arguments: str | Path, **environment: str) -> Iterator[tuple[Any, str]]:
+    """A server in a process of its own, and the line that it has printed."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRON | environment,
+    )
+    with process:
+        try:
+            stream = process.stdout if "--json" in arguments else process.stderr
+            assert stream is not None
+            yield process, stream.readline()
+        finally:
+            process.kill()
+
+
+def port_of(line: str) -> int:
+    found = re.search(r"127\.0\.0\.1:(\d+)", line)
+    assert found is not None, line
+    return int(found[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "store"
+    with started(path, "--port", "0") as (process, line):
+        assert line == f"lsmkv: {path} is served at 127.0.0.1:{port_of(line)} (Ctrl-C ends it)\n"
+        with redis.Redis(port=port_of(line)) as client:
+            assert client.set("k", "v")
+            assert client.rpush("l", *range(1000)) == 1000
+            process.send_signal(number)
+            _, err = process.communicate()
+    assert (process.returncode, err) == (0, f"lsmkv: {path} is closed\n")
+    with lsmkv.DB(path) as db:
+        assert db.get(b"!format") == b"lsmkv-serve 1"
+        assert sum(key.startswith(b"e") for key, _ in db) == 1000
+    with started(path, "--port", "0") as (_, line), redis.Redis(port=port_of(line)) as client:
+        assert (client.get("k"), client.llen("l")) == (b"v", 1000)
+
+
+def test_shutdown_ends_it_too() -> None:
+    with started(":memory:", "--port", "0") as (process, line):
+        with redis.Redis(port=port_of(line)) as client:
+            client.shutdown()
+        assert process.wait() == 0
+
+
+def test_json(tmp_path: Path) -> None:
+    path, unix_socket = tmp_path / "store", tmp_path / "socket"
+    with started(path, "--port", "0", "--unixsocket", unix_socket, "--json") as (process, line):
+        shown = json.loads(line)
+        port = shown["port"]
+        assert shown == {
+            "path": str(path), "host": "127.0.0.1", "port": port, "unixsocket": str(unix_socket),
+        }  # fmt: skip
+        for client in (redis.Redis(port=port), redis.Redis(unix_socket_path=str(unix_socket))):
+            with client:
+                assert client.ping()
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate() == ("", "")
+    assert process.returncode == 0
+
+
+def test_options_reach_the_server(tmp_path: Path) -> None:
+    unix_socket = str(tmp_path / "socket")
+    options = ("--port", "-1", "--unixsocket", unix_socket, "--appendfsync", "always",
+               "--maxclients", "7", "--timeout", "9", "--no-protected-mode")  # fmt: skip
+    with started(":memory:", *options, LSMKV_SERVE_PASSWORD="secret") as (_, line):
+        assert line == f"lsmkv: :memory: is served at {unix_socket} (Ctrl-C ends it)\n"
+        stranger = redis.Redis(unix_socket_path=unix_socket)
+        with stranger, pytest.raises(redis.AuthenticationError):
+            stranger.ping()
+        with redis.Redis(unix_socket_path=unix_socket, password="secret") as client:
+            shown = client.config_get("*")
+    assert {name: shown[name] for name in (
+        "appendfsync", "maxclients", "timeout", "protected-mode", "port", "unixsocket",
+    )} == {
+        "appendfsync": "always", "maxclients": "7", "timeout": "9", "protected-mode": "no",
+        "port": "0", "unixsocket": unix_socket,
+    }  # fmt: skip
+
+
+def test_raw_and_read_only(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with lsmkv.DB(path, create_if_missing=True) as db:
+        db.put(b"k", b"v")
+    options = (path, "--port", "0", "--raw", "--read-only")
+    with started(*options) as (_, line), redis.Redis(port=port_of(line)) as client:
+        assert client.get("k") == b"v"
+        with pytest.raises(redis.ReadOnlyError):
+            client.set("k", "w")
+
+
+def test_what_it_refuses(tmp_path: Path) -> None:
+    ordinary, file = tmp_path / "store", tmp_path / "file"
+    with lsmkv.DB(ordinary, create_if_missing=True) as db:
+        db.put(b"k", b"v")
+    file.touch()
+    fails(lsm("serve", ordinary, "--port", "0"), "holds other data", "--raw")
+    assert not (tmp_path / "none").exists()
+    fails(lsm("serve", tmp_path / "none", "--port", "0", "--raw"))
+    fails(lsm("serve", ":memory:", "--port", "-1"), "listens on a host or on a Unix socket")
+    fails(lsm("serve", ":memory:", "--port", "0", "--unixsocket", file), str(file))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        fails(lsm("serve", ":memory:", "--port", str(port)),
+              f"port {port} is in use (--port 0 takes a free one)")  # fmt: skip
+    done = lsm("serve")
+    assert (done.status, done.out) == (2, "")
+    assert "Usage" in done.err
+    assert "DIR" in done.err
+    for options in (("--port", "70000"), ("--appendfsync", "sometimes"), ("--maxclients", "0")):
+        assert lsm("serve", ":memory:", *options).status == 2
+
+
+def test_a_store_that_is_served_already(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with started(path, "--port", "0"):
+        fails(lsm("serve", path, "--port", "0"), str(path))
+
+
+def test_without_hiredis(tmp_path: Path) -> None:
+    (tmp_path / "hiredis.py").write_text("raise ImportError('none', name='hiredis')\n")
+    environment = ENVIRON | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ENVIRON['PYTHONPATH']}"}
+    done = subprocess.run(
+        [*COMMAND, ":memory:", "--port", "0"],
+        capture_output=True, text=True, env=environment, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "lsmkv: serve needs hiredis: pip install '.[server]' in lsmkv's checkout\n"
+    )
