@@ -40,8 +40,8 @@ class Engine(Service):
         self._scheduled = False
         self._touched: list[Session] = []
         self._unsynced = False
-        self._held: deque[tuple[Session, bytes]] = deque()
-        """Replies that wait for a sync."""
+        self._held: deque[tuple[Session, bytes, int]] = deque()
+        """Replies that wait for a sync, with how many they are."""
         self._syncing: asyncio.Future[None] | None = None
 
     # Sessions
@@ -175,7 +175,9 @@ class Engine(Service):
             except (Error, OSError) as error:
                 self._fail(touched, error)
         if self.settings.appendfsync == "always" and (wrote or self._held):
-            self._held.extend((session, session.take_output()) for session in touched)
+            for session in touched:
+                count = len(session.out)
+                self._held.append((session, session.take_output(), count))
             self._start_sync()
             return
         for session in touched:
@@ -207,8 +209,8 @@ class Engine(Service):
             _log.error("sync failed: %s", error)
         refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
         for _ in range(count):
-            session, data = self._held.popleft()
-            session.send(data if error is None else refusal)
+            session, data, replies = self._held.popleft()
+            session.send(data if error is None else refusal * replies)
         if self._held:
             self._start_sync()
 

@@ -35,6 +35,10 @@ _MEMBERS = [b"m%d" % n for n in range(12)]
 _KEYS = {
     kind: [kind + b"%d" % n for n in range(4)] for kind in (b"s", b"n", b"h", b"l", b"t", b"z")
 }
+_NAMES = (
+    "SET INCR HSET HSET HDEL LPUSH LPUSH RPOP LMOVE SADD SADD SREM ZADD ZADD ZADD ZREM ZPOPMIN"
+    " EXPIRE DEL RENAME"
+)
 
 Request = list[bytes]
 Value = bytes | dict[bytes, Any] | list[bytes] | set[bytes]
@@ -131,10 +135,7 @@ class Model:
 
 def random_request(rng: random.Random) -> Request:
     """A write to a key of the kind that it is for."""
-    name = rng.choice(
-        "SET INCR HSET HSET HDEL LPUSH LPUSH RPOP LMOVE SADD SADD SREM ZADD ZADD ZADD ZREM ZPOPMIN"
-        " EXPIRE DEL RENAME".split()
-    ).encode()
+    name = rng.choice(_NAMES.split()).encode()
     if rng.random() < 0.003:
         return [b"FLUSHDB"]
     kinds = {
