@@ -119,25 +119,27 @@ def test_a_full_disk_refuses_the_tick_and_changes_nothing() -> None:
 def test_a_failing_sync_refuses_every_reply_that_waits_for_it() -> None:
     env = FaultyEnv()
 
-    async def run() -> bytes:
-        with pytest.raises(lsmkv.Error, match="earlier write"), open_store(env) as db:
-            engine = engine_of(db)
-            engine.settings.appendfsync = "always"
-            env.fail_at(1, sticky=True, calls={"sync"})
-            sent: list[bytes] = []
-            session = engine.open_session()
-            session.send = sent.append
-            for line in (b"SET a 1", b"SET b 1", b"GET a"):
-                engine.run(session, line.split())
-            engine.commit()
-            assert sent == []
-            while engine.syncing:
-                await asyncio.sleep(0.001)
-            env.heal()
-            assert b"MISCONF" in tick(engine, "SET c 1")  # the log is lost until it is reopened
+    async def run(db: DB) -> bytes:
+        engine = engine_of(db)
+        engine.settings.appendfsync = "always"
+        env.fail_at(1, sticky=True, calls={"sync"})
+        sent: list[bytes] = []
+        session = engine.open_session()
+        session.send = sent.append
+        for line in (b"SET a 1", b"SET b 1", b"GET a"):
+            engine.run(session, line.split())
+        engine.commit()
+        assert sent == []
+        while engine.syncing:
+            await asyncio.sleep(0.001)
+        env.heal()
+        assert b"MISCONF" in tick(engine, "SET c 1")  # the log is lost until it is reopened
         return b"".join(sent)
 
-    answers = asyncio.run(run())
+    db = open_store(env)
+    answers = asyncio.run(run(db))
+    with pytest.raises(lsmkv.Error, match="earlier write"):
+        db.close()
     assert answers.count(b"-MISCONF") == answers.count(b"\r\n") == 3
 
 
