@@ -41,8 +41,8 @@ class Engine(Service):
         self._scheduled = False
         self._touched: list[Session] = []
         self._unsynced = False
-        self._held: deque[tuple[Session, bytes]] = deque()
-        """Replies that wait for a sync."""
+        self._held: deque[tuple[Session, bytes, int]] = deque()
+        """Replies that wait for a sync, with how many they are."""
         self._syncing: asyncio.Future[None] | None = None
 
     # Sessions
@@ -204,7 +204,8 @@ class Engine(Service):
             for session in touched:
                 if session.out:
                     session.held += 1
-                    self._held.append((session, session.take_output()))
+                    replies = len(session.out)
+                    self._held.append((session, session.take_output(), replies))
             self._start_sync()
             return
         for session in touched:
@@ -236,9 +237,9 @@ class Engine(Service):
             _log.error("sync failed: %s", error)
         refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
         for _ in range(count):
-            session, data = self._held.popleft()
+            session, data, replies = self._held.popleft()
             session.held -= 1
-            session.send(data if error is None else refusal)
+            session.send(data if error is None else refusal * replies)
         if self._held:
             self._start_sync()
 

@@ -17,12 +17,15 @@ class Numbering:
     def __init__(self, overlay: Overlay, name: bytes) -> None:
         self._overlay = overlay
         self._key = CEILINGS + name
+        self._ceiling = 0
         self.reload()
 
     def reload(self) -> None:
-        """Go on at the ceiling that is stored."""
+        """Go on at the ceiling that is stored, or where it was if that is still the ceiling."""
         stored = self._overlay.get(self._key)
-        self._next = self._ceiling = 1 if stored is None else U64.unpack(stored)[0]
+        ceiling = 1 if stored is None else U64.unpack(stored)[0]
+        if ceiling != self._ceiling:  # else each command that fails would cost 65,536 numbers
+            self._next = self._ceiling = ceiling
 
     def take(self) -> int:
         """The next number, 1 or more."""

@@ -19,6 +19,7 @@ from lsmkv.filter.bloom64 import best_probes, bloom64_may_match, bloom64_positio
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.server.encoding import BLOOM, U32, Entry, element_prefix
 from lsmkv.server.numbers import to_float, to_int
+from lsmkv.server.overlay import Overlay
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
@@ -46,8 +47,8 @@ class _Layer(NamedTuple):
 class BloomFilter:
     """The filter under an entry, which it changes and does not save."""
 
-    def __init__(self, session: Session, entry: Entry) -> None:
-        self._overlay = session.space.overlay
+    def __init__(self, overlay: Overlay, entry: Entry) -> None:
+        self._overlay = overlay
         self.entry = entry
         (self.rate, self.capacity, self.expansion, self.layers, self._in_last) = _REST.unpack(
             entry.rest
@@ -120,13 +121,13 @@ class BloomFilter:
 
 def _find(session: Session, key: bytes) -> BloomFilter | None:
     entry = session.space.find(session.database, key, BLOOM)
-    return None if entry is None else BloomFilter(session, entry)
+    return None if entry is None else BloomFilter(session.space.overlay, entry)
 
 
 def _make(session: Session, rate: float, capacity: int, expansion: int) -> BloomFilter:
     entry = session.space.make(BLOOM)
     entry.rest = _REST.pack(rate, capacity, expansion, 1, 0)
-    return BloomFilter(session, entry)
+    return BloomFilter(session.space.overlay, entry)
 
 
 @command("BF.RESERVE", -4, "write fast", keys=_FIRST, group="bf")

@@ -1,0 +1,248 @@
+"""Whether the records of a store of ``lsmkv serve`` agree with each other.
+
+The store is gone through in the order of its keys.  Beside one record at a time, what is held is
+the versions of all keys and the queue of what is to be swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lsmkv.db.db import DB
+from lsmkv.server.commands.bloom import BloomFilter
+from lsmkv.server.encoding import (
+    BLOOM,
+    CEILINGS,
+    DATABASE,
+    DOUBLE,
+    ELEMENT,
+    EXPIRY,
+    EXPIRY_BOUND,
+    FORMAT,
+    FORMAT_KEY,
+    GARBAGE,
+    GARBAGE_ENDS,
+    HASH,
+    KEY,
+    KIND_NAMES,
+    LIST,
+    RANKED,
+    SORTED_SET,
+    STRING,
+    TWO_U64,
+    U32,
+    U64,
+    Entry,
+    element_prefix,
+    ordered_score,
+    ranked_prefix,
+    successor,
+)
+from lsmkv.server.overlay import Overlay
+
+_KEY_HEAD = len(KEY) + 4
+_EXPIRY_HEAD = len(EXPIRY) + 8 + 4
+
+
+def check(db: DB) -> list[str]:
+    """What is inconsistent in a store, in plain sentences; nothing if all is well.
+
+    The store must not change meanwhile.  Reads every record about twice.
+    """
+    return list(_Checker(db).problems())
+
+
+class _Checker:
+    def __init__(self, db: DB) -> None:
+        self._db = db
+        self._overlay = Overlay(db)
+        self._ids: dict[int, tuple[int, int]] = {}
+        """The index and the stored number of keys of each database, by its id."""
+        self._garbage: set[bytes] = set()
+        """The prefixes of what is to be swept."""
+        self._versions: dict[int, tuple[int, bytes]] = {}
+        """Kind and record of the key that has a version."""
+
+    def problems(self) -> Iterator[str]:
+        if self._db.get(FORMAT_KEY) != FORMAT:
+            yield "The store says nothing of its format, or another one."
+            return
+        yield from self._check_databases()
+        yield from self._check_garbage()
+        yield from self._check_keys()
+        yield from self._check_owners()
+        yield from self._check_expiry()
+
+    def _scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self._db.iterator(start=prefix, stop=successor(prefix), fill_cache=False)
+
+    def _ceiling(self, name: bytes) -> int:
+        stored = self._db.get(CEILINGS + name)
+        return 1 if stored is None else int(U64.unpack(stored)[0])
+
+    def _check_databases(self) -> Iterator[str]:
+        ceiling = self._ceiling(b"ids")
+        for name, record in self._scan(DATABASE):
+            index, (id_,), (size,) = name[-1], U32.unpack_from(record), U64.unpack_from(record, 4)
+            if id_ in self._ids:
+                yield f"Databases {self._ids[id_][0]} and {index} have the same id, {id_}."
+            if id_ >= ceiling:
+                yield f"Database {index} has the id {id_}, which is not below the ceiling."
+            self._ids[id_] = (index, size)
+
+    def _check_garbage(self) -> Iterator[str]:
+        stored = self._db.get(GARBAGE_ENDS)
+        first, behind = (0, 0) if stored is None else TWO_U64.unpack(stored)
+        expected = first
+        for name, record in self._scan(GARBAGE):
+            (number,) = U64.unpack_from(name, 1)
+            (length,) = U32.unpack_from(record)
+            prefix, position = record[4 : 4 + length], record[4 + length :]
+            self._garbage.add(prefix)
+            if number != expected or number >= behind:
+                yield f"The garbage queue has an entry {number}, which is not the next one."
+            expected = number + 1
+            if position:
+                if number != first:
+                    yield f"The entry {number} of the garbage queue is swept before its turn."
+                if next(self._db.iterator(start=prefix, stop=position), None) is not None:
+                    yield f"Something is left before the position of the sweep of {prefix!r}."
+            if prefix[:1] == KEY and U32.unpack_from(prefix, 1)[0] in self._ids:
+                yield f"The keys of a database in use are to be swept: {prefix!r}."
+        if expected != behind:
+            yield f"The garbage queue ends with {expected}, and not with {behind} as stored."
+
+    # Keys and what they hold
+
+    def _check_keys(self) -> Iterator[str]:
+        ceiling = self._ceiling(b"versions")
+        counted = dict.fromkeys(self._ids, 0)
+        for name, record in self._scan(KEY):
+            (id_,) = U32.unpack_from(name, 1)
+            entry = Entry.decode(record)
+            if id_ in counted:
+                counted[id_] += 1
+            elif name[:_KEY_HEAD] not in self._garbage:
+                yield f"{name!r} belongs to no database and is not to be swept."
+            if entry.kind not in KIND_NAMES:
+                yield f"{name!r} is of an unknown kind, {entry.kind}."
+                continue
+            live = id_ in counted
+            if live and entry.expires and self._db.get(_expiry_name(name, entry)) is None:
+                yield f"{name!r} expires and is not in the expiry queue."
+            if entry.kind != STRING:
+                yield from self._check_version(name, entry, ceiling)
+                yield from self._check_elements(name, entry)
+        for id_, (index, size) in self._ids.items():
+            if size != counted[id_]:
+                yield f"Database {index} has {counted[id_]} keys, and not {size} as stored."
+
+    def _check_version(self, name: bytes, entry: Entry, ceiling: int) -> Iterator[str]:
+        version = entry.version
+        if version in self._versions:
+            yield f"{name!r} and {self._versions[version][1]!r} have the same version, {version}."
+        if version >= ceiling:
+            yield f"{name!r} has the version {version}, which is not below the ceiling."
+        if element_prefix(entry) in self._garbage or ranked_prefix(entry) in self._garbage:
+            yield f"The elements of {name!r} are to be swept, and the key is there."
+        self._versions[version] = (entry.kind, name)
+
+    def _check_elements(self, name: bytes, entry: Entry) -> Iterator[str]:
+        if entry.kind == BLOOM:
+            yield from self._check_pages(name, entry)
+            return
+        prefix = element_prefix(entry)
+        skip = len(prefix)
+        count = 0
+        for place, value in self._scan(prefix):
+            element = place[skip:]
+            if entry.kind == LIST and element != U64.pack(entry.head + count):
+                yield f"The list {name!r} has an element {element!r} in place of number {count}."
+            elif entry.kind == SORTED_SET:
+                yield from self._check_member(name, entry, element, value)
+            elif entry.kind not in (HASH, LIST) and value:
+                yield f"The member {element!r} of the set {name!r} has a value."
+            count += 1
+        if count != entry.size:
+            yield f"{name!r} has {count} elements, and not {entry.size} as stored."
+        if count == 0:
+            yield f"{name!r} is there without elements."
+        if entry.kind == SORTED_SET:
+            yield from self._check_order(name, entry)
+
+    def _check_member(
+        self, name: bytes, entry: Entry, member: bytes, value: bytes
+    ) -> Iterator[str]:
+        (score,) = DOUBLE.unpack(value)
+        sign = self._db.get(ranked_prefix(entry) + ordered_score(score) + member)
+        if sign is None:
+            yield f"The member {member!r} of {name!r} is not in the order at its score."
+        elif sign != (b"-" if score == 0 and value[0] else b""):
+            yield f"The member {member!r} of {name!r} has another zero in the order."
+
+    def _check_order(self, name: bytes, entry: Entry) -> Iterator[str]:
+        prefix = ranked_prefix(entry)
+        count = 0
+        for record, _ in self._scan(prefix):
+            place = record[len(prefix) :]
+            count += 1
+            value = self._db.get(element_prefix(entry) + place[8:])
+            if value is None or ordered_score(DOUBLE.unpack(value)[0]) != place[:8]:
+                yield f"The order of {name!r} has {place!r}, which is no member's place."
+            if place < entry.low:
+                yield f"The order of {name!r} has {place!r}, which is below its low bound."
+            if place >= entry.high:
+                yield f"The order of {name!r} has {place!r}, which is not below its high bound."
+        if count != entry.size:
+            yield f"The order of {name!r} has {count} members, and not {entry.size} as stored."
+
+    def _check_pages(self, name: bytes, entry: Entry) -> Iterator[str]:
+        found = BloomFilter(self._overlay, entry)
+        prefix = element_prefix(entry)
+        if entry.size > found.full_capacity:
+            yield f"The Bloom filter {name!r} has more items than its layers are made for."
+        for place, page in self._scan(prefix):
+            numbers = place[len(prefix) :]
+            layer, number = U32.unpack_from(numbers)[0], U32.unpack_from(numbers, 4)[0]
+            if layer >= found.layers or number >= found.layer(layer).pages:
+                yield f"The Bloom filter {name!r} has a page outside its layers: {layer}, {number}."
+            elif page[-1:] != bytes((found.layer(layer).probes,)):
+                yield f"The Bloom filter {name!r} has a page of another layer: {layer}, {number}."
+
+    def _check_owners(self) -> Iterator[str]:
+        """Whether every element belongs to a key, or is to be swept."""
+        ceiling = self._ceiling(b"versions")
+        seen = b""
+        for kind in (ELEMENT, RANKED):
+            for name, _ in self._scan(kind):
+                prefix = name[: len(kind) + 8]
+                if prefix == seen:
+                    continue  # one sentence for all elements of a version
+                seen = prefix
+                (version,) = U64.unpack_from(prefix, 1)
+                owner = self._versions.get(version)
+                if prefix not in self._garbage and (
+                    owner is None or (kind == RANKED and owner[0] != SORTED_SET)
+                ):
+                    yield f"{name!r} belongs to no key and is not to be swept."
+                if version >= ceiling:
+                    yield f"{name!r} has a version that is not below the ceiling."
+
+    # The expiry queue
+
+    def _check_expiry(self) -> Iterator[str]:
+        bound = self._db.get(EXPIRY_BOUND) or EXPIRY
+        for name, _ in self._scan(EXPIRY):
+            if name < bound:
+                yield f"{name!r} stands before the bound of the expiry queue."
+            (expires,) = U64.unpack_from(name, 1)
+            (id_,) = U32.unpack_from(name, 9)
+            if id_ not in self._ids:
+                continue  # of a database that was flushed: it goes when its time comes
+            record = self._db.get(KEY + U32.pack(id_) + name[_EXPIRY_HEAD:])
+            if record is None or Entry.decode(record).expires != expires:
+                yield f"{name!r} is in the expiry queue, and no key expires then."
+
+
+def _expiry_name(name: bytes, entry: Entry) -> bytes:
+    return EXPIRY + U64.pack(entry.expires) + name[len(KEY) :]

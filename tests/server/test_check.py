@@ -1,0 +1,198 @@
+"""A store that the engine wrote is consistent; each kind of damage is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from lsmkv import DB, MemoryEnv
+from lsmkv.server.check import check
+from lsmkv.server.commands import COMMANDS
+from lsmkv.server.encoding import (
+    CEILINGS,
+    DATABASE,
+    DOUBLE,
+    ELEMENT,
+    EXPIRY,
+    EXPIRY_BOUND,
+    FORMAT_KEY,
+    GARBAGE,
+    GARBAGE_ENDS,
+    KEY,
+    RANKED,
+    TWO_U64,
+    U32,
+    U64,
+    Entry,
+    element_prefix,
+    ordered_score,
+    ranked_prefix,
+)
+from lsmkv.server.engine import Engine
+from lsmkv.server.keyspace import Keyspace
+from lsmkv.server.settings import Settings
+
+WRITES = """
+SET string value
+SET brief value EX 100000
+HSET hash a 1 b 2
+RPUSH list a b c
+SADD set a b
+ZADD sorted 1 a 2 b -0.0 c
+BF.ADD filter item
+SADD gone a b
+DEL gone
+SET moved x EX 100000
+RENAME moved moved2
+SELECT 1
+ZADD other 1 a
+EXPIRE other 100000
+FLUSHDB
+SET alone 1
+"""
+
+
+@pytest.fixture
+def db() -> Iterator[DB]:
+    with DB("/db", create_if_missing=True, env=MemoryEnv()) as db:
+        engine = Engine(db, Keyspace(db), COMMANDS, Settings())
+        engine.schedule = lambda callback: None
+        session = engine.open_session()
+        for line in WRITES.strip().splitlines():
+            engine.run(session, line.encode().split())
+            assert not session.take_output().startswith(b"-"), line
+        engine.commit()
+        yield db
+
+
+def at(db: DB, name: bytes) -> bytes:
+    value = db.get(name)
+    assert value is not None
+    return value
+
+
+def key(db: DB, name: bytes) -> bytes:
+    stored = at(db, DATABASE + b"\0")
+    return KEY + stored[:4] + name
+
+
+def entry(db: DB, name: bytes) -> Entry:
+    return Entry.decode(at(db, key(db, name)))
+
+
+def edit(name: bytes, **fields: object) -> Callable[[DB], None]:
+    """Give the entry of a key other fields."""
+
+    def damage(db: DB) -> None:
+        changed = entry(db, name)
+        for field, value in fields.items():
+            setattr(changed, field, value)
+        db.put(key(db, name), changed.encode())
+
+    return damage
+
+
+def element(name: bytes, field: bytes, value: bytes | None) -> Callable[[DB], None]:
+    return lambda db: _set(db, element_prefix(entry(db, name)) + field, value)
+
+
+def ranked(score: float, member: bytes, value: bytes | None) -> Callable[[DB], None]:
+    return lambda db: _set(
+        db, ranked_prefix(entry(db, b"sorted")) + ordered_score(score) + member, value
+    )
+
+
+def _set(db: DB, name: bytes, value: bytes | None) -> None:
+    if value is None:
+        assert name in db
+        db.delete(name)
+    else:
+        db.put(name, value)
+
+
+def same_version(db: DB) -> None:
+    edit(b"hash", version=entry(db, b"set").version)(db)
+
+
+def without_queue(db: DB) -> None:
+    brief = entry(db, b"brief")
+    _set(db, EXPIRY + U64.pack(brief.expires) + key(db, b"brief")[1:], None)
+
+
+def swept_too_early(db: DB) -> None:
+    first, behind = TWO_U64.unpack(at(db, GARBAGE_ENDS))
+    prefix = element_prefix(entry(db, b"set"))
+    db.put(GARBAGE + U64.pack(behind), U32.pack(len(prefix)) + prefix)
+    db.put(GARBAGE_ENDS, TWO_U64.pack(first, behind + 1))
+
+
+def position_too_far(db: DB) -> None:
+    first, _ = TWO_U64.unpack(at(db, GARBAGE_ENDS))
+    name = GARBAGE + U64.pack(first)
+    _set(db, name, at(db, name) + at(db, name)[4:] + b"zz")
+
+
+def no_garbage(db: DB) -> None:
+    for name, _ in list(db.iterator(prefix=GARBAGE)):
+        db.delete(name)
+    db.delete(GARBAGE_ENDS)
+
+
+DAMAGES: dict[str, tuple[Callable[[DB], None], str]] = {
+    "format": (lambda db: db.delete(FORMAT_KEY), "nothing of its format"),
+    "size of a database": (lambda db: db.delete(key(db, b"string")), "keys, and not"),
+    "size of a hash": (edit(b"hash", size=3), "2 elements, and not 3"),
+    "field": (element(b"hash", b"c", b"3"), "3 elements, and not 2"),
+    "gap of a list": (element(b"list", U64.pack((1 << 63) + 1), None), "in place of number 1"),
+    "head of a list": (edit(b"list", head=5), "in place of number 0"),
+    "member": (element(b"set", b"a", None), "1 elements, and not 2"),
+    "value in a set": (element(b"set", b"a", b"x"), "has a value"),
+    "no place": (ranked(1, b"a", None), "is not in the order"),
+    "wrong place": (ranked(5, b"a", b""), "which is no member's place"),
+    "other zero": (ranked(0, b"c", b""), "another zero"),
+    "score": (element(b"sorted", b"a", DOUBLE.pack(7)), "is not in the order at its score"),
+    "low": (edit(b"sorted", low=ordered_score(1)), "below its low bound"),
+    "high": (edit(b"sorted", high=ordered_score(2)), "not below its high bound"),
+    "version twice": (same_version, "have the same version"),
+    "ceiling": (lambda db: db.put(CEILINGS + b"versions", U64.pack(2)), "not below the ceiling"),
+    "ids": (lambda db: db.put(CEILINGS + b"ids", U64.pack(2)), "not below the ceiling"),
+    "same id": (
+        lambda db: db.put(DATABASE + b"\x05", at(db, DATABASE + b"\0")),
+        "Databases 0 and 5 have the same id",
+    ),
+    "no expiry": (without_queue, "is not in the expiry queue"),
+    "stray expiry": (edit(b"brief", expires=0), "no key expires then"),
+    "expiry bound": (lambda db: db.put(EXPIRY_BOUND, EXPIRY + b"\xff"), "before the bound"),
+    "stray element": (
+        lambda db: db.put(ELEMENT + U64.pack(65_000) + b"a", b""),
+        "belongs to no key",
+    ),
+    "stray place": (
+        lambda db: db.put(RANKED + U64.pack(65_000) + ordered_score(1), b""),
+        "belongs to no key",
+    ),
+    "stray key": (lambda db: db.put(KEY + U32.pack(999) + b"a", b"\1"), "belongs to no database"),
+    "garbage ends": (
+        lambda db: db.put(GARBAGE_ENDS, TWO_U64.pack(0, 9)),
+        "and not with 9 as stored",
+    ),
+    "garbage in use": (swept_too_early, "are to be swept, and the key is there"),
+    "sweep position": (position_too_far, "left before the position"),
+    "lost garbage": (no_garbage, "is not to be swept"),
+    "kind": (lambda db: db.put(key(db, b"hash"), b"\x55" + bytes(16)), "unknown kind"),
+    "page": (element(b"filter", U32.pack(7) + U32.pack(0), bytes(512)), "outside its layers"),
+    "probes": (element(b"filter", U32.pack(0) + U32.pack(0), bytes(512)), "page of another layer"),
+    "items": (edit(b"filter", size=10**6), "more items than"),
+}
+
+
+def test_what_the_engine_wrote_is_consistent(db: DB) -> None:
+    assert check(db) == []
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_named(db: DB, name: str) -> None:
+    damage, sentence = DAMAGES[name]
+    damage(db)
+    assert any(sentence in problem for problem in check(db)), check(db)

@@ -1,0 +1,42 @@
+"""The queue of what is to be swept, across restarts and commands that are taken back."""
+
+from __future__ import annotations
+
+from lsmkv import DB, MemoryEnv
+from lsmkv.server.garbage import GarbageQueue
+from lsmkv.server.overlay import Overlay
+
+
+def test_prefixes_come_out_in_order_and_positions_survive_a_restart() -> None:
+    env = MemoryEnv()
+    with DB("/db", create_if_missing=True, env=env) as db:
+        overlay = Overlay(db)
+        queue = GarbageQueue(overlay)
+        assert queue.first() is None
+        queue.add(b"one")
+        queue.add(b"two")
+        assert queue.first() == (b"one", b"")
+        queue.move(b"one", b"one5")
+        overlay.commit()
+    with DB("/db", env=env) as db:
+        overlay = Overlay(db)
+        queue = GarbageQueue(overlay)
+        assert len(queue) == 2
+        assert queue.first() == (b"one", b"one5")
+        queue.drop_first()
+        assert queue.first() == (b"two", b"")
+        queue.drop_first()
+        assert (len(queue), queue.first()) == (0, None)
+
+
+def test_what_is_undone_is_not_queued() -> None:
+    with DB("/db", create_if_missing=True, env=MemoryEnv()) as db:
+        overlay = Overlay(db)
+        queue = GarbageQueue(overlay)
+        queue.add(b"one")
+        overlay.keep()
+        queue.drop_first()
+        queue.add(b"two")
+        overlay.undo()
+        queue.reload()
+        assert (len(queue), queue.first()) == (1, (b"one", b""))

@@ -1,0 +1,100 @@
+"""Keys, their number, what is swept and what a command takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lsmkv import DB, MemoryEnv
+from lsmkv.server.check import check
+from lsmkv.server.encoding import ELEMENT, SET, element_prefix
+from lsmkv.server.keyspace import Keyspace
+
+
+@pytest.fixture
+def db() -> Iterator[DB]:
+    with DB("/db", create_if_missing=True, env=MemoryEnv()) as db:
+        yield db
+
+
+def make_set(space: Keyspace, key: bytes, count: int) -> None:
+    entry = space.make(SET)
+    for number in range(count):
+        space.overlay.put(element_prefix(entry) + b"%06d" % number, b"")
+    entry.size = count
+    space.save(space.databases[0], key, entry, new=True)
+
+
+def test_a_store_with_other_data_is_refused(db: DB) -> None:
+    db.put(b"a", b"b")
+    with pytest.raises(ValueError, match="holds other data"):
+        Keyspace(db)
+
+
+def test_what_a_command_did_is_undone_as_a_whole(db: DB) -> None:
+    space = Keyspace(db)
+    first, second = space.databases[:2]
+    space.set_string(first, b"a", b"1", space.now() + 100_000)
+    make_set(space, b"s", 3)
+    space.keep()
+    space.commit()
+    before = dict(db)
+    ids = (first.id, second.id)
+    space.set_string(first, b"s", b"x")
+    space.swap(first, second)
+    space.flush(second)
+    space.undo()
+    assert (first.id, second.id, first.size, second.size) == (*ids, 2, 0)
+    assert len(space.garbage) == 0
+    space.commit()
+    assert dict(db) == before
+    assert check(db) == []
+
+
+def test_a_sweep_goes_on_after_a_restart_where_it_stood(db: DB) -> None:
+    space = Keyspace(db)
+    make_set(space, b"s", 1000)
+    space.commit()
+    entry = space.find(space.databases[0], b"s")
+    assert entry is not None
+    space.remove(space.databases[0], b"s", entry)
+    assert space.sweep(400)
+    space.commit()
+    assert check(db) == []
+    space = Keyspace(db)
+    assert space.garbage.first() == (element_prefix(entry), element_prefix(entry) + b"000400")
+    assert space.sweep(400)
+    assert not space.sweep(400)
+    space.commit()
+    assert list(db.iterator(prefix=ELEMENT)) == []
+    assert check(db) == []
+
+
+def test_flushed_keys_are_swept_with_their_elements_and_times(db: DB) -> None:
+    space = Keyspace(db)
+    database = space.databases[0]
+    make_set(space, b"s", 10)
+    space.set_string(database, b"a", b"1", space.now() + 100_000)
+    space.flush(database)
+    space.set_string(database, b"a", b"2")
+    while space.sweep(3):
+        space.commit()
+        assert check(db) == []
+    space.commit()
+    assert check(db) == []
+    assert [key for key, _ in space.keys(database)] == [b"a"]
+    assert database.size == 1
+    assert list(db.iterator(prefix=ELEMENT)) == list(db.iterator(prefix=b"x")) == []
+
+
+def test_expired_keys_are_gone_at_once_and_removed_later(db: DB) -> None:
+    space = Keyspace(db)
+    database = space.databases[0]
+    space.set_string(database, b"a", b"1", space.now() - 1)
+    assert list(space.keys(database)) == []
+    assert database.size == 1
+    assert space.expire_due(10) == 1
+    assert database.size == 0
+    space.commit()
+    assert check(db) == []
