@@ -29,18 +29,25 @@ before the second half was written:
 [(b'anna', b'0')]
 
 :class:`FaultyEnv` lets a chosen call fail, to see that a program reports it and loses nothing.
+:func:`serving` starts a server for Redis clients, for as long as a test needs it.
 ``docs/testing.md`` says what each of the two covers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import CALLS, FaultyEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import CrashState, RecordingEnv
+
+if TYPE_CHECKING:
+    from lsmkv.server.server import Server
 
 __all__ = [
     "CALLS",
@@ -52,6 +59,7 @@ __all__ = [
     "Tails",
     "Violation",
     "explore",
+    "serving",
 ]
 
 
@@ -145,3 +153,24 @@ def explore(
         except Exception as error:
             report.violations.append(Violation(state.label, state.moment, error))
     return report
+
+
+@contextmanager
+def serving(path: str | os.PathLike[str] = ":memory:", **settings: Any) -> Iterator[Server]:
+    """A server for Redis clients on a free port of this machine, in a thread, while the block runs.
+
+    ``settings`` are those of :class:`lsmkv.server.Server`, whose ``port`` says where it listens.
+    The fixture ``lsmkv_server`` of ``lsmkv.pytest_plugin`` is one for pytest.  Costs a thread.
+    Raises what starting raises, and ``ImportError`` without the extra ``server``.
+
+    >>> import socket
+    >>> with serving() as server, socket.create_connection(("127.0.0.1", server.port)) as client:
+    ...     client.sendall(b"PING\\r\\n")
+    ...     client.recv(100)
+    b'+PONG\\r\\n'
+    """
+    from lsmkv.server.server import Server  # noqa: PLC0415 - hiredis is an extra
+    from lsmkv.server.thread import server_in_thread  # noqa: PLC0415
+
+    with server_in_thread(Server(path, **{"port": 0, **settings})) as server:
+        yield server

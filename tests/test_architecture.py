@@ -24,7 +24,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv",),  # the public door, which tools may use as anyone does
     (
         *("lsmkv.mapping", "lsmkv.plyvel", "lsmkv.aio"),
-        *("lsmkv.testing", "lsmkv.plot"),
+        *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin"),
     ),
     ("lsmkv.server",),
     ("lsmkv.repair",),
@@ -65,6 +65,8 @@ LATE_IMPORTS = {
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.serve"),
     ("lsmkv.tools.serve", "lsmkv.server.Server"),
     ("lsmkv.tools.serve", "uvloop"),
+    ("lsmkv.testing", "lsmkv.server.server.Server"),
+    ("lsmkv.testing", "lsmkv.server.thread.server_in_thread"),
 }
 """An optional dependency, asked for once; and what most who import lsmkv have no use for."""
 

@@ -14,6 +14,7 @@ PAGES = {page.stem: page for page in (ROOT / "docs" / "tour.md", ROOT / "docs" /
 # What is set in code style there but is no definition of the package.
 NOT_SYMBOLS = {"CURRENT", "LOCK", "LOG", "False", "None"} | {
     # Python's, and mypyc's library.
+    *("hiredis", "appendfsync always"),
     *("int", "threading", "i64", "u8", "librt", "BytesWriter", "vec", "Lock"),
 }
 

@@ -1,0 +1,69 @@
+"""A queue of jobs behind Redis' protocol: workers wait for jobs, and none is lost when one dies.
+
+A worker moves a job from ``jobs`` to its own list, and removes it from there once it is done.  A
+job that was not done by its deadline goes back to ``jobs``.  The store is on disk, in ``./queue``:
+the queue is there after a restart, too.
+
+It needs lsmkv's extra ``server``, and redis-py, which knows nothing of lsmkv.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import redis
+
+from lsmkv.testing import serving
+
+DEADLINE = 0.5  # seconds
+
+
+def work(port: int, name: str, done: list[str]) -> None:
+    """Do jobs until there is none for a second."""
+    with redis.Redis(port=port, decode_responses=True) as client:
+        while job := client.blmove("jobs", f"taken:{name}", 1, "LEFT", "RIGHT"):
+            client.zadd("deadlines", {f"{name} {job}": time.time() + DEADLINE})
+            if job == "job 3" and name == "worker 1":
+                return  # it dies with the job in its hands
+            done.append(job)
+            with client.pipeline(transaction=True) as both:
+                both.lrem(f"taken:{name}", 1, job)
+                both.zrem("deadlines", f"{name} {job}")
+                both.execute()
+
+
+def give_back(client: redis.Redis) -> int:
+    """Put jobs whose time is over back into the queue; how many."""
+    late = client.zrangebyscore("deadlines", "-inf", time.time())
+    for entry in late:
+        name, job = entry.rsplit(" job ", 1)
+        with client.pipeline(transaction=True) as both:
+            both.lrem(f"taken:{name}", 1, f"job {job}")
+            both.zrem("deadlines", entry)
+            both.lpush("jobs", f"job {job}")
+            both.execute()
+    return len(late)
+
+
+def main() -> None:
+    """Five jobs, a worker that dies, and one that does what is left."""
+    done: list[str] = []
+    with (
+        serving("queue") as server,
+        redis.Redis(port=server.port, decode_responses=True) as client,
+    ):
+        client.flushdb()
+        client.rpush("jobs", *(f"job {number}" for number in range(1, 6)))
+        for name in ("worker 1", "worker 2"):
+            worker = threading.Thread(target=work, args=(server.port, name, done))
+            worker.start()
+            worker.join()
+            print(f"{name} is gone, done so far: {', '.join(done)}")
+            time.sleep(DEADLINE)
+            print("given back:", give_back(client))
+        work(server.port, "worker 3", done)
+        print("left:", client.llen("jobs"), "- done:", ", ".join(sorted(done)))
+
+
+main()
