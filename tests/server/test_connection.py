@@ -254,6 +254,7 @@ class FakeTransport(asyncio.Transport):
         self.closed = False
 
     def write(self, data: Any) -> None:
+        assert not self.closed
         self.written += bytes(data)
 
     def close(self) -> None:
@@ -295,6 +296,24 @@ def test_protected_mode(peer: object, settings: dict[str, Any], refused: bool) -
         assert not server.engine.sessions
 
     served(scenario, **settings)
+
+
+def test_a_connection_that_closes_waits_for_replies_that_a_sync_holds_back() -> None:
+    async def scenario(server: Server) -> None:
+        transport = FakeTransport("")
+        connection = Connection(server.engine)
+        connection.connection_made(transport)
+        connection.data_received(b"SET k v\r\n")
+        await asyncio.sleep(0)
+        assert server.engine.syncing
+        connection.data_received(b"INCR n\r\nQUIT\r\n")
+        server.engine.commit()
+        assert (transport.written, transport.closed) == (b"", False)
+        await until(lambda: transport.closed)
+        assert transport.written == b"+OK\r\n:1\r\n+OK\r\n"
+        connection.connection_lost(None)
+
+    served(scenario, appendfsync="always")
 
 
 def test_killing() -> None:

@@ -44,7 +44,7 @@ def test_figures() -> None:
             "db3": "keys=1,expires=0,avg_ttl=0",
         }  # fmt: skip
         assert "db1" not in found
-        assert found["total_commands_processed"] == "8"
+        assert found["total_commands_processed"] == "9"
         get = dict(part.split("=") for part in found["cmdstat_get"].split(","))
         assert (get["calls"], get["rejected_calls"], get["failed_calls"]) == ("2", "1", "0")
         assert "calls=1,failed" not in found["cmdstat_lpush"]

@@ -128,7 +128,9 @@ def test_scan(client: Client) -> None:
 @pytest.mark.parametrize(
     "request_",
     ["SADD k a", "SREM k a", "SISMEMBER k a", "SMISMEMBER k a", "SCARD k", "SMEMBERS k",
-     "SSCAN k 0", "SPOP k", "SRANDMEMBER k", "SMOVE k s a", "SINTER k", "SDIFFSTORE d k", "SINTERCARD 1 k"],
+     "SSCAN k 0", "SPOP k",
+     "SRANDMEMBER k", "SMOVE k s a", "SINTER k", "SDIFFSTORE d k",
+     "SINTERCARD 1 k"],
 )  # fmt: skip
 def test_another_type(client: Client, request_: str) -> None:
     client("SET k v")
