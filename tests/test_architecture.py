@@ -293,11 +293,12 @@ def test_the_engine_needs_no_extras() -> None:
     """What ``import lsmkv`` may need beside the standard library."""
     needed: set[str] = set()
     for module in SOURCES:
-        if not in_room(module, "tools") and module not in ("lsmkv.__main__", "lsmkv.plot"):
+        apart = ("lsmkv.__main__", "lsmkv.plot", "lsmkv.pytest_plugin")
+        if not (in_room(module, "tools") or in_room(module, "server") or module in apart):
             needed |= modules_imported(module)
     third_party = {"cramjam", "crcmod", "google_crc32c", "mypy_extensions", "sortedcontainers"}
     assert {"cramjam", "crcmod", "sortedcontainers"} <= needed
-    extras = {"hypothesis", "matplotlib", "numpy", "plyvel", "pytest", "rich", "typer"}
+    extras = {"hypothesis", "matplotlib", "numpy", "plyvel", "pytest", "rich", "typer", "hiredis"}
     assert not needed & extras
     assert needed & third_party == third_party
 

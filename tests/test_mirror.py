@@ -33,6 +33,13 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/log_rotation.py": "db/test_commit.py",
     "db/scan/internal_iterator.py": "db/scan/test_merging_iterator.py",
     "util/cache_entry.py": "util/test_block_cache.py",
+    "server/command.py": "server/test_registry.py",
+    "server/engine.py": "server/test_crashes.py",
+    "server/raw_keyspace.py": "server/commands/test_raw.py",
+    "server/scanning.py": "server/commands/test_keys.py",
+    "server/session.py": "server/test_connection.py",
+    "server/thread.py": "test_testing.py",
+    "pytest_plugin.py": "test_testing.py",
     # A type, and functions whose doctests are their tests.
     "util/progress.py": "db/admin/test_compact_range.py",
     "util/text.py": "db/views/test_explanation.py",

@@ -42,7 +42,8 @@ class ExpiryQueue:
     def take_due(self, now: int, limit: int) -> list[tuple[int, int, bytes]]:
         """Take out up to ``limit`` of those whose time has come, earliest first.
 
-        Costs nothing while none is due.
+        Costs nothing while none is due.  The next scan begins where this one ends, at the first
+        that is left: entries that were deleted before their time are passed over once, too.
         """
         if self._earliest is None or self._earliest > now:
             return []
@@ -52,12 +53,16 @@ class ExpiryQueue:
             (expires,) = U64.unpack_from(name, 1)
             if expires > now or len(due) == limit:
                 self._earliest = expires
+                self._bound = name
                 break
             self._overlay.delete(name)
             due.append((expires, U32.unpack_from(name, 9)[0], name[_HEAD:]))
+        else:
+            if due:
+                last, id_, key = due[-1]
+                self._bound = EXPIRY + U64.pack(last) + U32.pack(id_) + key
         if due:
-            last, id_, key = due[-1]
-            self._set_bound(EXPIRY + U64.pack(last) + U32.pack(id_) + key)
+            self._set_bound(self._bound)
         return due
 
     def _set_bound(self, name: bytes) -> None:

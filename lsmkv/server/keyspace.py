@@ -95,7 +95,7 @@ class Keyspace:
         elif written != FORMAT:
             raise ValueError(f"{db.path} was written by another version of lsmkv serve")
         self._versions = Numbering(overlay, b"versions")
-        self._ids = Numbering(overlay, b"ids")
+        self._ids = Numbering(overlay, b"ids", step=1)  # they have 32 bits alone
         self.cursors = Numbering(overlay, b"cursors")
         self.expiry = ExpiryQueue(overlay)
         self.garbage = GarbageQueue(overlay)
@@ -170,7 +170,7 @@ class Keyspace:
         self._write_sizes()
         try:
             self.overlay.commit()
-        except Error:
+        except (Error, OSError):
             self.reload()
             raise
         self.overlay.keep()

@@ -9,14 +9,15 @@ _STEP = 1 << 16
 
 
 class Numbering:
-    """A counter of 64 bits, of which only a ceiling is stored, once for 65,536 numbers.
+    """A counter of 64 bits, of which only a ceiling is stored, once for ``step`` numbers.
 
     A new start goes on at the ceiling.  Numbers are never given out twice, but some are left out.
     """
 
-    def __init__(self, overlay: Overlay, name: bytes) -> None:
+    def __init__(self, overlay: Overlay, name: bytes, step: int = _STEP) -> None:
         self._overlay = overlay
         self._key = CEILINGS + name
+        self._step = step
         self._ceiling = 0
         self.reload()
 
@@ -31,7 +32,7 @@ class Numbering:
         """The next number, 1 or more."""
         number = self._next
         if number >= self._ceiling:
-            self._ceiling = number + _STEP
+            self._ceiling = number + self._step
             self._overlay.put(self._key, U64.pack(self._ceiling))
         self._next = number + 1
         return number

@@ -413,7 +413,7 @@ def test_one_whose_making_is_interrupted_closes_its_descriptor(
     gc.collect()
     assert reported == []
     if line > 1:  # the descriptor was taken over
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(fd)
     else:
         os.close(fd)

@@ -170,7 +170,7 @@ def test_timeouts() -> None:
         return [woken, *raw]
 
     with an_engine() as engine:
-        assert asyncio.run(main(engine)) == [[2, 1, 0], b"*-1\r\n", b"$-1\r\n", b"*-1\r\n"]
+        assert asyncio.run(main(engine)) == [[2, 1, 0], b"*-1\r\n", b"*-1\r\n", b"*-1\r\n"]
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,11 @@ def test_random_fields(client: Client, size: int) -> None:
         ("HRANDFIELD none 3", []),
         ("HRANDFIELD h 0", []),
         ("HRANDFIELD h x", "ERR value is not an integer or out of range"),
-        ("HRANDFIELD h -9223372036854775808", "ERR value is out of range"),
+        (
+            "HRANDFIELD h -9223372036854775808",
+            "ERR value is out of range, value must between -9223372036854775807 and"
+            " 9223372036854775807",
+        ),
         ("HRANDFIELD h 1 FOO", "ERR syntax error"),
     )
 
