@@ -24,7 +24,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
 COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair", "server")
-# They hold objects of the event loop, whose classes are uvloop's where that is there, not asyncio's.
+# They hold objects of the event loop: uvloop's classes where that is there, not asyncio's.
 INTERPRETED = {"lsmkv/server/connection.py", "lsmkv/server/server.py"}
 MODE = os.environ.get("LSMKV_MYPYC", "")
 

@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._reader = RequestReader()
+        self._reader = RequestReader(engine.settings.max_bulk)
         self._backlog: deque[bytes] = deque()
         """Chunks that came while requests had to wait."""
         self._behind = 0
