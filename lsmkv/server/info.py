@@ -137,7 +137,7 @@ def _commandstats(service: Service) -> Fields:
 
 def _keyspace(service: Service) -> Fields:
     return {
-        f"db{database.index}": f"keys={database.size},expires=0,avg_ttl=0"
+        f"db{database.index}": f"keys={database.size}"
         for database in service.space.databases
         if database.size
     }

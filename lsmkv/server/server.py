@@ -186,11 +186,20 @@ class Server:
         try:
             await engine.drain()
         finally:
-            for session in list(engine.sessions.values()):
-                session.close()
-            await asyncio.sleep(0)  # what is written goes out
+            await self._disconnect_all(engine)
             self._engine = None
             engine.db.close()
+
+    async def _disconnect_all(self, engine: Engine) -> None:
+        """Close the connections once their replies are out, or after a second."""
+        for session in list(engine.sessions.values()):
+            session.close()
+        for _ in range(100):
+            if not engine.sessions:
+                return
+            await asyncio.sleep(0.01)
+        for session in list(engine.sessions.values()):
+            session.disconnect()
 
     def _close_listeners(self) -> None:
         for listener in self._listeners:

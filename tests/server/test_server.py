@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -271,3 +272,20 @@ def test_under_uvloop(tmp_path: Path) -> None:
             await until(lambda: not len(server.engine.waits))
 
     uvloop.run(main())
+
+
+def test_stopping_does_not_wait_for_a_client_that_does_not_read() -> None:
+    async def main() -> None:
+        server = Server(":memory:", port=0)
+        await server.start()
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            set_it = packed(b"SET", b"k", b"x" * 2**20)
+            await asyncio.to_thread(client.sendall, set_it + packed(b"GET", b"k") * 64)
+            engine = server.engine
+            await until(lambda: engine.commands > 4)
+            (session,) = engine.sessions.values()
+            await server.stop()
+            await until(lambda: not engine.sessions)
+            assert session.closing
+
+    asyncio.run(main())
