@@ -89,7 +89,8 @@ class Model:
             self.keys[key].pop()  # type: ignore[union-attr,call-arg]
 
     def _lmove(self, source: bytes, target: bytes, *sides: bytes) -> None:
-        if source in self.keys:
+        alone = source == target and len(self.keys.get(source, [])) == 1
+        if source in self.keys and not alone:  # the key and its expiry stay then
             at = 0 if sides[0] == b"LEFT" else -1
             value = self.keys[source].pop(at)  # type: ignore[union-attr,call-arg]
             if not self.keys[source]:
@@ -167,6 +168,17 @@ def random_request(rng: random.Random) -> Request:
         b"RENAME": [other],
     }
     return [name, key, *rest.get(name, [])]
+
+
+def _differences(found: Model, expected: Model) -> list[str]:
+    """The keys that differ from what was acknowledged; some may be in flight."""
+    return [
+        f"{key!r}: {found.keys.get(key)!r} (expires: {key in found.expires}),"
+        f" not {expected.keys.get(key)!r} (expires: {key in expected.expires})"
+        for key in sorted({*found.keys, *expected.keys})
+        if found.keys.get(key) != expected.keys.get(key)
+        or (key in found.expires) != (key in expected.expires)
+    ]
 
 
 class Client:
@@ -327,7 +339,10 @@ class Kills:
                 if size != len(model.keys):
                     wrong.append(f"DBSIZE {client.index} is {size}, not {len(model.keys)}")
                 if not client.settle(model):
-                    wrong.append(f"database {client.index} holds what it cannot hold")
+                    wrong.append(
+                        f"database {client.index} holds what it cannot hold:"
+                        f" {_differences(model, client.model)}"
+                    )
             engine.commit()
             wrong += check(db)
         return wrong
