@@ -25,7 +25,7 @@ from setuptools.command.sdist import sdist
 
 COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair", "server")
 # They hold objects of the event loop: uvloop's classes where that is there, not asyncio's.
-INTERPRETED = {"lsmkv/server/connection.py", "lsmkv/server/server.py"}
+INTERPRETED = {"lsmkv/server/server.py"}
 MODE = os.environ.get("LSMKV_MYPYC", "")
 
 # What the source distribution holds beside what an installation needs: all that `make test` does.

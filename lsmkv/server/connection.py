@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio.protocols  # where mypyc looks for the base class
 import socket
 import time
 from collections import deque
-from typing import cast
+from typing import Any
+
+from mypy_extensions import mypyc_attr
 
 from lsmkv.server.engine import Engine
 from lsmkv.server.requests import ProtocolError, RequestReader
@@ -20,7 +23,8 @@ _MOST_BEHIND = 64 * 1024
 """Bytes behind a command that blocks after which nothing more is read until it is answered."""
 
 
-class Connection(asyncio.Protocol):
+@mypyc_attr(native_class=False)
+class Connection(asyncio.protocols.Protocol):
     """A connection: one of asyncio's protocols.
 
     Requests are run as they come.  They wait while the client is blocked, and while it does not
@@ -31,6 +35,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.transport: Any = None
+        """asyncio's or uvloop's, which have no class in common."""
         self._reader = RequestReader(engine.settings.max_bulk)
         self._backlog: deque[bytes] = deque()
         """Chunks that came while requests had to wait."""
@@ -42,9 +48,9 @@ class Connection(asyncio.Protocol):
         """Whether nothing is read from it."""
         self._pumping = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: Any) -> None:
         """A client has connected."""
-        self.transport = cast(asyncio.Transport, transport)
+        self.transport = transport
         engine = self._engine
         connected = transport.get_extra_info("socket")
         peer = transport.get_extra_info("peername")
