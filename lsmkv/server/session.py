@@ -54,6 +54,10 @@ class Service(ABC):
         """Whether replies wait for a sync."""
 
     @abstractmethod
+    def commit(self) -> None:
+        """Write the tick's changes, then let its replies go: errors if nothing was written."""
+
+    @abstractmethod
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
 

@@ -108,15 +108,20 @@ def monitor(session: Session, args: list[bytes]) -> Reply:
 def _synced(session: Session) -> None:
     """Write what is pending, and make it durable.
 
-    The client waits, and all others: there is one thread.
+    The client waits, and all others: there is one thread.  The commands before it in this tick are
+    answered first: by errors if they cannot be written.
     """
     if session.running:
         raise CommandError("ERR SAVE isn't allowed in a transaction")
-    session.space.keep()
+    service = session.service
+    service.failure = ""
+    service.commit()
+    if service.failure:
+        raise CommandError(f"ERR {service.failure}")
     try:
-        session.space.commit()
-        session.service.db.sync()
-    except Error as error:
+        service.db.sync()
+    except (Error, OSError) as error:
+        service.failure = str(error)
         raise CommandError(f"ERR {error}") from None
 
 
