@@ -60,6 +60,28 @@ def test_monitor(client: Client) -> None:
     assert client.received() is None
 
 
+def test_others_see_no_passwords(client: Client) -> None:
+    client.plays(("CONFIG SET slowlog-log-slower-than 0", b"OK"), ("MONITOR", b"OK"))
+    other = Client(client.engine)
+    other("CONFIG SET timeout 0 RequirePass secret")
+    other("HELLO 2 auth default secret SETNAME me")
+    other("AUTH secret")
+    other("MULTI")
+    other("AUTH default secret")
+    other("EXEC")
+    lines = [line.decode().partition("] ")[2] for line in client.received()]
+    assert lines == [
+        '"HELLO" "2" "auth" "(redacted)" "(redacted)" "SETNAME" "me"',
+        '"AUTH" "(redacted)"',
+        '"MULTI"',
+        '"AUTH" "(redacted)" "(redacted)"',
+        '"EXEC"',
+    ]
+    logged = client("SLOWLOG GET")
+    assert len(logged) > 5
+    assert b"secret" not in b" ".join(word for one in logged for word in one[3])
+
+
 def test_saving(client: Client) -> None:
     before = client.engine.db.stats().log_syncs
     client.plays(
