@@ -288,7 +288,7 @@ def _kill(session: Session, other: Session) -> None:
         other.disconnect()
 
 
-@command("CLIENT REPLY", 3, "", group="connection")
+@command("CLIENT REPLY", 3, "nomulti", group="connection")
 def client_reply(session: Session, args: list[bytes]) -> Reply:
     """Whether commands are answered: ON, OFF, or SKIP for the next one."""
     match args[2].upper():
