@@ -285,6 +285,7 @@ def _kill(session: Session, other: Session) -> None:
         session.closing = True
     else:
         other.closing = True
+        session.service.waits.remove(other)  # what comes in this tick is not for it any more
         other.disconnect()
 
 
