@@ -88,7 +88,7 @@ class Session:
         """Whether one of them could not be queued: EXEC runs none then."""
         self.running = False
         """Whether EXEC is running them: none may block."""
-        self.watching: list[tuple[int, bytes]] = []
+        self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
         """Whether a key that it watches was changed."""
         self.channels: set[bytes] = set()
