@@ -39,13 +39,20 @@ def config_get(session: Session, args: list[bytes]) -> Reply:
 
 @command("CONFIG SET", -4, "admin", group="server")
 def config_set(session: Session, args: list[bytes]) -> Reply:
-    """Change settings, until the server ends."""
+    """Change settings, until the server ends; all of them or none."""
     if len(args) % 2:
         raise CommandError("ERR wrong number of arguments for 'config|set' command")
-    for name, value in zip(args[2::2], args[3::2], strict=True):
-        session.service.settings.change(
-            name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape")
-        )
+    settings = session.service.settings
+    before, changed = settings.shown(), []
+    try:
+        for word, value in zip(args[2::2], args[3::2], strict=True):
+            name = word.decode("latin-1").lower()
+            settings.change(name, value.decode("utf-8", "surrogateescape"))
+            changed.append(name)
+    except CommandError:
+        for name in changed:
+            settings.change(name, before[name])
+        raise
     return OK
 
 

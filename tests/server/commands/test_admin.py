@@ -14,6 +14,10 @@ def test_config(client: Client) -> None:
         ("CONFIG GET none", []),
         ("CONFIG SET TimeOut 5 maxclients 7", b"OK"),
         ("CONFIG GET TIMEOUT maxclients", [b"maxclients", b"7", b"timeout", b"5"]),
+        ("CONFIG SET timeout 8 requirepass secret maxclients many",
+         "ERR CONFIG SET failed (possibly related to argument 'maxclients') -"
+         " argument must be a number"),
+        ("CONFIG GET TIMEOUT requirepass", [b"requirepass", b"", b"timeout", b"5"]),
         ("CONFIG SET timeout", "ERR wrong number of arguments for 'config|set' command"),
         ("CONFIG SET timeout 1 maxclients",
          "ERR wrong number of arguments for 'config|set' command"),
