@@ -3,11 +3,13 @@
 Every scan goes through the keys in their order, so what is there throughout is returned exactly
 once, whatever else changes.  A cursor is a number of 64 bits; the position that it stands for is
 a record of the store, so that a scan goes on after a restart of the server.  The last 65,536
-cursors are kept.  A store that is open for reading only keeps them in memory.
+cursors are kept.  A store that is open for reading only, or served as it is, keeps them in memory:
+there a scan begins anew after a restart.
 """
 
 from __future__ import annotations
 
+import random
 import re
 
 from lsmkv.server.encoding import CURSOR, U16, U32, U64
@@ -34,7 +36,8 @@ class Cursors:
     def __init__(self, space: Keyspace) -> None:
         self._space = space
         self._in_memory: dict[bytes, bytes] = {}
-        self._count = 0
+        self._count = random.getrandbits(60)
+        """Another one after each start: a cursor of before means nothing then."""
 
     def make(self, scope: bytes, position: bytes) -> int:
         """A cursor of a scan over ``scope`` that goes on at ``position``."""

@@ -129,9 +129,9 @@ class Engine(Service):
         self.commands += 1
         session.last_command = found.name
         if duration * 1e6 >= self.slow.threshold >= 0 and found.name != "EXEC":
-            self.slow.add(request, duration, session.address, session.name)
+            self.slow.add(without_secrets(request), duration, session.address, session.name)
         if self.monitors and "admin" not in found.flags:
-            self._show(session, request)
+            self._show(session, without_secrets(request))
         return reply
 
     def _checked(
@@ -313,6 +313,25 @@ def _unknown(request: list[bytes]) -> str:
         shown += b"'%b' " % word[: 128 - len(shown)]
     text = b"ERR unknown command '%b', with args beginning with: %b" % (name[:128], shown)
     return text.decode("utf-8", "surrogateescape")
+
+
+def without_secrets(request: list[bytes]) -> list[bytes]:
+    """A request for others' eyes: without passwords.
+
+    >>> without_secrets([b"AUTH", b"secret"]), without_secrets([b"GET", b"k"])
+    ([b'AUTH', b'(redacted)'], [b'GET', b'k'])
+    """
+    name = request[0].upper()
+    if name == b"AUTH":
+        places = set(range(1, len(request)))
+    elif name == b"HELLO":
+        named = [at for at, word in enumerate(request) if word.upper() == b"AUTH"]
+        places = {at + behind for at in named for behind in (1, 2)}
+    elif name == b"CONFIG":
+        places = {at + 1 for at, word in enumerate(request) if word.lower() == b"requirepass"}
+    else:
+        return request
+    return [b"(redacted)" if at in places else word for at, word in enumerate(request)]
 
 
 def quoted(argument: bytes) -> str:

@@ -10,14 +10,35 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from lsmkv.server.resp import CommandError
 
-@lru_cache(maxsize=256)
+_LONGEST = 64 * 1024
+"""Bytes of the longest pattern that is not a key as it stands: it takes some tenths of a second."""
+_LONGEST_KEPT = 1024
+"""Bytes of the longest pattern whose function is kept for the next time."""
+
+
 def matcher(pattern: bytes) -> Callable[[bytes], bool]:
-    r"""Whether a key matches, as a function.
+    r"""Whether a key matches, as a function; ``CommandError`` for a pattern beyond all measure.
+
+    Making it costs O(pattern).
 
     >>> [bool(matcher(rb"h[^x]*o\?")(key)) for key in (b"hello?", b"hello!", b"hxllo?")]
     [True, False, False]
     """
+    return _kept(pattern) if len(pattern) <= _LONGEST_KEPT else _made(pattern)
+
+
+@lru_cache(maxsize=256)
+def _kept(pattern: bytes) -> Callable[[bytes], bool]:
+    return _made(pattern)
+
+
+def _made(pattern: bytes) -> Callable[[bytes], bool]:
+    if not any(special in pattern for special in (b"*", b"?", b"[", b"\\")):
+        return lambda key: key == pattern
+    if len(pattern) > _LONGEST:
+        raise CommandError(f"ERR a pattern has at most {_LONGEST} bytes")
     pieces = _pieces(pattern)
     if len(pieces) == 1:
         whole = pieces[0][1]
@@ -54,25 +75,30 @@ def literal_prefix(pattern: bytes) -> bytes:
 def _pieces(pattern: bytes) -> list[tuple[int, re.Pattern[bytes]]]:
     """The pieces between stars, each with the number of bytes that it matches."""
     pieces: list[tuple[int, re.Pattern[bytes]]] = []
-    length, source, at = 0, b"", 0
+    length, at = 0, 0
+    source = bytearray()  # growing bytes would cost O(pattern^2)
     while at < len(pattern):
         char = pattern[at : at + 1]
         if char == b"*":
             if not (length == 0 and pieces):  # stars in a row are one
-                pieces.append((length, re.compile(source, re.DOTALL)))
-            length, source, at = 0, b"", at + 1
+                pieces.append((length, re.compile(bytes(source), re.DOTALL)))
+                length = 0
+                source.clear()
+            at += 1
             continue
         length += 1
         if char == b"?":
-            source, at = source + b".", at + 1
+            source += b"."
+            at += 1
         elif char == b"[":
             one, at = _class(pattern, at + 1)
             source += one
         else:
             if char == b"\\" and at + 1 < len(pattern):
                 at += 1
-            source, at = source + re.escape(pattern[at : at + 1]), at + 1
-    pieces.append((length, re.compile(source, re.DOTALL)))
+            source += re.escape(pattern[at : at + 1])
+            at += 1
+    pieces.append((length, re.compile(bytes(source), re.DOTALL)))
     return pieces
 
 

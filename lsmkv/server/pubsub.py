@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from lsmkv.server.globs import matcher
@@ -24,9 +25,13 @@ class Channels:
     def __init__(self) -> None:
         self.channels: dict[bytes, dict[Subscriber, None]] = {}
         self.patterns: dict[bytes, dict[Subscriber, None]] = {}
+        self._matchers: dict[bytes, Callable[[bytes], bool]] = {}
+        """The patterns as functions: making one costs far more than asking it."""
 
     def join(self, session: Subscriber, name: bytes, pattern: bool) -> None:
-        """Subscribe; no change if it is already."""
+        """Subscribe; no change if it is already.  ``CommandError`` for too long a pattern."""
+        if pattern and name not in self._matchers:
+            self._matchers[name] = matcher(name)
         (session.patterns if pattern else session.channels).add(name)
         (self.patterns if pattern else self.channels).setdefault(name, {})[session] = None
 
@@ -39,6 +44,8 @@ class Channels:
             members.pop(session, None)
             if not members:
                 del table[name]
+                if pattern:
+                    del self._matchers[name]
 
     def leave_all(self, session: Subscriber) -> None:
         """End all subscriptions of a session."""
@@ -54,7 +61,7 @@ class Channels:
             session.push([b"message", channel, message])
             count += 1
         for pattern, members in self.patterns.items():
-            if matcher(pattern)(channel):
+            if self._matchers[pattern](channel):
                 for session in members:
                     session.push([b"pmessage", pattern, channel, message])
                     count += 1

@@ -54,6 +54,10 @@ class Service(ABC):
         """Whether replies wait for a sync."""
 
     @abstractmethod
+    def commit(self) -> None:
+        """Write the tick's changes, then let its replies go: errors if nothing was written."""
+
+    @abstractmethod
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
 
@@ -84,7 +88,7 @@ class Session:
         """Whether one of them could not be queued: EXEC runs none then."""
         self.running = False
         """Whether EXEC is running them: none may block."""
-        self.watching: list[tuple[int, bytes]] = []
+        self.watching: set[tuple[int, bytes]] = set()
         self.changed = False
         """Whether a key that it watches was changed."""
         self.channels: set[bytes] = set()

@@ -116,6 +116,25 @@ def test_a_full_disk_refuses_the_tick_and_changes_nothing() -> None:
         assert check(db) == []
 
 
+@pytest.mark.parametrize("save", ["SAVE", "BGSAVE"])
+def test_a_save_that_fails_refuses_what_the_tick_has_written_before(save: str) -> None:
+    env = FaultyEnv()
+    with open_store(env) as db:
+        engine = engine_of(db)
+        before = dict(db)
+        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
+        answers = tick(engine, "SET a 1", save, "PING").splitlines()
+        assert answers[0].startswith(b"-MISCONF")
+        assert answers[1].startswith(b"-ERR")
+        assert answers[2:] == [b"+PONG"]
+        assert dict(db) == before
+        assert engine.failure
+        env.heal()
+        assert tick(engine, "SET a 1", save).count(b"-") == 0
+        assert engine.failure == ""
+        assert check(db) == []
+
+
 def test_a_failing_sync_refuses_every_reply_that_waits_for_it() -> None:
     env = FaultyEnv()
 

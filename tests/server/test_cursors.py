@@ -58,3 +58,6 @@ def test_they_are_there_after_a_restart() -> None:
         mine = engine.cursors.make(b"scope", b"in memory")
         assert not engine.space.has_changes
         assert engine.cursors.position(mine, b"scope") == b"in memory"
+    with an_engine(env, read_only=True) as engine:
+        engine.cursors.make(b"scope", b"of another scan")
+        assert engine.cursors.position(mine, b"scope") == b""

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsmkv.server.globs import literal_prefix, matcher
+from lsmkv.server.resp import CommandError
 
 
 def matches(pattern: bytes, text: bytes) -> bool:
@@ -91,6 +92,17 @@ def test_many_stars_take_no_longer_than_few() -> None:
     assert not matcher(b"*a" * 40 + b"*b")(b"a" * 2000)
     assert not matcher(b"a*" * 40 + b"b")(b"a" * 2000)
     assert matcher(b"*a" * 40)(b"a" * 2000)
+
+
+def test_long_patterns() -> None:
+    most = 64 * 1024
+    assert matcher(b"a" * 10**6)(b"a" * 10**6)
+    for one in (b"?", b"[a]", b"\\a", b"*a"):
+        count = most // len(one)
+        assert matcher(one * count)(b"a" * count)
+        assert not matcher(one * count)(b"a" * (count - 1))
+    with pytest.raises(CommandError, match=r"^ERR a pattern has at most 65536 bytes$"):
+        matcher(b"?" * (most + 1))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from lsmkv.server.globs import _kept as kept
 from lsmkv.server.pubsub import Channels
+from lsmkv.server.resp import CommandError
 
 
 class Listener:
@@ -52,3 +56,20 @@ def test_nothing_is_left_of_those_who_leave() -> None:
     channels.leave_all(other)
     assert (channels.channels, channels.patterns) == ({}, {})
     assert one.heard == []
+
+
+def test_too_long_a_pattern_is_not_joined() -> None:
+    channels, one = Channels(), Listener()
+    with pytest.raises(CommandError, match="pattern"):
+        channels.join(one, b"*" * 70_000, pattern=True)
+    assert (one.patterns, channels.patterns) == (set(), {})
+    assert channels.publish(b"a", b"") == 0
+
+
+def test_a_pattern_is_made_a_function_once() -> None:
+    channels, one = Channels(), Listener()
+    for number in range(400):  # more than are kept of all patterns
+        channels.join(one, b"%d?" % number, pattern=True)
+    made = kept.cache_info().misses
+    assert channels.publish(b"39x", b"") == 1
+    assert kept.cache_info().misses == made

@@ -39,13 +39,20 @@ def config_get(session: Session, args: list[bytes]) -> Reply:
 
 @command("CONFIG SET", -4, "admin", group="server")
 def config_set(session: Session, args: list[bytes]) -> Reply:
-    """Change settings, until the server ends."""
+    """Change settings, until the server ends; all of them or none."""
     if len(args) % 2:
         raise CommandError("ERR wrong number of arguments for 'config|set' command")
-    for name, value in zip(args[2::2], args[3::2], strict=True):
-        session.service.settings.change(
-            name.decode("latin-1").lower(), value.decode("utf-8", "surrogateescape")
-        )
+    settings = session.service.settings
+    before, changed = settings.shown(), []
+    try:
+        for word, value in zip(args[2::2], args[3::2], strict=True):
+            name = word.decode("latin-1").lower()
+            settings.change(name, value.decode("utf-8", "surrogateescape"))
+            changed.append(name)
+    except CommandError:
+        for name in changed:
+            settings.change(name, before[name])
+        raise
     return OK
 
 
@@ -108,15 +115,20 @@ def monitor(session: Session, args: list[bytes]) -> Reply:
 def _synced(session: Session) -> None:
     """Write what is pending, and make it durable.
 
-    The client waits, and all others: there is one thread.
+    The client waits, and all others: there is one thread.  The commands before it in this tick are
+    answered first: by errors if they cannot be written.
     """
     if session.running:
         raise CommandError("ERR SAVE isn't allowed in a transaction")
-    session.space.keep()
+    service = session.service
+    service.failure = ""
+    service.commit()
+    if service.failure:
+        raise CommandError(f"ERR {service.failure}")
     try:
-        session.space.commit()
-        session.service.db.sync()
-    except Error as error:
+        service.db.sync()
+    except (Error, OSError) as error:
+        service.failure = str(error)
         raise CommandError(f"ERR {error}") from None
 
 

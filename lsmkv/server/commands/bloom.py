@@ -28,6 +28,9 @@ _FIRST = (1, 1, 1)
 _RATE, _CAPACITY, _EXPANSION = 0.01, 100, 2
 """Of a filter that BF.ADD makes, as RedisBloom has them."""
 _MOST_ITEMS = 1 << 40
+_MOST_PAGES = 1 << 32
+_LEAST_RATE = 1e-300
+"""Half of it, and half of that, for 40 layers and more, is still more than 0."""
 _PAGE = 512
 _PAGE_BITS = (_PAGE - 1) * 8
 _UNEVEN = 1.06
@@ -94,6 +97,8 @@ class BloomFilter:
             self.layers += 1
             self._in_last = 0
             layer = self.layer(self.layers - 1)
+            if layer.pages > _MOST_PAGES:
+                raise CommandError("ERR the filter is full, and too large to grow")
         name = self._name(layer, item)
         end = bytes((layer.probes,))
         page = bytearray(self._overlay.get(name) or bytes(_PAGE - 1) + end)
@@ -136,6 +141,8 @@ def bf_reserve(session: Session, args: list[bytes]) -> Reply:
     rate = to_float(args[2], "ERR bad error rate")
     if not 0 < rate < 1:
         raise CommandError("ERR (0 < error rate range < 1)")
+    if rate < _LEAST_RATE:
+        raise CommandError(f"ERR error rate is less than {_LEAST_RATE}")
     capacity = to_int(args[3], "ERR bad capacity")
     if not 0 < capacity <= _MOST_ITEMS:
         raise CommandError(f"ERR (0 < capacity <= {_MOST_ITEMS})")
@@ -156,6 +163,8 @@ def bf_reserve(session: Session, args: list[bytes]) -> Reply:
     if session.space.find(session.database, args[1]) is not None:
         raise CommandError("ERR item exists")
     made = _make(session, rate, capacity, expansion if scales else 0)
+    if made.layer(0).pages > _MOST_PAGES:
+        raise CommandError("ERR the filter would be too large: take less capacity or a higher rate")
     session.space.save(session.database, args[1], made.entry, new=True)
     return OK
 

@@ -285,10 +285,11 @@ def _kill(session: Session, other: Session) -> None:
         session.closing = True
     else:
         other.closing = True
+        session.service.waits.remove(other)  # what comes in this tick is not for it any more
         other.disconnect()
 
 
-@command("CLIENT REPLY", 3, "", group="connection")
+@command("CLIENT REPLY", 3, "nomulti", group="connection")
 def client_reply(session: Session, args: list[bytes]) -> Reply:
     """Whether commands are answered: ON, OFF, or SKIP for the next one."""
     match args[2].upper():

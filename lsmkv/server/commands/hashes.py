@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain
 
 from lsmkv.server import numbers
 from lsmkv.server.encoding import HASH, Entry, element_prefix, successor
 from lsmkv.server.numbers import add_decimal, to_decimal, to_int
+from lsmkv.server.overlay import Overlay
 from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
@@ -18,6 +19,8 @@ _FIRST = (1, 1, 1)
 MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
 """Random elements are uniform in collections of up to so many."""
+_MORE_DRAWS = 16
+"""Places that are drawn beside two for each element."""
 
 
 def _entry(session: Session, key: bytes) -> Entry | None:
@@ -224,27 +227,50 @@ def choose(session: Session, entry: Entry, count: int) -> list[tuple[bytes, byte
     random places in the order of the elements, so that those behind large gaps are likelier; from
     more than a tenth on all are read.
     """
-    overlay, start = session.space.overlay, element_prefix(entry)
-    stop = successor(start)
+    if count == 0:
+        return []
     wanted = abs(count)
     if count > 0 and count >= entry.size:
-        chosen = list(_items(session, entry))
-    elif entry.size <= _MOST_CHOSEN_FROM or wanted * 10 > entry.size:
+        return list(_items(session, entry))
+    if entry.size <= _MOST_CHOSEN_FROM or wanted * 10 > entry.size:
         everything = list(_items(session, entry))
         if count < 0:
             return random.choices(everything, k=wanted)
-        chosen = random.sample(everything, wanted)
-    else:
-        found: dict[bytes, bytes] = {}
-        repeated: list[tuple[bytes, bytes]] = []
-        first = next(iter(overlay.scan(start, stop)))[0]
-        last = next(iter(overlay.scan(start, stop, reverse=True)))[0]
-        shared = next(at for at in range(len(last)) if first[at : at + 1] != last[at : at + 1])
-        while len(found if count > 0 else repeated) < wanted:
-            place = first[:shared] + random.randbytes(8)
-            behind = overlay.scan(max(start, place), stop)
-            for name, value in islice(behind, 1):
-                found[name[len(start) :]] = value
-                repeated.append((name[len(start) :], value))
-        return list(found.items()) if count > 0 else repeated
-    return chosen
+        return random.sample(everything, wanted)
+    prefix = element_prefix(entry)
+    chosen = _drawn(session.space.overlay, prefix, wanted, repeated=count < 0)
+    return [(name[len(prefix) :], value) for name, value in chosen]
+
+
+def _drawn(
+    overlay: Overlay, prefix: bytes, wanted: int, repeated: bool
+) -> list[tuple[bytes, bytes]]:
+    """Records of a prefix, of which there are more than ``wanted``, at random places.
+
+    Where nearly every place is behind the same few records, the places are soon given up, and
+    neighbours fill the number up.  O(wanted) seeks.
+    """
+    stop = successor(prefix)
+    first = next(iter(overlay.scan(prefix, stop)))[0]
+    last = next(iter(overlay.scan(prefix, stop, reverse=True)))[0]
+    shared = next(at for at in range(len(last)) if first[at : at + 1] != last[at : at + 1])
+    low, high = (
+        int.from_bytes(name[shared : shared + 8].ljust(8, b"\0"), "big") for name in (first, last)
+    )
+    found: dict[bytes, bytes] = {}
+    drawn: list[tuple[bytes, bytes]] = []
+    place = first
+    for _ in range(wanted if repeated else 2 * wanted + _MORE_DRAWS):
+        place = min(first[:shared] + random.randint(low, high).to_bytes(8, "big"), last)
+        name, value = next(iter(overlay.scan(place, stop)))
+        found[name] = value
+        drawn.append((name, value))
+        if not repeated and len(found) == wanted:
+            break
+    if repeated:
+        return drawn
+    for name, value in chain(overlay.scan(place, stop), overlay.scan(prefix, place)):
+        if len(found) == wanted:
+            break
+        found[name] = value
+    return list(found.items())

@@ -67,7 +67,7 @@ def watch(session: Session, args: list[bytes]) -> Reply:
         place = (session.database.index, key)
         session.space.find(session.database, key)  # what has expired is changed before, not later
         session.space.watched.setdefault(place, set()).add(session.mark_changed)
-        session.watching.append(place)
+        session.watching.add(place)
     return OK
 
 

@@ -14,6 +14,10 @@ def test_config(client: Client) -> None:
         ("CONFIG GET none", []),
         ("CONFIG SET TimeOut 5 maxclients 7", b"OK"),
         ("CONFIG GET TIMEOUT maxclients", [b"maxclients", b"7", b"timeout", b"5"]),
+        ("CONFIG SET timeout 8 requirepass secret maxclients many",
+         "ERR CONFIG SET failed (possibly related to argument 'maxclients') -"
+         " argument must be a number"),
+        ("CONFIG GET TIMEOUT requirepass", [b"requirepass", b"", b"timeout", b"5"]),
         ("CONFIG SET timeout", "ERR wrong number of arguments for 'config|set' command"),
         ("CONFIG SET timeout 1 maxclients",
          "ERR wrong number of arguments for 'config|set' command"),
@@ -58,6 +62,28 @@ def test_monitor(client: Client) -> None:
     client.engine.close_session(client.session)
     other("SET k v")
     assert client.received() is None
+
+
+def test_others_see_no_passwords(client: Client) -> None:
+    client.plays(("CONFIG SET slowlog-log-slower-than 0", b"OK"), ("MONITOR", b"OK"))
+    other = Client(client.engine)
+    other("CONFIG SET timeout 0 RequirePass secret")
+    other("HELLO 2 auth default secret SETNAME me")
+    other("AUTH secret")
+    other("MULTI")
+    other("AUTH default secret")
+    other("EXEC")
+    lines = [line.decode().partition("] ")[2] for line in client.received()]
+    assert lines == [
+        '"HELLO" "2" "auth" "(redacted)" "(redacted)" "SETNAME" "me"',
+        '"AUTH" "(redacted)"',
+        '"MULTI"',
+        '"AUTH" "(redacted)" "(redacted)"',
+        '"EXEC"',
+    ]
+    logged = client("SLOWLOG GET")
+    assert len(logged) > 5
+    assert b"secret" not in b" ".join(word for one in logged for word in one[3])
 
 
 def test_saving(client: Client) -> None:

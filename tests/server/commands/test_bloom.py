@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from serving import Client
 
@@ -77,4 +79,27 @@ def test_a_filter_that_does_not_grow(client: Client) -> None:
         ("BF.MADD f 1 more", "ERR non scaling filter is full"),
         ("BF.ADD f 1", 0),
         ("BF.CARD f", 10),
+    )
+
+
+def test_too_large_a_filter(client: Client) -> None:
+    client.plays(
+        ("BF.RESERVE f 1e-301 10", "ERR error rate is less than 1e-300"),
+        (
+            "BF.RESERVE f 1e-10 1099511627776",
+            "ERR the filter would be too large: take less capacity or a higher rate",
+        ),
+        ("EXISTS f", 0),
+        ("BF.RESERVE f 1e-300 10", b"OK"),
+        ("BF.ADD f x", 1),
+        ("BF.RESERVE g 0.01 1 EXPANSION 32768", b"OK"),
+    )
+    space, database = client.engine.space, client.session.database
+    entry = space.find(database, b"g")
+    assert entry is not None
+    entry.rest = struct.pack(">dQIIQ", 0.01, 1, 32768, 3, 32768**2)  # three layers, all full
+    space.save(database, b"g", entry)
+    client.plays(
+        ("BF.ADD g x", "ERR the filter is full, and too large to grow"),
+        ("BF.EXISTS g x", 0),
     )

@@ -190,3 +190,14 @@ def test_about_commands(client: Client) -> None:
 def test_quit(client: Client) -> None:
     assert client("QUIT") == b"OK"
     assert client.session.closing
+
+
+def test_one_who_is_killed_while_blocked_takes_nothing(client: Client) -> None:
+    other = Client(client.engine)
+    assert other("BLPOP l 0") is None
+    client.plays(
+        (f"CLIENT KILL ID {other.session.id}", 1),  # the connection ends in the next tick
+        ("RPUSH l a", 1),
+        ("LRANGE l 0 -1", [b"a"]),
+    )
+    assert other.received() is None

@@ -136,3 +136,18 @@ def test_another_type(client: Client, request_: str) -> None:
     client("SET k v")
     assert client(request_) == WRONG
     assert client("GET k") == b"v"
+
+
+def test_random_members_where_nearly_all_places_are_behind_the_same_few(client: Client) -> None:
+    members = {b"1", *(b"member:%06d:of the set" % number for number in range(1500))}
+    client("SADD", b"s", *members)
+    assert len(set(client("SRANDMEMBER s 149")) & members) == 149
+    assert len(client("SRANDMEMBER s -149")) == 149
+    assert len(set(client("SPOP s 149")) & members) == 149
+    assert client("SCARD s") == 1501 - 149
+
+
+def test_random_members_of_which_the_last_sorts_before_nearly_every_place(client: Client) -> None:
+    client("SADD", b"s", b"m", *(b"m" + bytes(9) + b"%d" % number for number in range(1500)))
+    assert len(client("SRANDMEMBER s -20")) == 20
+    assert client("SPOP s").startswith(b"m")

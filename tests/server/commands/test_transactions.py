@@ -90,6 +90,22 @@ def test_watching(client: Client) -> None:
     client.plays(("MULTI", b"OK"), ("EXEC", []))
 
 
+def test_watching_twice_is_watching_once(client: Client) -> None:
+    client.plays(("WATCH a b a", b"OK"), ("WATCH a", b"OK"))
+    assert b" watch=2 " in client("CLIENT INFO")
+    client.plays(("SET a 1", b"OK"), ("WATCH a", b"OK"), ("MULTI", b"OK"), ("EXEC", None))
+    assert client.engine.space.watched == {}
+
+
+@pytest.mark.parametrize("mode", ["OFF", "SKIP"])
+def test_what_has_no_reply_is_not_queued(client: Client, mode: str) -> None:
+    client.plays(
+        ("MULTI", b"OK"),
+        (f"CLIENT REPLY {mode}", "ERR Command not allowed inside a transaction"),
+        ("EXEC", "EXECABORT Transaction discarded because of previous errors."),
+    )
+
+
 def test_a_watched_key_whose_time_comes(client: Client) -> None:
     client.plays(("SET k v PX 2", b"OK"), ("WATCH k", b"OK"))
     while client("EXISTS other k") and not client.session.changed:

@@ -1,0 +1,63 @@
+"""docs/serve.md names what the server has: its commands, and the first bytes of its records."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from lsmkv.server import encoding
+from lsmkv.server.commands import COMMANDS
+from lsmkv.server.commands.raw import RAW_COMMANDS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def rows(text: str) -> dict[str, str]:
+    """The first two columns of a section's first table, without its head."""
+    table = text.partition("\n|")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.split("|")] for line in table]
+    return {first: second for _, first, second, *_ in cells}
+
+
+def named(text: str) -> list[str]:
+    """The names of commands in a text."""
+    return re.findall(r"\b[A-Z][A-Z_.]+[A-Z]\b", text)
+
+
+def test_the_table_has_every_command_once() -> None:
+    table = rows(section("What it speaks"))
+    commands = [name for row in table.values() for name in row.split()]
+    there = {name.decode() for name, one in COMMANDS.items() if one.group != "missing"}
+    assert sorted(commands) == sorted(there)
+    assert all(row.split() == sorted(row.split()) for row in table.values())
+
+
+def test_the_raw_commands_are_named() -> None:
+    text = section("Existing data").partition("\n\n    ")[0]
+    table = rows(section("What it speaks"))
+    assert "transactions and messages" in " ".join(text.split())
+    commands = {*named(text), *table["transactions"].split(), *table["messages"].split()}
+    assert commands - {"DIR", "NX", "XX"} | {"LSMKV.RANGE"} == {
+        name.decode() for name in RAW_COMMANDS
+    }
+    assert "    LSMKV.RANGE start stop" in PAGE
+
+
+def test_the_records_begin_as_the_table_says() -> None:
+    marks = re.findall(r"^\| `(\S+?)`", section("The records"), re.MULTILINE)
+    names = ("FORMAT_KEY", "DATABASE", "CEILINGS", "EXPIRY_BOUND", "GARBAGE_ENDS", "KEY")
+    names += ("ELEMENT", "RANKED", "EXPIRY", "GARBAGE", "CURSOR")
+    assert set(marks) == {getattr(encoding, name).decode() for name in names}
+    assert f"| `!format` | `{encoding.FORMAT.decode()}` |" in PAGE
+
+
+def test_the_kinds_have_the_numbers_of_the_page() -> None:
+    kinds = ("string", "hash", "list", "set", "sorted set", "Bloom filter")
+    numbers = [encoding.STRING, encoding.HASH, encoding.LIST, encoding.SET, encoding.SORTED_SET]
+    pairs = zip([*numbers, encoding.BLOOM], kinds, strict=True)
+    shown = ", ".join(f"{number} {kind}" for number, kind in pairs)
+    assert f"| kind | 1 | {shown}; plus {encoding.EXPIRES} if it expires |" in PAGE
