@@ -14,6 +14,7 @@ what is a request.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import hiredis
 
@@ -146,7 +147,7 @@ class RequestReader:
         self._arguments = request
         return True
 
-    def _end_of(self, request: list[bytes], at: int) -> int:
+    def _end_of(self, request: list[Any], at: int) -> int:
         """Where an array ends if it consists of bulk strings and nothing else; else 0."""
         data = self._data
         size = len(data)

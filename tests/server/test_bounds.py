@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
+from ranges import WatchedDB
 
-from lsmkv import DB, MemoryEnv
+from lsmkv import MemoryEnv
 from lsmkv.server.check import check
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.encoding import RANKED, SORTED_SET, ranked_prefix
@@ -16,8 +15,8 @@ from lsmkv.server.settings import Settings
 
 
 @pytest.mark.parametrize("pop", [b"ZPOPMIN", b"ZPOPMAX"])
-def test_a_read_starts_behind_what_was_removed(pop: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    with DB("/db", create_if_missing=True, env=MemoryEnv()) as db:
+def test_a_read_starts_behind_what_was_removed(pop: bytes) -> None:
+    with WatchedDB("/db", create_if_missing=True, env=MemoryEnv()) as db:
         engine = Engine(db, Keyspace(db), COMMANDS, Settings())
         engine.schedule = lambda callback: None
         session = engine.open_session()
@@ -29,23 +28,13 @@ def test_a_read_starts_behind_what_was_removed(pop: bytes, monkeypatch: pytest.M
             engine.run(session, [pop, b"z", b"100"])
             engine.commit()
         assert check(db) == []
-        ranges: list[tuple[bytes, bytes]] = []
-        overlay = engine.space.overlay
-        scan = overlay.scan
-
-        def watched(
-            start: bytes, stop: bytes, reverse: bool = False
-        ) -> Iterator[tuple[bytes, bytes]]:
-            ranges.append((start, stop))
-            return scan(start, stop, reverse)
-
-        monkeypatch.setattr(overlay, "scan", watched)
+        db.ranges.clear()
         name = b"ZRANGE" if pop == b"ZPOPMIN" else b"ZREVRANGE"
         engine.run(session, [name, b"z", b"0", b"-1"])
         entry = engine.space.find(engine.space.databases[0], b"z", SORTED_SET)
         assert entry is not None
         assert entry.size == 100
         assert order[0].startswith(ranked_prefix(entry))
-        ((start, stop),) = ranges
+        ((start, stop),) = db.ranges
         passed = sum(start <= place < stop for place in order)
         assert 100 <= passed < 300, "of 10,100 places, deleted or not"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from ranges import WatchedDB
 
 from lsmkv import DB, MemoryEnv
 from lsmkv.server.encoding import EXPIRY, U64
@@ -48,27 +49,20 @@ def test_what_is_undone_is_due_again(overlay: Overlay) -> None:
     assert queue.take_due(5, 5) == [(1, 1, b"a")]
 
 
-def test_no_scan_goes_over_what_has_expired(
-    overlay: Overlay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue = ExpiryQueue(overlay)
-    for time in range(100_000):
-        queue.add(time, 1, b"key")
-    queue.add(200_000, 1, b"key")
-    overlay.commit()
-    assert len(queue.take_due(100_000, 100_000)) == 100_000
-    overlay.commit()
-    starts: list[bytes] = []
-    scan = overlay.scan
-
-    def watched(start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        starts.append(start)
-        return scan(start, stop)
-
-    monkeypatch.setattr(overlay, "scan", watched)
-    assert queue.take_due(150_000, 10) == []
-    assert starts == []
-    for one in (queue, ExpiryQueue(overlay)):
-        one.take_due(199_999 if one is not queue else 200_000, 10)
-    assert len(starts) == 2
-    assert min(starts) >= EXPIRY + U64.pack(99_999)
+def test_no_scan_goes_over_what_has_expired() -> None:
+    with WatchedDB("/db", create_if_missing=True, env=MemoryEnv()) as db:
+        overlay = Overlay(db)
+        queue = ExpiryQueue(overlay)
+        for time in range(100_000):
+            queue.add(time, 1, b"key")
+        queue.add(200_000, 1, b"key")
+        overlay.commit()
+        assert len(queue.take_due(100_000, 100_000)) == 100_000
+        overlay.commit()
+        db.ranges.clear()
+        assert queue.take_due(150_000, 10) == []
+        assert db.ranges == []
+        for one in (queue, ExpiryQueue(overlay)):
+            one.take_due(199_999 if one is not queue else 200_000, 10)
+        assert len(db.ranges) == 2
+        assert all(start >= EXPIRY + U64.pack(99_999) for start, _ in db.ranges)

@@ -74,7 +74,8 @@ class BloomFilter:
         It is chosen by another hash than the bits: else an item would have its bits in the same
         part of the page as all others there.
         """
-        page = xxh3_hash(b"page" + item) * layer.pages >> 62
+        chosen: int = xxh3_hash(b"page" + item)  # the product has more than 64 bits
+        page = chosen * layer.pages >> 62
         return element_prefix(self.entry) + U32.pack(layer.number) + U32.pack(page)
 
     def may_contain(self, item: bytes) -> bool:

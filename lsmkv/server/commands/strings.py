@@ -254,7 +254,8 @@ def getrange(session: Session, args: list[bytes]) -> Reply:
         return b""
     start = max(start + size if start < 0 else start, 0)
     end = max(end + size if end < 0 else end, 0)
-    return value[start : end + 1]
+    # Compiled, a slice that ends before it starts is an error.
+    return value[start : end + 1] if start <= end else b""
 
 
 command("GETRANGE", 4, "readonly", keys=_FIRST, group="string")(getrange)
