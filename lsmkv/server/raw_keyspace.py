@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.server.encoding import STRING, Entry
+from lsmkv.server.encoding import FORMAT_KEY, STRING, Entry
 from lsmkv.server.keyspace import Database, Keyspace
 
 
@@ -10,6 +10,11 @@ class RawKeyspace(Keyspace):
     """A store without any record of the server's own: its keys are the clients' keys."""
 
     def _open(self) -> None:
+        if self.writable and self.overlay.get(FORMAT_KEY) is not None:
+            raise ValueError(
+                f"{self.db.path} was written by lsmkv serve, whose records --raw would let clients"
+                " break: it is served with --raw --read-only alone"
+            )
         self.databases = [Database(0)]
 
     @property
