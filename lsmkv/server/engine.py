@@ -285,6 +285,10 @@ class Engine(Service):
                 _log.error("sweeping failed: %s", error)
                 await asyncio.sleep(1)
                 continue
+            except Exception:  # or no key would expire any more, and nobody would know
+                _log.exception("sweeping failed")
+                await asyncio.sleep(1)
+                continue
             await asyncio.sleep(_PAUSE if busy else 0.1)
 
     def tidy_once(self, limit: int = _STEP) -> bool:
