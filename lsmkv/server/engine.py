@@ -204,7 +204,7 @@ class Engine(Service):
             for session in touched:
                 if session.out:
                     session.held += 1
-                    replies = len(session.out)
+                    replies = len(session.out) - session.pushes
                     self._held.append((session, session.take_output(), replies))
             self._start_sync()
             return
