@@ -204,7 +204,7 @@ class Engine(Service):
             for session in touched:
                 if session.out:
                     session.held += 1
-                    replies = len(session.out)
+                    replies = len(session.out) - session.pushes
                     self._held.append((session, session.take_output(), replies))
             self._start_sync()
             return
@@ -283,6 +283,10 @@ class Engine(Service):
             except (Error, OSError) as error:
                 self.failure = str(error)
                 _log.error("sweeping failed: %s", error)
+                await asyncio.sleep(1)
+                continue
+            except Exception:  # or no key would expire any more, and nobody would know
+                _log.exception("sweeping failed")
                 await asyncio.sleep(1)
                 continue
             await asyncio.sleep(_PAUSE if busy else 0.1)

@@ -79,6 +79,8 @@ class Keyspace:
         """Keys that were changed since the start."""
         self.expired = 0
         """Keys that were removed because their time was over, since the start."""
+        if not writable:
+            self.overlay.look_again()
         self._open()
 
     def _open(self) -> None:
@@ -127,6 +129,8 @@ class Keyspace:
     def reload(self) -> None:
         """Forget what is not written, and go by what is in the store."""
         self.overlay.forget()
+        if not self.writable:
+            self.overlay.look_again()
         self._before.clear()
         self._changed.clear()
         self.ready.clear()

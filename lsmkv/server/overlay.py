@@ -12,6 +12,7 @@ from itertools import islice
 from sortedcontainers import SortedList
 
 from lsmkv.db.db import DB
+from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.format.batch import WriteBatch
 
 _MISSING = object()
@@ -27,6 +28,8 @@ class Overlay:
 
     def __init__(self, db: DB) -> None:
         self.db = db
+        self._view: DB | Snapshot = db
+        """What reads go to."""
         self.pending: dict[bytes, bytes | None] = {}
         """The newest value of each key that was written; None for one that was deleted."""
         self._undo: list[tuple[bytes, object]] = []
@@ -40,11 +43,11 @@ class Overlay:
             value = self.pending.get(key, _MISSING)
             if value is not _MISSING:
                 return value  # type: ignore[return-value]
-        return self.db.get(key)
+        return self._view.get(key)
 
     def multi_get(self, keys: list[bytes]) -> list[bytes | None]:
         """The values of many keys, in their order.  Costs the Gets."""
-        if not self.pending:
+        if not self.pending and self._view is self.db:
             return self.db.multi_get(keys)
         return [self.get(key) for key in keys]
 
@@ -67,7 +70,7 @@ class Overlay:
 
         Keys may be written meanwhile; whether new ones are met is open.
         """
-        found = self.db.iterator(start=start, stop=stop, reverse=reverse)
+        found = self._view.iterator(start=start, stop=stop, reverse=reverse)
         if not self.pending:
             return found
         return self._merged(found, start, stop, reverse)
@@ -152,6 +155,16 @@ class Overlay:
                 batch.put(key, value)
         self.forget()
         self.db.write(batch)
+
+    def look_again(self) -> None:
+        """Read the store as it is now until the next call; O(1).
+
+        For one that is open for reading only: else it would change under a command whenever another
+        thread refreshes it.
+        """
+        before, self._view = self._view, self.db.snapshot()
+        if isinstance(before, Snapshot):
+            before.close()
 
     def forget(self) -> None:
         """Drop what is pending."""

@@ -35,6 +35,8 @@ class RawKeyspace(Keyspace):
     def reload(self) -> None:
         """Forget what is not written."""
         self.overlay.forget()
+        if not self.writable:
+            self.overlay.look_again()
         self.ready.clear()
 
     def undo(self) -> None:

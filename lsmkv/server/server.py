@@ -236,7 +236,10 @@ class Server:
                 now = time.monotonic()
                 for session in list(self.engine.sessions.values()):
                     idle = now - session.last_active > timeout
-                    if idle and session.wait is None and not session.subscribed:
+                    listens = session.subscribed or session.monitoring
+                    if idle and session.closing:
+                        session.disconnect()  # it does not take what is left of its replies
+                    elif idle and session.wait is None and not listens:
                         session.close()
 
     async def _refresh(self) -> None:
@@ -248,3 +251,5 @@ class Server:
                 self.engine.space.reload()
             except (Error, OSError) as error:
                 _log.warning("refreshing failed: %s", error)
+            except Exception:
+                _log.exception("refreshing failed")

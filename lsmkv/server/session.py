@@ -104,6 +104,8 @@ class Session:
         self.out: list[bytes] = []
         """Replies and pushes of this tick."""
         self.out_size = 0
+        self.pushes = 0
+        """How many of them are pushes."""
         self.held = 0
         """How many times replies were taken that still wait for a sync."""
         self.on_output: Callable[[], None] = _nothing
@@ -126,6 +128,7 @@ class Session:
 
     def push(self, message: list[Reply]) -> None:
         """Send a message that answers no command."""
+        self.pushes += 1
         self._send(encode(Push(message), self.resp3))
 
     def _send(self, data: bytes) -> None:
@@ -138,7 +141,7 @@ class Session:
         """What is to be sent."""
         data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
         self.out.clear()
-        self.out_size = 0
+        self.out_size = self.pushes = 0
         return data
 
     def close(self) -> None:
@@ -148,8 +151,9 @@ class Session:
             self.hang_up()
 
     def fail_output(self, error: bytes) -> None:
-        """Answer all commands of this tick with an error."""
-        self.out[:] = [error] * len(self.out)
+        """Answer all commands of this tick with an error; messages, which answer none, are gone."""
+        self.out[:] = [error] * (len(self.out) - self.pushes)
+        self.pushes = 0
 
     @property
     def restricted(self) -> bool:

@@ -393,6 +393,23 @@ def test_idle_clients_are_disconnected() -> None:
     served(scenario, timeout=5)
 
 
+def test_an_idle_client_that_does_not_read_is_disconnected_too() -> None:
+    async def scenario(server: Server) -> None:
+        async with Wire(server) as idle, Wire(server) as monitor:
+            assert await monitor("MONITOR") == b"OK"
+            await idle.plays(("SET k v", b"OK"))
+            (session, watching) = server.engine.sessions.values()
+            idle.writer.transport.pause_reading()
+            await idle.send(request(f"SETRANGE k {20 << 20} x") + request("GET k"))
+            await until(lambda: session.last_command == "GET")
+            for one in (session, watching):
+                one.last_active -= 100
+            await until(lambda: session.id not in server.engine.sessions)
+            assert watching.id in server.engine.sessions
+
+    served(scenario, timeout=5)
+
+
 def test_a_connection_that_is_cut() -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:

@@ -116,6 +116,27 @@ def test_a_full_disk_refuses_the_tick_and_changes_nothing() -> None:
         assert check(db) == []
 
 
+def test_a_subscriber_gets_no_error_for_a_message_of_a_tick_that_fails() -> None:
+    env = FaultyEnv()
+    with open_store(env) as db:
+        engine = engine_of(db)
+        sent: list[bytes] = []
+        listener = engine.open_session()
+        listener.send = sent.append
+        for line in (b"HELLO 3", b"SUBSCRIBE c"):
+            engine.run(listener, line.split())
+        engine.commit()
+        sent.clear()
+        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
+        engine.run(listener, [b"PING"])
+        assert tick(engine, "SET a 1", "PUBLISH c hi").count(b"-MISCONF") == 2
+        env.heal()
+        assert b"".join(sent).count(b"-MISCONF") == 1  # of its PING alone
+        sent.clear()
+        assert tick(engine, "SET a 1", "PUBLISH c hi") == b"+OK\r\n:1\r\n"
+        assert sent == [b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n"]
+
+
 @pytest.mark.parametrize("save", ["SAVE", "BGSAVE"])
 def test_a_save_that_fails_refuses_what_the_tick_has_written_before(save: str) -> None:
     env = FaultyEnv()

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+from serving import Client, an_engine
+
 from lsmkv import DB, MemoryEnv
+from lsmkv.server.encoding import GARBAGE, U64
+from lsmkv.server.engine import Engine
 from lsmkv.server.garbage import GarbageQueue
 from lsmkv.server.overlay import Overlay
 
@@ -40,3 +47,22 @@ def test_what_is_undone_is_not_queued() -> None:
         overlay.undo()
         queue.reload()
         assert (len(queue), queue.first()) == (1, (b"one", b""))
+
+
+def test_a_broken_queue_is_reported_and_does_not_end_the_background_work(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def run(engine: Engine) -> None:
+        task = asyncio.create_task(engine.tidy())
+        while not caplog.records:
+            await asyncio.sleep(0.005)
+        assert not task.done()
+        task.cancel()
+
+    with an_engine() as engine:
+        client = Client(engine)
+        client("SADD s a b")
+        client("DEL s")
+        engine.db.delete(GARBAGE + U64.pack(0))
+        asyncio.run(run(engine))
+    assert "sweeping failed" in caplog.text

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from serving import Client, an_engine
 
 from lsmkv import DB, MemoryEnv
 from lsmkv.server.check import check
-from lsmkv.server.encoding import ELEMENT, SET, element_prefix
+from lsmkv.server.encoding import ELEMENT, SET, U32, element_prefix
 from lsmkv.server.keyspace import Keyspace
 
 
@@ -98,3 +99,29 @@ def test_expired_keys_are_gone_at_once_and_removed_later(db: DB) -> None:
     assert database.size == 0
     space.commit()
     assert check(db) == []
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_replica_sees_a_state_as_a_whole(raw: bool) -> None:
+    env = MemoryEnv()
+    with DB("/db", env=env, create_if_missing=True) as db:
+        writer = Keyspace(db)
+        writer.set_string(writer.databases[0], b"k", b"old")
+        writer.commit()
+        with an_engine(env, raw=raw, read_only=True) as replica:
+            one = Client(replica)
+            key = b"k" + U32.pack(writer.databases[0].id) + b"k" if raw else b"k"
+            stored = b"\x01" * raw
+            assert one("GET", key) == stored + b"old"
+            size = one("DBSIZE")
+            writer.set_string(writer.databases[0], b"k", b"new")
+            writer.set_string(writer.databases[0], b"l", b"new")
+            writer.commit()
+            replica.db.refresh()  # as the server does in another thread, while commands run
+            assert one("GET", key) == stored + b"old"
+            assert one("MGET", key) == [stored + b"old"]
+            assert len(one("KEYS *k")) == 1
+            assert one("DBSIZE") == size
+            replica.space.reload()
+            assert one("GET", key) == stored + b"new"
+            assert one("DBSIZE") == size + 1
