@@ -35,6 +35,10 @@ def work(port: int, name: str, done: list[str]) -> None:
 
 def give_back(client: redis.Redis) -> int:
     """Put jobs whose time is over back into the queue; how many."""
+    for taken in client.scan_iter("taken:*"):  # a worker may die before it has set a deadline
+        for job in client.lrange(taken, 0, -1):
+            entry = f"{taken.removeprefix('taken:')} {job}"
+            client.zadd("deadlines", {entry: time.time() + DEADLINE}, nx=True)
     late = client.zrangebyscore("deadlines", "-inf", time.time())
     for entry in late:
         name, job = entry.rsplit(" job ", 1)

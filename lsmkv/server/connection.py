@@ -78,7 +78,11 @@ class Connection(asyncio.protocols.Protocol):
         settings = self._engine.settings
         if len(self._engine.sessions) > settings.maxclients:
             return "ERR max number of clients reached"
-        outside = isinstance(peer, tuple) and not peer[0].startswith(("127.", "::1", "::ffff:127."))
+        outside = (
+            isinstance(peer, tuple)
+            and peer[0] != "::1"
+            and not peer[0].startswith(("127.", "::ffff:127."))
+        )
         if outside and settings.protected_mode and not settings.password:
             return (
                 "DENIED lsmkv serve is running in protected mode: no password is set, and so only"

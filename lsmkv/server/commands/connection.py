@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 
-from lsmkv.server.command import Command
+from lsmkv.server.command import Command, Table
 from lsmkv.server.commands.keys import database_at
 from lsmkv.server.info import REDIS_VERSION
 from lsmkv.server.numbers import to_int
@@ -341,7 +341,13 @@ def client_no_touch(session: Session, args: list[bytes]) -> Reply:
 @command("COMMAND", -1, "", group="server")
 def command_(session: Session, args: list[bytes]) -> Reply:
     """All commands, with their arity, flags and keys."""
-    return [_command_info(one) for one in session.service.table.values()]
+    return [_command_info(one) for one in _offered(session).values()]
+
+
+def _offered(session: Session) -> Table:
+    """The commands that do something: those of Redis that only answer an error are left out."""
+    table = session.service.table
+    return {name: one for name, one in table.items() if one.group != "missing"}
 
 
 def _command_info(one: Command) -> Reply:
@@ -364,19 +370,19 @@ def _command_info(one: Command) -> Reply:
 @command("COMMAND COUNT", 2, "", group="server")
 def command_count(session: Session, args: list[bytes]) -> Reply:
     """How many commands there are."""
-    return len(session.service.table)
+    return len(_offered(session))
 
 
 @command("COMMAND LIST", -2, "", group="server")
 def command_list(session: Session, args: list[bytes]) -> Reply:
     """Their names."""
-    return [one.name.lower().encode() for one in session.service.table.values()]
+    return [one.name.lower().encode() for one in _offered(session).values()]
 
 
 @command("COMMAND INFO", -2, "", group="server")
 def command_info(session: Session, args: list[bytes]) -> Reply:
     """Some commands, as COMMAND has them."""
-    names = args[2:] or list(session.service.table)
+    names = args[2:] or list(_offered(session))
     found = [_find(session, name) for name in names]
     return [None if one is None else _command_info(one) for one in found]
 
@@ -404,7 +410,7 @@ def _documented(one: Command) -> dict[Reply, Reply]:
 @command("COMMAND DOCS", -2, "", group="server")
 def command_docs(session: Session, args: list[bytes]) -> Reply:
     """What commands do, one sentence each."""
-    names = args[2:] or list(session.service.table)
+    names = args[2:] or list(_offered(session))
     found = [_find(session, name) for name in names]
     return {
         one.name.lower().replace(" ", "|").encode(): _documented(one)

@@ -165,7 +165,7 @@ def test_kill(client: Client) -> None:
 
 def test_about_commands(client: Client) -> None:
     client.plays(
-        ("COMMAND COUNT", len(COMMANDS)),
+        ("COMMAND COUNT", sum(one.group != "missing" for one in COMMANDS.values())),
         ("COMMAND INFO get none config|get", [
             [b"get", 2, [b"fast", b"readonly"], 1, 1, 1, [b"@string"], [], [], []],
             None,
