@@ -32,7 +32,7 @@ from lsmkv.tools.output import open_output
 
 BEGIN, END = "<!-- measured -->", "<!-- end measured -->"
 _WIDTH = 100
-_COMMANDS = ("set", "get", "incr", "lpush", "rpop", "sadd", "hset", "zadd", "spop")
+_COMMANDS = ("set", "get", "incr", "lpush", "rpop", "sadd", "hset", "zadd")
 _ELEMENTS = 1_000_000
 _IDLE = 1_000
 
@@ -214,7 +214,7 @@ def tables(found: dict[str, Runs], worn: list[tuple[str, str]], rounds: int) -> 
                 f"{statistics.median(run.p99 for run in other):.2f} ms",
             ]
         )
-    parts = [textwrap.fill(about, _WIDTH), table(head, rows)]
+    parts = [textwrap.fill(about, _WIDTH, break_on_hyphens=False), table(head, rows)]
     parts += ["One connection, and what it waits for a reply:", table(["", "measured"], worn)]
     return "\n\n".join(parts)
 
