@@ -66,6 +66,10 @@ class Engine(Service):
 
     def _touch(self, session: Session) -> None:
         self._touched.append(session)
+        self._commit_soon()
+
+    def _commit_soon(self) -> None:
+        """Have the tick end with a commit, once."""
         if not self._scheduled:
             self._scheduled = True
             self.schedule(self.commit)
@@ -92,9 +96,8 @@ class Engine(Service):
             session.reply(reply)
         if self.space.ready:
             self.waits.serve()
-        if self.space.has_changes and not self._scheduled:
-            self._scheduled = True
-            self.schedule(self.commit)
+        if self.space.has_changes:
+            self._commit_soon()
 
     def command_of(self, request: list[bytes]) -> Command | None:
         """The command that a request asks for."""
@@ -302,9 +305,8 @@ class Engine(Service):
         self.space.keep()
         if self.space.ready:
             self.waits.serve()
-        if self.space.has_changes and not self._scheduled:
-            self._scheduled = True
-            self.schedule(self.commit)
+        if self.space.has_changes:
+            self._commit_soon()
         return busy
 
 

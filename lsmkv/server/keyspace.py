@@ -268,11 +268,17 @@ class Keyspace:
         self.resize(database, -1)
         self.touch(database, key)
 
+    def clear(self, database: Database, key: bytes) -> bool:
+        """Remove a key if it is there; whether it was."""
+        entry = self.find(database, key)
+        if entry is None:
+            return False
+        self.remove(database, key, entry)
+        return True
+
     def replace(self, database: Database, key: bytes, entry: Entry) -> None:
         """Save an entry under a key that may have been another."""
-        old = self.find(database, key)
-        if old is not None:
-            self.remove(database, key, old)
+        self.clear(database, key)
         if entry.expires:
             self.expiry.add(entry.expires, database.id, key)
         self.save(database, key, entry, new=True)
@@ -295,7 +301,12 @@ class Keyspace:
         """Remove what an entry has beside its record."""
         if entry.expires:
             self.expiry.remove(entry.expires, database.id, key)
-        if entry.kind != STRING and not swept:
+        if not swept:
+            self._discard_elements(entry)
+
+    def _discard_elements(self, entry: Entry) -> None:
+        """Let the elements of an entry be swept."""
+        if entry.kind != STRING:
             self.garbage.add(element_prefix(entry))
             if entry.kind == SORTED_SET:
                 self.garbage.add(ranked_prefix(entry))
@@ -399,9 +410,6 @@ class Keyspace:
                 key = name[len(prefix) :]
                 if entry.expires:
                     self.expiry.remove(entry.expires, U32.unpack(prefix[1:])[0], key)
-                if entry.kind != STRING:
-                    self.garbage.add(element_prefix(entry))
-                    if entry.kind == SORTED_SET:
-                        self.garbage.add(ranked_prefix(entry))
+                self._discard_elements(entry)
         self.garbage.drop_first()
         return self.garbage.first() is not None

@@ -12,7 +12,6 @@ from lsmkv.server.encoding import (
     ELEMENT,
     KIND_NAMES,
     LIST,
-    SET,
     SORTED_SET,
     STRING,
     U64,
@@ -38,13 +37,7 @@ _ALL = (1, -1, 1)
 
 def _delete(session: Session, args: list[bytes]) -> Reply:
     """Delete keys; how many there were.  O(1) a key: elements are swept later."""
-    count = 0
-    for key in args[1:]:
-        entry = session.space.find(session.database, key)
-        if entry is not None:
-            session.space.remove(session.database, key, entry)
-            count += 1
-    return count
+    return sum(session.space.clear(session.database, key) for key in args[1:])
 
 
 command("DEL", -2, "write", keys=_ALL, group="generic")(_delete)
@@ -418,10 +411,3 @@ def memory_usage(session: Session, args: list[bytes]) -> Reply:
             start = mark + U64.pack(entry.version)
             size += session.service.db.approximate_size(start, start + b"\xff" * 8)
     return size
-
-
-def members_of(session: Session, key: bytes, entry: Entry) -> Iterable[bytes]:
-    """The elements of a set or sorted set, or a list, as SORT goes through them."""
-    start = element_prefix(entry)
-    for name, value in session.space.overlay.scan(start, successor(start)):
-        yield name[len(start) :] if entry.kind in (SET, SORTED_SET) else value

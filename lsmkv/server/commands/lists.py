@@ -199,9 +199,7 @@ def ltrim(session: Session, args: list[bytes]) -> Reply:
 
 def store(session: Session, key: bytes, values: list[bytes]) -> int:
     """Make a key the list of these elements, whatever it was; none removes it."""
-    entry = session.space.find(session.database, key)
-    if entry is not None:
-        session.space.remove(session.database, key, entry)
+    session.space.clear(session.database, key)
     return _push(session, key, values, front=False) if values else 0
 
 

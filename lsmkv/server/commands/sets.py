@@ -173,10 +173,7 @@ def _difference(session: Session, keys: list[bytes]) -> Iterator[bytes]:
 
 def store(session: Session, key: bytes, members: list[bytes]) -> int:
     """Make a key the set of these members, whatever it was; none removes it."""
-    space = session.space
-    entry = space.find(session.database, key)
-    if entry is not None:
-        space.remove(session.database, key, entry)
+    session.space.clear(session.database, key)
     return _add(session, key, members)
 
 

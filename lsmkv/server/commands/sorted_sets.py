@@ -654,9 +654,7 @@ def _in_order(total: dict[bytes, float]) -> list[Scored]:
 def _store(session: Session, key: bytes, members: list[Scored]) -> int:
     """Make a key the sorted set of these members, whatever it was; none removes it."""
     space = session.space
-    old = space.find(session.database, key)
-    if old is not None:
-        space.remove(session.database, key, old)
+    space.clear(session.database, key)
     if members:
         made, _ = _find_or_make(session, key)
         for member, score in members:
