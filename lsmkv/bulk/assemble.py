@@ -1,0 +1,170 @@
+"""The second kind of task of a bulk build: merges a range of every run into one shard.
+
+A shard is a directory of LevelDB's files: tables on the last level, where no compaction ever moves
+them, a MANIFEST of one version edit that names them, and CURRENT.  All entries have sequence 0.
+Beside them is META: all that opening the shard asks for, in one object (:mod:`lsmkv.format.meta`).
+
+Tables are made in memory and put one by one, so that a task holds one table at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lsmkv.bulk.merging import Chunk, Merge, merged
+from lsmkv.bulk.place import Place
+from lsmkv.bulk.runs import FRAME_BYTES, Run, RunReader
+from lsmkv.bulk.tables import TableSettings
+from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.table_output import TableOutput
+from lsmkv.env.base import Directory
+from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.objects.base import ObjectStore
+from lsmkv.format.filenames import CURRENT, manifest_name, set_current, table_name
+from lsmkv.format.keys import KIND_VALUE, pack
+from lsmkv.format.log import LogWriter
+from lsmkv.format.meta import FilePieces, encode_meta
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.shards.version import META, ShardEntry, StoredFile
+from lsmkv.table.pieces import table_pieces
+
+_MANIFEST_NUMBER = 1
+_TAG = pack(b"", 0, KIND_VALUE)
+_ENTRIES = 512
+_MOST_AHEAD = 8 * 1024 * 1024
+
+
+class ShardTask(NamedTuple):
+    """What a worker is asked to merge."""
+
+    number: int
+    """The shard's place among all."""
+    begin: bytes
+    end: bytes | None
+    """Its range of keys, [begin, end); None is no bound."""
+    runs: tuple[Run, ...]
+    """Those that have keys in the range, in the order of the input."""
+    work: Place
+    """Where the runs are."""
+    target: Place
+    build: str
+    """The build's name: the shards of one build are in one directory."""
+    tables: TableSettings
+    memory_limit: int
+    merge: Merge | None
+
+
+def build_shard(task: ShardTask) -> ShardEntry:
+    """Write a shard's objects, and return its entry for the version.
+
+    Their directory's name carries the attempt, so that a task that runs twice meets no object of
+    its own; their content is the same each time.  Nothing names them before the version is
+    published.
+    """
+    path = f"shards/{task.build}/{task.number:04d}-{secrets.token_hex(4)}"
+    most = task.memory_limit // (4 * max(1, len(task.runs)))
+    most = max(FRAME_BYTES, min(most, _MOST_AHEAD))
+    with task.work.open() as work, task.target.open() as target:
+        sources = [RunReader(work, run, task.begin, task.end, most) for run in task.runs]
+        return write_shard(
+            merged([source.chunks() for source in sources], task.merge),
+            target,
+            path,
+            task.begin,
+            task.tables,
+        )
+
+
+def write_shard(
+    chunks: Iterable[Chunk], target: ObjectStore, path: str, first: bytes, tables: TableSettings
+) -> ShardEntry:
+    """Put a shard of these pairs, in strictly rising order, below ``path``."""
+    with MemoryEnv() .open_directory("/shard", create=True) as directory:
+        writer = _ShardWriter(directory, target, path, tables)
+        for keys, values in chunks:
+            writer.add(keys, values)
+        return writer.finish(first)
+
+
+class _ShardWriter:
+    """Call order: ``add* finish``."""
+
+    def __init__(
+        self, directory: Directory, target: ObjectStore, path: str, tables: TableSettings
+    ) -> None:
+        self._directory = directory
+        self._target = target
+        self._path = path
+        self._options = tables.options()
+        self._table_bytes = tables.table_bytes
+        self._output: TableOutput | None = None
+        self._tables: list[FileMetaData] = []
+        self._files: list[StoredFile] = []
+        self._pieces: list[FilePieces] = []
+        self._pairs = 0
+
+    def add(self, keys: list[bytes], values: list[bytes]) -> None:
+        """Append pairs."""
+        tagged = [_TAG + value for value in values]
+        at = 0
+        while at < len(keys):
+            if self._output is None:
+                number = _MANIFEST_NUMBER + 1 + len(self._tables)
+                self._output = TableOutput(self._directory, number, self._options)
+            stop = min(len(keys), at + _ENTRIES)
+            at = self._output.add_entries(keys, tagged, at, stop, self._table_bytes)
+            if self._output.size >= self._table_bytes:
+                self._finish_table(self._output)
+        self._pairs += len(keys)
+
+    def finish(self, first: bytes) -> ShardEntry:
+        """Put what is left, and return the entry of a shard that begins at ``first``."""
+        if self._output is not None:
+            self._finish_table(self._output)
+        self._write_manifest()
+        for name in (manifest_name(_MANIFEST_NUMBER), CURRENT):
+            data = self._directory.read_file(name, 1 << 40)
+            self._pieces.append(FilePieces(name, len(data), ((0, data),)))
+            self._put(name, data)
+        meta = encode_meta(self._pieces)
+        self._target.put(f"{self._path}/{META}", meta)
+        return ShardEntry(
+            self._path, first, self._pairs, _stored(META, meta), tuple(self._files)
+        )
+
+    def _finish_table(self, output: TableOutput) -> None:
+        """Put the table, and give it up."""
+        table = output.finish()
+        self._output = None
+        self._tables.append(table)
+        name = table_name(table.number)
+        with self._directory.open(name) as file:
+            self._pieces.append(table_pieces(name, file, self._options))
+            data = file.read(0, file.size)
+        self._directory.remove(name)
+        self._put(name, data)
+
+    def _put(self, name: str, data: bytes) -> None:
+        self._target.put(f"{self._path}/{name}", data)
+        self._files.append(_stored(name, data))
+
+    def _write_manifest(self) -> None:
+        edit = VersionEdit()
+        edit.comparator = self._options.comparator.name
+        edit.log_number = 0  # there is no log
+        edit.prev_log_number = 0
+        edit.next_file_number = _MANIFEST_NUMBER + 1 + len(self._tables)
+        edit.last_sequence = 0
+        for table in self._tables:
+            edit.add_file(NUM_LEVELS - 1, table)
+        with self._directory.create(manifest_name(_MANIFEST_NUMBER)) as file:
+            LogWriter(file).add_record(edit.encode())
+            file.sync()
+        set_current(self._directory, _MANIFEST_NUMBER)
+
+
+def _stored(name: str, data: bytes) -> StoredFile:
+    return StoredFile(name, len(data), hashlib.sha256(data).hexdigest())

@@ -1,0 +1,168 @@
+"""A run: sorted pairs in one object, which tasks read from in ranges of keys.
+
+A bulk build sorts each part into runs, and each of its shards is merged from a range of every run.
+The layout, all integers little-endian::
+
+    run     := frame* index footer
+    frame   := a blob of sorted pairs (lsmkv/bulk/blob.py), about 256 KiB; all pairs of one key are
+               in one frame
+    index   := a blob with a pair for each frame: its first key, and its offset as a fixed64
+    footer  := fixed64 offset of the index, fixed64 length of the index, "lsmkvrun"
+
+A frame and the index have checksums, so damage on the way raises :class:`CorruptionError`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lsmkv.bulk.blob import pack_pairs, unpack_pairs
+from lsmkv.env.objects.base import ObjectStore
+from lsmkv.errors import CorruptionError
+
+FRAME_BYTES = 256 * 1024
+"""Bytes of keys and values in a frame, about."""
+MAGIC = b"lsmkvrun"
+
+_FOOTER = 24
+_TAIL = 64 * 1024  # read at once: it holds the index of a run of some hundred MiB
+_SAMPLES = 128
+
+
+class Sample(NamedTuple):
+    """A key, and how many bytes of its run lie between the sample before it and this one."""
+
+    key: bytes
+    weight: int
+
+
+class Run(NamedTuple):
+    """A run that has been written."""
+
+    name: str
+    size: int
+    """Bytes of the object."""
+    first: bytes
+    last: bytes
+    pairs: int
+    samples: tuple[Sample, ...]
+    """At most 128, at even distances in bytes."""
+
+
+def encode_run(name: str, keys: Sequence[bytes], values: Sequence[bytes]) -> tuple[Run, bytes]:
+    """A run of these pairs, of which there are some, in the order of their keys."""
+    pieces: list[bytes] = []
+    firsts: list[bytes] = []
+    offsets: list[int] = []
+    end = 0
+    per_frame = _pairs_in_a_frame(keys, values)
+    at = 0
+    while at < len(keys):
+        stop = min(at + per_frame, len(keys))
+        while stop < len(keys) and keys[stop] == keys[stop - 1]:
+            stop += 1
+        blob = pack_pairs(keys[at:stop], values[at:stop])
+        firsts.append(keys[at])
+        offsets.append(end)
+        pieces.append(blob)
+        end += len(blob)
+        at = stop
+    index = pack_pairs(firsts, [offset.to_bytes(8, "little") for offset in offsets])
+    footer = end.to_bytes(8, "little") + len(index).to_bytes(8, "little") + MAGIC
+    data = b"".join([*pieces, index, footer])
+    samples = _samples(keys, end // len(keys))
+    return Run(name, len(data), keys[0], keys[-1], len(keys), samples), data
+
+
+def _pairs_in_a_frame(keys: Sequence[bytes], values: Sequence[bytes]) -> int:
+    total = sum(map(len, keys)) + sum(map(len, values))
+    return max(1, FRAME_BYTES * len(keys) // max(1, total))
+
+
+def _samples(keys: Sequence[bytes], bytes_a_pair: int) -> tuple[Sample, ...]:
+    """The last key of each of 128 even pieces of the run."""
+    count = min(_SAMPLES, len(keys))
+    ends = [(at + 1) * len(keys) // count for at in range(count)]
+    return tuple(
+        Sample(keys[stop - 1], max(1, (stop - start) * bytes_a_pair))
+        for start, stop in zip([0, *ends], ends, strict=False)
+    )
+
+
+class RunReader:
+    """Reads the pairs of a run whose keys lie in [begin, end), some frames at a time."""
+
+    def __init__(
+        self, objects: ObjectStore, run: Run, begin: bytes, end: bytes | None, most: int
+    ) -> None:
+        """``most`` is about how many bytes one request asks for.  Makes 1 or 2 requests."""
+        self._objects = objects
+        self._run = run
+        self._path = objects.url_of(run.name)
+        self._begin = begin
+        self._end = end
+        firsts, self._offsets = self._read_index()
+        self._at = max(0, bisect_left(firsts, begin) - 1)
+        self._stop = len(firsts) if end is None else bisect_left(firsts, end)
+        self._most = most
+
+    def chunks(self) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Keys and values, in order, a frame at a time; empty frames are left out."""
+        while self._at < self._stop:
+            first = self._at
+            upto = first + 1
+            while (
+                upto < self._stop and self._offsets[upto + 1] - self._offsets[first] <= self._most
+            ):
+                upto += 1
+            data = self._read(self._offsets[first], self._offsets[upto])
+            base = self._offsets[first]
+            for at in range(first, upto):
+                keys, values = self._unpack(
+                    data[self._offsets[at] - base : self._offsets[at + 1] - base]
+                )
+                low = bisect_left(keys, self._begin)
+                high = len(keys) if self._end is None else bisect_left(keys, self._end)
+                if low < high:
+                    yield keys[low:high], values[low:high]
+            self._at = upto
+
+    def _read_index(self) -> tuple[list[bytes], list[int]]:
+        """The first keys of the frames, and their offsets with the end of the last one."""
+        size = self._run.size
+        tail = self._read(max(0, size - _TAIL), size)
+        if len(tail) < _FOOTER or tail[-8:] != MAGIC:
+            raise CorruptionError("not a run", self._path)
+        start = int.from_bytes(tail[-24:-16], "little")
+        length = int.from_bytes(tail[-16:-8], "little")
+        if start + length + _FOOTER != size:
+            raise CorruptionError("a run whose index lies elsewhere", self._path)
+        if length + _FOOTER <= len(tail):
+            index = tail[len(tail) - _FOOTER - length : len(tail) - _FOOTER]
+        else:
+            index = self._read(start, start + length)
+        firsts, places = self._unpack(index)
+        offsets = [int.from_bytes(place, "little") for place in places]
+        offsets.append(start)
+        if any(low >= high for low, high in zip(offsets, offsets[1:], strict=False)):
+            raise CorruptionError("a run whose frames lie in disorder", self._path)
+        return firsts, offsets
+
+    def _read(self, start: int, stop: int) -> bytes:
+        data = self._objects.get_range(self._run.name, start, stop - start)
+        if len(data) < stop - start:
+            raise CorruptionError("a run that was cut short", self._path, start + len(data))
+        return data
+
+    def _unpack(self, blob: bytes) -> tuple[list[bytes], list[bytes]]:
+        try:
+            return unpack_pairs(blob)
+        except CorruptionError as error:
+            raise error.located(self._path) from None
+
+
+def upto(keys: list[bytes], bound: bytes) -> int:
+    """How many of these sorted keys are ``bound`` or less."""
+    return bisect_right(keys, bound)

@@ -1,0 +1,78 @@
+"""The first kind of task of a bulk build: sorts one part into runs.
+
+A run is as large as the memory limit allows; a part that is larger becomes several.  Where a key
+comes twice, the later pair wins, or a merge function gets both: then the runs keep both, in order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import NamedTuple
+
+from lsmkv.bulk.place import Place
+from lsmkv.bulk.runs import Run, encode_run
+from lsmkv.bulk.sources import Part
+
+_AT_ONCE = 4096
+_OVERHEAD = 190
+"""Bytes of memory that a pair takes beside its own: two objects, and their place in a dict."""
+
+
+class SortTask(NamedTuple):
+    """What a worker is asked to sort."""
+
+    part: Part
+    number: int
+    """The part's place in the input."""
+    work: Place
+    """Where the runs go."""
+    memory_limit: int
+    keep_all: bool
+    """Whether pairs of one key are all kept, for a merge function."""
+
+
+def sort_part(task: SortTask) -> list[Run]:
+    """Sort a part into runs, in the order of its pairs.
+
+    The names of the runs carry the attempt, so that a task that runs twice, even twice at once,
+    meets no file of its own.  The runs' content is the same each time.
+    """
+    attempt = secrets.token_hex(4)
+    runs: list[Run] = []
+    with task.work.open() as objects:
+        pairs = task.part.pairs()
+        while True:
+            keys, values = _fill(pairs, task.memory_limit, task.keep_all)
+            if not keys:
+                return runs
+            name = f"runs/{task.number:06d}-{attempt}-{len(runs):04d}"
+            run, data = encode_run(name, keys, values)
+            objects.put(name, data)
+            runs.append(run)
+
+
+def _fill(
+    pairs: Iterator[tuple[bytes, bytes]], limit: int, keep_all: bool
+) -> tuple[list[bytes], list[bytes]]:
+    """The next pairs that memory has room for, sorted."""
+    latest: dict[bytes, bytes] = {}
+    every: list[tuple[bytes, bytes]] = []
+    used = 0
+    while used < limit:
+        some = list(itertools.islice(pairs, _AT_ONCE))
+        if not some:
+            break
+        if keep_all:
+            every += some
+        else:
+            latest.update(some)
+        used += sum(map(len, map(itemgetter(0), some))) + sum(map(len, map(itemgetter(1), some)))
+        used += len(some) * _OVERHEAD
+    if keep_all:
+        every.sort(key=itemgetter(0))  # a stable sort: pairs of one key stay in order
+        return [key for key, _ in every], [value for _, value in every]
+    keys = sorted(latest)
+    return keys, list(map(latest.__getitem__, keys))

@@ -1,0 +1,62 @@
+"""How the tables of a bulk build are made: settings that can be sent to another process."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.known import is_known, policy_from_text, policy_text
+from lsmkv.filter.policy import FilterPolicy
+from lsmkv.options import KIB, MIB, Options, TableArguments, make_options, refuse_unknown
+from lsmkv.util.comparator import BYTEWISE
+
+TABLE_BYTES = 64 * MIB
+BLOCK_BYTES = 32 * KIB
+
+
+class TableSettings(NamedTuple):
+    """The settings of a build's tables.  A policy of lsmkv's travels as text."""
+
+    arguments: TableArguments
+    policy: str | FilterPolicy
+    table_bytes: int
+
+    def options(self) -> Options:
+        """As the engine takes them."""
+        policy = policy_from_text(self.policy) if isinstance(self.policy, str) else self.policy
+        arguments = self.arguments.copy()
+        if policy is None:
+            arguments["bloom_filter_bits"] = 0
+        else:
+            arguments["filter_policy"] = policy
+        return make_options(**arguments, lru_cache_size=0)
+
+
+def table_settings(table_bytes: int, arguments: TableArguments) -> TableSettings:
+    """The settings for these keywords of a build, checked.
+
+    The defaults are for tables that are read over a network: blocks of 32 KiB, since a request
+    takes as long for 4, and one binary fuse filter for each table, which an absent key passes once
+    in 256 times.  Raises ``TypeError`` and ``ValueError`` for what does not fit.
+    """
+    refuse_unknown(arguments, TableArguments.__annotations__, "bulk.build")
+    settings = arguments.copy()
+    if settings.get("comparator") is not None or settings.get("comparator_name") is not None:
+        raise ValueError("shards are in the bytewise order: no comparator goes with them")
+    if settings.pop("env", None) is not None:
+        raise ValueError("a bulk build takes a URL, and no env")
+    settings.setdefault("block_size", BLOCK_BYTES)
+    bits = settings.get("bloom_filter_bits")
+    policy = settings.pop("filter_policy", None)
+    if policy is None and bits is None:
+        policy = BinaryFusePolicy()
+    elif policy is None:
+        policy = make_options(bloom_filter_bits=bits, lru_cache_size=0).filter_policy
+        settings.setdefault("filter_layout", "table" if policy is not None else "block")
+    settings.pop("bloom_filter_bits", None)
+    if not isinstance(table_bytes, int) or table_bytes < MIB // 64:
+        raise ValueError(f"table_bytes is 16 KiB or more, not {table_bytes!r}")
+    made = TableSettings(settings, policy_text(policy) if is_known(policy) else policy, table_bytes)
+    options = made.options()
+    assert options.comparator is BYTEWISE
+    return made

@@ -1,0 +1,106 @@
+"""Runs the tasks of a bulk build on an executor, and runs again what was lost with a worker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from typing import Generic, TypeVar
+
+from lsmkv.env.objects.base import PERMANENT_ERRNOS
+from lsmkv.errors import Error
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_LOG = logging.getLogger("lsmkv")
+_WAIT = 0.5  # seconds; Ctrl-C is heard in between
+_AHEAD = 256
+
+
+class TaskRunner(Generic[Task, Result]):
+    """Runs one function on many tasks; the results come in the order of the tasks."""
+
+    def __init__(
+        self,
+        executor: Executor | None,
+        function: Callable[[Task], Result],
+        attempts: int,
+        report: Callable[[int, int], None],
+    ) -> None:
+        """Without an ``executor`` the calls are made here, one by one.
+
+        ``report(done, begun)`` is called after each task.  A task whose worker died, or whose
+        network failed, is run again until it has failed ``attempts`` times without any other task
+        having ended meanwhile; then its error is raised.  Other errors are raised at once.
+        """
+        self._executor = executor
+        self._function = function
+        self._attempts = attempts
+        self._report = report
+        self._waiting: dict[Future[Result], tuple[int, Task]] = {}
+        self._results: dict[int, Result] = {}
+        self._failures = 0
+
+    def run(self, tasks: Iterable[Task]) -> list[Result]:
+        """Run all; at an error or Ctrl-C what has not begun is cancelled."""
+        if self._executor is None:
+            return list(self._run_here(tasks))
+        begun = 0
+        try:
+            for number, task in enumerate(tasks):
+                begun += 1
+                self._submit(self._executor, number, task)
+                while len(self._waiting) >= _AHEAD:
+                    self._collect(self._executor, begun)
+            while self._waiting:
+                self._collect(self._executor, begun)
+        finally:
+            for future in self._waiting:
+                future.cancel()
+        return [self._results[number] for number in range(begun)]
+
+    def _run_here(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        for number, task in enumerate(tasks, 1):
+            yield self._function(task)
+            self._report(number, number)
+
+    def _submit(self, executor: Executor, number: int, task: Task) -> None:
+        self._waiting[executor.submit(self._function, task)] = number, task
+
+    def _collect(self, executor: Executor, begun: int) -> None:
+        """Wait for some task, and take the results of those that have ended."""
+        ended, _ = wait(self._waiting, _WAIT, FIRST_COMPLETED)
+        lost: list[tuple[int, Task]] = []
+        for future in ended:
+            number, task = self._waiting.pop(future)
+            error = future.exception()
+            if error is None:
+                self._results[number] = future.result()
+                self._failures = 0
+                self._report(len(self._results), begun)
+            else:
+                self._note(number, error)
+                lost.append((number, task))
+        for number, task in lost:
+            self._submit(executor, number, task)
+
+    def _note(self, number: int, error: BaseException) -> None:
+        # All that one dead worker took with it count as one failure each.
+        self._failures += 1
+        if not may_pass(error) or self._failures >= self._attempts * (1 + len(self._waiting)):
+            raise error
+        _LOG.warning("bulk task %d is run again: %s: %s", number, type(error).__name__, error)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether a task that failed so may succeed when it is run again.
+
+    That is a transient failure of a network or disk, or what an executor itself raises when it
+    loses a worker.  An error of lsmkv's, or of the language, comes again.
+    """
+    if isinstance(error, OSError):
+        return error.errno not in PERMANENT_ERRNOS
+    if isinstance(error, Error) or not isinstance(error, Exception):
+        return False
+    return type(error).__module__ not in ("builtins", "pickle", "_pickle")

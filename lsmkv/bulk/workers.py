@@ -1,0 +1,89 @@
+"""Executors for bulk builds: processes of this machine, and Ray's tasks.
+
+Any :class:`concurrent.futures.Executor` does: ``distributed.Client.get_executor()`` for Dask.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Workers(Executor):
+    """Processes of this machine that are replaced when they die.
+
+    :class:`~concurrent.futures.ProcessPoolExecutor` is of no more use once one of its processes was
+    killed, for want of memory, say: every task under way fails.  Here the next task that is
+    submitted finds a new pool.
+
+    >>> with Workers(2) as workers:
+    ...     workers.submit(abs, -7).result()
+    7
+    """
+
+    def __init__(self, processes: int) -> None:
+        """``ValueError`` for fewer than one process."""
+        if processes < 1:
+            raise ValueError(f"a pool of {processes} processes does no work")
+        self._processes = processes
+        self._lock = Lock()
+        self._shut = False
+        self._pool = self._new_pool()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        with self._lock:
+            if self._shut:
+                raise RuntimeError("the workers were shut down")
+            try:
+                return self._pool.submit(fn, *args, **kwargs)
+            except BrokenProcessPool:
+                self._pool.shutdown(wait=False)
+                self._pool = self._new_pool()
+                return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._lock:
+            self._shut = True
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        # A fork would copy the locks of this process's threads.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._processes, mp_context=context)
+
+
+class RayExecutor(Executor):
+    """Runs each call as a task of Ray, which the caller has connected with ``ray.init``.
+
+    ``ray`` is the module, and ``options`` are those of ``ray.remote``, such as ``num_cpus=1``.
+    """
+
+    def __init__(self, ray: Any, **options: Any) -> None:
+        self._remote = ray.remote(**{"num_cpus": 1, **options})(_call)
+        self._cancel = ray.cancel
+        self._references: dict[Future[Any], Any] = {}
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        reference = self._remote.remote(fn, args, kwargs)
+        future: Future[T] = reference.future()
+        self._references[future] = reference
+        future.add_done_callback(lambda done: self._references.pop(done, None))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        for future, reference in list(self._references.items()):
+            if cancel_futures:
+                self._cancel(reference)
+            if wait:
+                future.exception()
+
+
+def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+    return function(*args, **kwargs)

@@ -1,0 +1,14 @@
+"""A temporary directory of the local file system."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def scratch_directory(prefix: str) -> Iterator[str]:
+    """Make a directory that nobody else has, and remove it with all that is in it at the end."""
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as path:
+        yield path

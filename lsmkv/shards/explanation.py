@@ -1,0 +1,76 @@
+"""What EXPLAIN found out about a Get in a shard set: :class:`ShardExplanation`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lsmkv.db.views.explanation import Explanation
+from lsmkv.util.outline import Line, as_html, as_text
+from lsmkv.util.text import count, escape, quoted
+
+
+@dataclass(frozen=True)
+class ShardExplanation:
+    """How a Get of one key goes: the shard, and the steps in it; ``str()`` is text.
+
+    A data block that is not in the block cache is one request, unless the cache on disk has it.
+    """
+
+    key: bytes
+    version: int
+    shard: int
+    """Its index, from 0; -1 if the version has no shards."""
+    path: str
+    """Its directory in the set."""
+    steps: Explanation | None
+
+    @property
+    def requests(self) -> int:
+        """Requests that the Get makes at most, once the shard is open."""
+        return 0 if self.steps is None else self.steps.blocks_read
+
+    @property
+    def requests_without_filters(self) -> int:
+        """Requests that it would make if there were no filters and nothing were cached."""
+        return 0 if self.steps is None else self.steps.blocks_without_filters
+
+    @property
+    def requests_saved(self) -> int:
+        """The difference."""
+        return self.requests_without_filters - self.requests
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; keys are escaped text, so that it can go out as JSON."""
+        return {
+            "key": escape(self.key),
+            "version": self.version,
+            "shard": self.shard,
+            "path": self.path,
+            "requests": self.requests,
+            "requests_without_filters": self.requests_without_filters,
+            "requests_saved": self.requests_saved,
+            "steps": None if self.steps is None else self.steps.to_dict(),
+        }
+
+    def outline(self) -> list[Line]:
+        """The steps in words, a line each."""
+        if self.steps is None:
+            told = f"get {quoted(self.key)}: not there: version {self.version} has no shards"
+            return [Line(0, "plain", told)]
+        where = f"shard {self.shard} of version {self.version}: {self.path}"
+        steps = self.steps.outline()
+        told = f"requests: {self.requests}; without filters and caches: "
+        told += f"{self.requests_without_filters}"
+        if self.requests_saved:
+            told += f"; {count(self.requests_saved, 'request')} saved"
+        tone = "saved" if self.requests_saved else "plain"
+        return [steps[0], Line(1, "plain", where), *steps[1:], Line(1, tone, told)]
+
+    def __str__(self) -> str:
+        """The steps in words, a line each."""
+        return as_text(self.outline())
+
+    def _repr_html_(self) -> str:
+        """The steps as nested lists, for a notebook."""
+        return as_html(self.outline())

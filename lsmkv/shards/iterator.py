@@ -1,0 +1,167 @@
+"""An iterator over the shards of one version, which moves both ways, as that of a store does."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.shards.open_shards import OpenShard, OpenShards
+from lsmkv.util.comparator import after_prefix
+
+
+class ShardIterator:
+    """Goes through the shards that a range touches, one after the other.
+
+    It has the methods of :class:`lsmkv.Iterator`.  A shard is opened when the iterator comes to it.
+    The version that it reads stays readable as long as it is used, whatever ``refresh`` does.  One
+    thread at a time uses it.  Errors are those of a Get.
+    """
+
+    def __init__(
+        self, shards: OpenShards, arguments: IteratorArguments, check_open: Callable[[], None]
+    ) -> None:
+        """``check_open`` raises once the reader is closed."""
+        self._shards = shards
+        self._arguments = arguments
+        self._check_open = check_open
+        self._reverse = bool(arguments.get("reverse", False))
+        first, last = _touched(shards.firsts, arguments)
+        self._range = range(first, last + 1)
+        self._at = last if self._reverse else first
+        self._shard: OpenShard | None = None  # keeps its files open
+        self._inner: Iterator | None = None
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        """The next entry, in the iterator's direction: ``(key, value)``, or the part asked for."""
+        while True:
+            inner = self._current()
+            if inner is None:
+                raise StopIteration
+            for found in inner:
+                return found
+            if not self._move(-1 if self._reverse else 1):
+                raise StopIteration
+
+    def next(self) -> Any:
+        """:func:`next` as a method; ``StopIteration`` at the end."""
+        return self.__next__()
+
+    def prev(self) -> Any:
+        """The entry before, which is then the next one; ``StopIteration`` at the beginning."""
+        while True:
+            inner = self._current()
+            if inner is None:
+                raise StopIteration
+            try:
+                return inner.prev()
+            except StopIteration:
+                if not self._move(1 if self._reverse else -1):
+                    raise
+
+    def seek(self, target: BytesLike) -> None:
+        """Go to the gap before the first entry at ``target`` or after it, in the order of keys."""
+        key = as_bytes(target, "target")
+        index = self._shards.index_for(key)
+        if self._range:
+            self._stand_on(min(max(index, self._range[0]), self._range[-1]))
+        inner = self._current()
+        if inner is not None:
+            inner.seek(key)
+
+    def seek_to_start(self) -> None:
+        """Go before the first entry of the range, in the order of keys."""
+        if self._range:
+            self._stand_on(self._range[0])
+        inner = self._current()
+        if inner is not None:
+            inner.seek_to_start()
+
+    def seek_to_stop(self) -> None:
+        """Go behind the last entry of the range, in the order of keys."""
+        if self._range:
+            self._stand_on(self._range[-1])
+        inner = self._current()
+        if inner is not None:
+            inner.seek_to_stop()
+
+    def close(self) -> None:
+        """Let go of the version.  A second close has no effect."""
+        self._closed = True
+        self._leave()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _current(self) -> Iterator | None:
+        """The iterator of the shard that it stands on; None if the range touches no shard."""
+        if self._inner is not None:
+            return self._inner
+        if self._closed:
+            raise ValueError("the iterator is closed")
+        self._check_open()
+        if not self._range:
+            return None
+        self._shard = self._shards.shard(self._at)
+        self._inner = self._shard.db.iterator(**self._arguments)
+        return self._inner
+
+    def _stand_on(self, index: int) -> None:
+        if index != self._at:
+            self._leave()
+            self._at = index
+
+    def _move(self, step: int) -> bool:
+        """Go to the near end of the next shard that way; False if there is none."""
+        if self._at + step not in self._range:
+            return False
+        self._stand_on(self._at + step)
+        inner = self._current()
+        assert inner is not None
+        if step > 0:
+            inner.seek_to_start()
+        else:
+            inner.seek_to_stop()
+        return True
+
+    def _leave(self) -> None:
+        if self._inner is not None:
+            self._inner.close()
+        self._inner = None
+        self._shard = None
+
+
+def _touched(firsts: list[bytes], arguments: IteratorArguments) -> tuple[int, int]:
+    """The indexes of the first and last shard that a range may touch; the last may be smaller."""
+    start, stop = arguments.get("start"), arguments.get("stop")
+    prefix = arguments.get("prefix")
+    if prefix is not None:
+        start, stop = prefix, after_prefix(as_bytes(prefix, "prefix"))
+    first, last = 0, len(firsts) - 1
+    if start is not None:
+        first = max(0, bisect_right(firsts, as_bytes(start, "start")) - 1)
+    if stop is not None:
+        # A shard that begins at stop holds stop, which the range may hold.
+        last = bisect_right(firsts, as_bytes(stop, "stop")) - 1
+    return first, last
+

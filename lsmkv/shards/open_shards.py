@@ -1,0 +1,66 @@
+"""The shards of one version that a reader has open, each a database that is only read."""
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable
+from threading import Lock
+
+from lsmkv.db.db import DB
+from lsmkv.shards.version import ShardEntry, VersionDocument
+
+
+class OpenShard:
+    """An open shard.  Its files are closed when the last reader lets go of it."""
+
+    def __init__(self, entry: ShardEntry, db: DB) -> None:
+        self.entry = entry
+        self.db = db
+        self._close = weakref.finalize(self, db.close)
+
+    def close(self) -> None:
+        """Close it now, whoever reads it."""
+        self._close()
+
+
+Opener = Callable[[ShardEntry], OpenShard]
+
+
+class OpenShards:
+    """A version, and its shards, each of which is opened when it is first asked for.
+
+    Any thread may call any method.
+    """
+
+    def __init__(
+        self, document: VersionDocument, opener: Opener, carried: dict[str, OpenShard]
+    ) -> None:
+        """``carried`` are shards that an earlier version has open, by their paths."""
+        self.document = document
+        self.firsts = [entry.first for entry in document.shards]
+        self._opener = opener
+        self._locks = [Lock() for _ in self.firsts]
+        self._open = [carried.get(entry.path) for entry in document.shards]
+
+    def __len__(self) -> int:
+        return len(self.firsts)
+
+    def index_for(self, key: bytes) -> int:
+        """The index of the shard whose range holds ``key``; -1 if there are no shards."""
+        return bisect_right(self.firsts, key) - 1
+
+    def shard(self, index: int) -> OpenShard:
+        """A shard, opened if it is not.  Raises the errors of opening; the next call tries again."""
+        found = self._open[index]
+        if found is None:
+            with self._locks[index]:
+                found = self._open[index]
+                if found is None:
+                    found = self._opener(self.document.shards[index])
+                    self._open[index] = found
+        return found
+
+    def opened(self) -> dict[str, OpenShard]:
+        """The shards that are open, by their paths."""
+        return {shard.entry.path: shard for shard in self._open if shard is not None}

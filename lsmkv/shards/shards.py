@@ -1,0 +1,311 @@
+"""Shards: reads a shard set where it lies, in a directory or an object store.
+
+Any thread may call any method.  A reader has one version at a time, which never changes;
+:meth:`Shards.refresh` takes a newer one.  Of each shard it holds the index and the filters in
+memory, so that a Get of an absent key makes no request, but for the few that pass a filter.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, overload
+
+from lsmkv.db.db import DB
+from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.env.disk_cache import DiskCache
+from lsmkv.env.objects.open import open_objects
+from lsmkv.env.objects.retrying import Limits, RetryingObjects
+from lsmkv.env.remote import RemoteEnv
+from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.options import MIB, OptionArguments
+from lsmkv.shards.explanation import ShardExplanation
+from lsmkv.shards.iterator import ShardIterator
+from lsmkv.shards.open_shards import OpenShard, OpenShards
+from lsmkv.shards.stats import ShardsStats, stats_of
+from lsmkv.shards.version import ShardEntry, VersionDocument
+from lsmkv.shards.versions import list_versions, newest_version, read_version
+from lsmkv.util.block_cache import BlockCache
+
+T = TypeVar("T")
+
+CACHE_BYTES = 1024 * MIB
+
+
+class Shards:
+    """A shard set, open for reading: ``lsmkv.shards.open`` makes it.  Close it, or use ``with``.
+
+    Methods raise :class:`ClosedError` once it is closed, :class:`IOError` when the network fails
+    even after some attempts, and :class:`CorruptionError`, with the object's URL, for an object
+    that is missing, short or damaged.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"bee", b"six")], here, shards=2)
+    ...     with lsmkv.shards.open(here) as s:
+    ...         s.get(b"ant"), s.multi_get([b"bee", b"cow"]), list(s.iterator(prefix=b"b"))
+    (b'six', [b'six', None], [(b'bee', b'six')])
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        version: int | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        cache_bytes: int = CACHE_BYTES,
+        options: Mapping[str, object] | None = None,
+        limits: Limits = Limits(),
+        lru_cache_size: int = 32 * MIB,
+        **settings: Unpack[OptionArguments],
+    ) -> None:
+        """See :func:`lsmkv.shards.open`."""
+        self.url = os.fspath(url)
+        """The URL, as it was given."""
+        self._arguments: dict[str, Any] = {
+            "cache_dir": cache_dir,
+            "cache_bytes": cache_bytes,
+            "options": options,
+            "limits": limits,
+            "lru_cache_size": lru_cache_size,
+            **settings,
+        }
+        self._objects: RetryingObjects | None = None
+        self._cache: DiskCache | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._connections = limits.connections
+        self._lock = Lock()  # of refresh and of closing
+        self._every: weakref.WeakSet[OpenShard] = weakref.WeakSet()
+        self._shards: OpenShards | None = None
+        self._settings: OptionArguments = {**settings, "read_only": True, "lru_cache_size": 0}
+        if lru_cache_size > 0:
+            self._settings["block_cache"] = BlockCache(lru_cache_size)
+        try:
+            self._objects = open_objects(self.url, options=options, limits=limits)
+            if cache_dir is not None:
+                self._cache = DiskCache(os.fspath(cache_dir), cache_bytes)
+            if version is None:
+                document = newest_version(self._objects)
+            else:
+                document = read_version(self._objects, version)
+            self._shards = OpenShards(document, self._open_shard, {})
+        except OSError as error:
+            self.close()
+            raise_typed(error)
+        except BaseException:
+            self.close()
+            raise
+
+    # Reading
+
+    @overload
+    def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
+
+    @overload
+    def get(self, key: BytesLike, default: T) -> bytes | T: ...
+
+    def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
+        """The value of ``key``, or ``default``.
+
+        Cost: no request if a filter knows that the key is absent, or if its block is cached; else
+        one.
+        """
+        user_key = as_bytes(key, "key")
+        shard = self._shard_of(user_key)
+        if shard is None:
+            return default
+        value = shard.db.get(user_key)
+        return default if value is None else value
+
+    def multi_get(self, keys: Iterable[BytesLike]) -> list[bytes | None]:
+        """The values of many keys, in their order; None for a key that is not there.
+
+        Filters are asked first, here; the blocks of the keys that pass are read at once, over as
+        many connections as the limits allow.
+        """
+        user_keys = [as_bytes(key, "key") for key in keys]
+        shards = self._open()
+        values: dict[bytes, bytes | None] = {}
+        wanted: list[tuple[OpenShard, bytes]] = []
+        for key in sorted(set(user_keys)):
+            values[key] = None
+            index = shards.index_for(key)
+            if index >= 0:
+                shard = shards.shard(index)
+                if shard.db.may_contain(key):
+                    wanted.append((shard, key))
+        found = self._pool().map(_get, wanted) if len(wanted) > 1 else map(_get, wanted)
+        values.update(zip((key for _, key in wanted), found, strict=True))
+        return [values[key] for key in user_keys]
+
+    def __contains__(self, key: object) -> bool:
+        """Whether ``key`` is there.  Costs what a Get costs."""
+        return self.get(as_bytes(key, "key")) is not None
+
+    def may_contain(self, key: BytesLike) -> bool:
+        """False only if ``key`` is not there.  No request, once its shard is open."""
+        user_key = as_bytes(key, "key")
+        shard = self._shard_of(user_key)
+        return shard is not None and shard.db.may_contain(user_key)
+
+    def iterator(self, **arguments: Unpack[IteratorArguments]) -> ShardIterator:
+        """An iterator over all pairs, or over a range of them; the keywords of ``DB.iterator``.
+
+        It reads ahead, more the longer it goes on.  Shards that the range does not touch are not
+        opened.
+        """
+        return ShardIterator(self._open(), arguments, self._check_open)
+
+    def __iter__(self) -> ShardIterator:
+        """:meth:`iterator` over everything."""
+        return self.iterator()
+
+    def explain(self, key: BytesLike) -> ShardExplanation:
+        """How a Get of ``key`` goes, and how many requests filters and caches save it."""
+        user_key = as_bytes(key, "key")
+        shards = self._open()
+        index = shards.index_for(user_key)
+        if index < 0:
+            return ShardExplanation(user_key, self.version, -1, "", None)
+        shard = shards.shard(index)
+        told = shard.db.explain(user_key)
+        return ShardExplanation(user_key, self.version, index, shard.entry.path, told)
+
+    # The set
+
+    @property
+    def version(self) -> int:
+        """The number of the version that is read."""
+        return self.document.number
+
+    @property
+    def document(self) -> VersionDocument:
+        """That version: its shards, their bounds and files."""
+        return self._open().document
+
+    def versions(self) -> list[int]:
+        """The numbers of the versions that are published now.  One request, or a few."""
+        self._check_open()
+        try:
+            return list_versions(self._store())
+        except OSError as error:
+            raise_typed(error)
+
+    def refresh(self, version: int | None = None) -> bool:
+        """Take the newest version, or that one; returns whether it is another than before.
+
+        Shards that both have stay open.  Iterators go on in the version that they began with.
+        """
+        try:
+            with self._lock:
+                before = self._open()
+                objects = self._store()
+                if version is None:
+                    document = newest_version(objects)
+                else:
+                    document = read_version(objects, version)
+                if document.number == before.document.number:
+                    return False
+                self._shards = OpenShards(document, self._open_shard, before.opened())
+                return True
+        except OSError as error:
+            raise_typed(error)
+
+    def warm(self) -> None:
+        """Open all shards now, several at once: one request for each."""
+        shards = self._open()
+        for _ in self._pool().map(shards.shard, range(len(shards))):
+            pass
+
+    def stats(self) -> ShardsStats:
+        """What was read, and what was saved: see :class:`ShardsStats`."""
+        shards = self._open()
+        opened = [shard.db.stats() for shard in shards.opened().values()]
+        return stats_of(shards.document, opened, self._store().counters, self._cache)
+
+    def close(self) -> None:
+        """Close all shards, connections and the cache.  A second close has no effect."""
+        with self._lock:
+            self._shards = None
+        threads = self._threads
+        if threads is not None:
+            threads.shutdown()
+        for shard in list(self._every):
+            shard.close()
+        if self._cache is not None:
+            self._cache.close()
+        if self._objects is not None:
+            self._objects.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._shards is None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        shards = self._shards
+        state = "closed" if shards is None else f"version {shards.document.number}"
+        return f"<lsmkv.shards.Shards {self.url!r} ({state})>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It is opened anew, with the same version, where it is unpickled: in a worker, say."""
+        return _reopen, (self.url, self.version, self._arguments)
+
+    def _open(self) -> OpenShards:
+        shards = self._shards
+        if shards is None:
+            raise ClosedError("the shards are closed")
+        return shards
+
+    def _check_open(self) -> None:
+        self._open()
+
+    def _store(self) -> RetryingObjects:
+        assert self._objects is not None
+        return self._objects
+
+    def _shard_of(self, key: bytes) -> OpenShard | None:
+        shards = self._open()
+        index = shards.index_for(key)
+        return None if index < 0 else shards.shard(index)
+
+    def _open_shard(self, entry: ShardEntry) -> OpenShard:
+        env = RemoteEnv(self._store(), self._cache, {name: file for name, file in entry.objects()})
+        shard = OpenShard(entry, DB(entry.path, env=env, **self._settings))
+        self._every.add(shard)
+        return shard
+
+    def _pool(self) -> ThreadPoolExecutor:
+        """The threads that several requests at once are made in."""
+        with self._lock:
+            self._open()
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(
+                    self._connections, thread_name_prefix="lsmkv-shards"
+                )
+            return self._threads
+
+
+def _get(wanted: tuple[OpenShard, bytes]) -> bytes | None:
+    shard, key = wanted
+    return shard.db.get(key)
+
+
+def _reopen(url: str, version: int, arguments: dict[str, Any]) -> Shards:
+    return Shards(url, version=version, **arguments)

@@ -1,0 +1,100 @@
+"""The counters of a reader of shards: :class:`ShardsStats`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lsmkv.env.disk_cache import CacheCounts
+from lsmkv.env.objects.counters import RequestCounts
+from lsmkv.shards.version import VersionDocument
+from lsmkv.stats import Stats
+from lsmkv.util.text import count, size
+
+
+@dataclass(frozen=True)
+class ShardsStats:
+    """What a reader of shards has read since it was opened, and what it was saved.
+
+    ``str()`` is a short table, ``to_dict()`` is plain data.  The counters of shards that a refresh
+    has left behind are not among those of the engine.
+    """
+
+    version: int
+    shards: int
+    shards_open: int
+    pairs: int
+    """Of the version."""
+    bytes: int
+    """Of the version's files."""
+    gets: int
+    gets_found: int
+    filters_asked: int
+    filter_negatives: int
+    """Gets in a table that a filter answered, without a request."""
+    filter_false_positives: int
+    blocks_read: int
+    """Data blocks that came from a file, by a request or from the cache on disk."""
+    block_cache_hits: int
+    metadata_bytes: int
+    """Bytes of indexes and filters that were read to open tables."""
+    requests: RequestCounts
+    """By kind, with bytes and retries."""
+    cache: CacheCounts | None
+    """Of the cache on disk; None without one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        plain = asdict(self)
+        kinds = self.requests._asdict().items()
+        plain["requests"] = {kind: counts._asdict() for kind, counts in kinds}
+        plain["cache"] = None if self.cache is None else self.cache._asdict()
+        return plain
+
+    def __str__(self) -> str:
+        """The figures, a line for each subject."""
+        total = self.requests.total
+        lines = [
+            f"version        {self.version}: {count(self.pairs, 'pair')}, {size(self.bytes)}",
+            f"shards         {self.shards:,}: {self.shards_open:,} open,"
+            f" {size(self.metadata_bytes)} of indexes and filters",
+            f"gets           {self.gets:,}: {self.gets_found:,} found",
+            f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no,"
+            f" {self.filter_false_positives:,} said yes in vain",
+            f"data blocks    {self.blocks_read:,} read, {self.block_cache_hits:,} from memory",
+            f"requests       {total.requests:,}: {self.requests.list.requests:,} listings,"
+            f" {count(total.retries, 'retry', 'retries')}, {size(total.bytes_read)} read",
+        ]
+        if self.cache is not None:
+            lines.append(
+                f"cache on disk  {size(self.cache.bytes)}: {count(self.cache.hits, 'page')} found,"
+                f" {self.cache.misses:,} not"
+            )
+        return "\n".join(lines)
+
+
+def stats_of(
+    document: VersionDocument,
+    opened: Sequence[Stats],
+    requests: RequestCounts,
+    cache: CacheCounts | None,
+) -> ShardsStats:
+    """The sums of these shards' counters, with the rest."""
+    return ShardsStats(
+        version=document.number,
+        shards=len(document.shards),
+        shards_open=len(opened),
+        pairs=document.pairs,
+        bytes=document.bytes,
+        gets=sum(stats.gets for stats in opened),
+        gets_found=sum(stats.gets_found for stats in opened),
+        filters_asked=sum(stats.filters_asked for stats in opened),
+        filter_negatives=sum(stats.filter_negatives for stats in opened),
+        filter_false_positives=sum(stats.filter_false_positives for stats in opened),
+        blocks_read=sum(stats.blocks_read for stats in opened),
+        block_cache_hits=sum(stats.block_cache_hits for stats in opened),
+        metadata_bytes=sum(stats.metadata_bytes_read for stats in opened),
+        requests=requests,
+        cache=cache,
+    )
