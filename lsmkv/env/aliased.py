@@ -32,6 +32,9 @@ class AliasedDirectory(Directory):
     def size(self, name: str) -> int:
         return self._directory.size(name)
 
+    def modified(self, name: str) -> float:
+        return self._directory.modified(name)
+
     def open(self, name: str) -> RandomAccessFile:
         return self._directory.open(name)
 

@@ -19,6 +19,7 @@ Contract, for every implementation:
 from __future__ import annotations
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
@@ -150,6 +151,14 @@ class Directory(_Closeable):
     @abstractmethod
     def size(self, name: str) -> int:
         """Length of a regular file in bytes."""
+
+    def modified(self, name: str) -> float:
+        """When a file was last written, in seconds since 1970.
+
+        An implementation that cannot tell may leave this one, which returns the present time: a
+        file is then never taken for an old one.
+        """
+        return time.time()
 
     @abstractmethod
     def open(self, name: str) -> RandomAccessFile:

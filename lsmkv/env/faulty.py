@@ -265,6 +265,9 @@ class _FaultyDirectory(Directory):
             self._call("size", name)
             return self._inner.size(name)
 
+    def modified(self, name: str) -> float:
+        return self._inner.modified(name)
+
     def open(self, name: str) -> RandomAccessFile:
         with self._mutex:
             self._call("open", name)

@@ -82,6 +82,11 @@ class LocalDirectory(Descriptor, Directory):
         _require_regular(status, path)
         return status.st_size
 
+    def modified(self, name: str) -> float:
+        with naming(self._path_of(name)):
+            follow = self._env.follow_symlinks
+            return os.stat(name, dir_fd=self._fd, follow_symlinks=follow).st_mtime
+
     def open(self, name: str) -> LocalRandomAccessFile:
         flags = os.O_RDONLY | (0 if self._env.follow_symlinks else _NOFOLLOW)
         fd, size = self._open(name, flags)

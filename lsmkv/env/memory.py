@@ -11,6 +11,7 @@ import errno
 import os
 import posixpath
 import threading
+import time
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile, check_name
 from lsmkv.errors import LockedError
@@ -24,6 +25,7 @@ class MemoryFile:
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
+        self.made = time.time()
 
     def append(self, data: bytes) -> None:
         """Add bytes at the end."""
@@ -238,6 +240,11 @@ class MemoryDirectory(_Handle, Directory):
     def size(self, name: str) -> int:
         with self._mutex:
             return len(self._file(name).data)
+
+    def modified(self, name: str) -> float:
+        """When the file was made: later writes are not followed."""
+        with self._mutex:
+            return self._file(name).made
 
     def open(self, name: str) -> MemoryRandomAccessFile:
         with self._mutex:

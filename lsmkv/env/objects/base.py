@@ -57,7 +57,11 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def get_range(self, name: str, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``; fewer only where the object ends.  One request."""
+        """``length`` bytes from ``offset``; fewer only where the object ends.  One request.
+
+        An empty range takes no request, so it says nothing about the object.  ``ValueError`` if
+        either number is negative.
+        """
 
     @abstractmethod
     def put(self, name: str, data: bytes) -> None:
@@ -107,3 +111,18 @@ def check_object_name(name: str) -> str:
     if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise ValueError(f"not the name of an object: {name!r}")
     return name
+
+
+def check_range(offset: int, length: int) -> None:
+    """``ValueError`` if these are not a place in an object and a number of bytes."""
+    if offset < 0 or length < 0:
+        raise ValueError(f"not a range of an object: {length} bytes from {offset}")
+
+
+def check_prefix(prefix: str) -> str:
+    """``prefix`` itself if it is empty, or an object's name and a slash; else ``ValueError``."""
+    if prefix:
+        if not prefix.endswith("/"):
+            raise ValueError(f"a prefix ends in a slash, or is empty: {prefix!r}")
+        check_object_name(prefix[:-1])
+    return prefix

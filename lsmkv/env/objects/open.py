@@ -1,0 +1,117 @@
+"""Opens the object store that a URL names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from lsmkv.env.base import Env
+from lsmkv.env.local import LocalEnv
+from lsmkv.env.objects.base import ObjectStore
+from lsmkv.env.objects.local import LocalObjects
+from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
+
+CLOUD_SCHEMES = frozenset(
+    ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
+)
+"""What obstore serves."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def is_url(text: str) -> bool:
+    """Whether a text begins with a scheme, as in ``s3://``; else it is a local path.
+
+    >>> is_url("s3://bucket/prefix"), is_url("/data/store"), is_url("C:/data")
+    (True, False, False)
+    """
+    return _SCHEME.match(text) is not None
+
+
+def open_objects(
+    url: str | os.PathLike[str],
+    *,
+    options: Mapping[str, object] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    env: Env | None = None,
+    create: bool = False,
+) -> RetryingObjects:
+    """The objects below a URL, or in a local directory.
+
+    * A path, or ``file://``: a directory, through ``env`` (the local file system by default).  With
+      ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.
+    * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and their kin: by obstore, or where that is not
+      installed by fsspec, if that can.
+    * Any other scheme: by fsspec.
+
+    ``options`` go to obstore or fsspec: region, endpoint, credentials and so on, under the names
+    that these have for them.  A local directory has none.
+
+    Raises ``ImportError`` where a package is missing, ``ValueError`` for a URL or options that
+    cannot be, and ``OSError`` for a directory that cannot be opened.  Makes no request.
+
+    >>> from lsmkv.env.memory import MemoryEnv
+    >>> with open_objects("store", env=MemoryEnv(), create=True) as objects:
+    ...     objects.put("a/b", b"content")
+    ...     objects.get_range("a/b", 3, 100), [found.name for found in objects.list("a/")]
+    (b'tent', ['a/b'])
+    """
+    text = os.fspath(url)
+    found = _SCHEME.match(text) if isinstance(url, str) else None
+    scheme = found[1].lower() if found else "file"
+    if scheme == "file":
+        path = _path_of(text) if found else text
+        return RetryingObjects(_open_local(path, options, env, create), limits)
+    if env is not None:
+        raise ValueError(f"an env holds local directories, not {text}")
+    if "?" in text or "#" in text:
+        raise ValueError(f"the URL of objects has no query and no fragment: {text}")
+    return RetryingObjects(_open_remote(scheme, text.rstrip("/"), options or {}, limits), limits)
+
+
+def _open_local(
+    path: str, options: Mapping[str, object] | None, env: Env | None, create: bool
+) -> LocalObjects:
+    if options:
+        raise ValueError(f"a local directory takes no options: {sorted(options)}")
+    if env is None:
+        return LocalObjects(LocalEnv(), os.path.abspath(path), create)
+    return LocalObjects(env, path, create)
+
+
+def _path_of(url: str) -> str:
+    """The path in a ``file://`` URL."""
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or not parts.path:
+        raise ValueError(f"not the URL of a local directory: {url} (file:///path/to/it is one)")
+    return unquote(parts.path, errors="surrogateescape")
+
+
+def _open_remote(
+    scheme: str, url: str, options: Mapping[str, object], limits: Limits
+) -> ObjectStore:
+    if scheme in CLOUD_SCHEMES:
+        try:
+            from lsmkv.env.objects.obstore_objects import (  # noqa: PLC0415 - an extra
+                open_obstore,
+            )
+
+            return open_obstore(url, options, limits.timeout, limits.connections)
+        except ImportError as error:
+            _require_missing(error, "obstore")
+    try:
+        from lsmkv.env.objects.fsspec_objects import open_fsspec  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        _require_missing(error, "fsspec")
+        what = "obstore" if scheme in CLOUD_SCHEMES else "fsspec"
+        why = f"{scheme}:// needs {what}: pip install 'lsmkv[remote]'"
+        raise ImportError(why, name=what) from None
+    return open_fsspec(url, options)
+
+
+def _require_missing(error: ImportError, package: str) -> None:
+    """Raise the error again unless it says that the package is not installed."""
+    if (error.name or "").partition(".")[0] != package:
+        raise error
