@@ -1,0 +1,1 @@
+"""Building shard sets from sorted runs, and publishing them."""
