@@ -27,6 +27,8 @@ ROOMS: list[tuple[str, ...]] = [
         *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin"),
     ),
     ("lsmkv.server",),
+    ("lsmkv.bulk",),
+    ("lsmkv.shards",),
     ("lsmkv.repair",),
     ("lsmkv.db.db",),
     ("lsmkv.db.handle", "lsmkv.db.opening", "lsmkv.db.views", "lsmkv.db.admin", "lsmkv.db.observe"),

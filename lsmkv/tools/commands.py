@@ -28,9 +28,10 @@ from lsmkv.tools.console import (
     write,
     write_line,
 )
-from lsmkv.tools.formats import json_field, json_line
+from lsmkv.tools.formats import json_line
 from lsmkv.tools.load import LineFormat, Loaded, load_lines
 from lsmkv.tools.text import count, from_argument, from_hex, shown
+from lsmkv.util.json_fields import json_field
 
 
 @guarded

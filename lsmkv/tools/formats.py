@@ -1,9 +1,8 @@
 r"""What ``export`` writes and ``import`` reads: JSON lines, and a raw format.
 
-**JSON lines.**  An object a line, ``{"key": "ant", "value": "six legs"}``, all in ASCII.  A key or
-value that is valid UTF-8 is a string.  For other bytes, the field's name ends in ``_base64`` (or in
-``_hex``, with ``--hex``): ``{"key_base64": "/w==", "value": ""}``.  So every bytes object has a
-form, and no reader has to guess it.  Other fields are refused; blank lines are left out.
+**JSON lines.**  An object a line, ``{"key": "ant", "value": "six legs"}``, all in ASCII.  Bytes
+that are not valid UTF-8 are in fields of other names: :mod:`lsmkv.util.json_fields`.  Other fields
+are refused; blank lines are left out.
 
 **Raw.**  It is faster, and detects damage and truncation.  Integers are varints and little-endian
 fixed32s, as everywhere in LevelDB::
@@ -20,8 +19,6 @@ follows the end.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
@@ -38,6 +35,7 @@ from lsmkv.util.coding import (
     encode_string,
     encode_varint,
 )
+from lsmkv.util.json_fields import json_field, parse_json_object, take_field
 
 Record = tuple[bytes, bytes]
 """Key and value."""
@@ -48,20 +46,6 @@ _FRAME_BYTES = 64 * 1024
 _CHUNK = 1024 * 1024
 
 # JSON lines
-
-
-def json_field(name: str, data: bytes, is_hex: bool = False) -> dict[str, str]:
-    r"""A bytes object as a field of JSON.
-
-    >>> json_field("key", b"ant"), json_field("key", b"\xff"), json_field("key", b"\xff", True)
-    ({'key': 'ant'}, {'key_base64': '/w=='}, {'key_hex': 'ff'})
-    """
-    if is_hex:
-        return {f"{name}_hex": data.hex()}
-    try:
-        return {name: data.decode("utf-8")}
-    except UnicodeDecodeError:
-        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
 
 
 def json_line(key: bytes, value: bytes, is_hex: bool = False) -> bytes:
@@ -76,17 +60,8 @@ def json_line(key: bytes, value: bytes, is_hex: bool = False) -> bytes:
 
 def parse_json_line(line: bytes) -> Record:
     """The record of a line; ``ValueError`` says what is wrong with it."""
-    try:
-        fields = json.loads(line, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: byte {error.start + 1}") from None
-    except RecursionError:
-        raise ValueError("not a record: it is nested too deeply") from None
-    if not isinstance(fields, dict):
-        raise ValueError("not a JSON object")
-    record = _take_field(fields, "key"), _take_field(fields, "value")
+    fields = parse_json_object(line)
+    record = take_field(fields, "key"), take_field(fields, "value")
     if fields:
         raise ValueError(f"not a field of a record: {next(iter(fields))!r}")
     return record
@@ -101,36 +76,6 @@ def read_json_lines(lines: Iterable[bytes]) -> Iterator[Record]:
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from None
             yield record
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("a field is there twice")
-    return fields
-
-
-def _take_field(fields: dict[str, object], name: str) -> bytes:
-    forms = [form for form in (name, f"{name}_base64", f"{name}_hex") if form in fields]
-    if len(forms) != 1:
-        found = "is missing" if not forms else "is there in several forms"
-        raise ValueError(f"the {name} {found}")
-    (form,) = forms
-    text = fields.pop(form)
-    if not isinstance(text, str):
-        raise ValueError(f"{form} is not a string")
-    if form == name:
-        try:
-            return text.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ValueError(f"{form} is not Unicode text: half of a surrogate pair") from None
-    try:
-        if form.endswith("_hex"):
-            return binascii.unhexlify(text)
-        return base64.b64decode(text, validate=True)
-    except ValueError:
-        kind = "hexadecimal" if form.endswith("_hex") else "base64"
-        raise ValueError(f"{form} is not {kind}") from None
 
 
 # Raw

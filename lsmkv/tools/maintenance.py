@@ -25,8 +25,8 @@ from lsmkv.tools.arguments import (
 )
 from lsmkv.tools.console import INTERRUPTED, MISS, guarded, progress, say, write_line
 from lsmkv.tools.filter_figures import FilterFigures
-from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import count, from_argument, printable, shown, size
+from lsmkv.util.json_fields import json_field
 
 AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]
 

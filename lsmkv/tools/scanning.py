@@ -21,8 +21,9 @@ from lsmkv.tools.arguments import (
     open_to_read,
 )
 from lsmkv.tools.console import guarded, progress, write, write_line
-from lsmkv.tools.formats import json_field, json_line
+from lsmkv.tools.formats import json_line
 from lsmkv.tools.text import shown
+from lsmkv.util.json_fields import json_field
 
 Reverse = Annotated[bool, typer.Option("--reverse", help="Last key first.")]
 Limit = Annotated[int | None, typer.Option(metavar="N", min=0, help="At most N of them.")]

@@ -15,9 +15,9 @@ from lsmkv.errors import NotFoundError
 from lsmkv.format.filenames import TRACE
 from lsmkv.tools.arguments import HexKeys, Json
 from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
-from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import clipped, duration, size
 from lsmkv.tools.trace.summary import Summary
+from lsmkv.util.json_fields import json_field
 
 _WIDTH = 120  # columns, where stdout is no terminal
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import lsmkv
 from lsmkv.db.observe.histogram import Histogram
 from lsmkv.db.observe.trace import OPERATIONS
-from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import clipped, count, duration
+from lsmkv.util.json_fields import json_field
 
 PERCENTILES = (50, 90, 99, 99.9, 100)
 
