@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 """Builds shard sets on any executor, and publishes them: ``docs/scale.md``.
 
 ``lsmkv.shards`` reads them.  URLs of object stores need the extra ``remote``.
@@ -10,6 +9,3 @@ from lsmkv.bulk.build import build
 from lsmkv.bulk.workers import RayExecutor, Workers
 
 __all__ = ["RayExecutor", "Workers", "build"]
-=======
-"""Building shard sets from sorted runs, and publishing them."""
->>>>>>> publish

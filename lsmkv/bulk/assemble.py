@@ -26,14 +26,15 @@ from lsmkv.env.objects.base import ObjectStore
 from lsmkv.format.filenames import CURRENT, manifest_name, set_current, table_name
 from lsmkv.format.keys import KIND_VALUE, pack
 from lsmkv.format.log import LogWriter
-from lsmkv.format.meta import FilePieces, encode_meta
+from lsmkv.format.meta import META, FilePieces, Piece, encode_meta
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
-from lsmkv.shards.version import META, ShardEntry, StoredFile
-from lsmkv.table.pieces import table_pieces
+from lsmkv.shards.version import ShardEntry, StoredFile
+from lsmkv.table.meta import table_pieces
 
 _MANIFEST_NUMBER = 1
 _TAG = pack(b"", 0, KIND_VALUE)
 _ENTRIES = 512
+_NO_LIMIT = 1 << 62
 _MOST_AHEAD = 8 * 1024 * 1024
 
 
@@ -82,7 +83,7 @@ def write_shard(
     chunks: Iterable[Chunk], target: ObjectStore, path: str, first: bytes, tables: TableSettings
 ) -> ShardEntry:
     """Put a shard of these pairs, in strictly rising order, below ``path``."""
-    with MemoryEnv() .open_directory("/shard", create=True) as directory:
+    with MemoryEnv().open_directory("/shard", create=True) as directory:
         writer = _ShardWriter(directory, target, path, tables)
         for keys, values in chunks:
             writer.add(keys, values)
@@ -126,8 +127,8 @@ class _ShardWriter:
             self._finish_table(self._output)
         self._write_manifest()
         for name in (manifest_name(_MANIFEST_NUMBER), CURRENT):
-            data = self._directory.read_file(name, 1 << 40)
-            self._pieces.append(FilePieces(name, len(data), ((0, data),)))
+            data = self._directory.read_file(name, _NO_LIMIT)
+            self._pieces.append(FilePieces(name, len(data), [Piece(0, data)]))
             self._put(name, data)
         meta = encode_meta(self._pieces)
         self._target.put(f"{self._path}/{META}", meta)
@@ -141,9 +142,8 @@ class _ShardWriter:
         self._output = None
         self._tables.append(table)
         name = table_name(table.number)
-        with self._directory.open(name) as file:
-            self._pieces.append(table_pieces(name, file, self._options))
-            data = file.read(0, file.size)
+        self._pieces.append(table_pieces(self._directory, name, self._options))
+        data = self._directory.read_file(name, _NO_LIMIT)
         self._directory.remove(name)
         self._put(name, data)
 

@@ -33,7 +33,7 @@ from lsmkv.bulk.tasks import TaskRunner
 from lsmkv.bulk.workers import Workers
 from lsmkv.env.objects.base import ObjectStore
 from lsmkv.env.objects.open import is_local
-from lsmkv.env.objects.retrying import Limits
+from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.env.scratch import scratch_directory
 from lsmkv.errors import raise_typed
 from lsmkv.options import MIB, TableArguments
@@ -81,7 +81,7 @@ def build(
     table_bytes: int = TABLE_BYTES,
     work_url: str | os.PathLike[str] | None = None,
     options: Mapping[str, object] | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     attempts: int = 5,
     progress: Progress | None = None,
     **tables: Unpack[TableArguments],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lsmkv.env.objects.open import open_objects
-from lsmkv.env.objects.retrying import Limits, RetryingObjects
+from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 
 
 class Place(NamedTuple):
@@ -14,7 +14,7 @@ class Place(NamedTuple):
 
     url: str
     options: Mapping[str, object] | None = None
-    limits: Limits = Limits()
+    limits: Limits = DEFAULT_LIMITS
 
     def open(self) -> RetryingObjects:
         """The objects there; a local directory is made if it is missing."""

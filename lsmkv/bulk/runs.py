@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lsmkv.bulk.blob import pack_pairs, unpack_pairs
+from lsmkv.bulk.blob import pack_columns, unpack_pairs
 from lsmkv.env.objects.base import ObjectStore
 from lsmkv.errors import CorruptionError
 
@@ -63,13 +63,13 @@ def encode_run(name: str, keys: Sequence[bytes], values: Sequence[bytes]) -> tup
         stop = min(at + per_frame, len(keys))
         while stop < len(keys) and keys[stop] == keys[stop - 1]:
             stop += 1
-        blob = pack_pairs(keys[at:stop], values[at:stop])
+        blob = pack_columns(keys[at:stop], values[at:stop])
         firsts.append(keys[at])
         offsets.append(end)
         pieces.append(blob)
         end += len(blob)
         at = stop
-    index = pack_pairs(firsts, [offset.to_bytes(8, "little") for offset in offsets])
+    index = pack_columns(firsts, [offset.to_bytes(8, "little") for offset in offsets])
     footer = end.to_bytes(8, "little") + len(index).to_bytes(8, "little") + MAGIC
     data = b"".join([*pieces, index, footer])
     samples = _samples(keys, end // len(keys))

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.errors import ClosedError
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.shards.open_shards import OpenShard, OpenShards
 from lsmkv.util.comparator import after_prefix
@@ -25,7 +26,7 @@ class ShardIterator:
         self, shards: OpenShards, arguments: IteratorArguments, check_open: Callable[[], None]
     ) -> None:
         """``check_open`` raises once the reader is closed."""
-        self._shards = shards
+        self._shards: OpenShards | None = shards
         self._arguments = arguments
         self._check_open = check_open
         self._reverse = bool(arguments.get("reverse", False))
@@ -34,12 +35,11 @@ class ShardIterator:
         self._at = last if self._reverse else first
         self._shard: OpenShard | None = None  # keeps its files open
         self._inner: Iterator | None = None
-        self._closed = False
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._closed
+        return self._shards is None
 
     def __iter__(self) -> Self:
         return self
@@ -74,7 +74,7 @@ class ShardIterator:
     def seek(self, target: BytesLike) -> None:
         """Go to the gap before the first entry at ``target`` or after it, in the order of keys."""
         key = as_bytes(target, "target")
-        index = self._shards.index_for(key)
+        index = self._readable().index_for(key)
         if self._range:
             self._stand_on(min(max(index, self._range[0]), self._range[-1]))
         inner = self._current()
@@ -99,8 +99,8 @@ class ShardIterator:
 
     def close(self) -> None:
         """Let go of the version.  A second close has no effect."""
-        self._closed = True
         self._leave()
+        self._shards = None
 
     def __enter__(self) -> Self:
         return self
@@ -117,14 +117,18 @@ class ShardIterator:
         """The iterator of the shard that it stands on; None if the range touches no shard."""
         if self._inner is not None:
             return self._inner
-        if self._closed:
-            raise ValueError("the iterator is closed")
-        self._check_open()
+        shards = self._readable()
         if not self._range:
             return None
-        self._shard = self._shards.shard(self._at)
+        self._shard = shards.shard(self._at)
         self._inner = self._shard.db.iterator(**self._arguments)
         return self._inner
+
+    def _readable(self) -> OpenShards:
+        if self._shards is None:
+            raise ClosedError("the iterator is closed")
+        self._check_open()
+        return self._shards
 
     def _stand_on(self, index: int) -> None:
         if index != self._at:

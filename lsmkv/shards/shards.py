@@ -19,7 +19,7 @@ from lsmkv.db.db import DB
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.open import open_objects
-from lsmkv.env.objects.retrying import Limits, RetryingObjects
+from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import RemoteEnv
 from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.format.batch import BytesLike, as_bytes
@@ -60,7 +60,7 @@ class Shards:
         cache_dir: str | os.PathLike[str] | None = None,
         cache_bytes: int = CACHE_BYTES,
         options: Mapping[str, object] | None = None,
-        limits: Limits = Limits(),
+        limits: Limits = DEFAULT_LIMITS,
         lru_cache_size: int = 32 * MIB,
         **settings: Unpack[OptionArguments],
     ) -> None:
@@ -226,7 +226,9 @@ class Shards:
         """What was read, and what was saved: see :class:`ShardsStats`."""
         shards = self._open()
         opened = [shard.db.stats() for shard in shards.opened().values()]
-        return stats_of(shards.document, opened, self._store().counters, self._cache)
+        counts = self._store().counters.snapshot()
+        cache = None if self._cache is None else self._cache.counts()
+        return stats_of(shards.document, opened, counts, cache)
 
     def close(self) -> None:
         """Close all shards, connections and the cache.  A second close has no effect."""

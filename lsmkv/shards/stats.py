@@ -64,7 +64,7 @@ class ShardsStats:
             f" {self.filter_false_positives:,} said yes in vain",
             f"data blocks    {self.blocks_read:,} read, {self.block_cache_hits:,} from memory",
             f"requests       {total.requests:,}: {self.requests.list.requests:,} listings,"
-            f" {count(total.retries, 'retry', 'retries')}, {size(total.bytes_read)} read",
+            f" {count(total.retries, 'retry')}, {size(total.bytes_read)} read",
         ]
         if self.cache is not None:
             lines.append(

@@ -27,14 +27,14 @@ def meta_of(directory: Directory, options: Options) -> bytes:
         parsed = parse_filename(name)
         kind = None if parsed is None else parsed[1]
         if kind is FileType.TABLE:
-            files.append(_table_pieces(directory, name, plain))
+            files.append(table_pieces(directory, name, plain))
         elif kind is FileType.LOG or name in (CURRENT, manifest):
             with directory.open(name) as file:
                 files.append(FilePieces(name, file.size, _piece(file, 0, file.size)))
     return encode_meta(files)
 
 
-def _table_pieces(directory: Directory, name: str, options: Options) -> FilePieces:
+def table_pieces(directory: Directory, name: str, options: Options) -> FilePieces:
     """A table's first data block, and all behind its last one."""
     with directory.open(name) as file:
         index = Table(options, file).index
