@@ -53,6 +53,8 @@ LATE_IMPORTS = {
     ("lsmkv.util.checksum", "google_crc32c"),
     ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.env.process", "subprocess"),
+    ("lsmkv.env.objects.open", "lsmkv.env.objects.fsspec_objects.open_fsspec"),
+    ("lsmkv.env.objects.open", "lsmkv.env.objects.obstore_objects.open_obstore"),
     ("lsmkv.options", "difflib"),
     ("lsmkv.db.info_log", "logging"),
     ("lsmkv.db.workers.messages", "json"),

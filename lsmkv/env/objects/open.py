@@ -68,7 +68,10 @@ def open_objects(
         raise ValueError(f"an env holds local directories, not {text}")
     if "?" in text or "#" in text:
         raise ValueError(f"the URL of objects has no query and no fragment: {text}")
-    return RetryingObjects(_open_remote(scheme, text.rstrip("/"), options or {}, limits), limits)
+    place = text.rstrip("/")
+    if "://" not in place:
+        raise ValueError(f"the URL names no bucket: {text}")
+    return RetryingObjects(_open_remote(scheme, place, options or {}, limits), limits)
 
 
 def _open_local(
