@@ -26,7 +26,17 @@ from __future__ import annotations
 from lsmkv.aio.batch import WriteBatch
 from lsmkv.aio.db import DB, open_db
 from lsmkv.aio.iterator import Iterator
+from lsmkv.aio.shards import Shards, open_shards
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.transaction import Transaction
 
-__all__ = ["DB", "Iterator", "Snapshot", "Transaction", "WriteBatch", "open_db"]
+__all__ = [
+    "DB",
+    "Iterator",
+    "Shards",
+    "Snapshot",
+    "Transaction",
+    "WriteBatch",
+    "open_db",
+    "open_shards",
+]

@@ -10,10 +10,9 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.scan import iterator as _iterator
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.errors import ClosedError
 from lsmkv.format.batch import BytesLike, as_bytes
@@ -22,6 +21,28 @@ CHUNK = 256
 """Entries that a trip fetches at most, unless the iterator is given another ``chunk``."""
 CHUNK_BYTES = 1 << 20
 """A trip ends once its entries have this many bytes."""
+
+
+class Steps(Protocol):
+    """What is wrapped: :class:`lsmkv.Iterator`, or that of a shard set."""
+
+    def next(self) -> Any:
+        """The next entry."""
+
+    def prev(self) -> Any:
+        """The entry before."""
+
+    def seek(self, target: BytesLike) -> None:
+        """Go before ``target``."""
+
+    def seek_to_start(self) -> None:
+        """Go to the lower end."""
+
+    def seek_to_stop(self) -> None:
+        """Go to the upper end."""
+
+    def close(self) -> None:
+        """Close it."""
 
 
 class Iterator:
@@ -64,7 +85,7 @@ class Iterator:
     def __init__(
         self,
         threads: CallThreads,
-        source: Callable[..., _iterator.Iterator],
+        source: Callable[..., Steps],
         chunk: int,
         arguments: IteratorArguments,
     ) -> None:
@@ -76,7 +97,7 @@ class Iterator:
         self._arguments = arguments
         self._chunk = chunk
         self._lock = asyncio.Lock()  # held on every trip: one thread at a time is in the iterator
-        self._iterator: _iterator.Iterator | None = None
+        self._iterator: Steps | None = None
         self._closed = False
         # This object stands before self._chunk_entries[self._at]; the wrapped iterator stands after
         # all of them.
@@ -163,7 +184,7 @@ class Iterator:
         self._at += 1
         return entry
 
-    async def _move(self, move: Callable[[_iterator.Iterator], None]) -> None:
+    async def _move(self, move: Callable[[Steps], None]) -> None:
         async with self._lock:
             await self._trip(partial(self._move_in_thread, move))
 
@@ -197,7 +218,7 @@ class Iterator:
 
     # In a thread
 
-    def _open_in_thread(self) -> _iterator.Iterator:
+    def _open_in_thread(self) -> Steps:
         if self._iterator is None:
             self._iterator = self._source(**self._arguments)
         return self._iterator
@@ -217,7 +238,7 @@ class Iterator:
         entries.reverse()
         self._arrived = entries, len(entries)
 
-    def _move_in_thread(self, move: Callable[[_iterator.Iterator], None]) -> None:
+    def _move_in_thread(self, move: Callable[[Steps], None]) -> None:
         move(self._open_in_thread())
         self._arrived = [], 0
 

@@ -1,7 +1,7 @@
-"""The methods that the store and the snapshot of :mod:`lsmkv.aio` share: opening and reading.
+"""The methods that all readers of :mod:`lsmkv.aio` share: opening and reading.
 
-``DB`` and ``Snapshot`` derive from :class:`Readable`.  What they read is an object of the engine
-(:class:`lsmkv.DB`, :class:`lsmkv.Snapshot`), which only their threads call.
+``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Readable`.  What they read is an object of the engine
+(:class:`lsmkv.DB`, :class:`lsmkv.Snapshot`, :class:`lsmkv.shards.Shards`), which only their threads call.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lsmkv.db import db as _db
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.db.views import snapshot as _snapshot
 from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.shards import shards as _shards
 
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ class Readable(ABC):
         """Close it, as the end of ``async with`` does.  A second close has no effect."""
 
     @abstractmethod
-    def _opened(self) -> tuple[CallThreads, _db.DB | _snapshot.Snapshot]:
+    def _opened(self) -> tuple[CallThreads, _db.DB | _snapshot.Snapshot | _shards.Shards]:
         """The threads that read, and what they read.  Raises ``ClosedError`` unless it is open."""
 
     async def __aenter__(self) -> Self:

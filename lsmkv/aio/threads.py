@@ -24,8 +24,8 @@ T = TypeVar("T")
 class CallThreads:
     """The threads of one store, and the calls that they run."""
 
-    def __init__(self) -> None:
-        self._calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="lsmkv-aio")
+    def __init__(self, threads: int = CALL_THREADS) -> None:
+        self._calls = ThreadPoolExecutor(threads, thread_name_prefix="lsmkv-aio")
         self._long = ThreadPoolExecutor(1, thread_name_prefix="lsmkv-aio-long")
         self._pending: set[Future[Any]] = set()
         self._end: Future[None] | None = None

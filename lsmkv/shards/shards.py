@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
@@ -20,7 +21,7 @@ from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
-from lsmkv.env.remote import RemoteEnv
+from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import MIB, OptionArguments
@@ -104,13 +105,34 @@ class Shards:
     # Reading
 
     @overload
-    def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
+    def get(
+        self,
+        key: BytesLike,
+        default: None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | None: ...
 
     @overload
-    def get(self, key: BytesLike, default: T) -> bytes | T: ...
+    def get(
+        self,
+        key: BytesLike,
+        default: T,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T: ...
 
-    def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
-        """The value of ``key``, or ``default``.
+    def get(
+        self,
+        key: BytesLike,
+        default: T | None = None,
+        *,
+        verify_checksums: bool = True,
+        fill_cache: bool = True,
+    ) -> bytes | T | None:
+        """The value of ``key``, or ``default``; the keywords are those of ``DB.get``.
 
         Cost: no request if a filter knows that the key is absent, or if its block is cached; else
         one.
@@ -119,10 +141,12 @@ class Shards:
         shard = self._shard_of(user_key)
         if shard is None:
             return default
-        value = shard.db.get(user_key)
+        value = shard.db.get(user_key, fill_cache=fill_cache)
         return default if value is None else value
 
-    def multi_get(self, keys: Iterable[BytesLike]) -> list[bytes | None]:
+    def multi_get(
+        self, keys: Iterable[BytesLike], *, fill_cache: bool = True
+    ) -> list[bytes | None]:
         """The values of many keys, in their order; None for a key that is not there.
 
         Filters are asked first, here; the blocks of the keys that pass are read at once, over as
@@ -139,7 +163,8 @@ class Shards:
                 shard = shards.shard(index)
                 if shard.db.may_contain(key):
                     wanted.append((shard, key))
-        found = self._pool().map(_get, wanted) if len(wanted) > 1 else map(_get, wanted)
+        read = partial(_get, fill_cache)
+        found = self._pool().map(read, wanted) if len(wanted) > 1 else map(read, wanted)
         values.update(zip((key for _, key in wanted), found, strict=True))
         return [values[key] for key in user_keys]
 
@@ -288,7 +313,8 @@ class Shards:
         return None if index < 0 else shards.shard(index)
 
     def _open_shard(self, entry: ShardEntry) -> OpenShard:
-        env = RemoteEnv(self._store(), self._cache, {name: file for name, file in entry.objects()})
+        expected = {name: Expected(file.size, file.sha256) for name, file in entry.objects()}
+        env = RemoteEnv(self._store(), self._cache, expected=expected)
         shard = OpenShard(entry, DB(entry.path, env=env, **self._settings))
         self._every.add(shard)
         return shard
@@ -304,9 +330,9 @@ class Shards:
             return self._threads
 
 
-def _get(wanted: tuple[OpenShard, bytes]) -> bytes | None:
+def _get(fill_cache: bool, wanted: tuple[OpenShard, bytes]) -> bytes | None:
     shard, key = wanted
-    return shard.db.get(key)
+    return shard.db.get(key, fill_cache=fill_cache)
 
 
 def _reopen(url: str, version: int, arguments: dict[str, Any]) -> Shards:

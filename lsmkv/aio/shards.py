@@ -1,0 +1,136 @@
+"""The shard set of :mod:`lsmkv.aio`, and :func:`open_shards`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Self
+
+from lsmkv.aio.readable import Readable
+from lsmkv.aio.threads import CallThreads
+from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
+from lsmkv.errors import ClosedError
+from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.shards import shards as _shards
+from lsmkv.shards.explanation import ShardExplanation
+from lsmkv.shards.stats import ShardsStats
+
+
+def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:
+    """A shard set that ``async with open_shards(url) as s`` or ``await open_shards(url)`` opens.
+
+    The keywords are those of :func:`lsmkv.shards.open`, and so are the errors and costs of opening.
+
+    >>> import asyncio, tempfile
+    >>> import lsmkv.bulk
+    >>> async def main(url):
+    ...     async with open_shards(url) as s:
+    ...         return await s.multi_get([b"a", b"c"]), [pair async for pair in s]
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"a", b"1"), (b"b", b"2")], here)
+    ...     asyncio.run(main(here))
+    ([b'1', None], [(b'a', b'1'), (b'b', b'2')])
+    """
+    return Shards(url, **arguments)
+
+
+class Shards(Readable):
+    """:class:`lsmkv.shards.Shards` with ``async`` methods.
+
+    As many calls run at once as ``limits`` allow connections.  ``async with`` or ``await`` opens
+    it; the caller closes it.  Before it is open and after it is closed, methods raise
+    :class:`~lsmkv.ClosedError`.
+    """
+
+    _shards: _shards.Shards | None = None
+    _threads: CallThreads | None = None
+
+    def __init__(
+        self, url: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS, **arguments: Any
+    ) -> None:
+        """Opens nothing yet.  The keywords are those of :func:`lsmkv.shards.open`."""
+        self.url = os.fspath(url)
+        """The URL, as it was given."""
+        self._arguments = {**arguments, "limits": limits}
+        self._connections = limits.connections
+
+    async def open(self) -> Self:
+        """Open it, as ``async with`` and ``await`` do.  ``ValueError`` the second time."""
+        if self._threads is not None:
+            raise ValueError("these Shards were opened already: make others")
+        threads = self._threads = CallThreads(self._connections)
+        try:
+            await threads.run(self._open_in_thread)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def multi_get(
+        self, keys: Iterable[BytesLike], *, fill_cache: bool = True
+    ) -> list[bytes | None]:
+        """The values of many keys, read at once: :meth:`lsmkv.shards.Shards.multi_get`."""
+        threads, shards = self._opened()
+        wanted = [as_bytes(key, "key") for key in keys]
+        return await threads.run(shards.multi_get, wanted, fill_cache=fill_cache)
+
+    async def contains(self, key: BytesLike) -> bool:
+        """Whether ``key`` is there.  Costs what a Get costs."""
+        return await self.get(key) is not None
+
+    async def may_contain(self, key: BytesLike) -> bool:
+        """False only if ``key`` is not there: :meth:`lsmkv.shards.Shards.may_contain`."""
+        threads, shards = self._opened()
+        return await threads.run(shards.may_contain, as_bytes(key, "key"))
+
+    async def explain(self, key: BytesLike) -> ShardExplanation:
+        """How a Get goes: :meth:`lsmkv.shards.Shards.explain`."""
+        threads, shards = self._opened()
+        return await threads.run(shards.explain, as_bytes(key, "key"))
+
+    async def refresh(self, version: int | None = None) -> bool:
+        """Take the newest version, or that one: :meth:`lsmkv.shards.Shards.refresh`."""
+        threads, shards = self._opened()
+        return await threads.run(shards.refresh, version)
+
+    async def warm(self) -> None:
+        """Open all shards now: :meth:`lsmkv.shards.Shards.warm`."""
+        threads, shards = self._opened()
+        await threads.run(shards.warm)
+
+    async def stats(self) -> ShardsStats:
+        """The counters: :meth:`lsmkv.shards.Shards.stats`."""
+        threads, shards = self._opened()
+        return await threads.run(shards.stats)
+
+    @property
+    def version(self) -> int:
+        """The number of the version that is read."""
+        return self._opened()[1].version
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._threads is not None and self._threads.ended
+
+    async def close(self) -> None:
+        """Close it once the calls that were made before have ended."""
+        if self._threads is None:
+            self._threads = CallThreads()
+        await self._threads.end(self._close_in_thread)
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.aio.Shards {self.url!r}{' (closed)' if self.closed else ''}>"
+
+    def _opened(self) -> tuple[CallThreads, _shards.Shards]:
+        threads, shards = self._threads, self._shards
+        if threads is None or shards is None or threads.ended:
+            raise ClosedError("the shards are not open")
+        return threads, shards
+
+    def _open_in_thread(self) -> None:
+        self._shards = _shards.Shards(self.url, **self._arguments)
+
+    def _close_in_thread(self) -> None:
+        if self._shards is not None:
+            self._shards.close()
