@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import typer
 
 import lsmkv
+from lsmkv.bulk.formats import json_field
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.tools.arguments import Hex, open_to_read
 from lsmkv.tools.console import MISS, guarded, progress, say, write_line
 from lsmkv.tools.diff import Difference, Plan, differences, make_plan
-from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import count, shown, size
 
 _CHUNK = 256 * 1024

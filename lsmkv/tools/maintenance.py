@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
+from lsmkv.bulk.formats import json_field
 from lsmkv.db.recovery import is_rocksdb
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.key_order import KeyOrder
@@ -25,7 +26,6 @@ from lsmkv.tools.arguments import (
 )
 from lsmkv.tools.console import INTERRUPTED, MISS, guarded, progress, say, write_line
 from lsmkv.tools.filter_figures import FilterFigures
-from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import count, from_argument, printable, shown, size
 
 AsJson = Annotated[bool, typer.Option("--json", help="The figures as JSON.")]

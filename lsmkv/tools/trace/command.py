@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 import lsmkv
+from lsmkv.bulk.formats import json_field
 from lsmkv.errors import NotFoundError
 from lsmkv.format.filenames import TRACE
 from lsmkv.tools.arguments import HexKeys, Json
 from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
-from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import clipped, duration, size
 from lsmkv.tools.trace.summary import Summary
 

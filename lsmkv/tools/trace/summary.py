@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import lsmkv
+from lsmkv.bulk.formats import json_field
 from lsmkv.db.observe.histogram import Histogram
 from lsmkv.db.observe.trace import OPERATIONS
-from lsmkv.tools.formats import json_field
 from lsmkv.tools.text import clipped, count, duration
 
 PERCENTILES = (50, 90, 99, 99.9, 100)

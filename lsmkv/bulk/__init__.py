@@ -1,0 +1,1 @@
+"""Building a whole store at once from pairs in any order."""
