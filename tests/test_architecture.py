@@ -26,6 +26,8 @@ ROOMS: list[tuple[str, ...]] = [
         *("lsmkv.mapping", "lsmkv.plyvel", "lsmkv.aio"),
         *("lsmkv.testing", "lsmkv.plot", "lsmkv.pytest_plugin"),
     ),
+    ("lsmkv.bulk",),
+    ("lsmkv.shards",),
     ("lsmkv.server",),
     ("lsmkv.bulk",),
     ("lsmkv.shards",),

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from lsmkv.bulk.formats import json_line
 from lsmkv.tools.arguments import (
     Create,
     Directory,
@@ -28,7 +29,6 @@ from lsmkv.tools.console import (
     write,
     write_line,
 )
-from lsmkv.tools.formats import json_line
 from lsmkv.tools.load import LineFormat, Loaded, load_lines
 from lsmkv.tools.text import count, from_argument, from_hex, shown
 from lsmkv.util.json_fields import json_field

@@ -1,6 +1,6 @@
 """``lsmkv export`` and ``import``: all records of a store, to a file and back.
 
-The formats themselves are in :mod:`lsmkv.tools.formats`.
+The formats themselves are in :mod:`lsmkv.bulk.formats`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
 import lsmkv
+from lsmkv.bulk.formats import (
+    RAW_HEADER,
+    Format,
+    Record,
+    json_line,
+    recognize,
+    write_raw,
+)
 from lsmkv.tools.arguments import (
     Bounds,
     Create,
@@ -31,26 +39,11 @@ from lsmkv.tools.arguments import (
     open_to_write,
 )
 from lsmkv.tools.console import guarded, progress, say, stdout_is_terminal, write_line
-from lsmkv.tools.formats import (
-    RAW_HEADER,
-    Record,
-    json_line,
-    read_json_lines,
-    read_raw,
-    write_raw,
-)
 from lsmkv.tools.load import batches
 from lsmkv.tools.output import open_output
 from lsmkv.tools.text import count, shown
 
 _REPORT_EVERY = 5000
-
-
-class Format(StrEnum):
-    """The formats of an export."""
-
-    JSON = "json"
-    RAW = "raw"
 
 
 class Conflict(StrEnum):
@@ -191,16 +184,6 @@ class Imported:
     skipped: int = 0
 
 
-def recognize(stream: BinaryIO) -> tuple[Format, Iterator[Record]]:
-    """The format of a file, and its records."""
-    head = stream.readline(len(RAW_HEADER))
-    if head == RAW_HEADER:
-        return Format.RAW, read_raw(stream)
-    if head and not head.endswith(b"\n"):
-        head += stream.readline()
-    return Format.JSON, read_json_lines(itertools.chain([head], stream))
-
-
 def put_records(
     db: lsmkv.DB,
     records: Iterable[Record],
@@ -211,8 +194,8 @@ def put_records(
     """Put these records, in batches.
 
     ``advance`` is called with the number of records of each batch, and ``imported`` counts them
-    all, those before a ``ValueError`` included.  The later of two records with the same key is in
-    conflict, too.
+    all, those before a record that cannot be read included.  The later of two records with the
+    same key is in conflict, too.
     """
     for batch in batches(records):
         there: set[bytes] = set()

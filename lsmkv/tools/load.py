@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lsmkv.db.db import DB
+from lsmkv.errors import CorruptionError
 from lsmkv.tools.text import from_hex, unescape
 
 LineFormat = Literal["plain", "escaped", "hex"]
@@ -82,7 +83,10 @@ _DECODERS: dict[LineFormat, Callable[[bytes], bytes]] = {
 
 
 def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Records in batches; a ``ValueError`` comes after a batch of the records before it."""
+    """Records in batches.
+
+    A ``ValueError`` or ``CorruptionError`` comes after a batch of the records before it.
+    """
     batch: list[Record] = []
     size = 0
     try:
@@ -93,7 +97,7 @@ def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
                 yield batch
                 batch = []
                 size = 0
-    except ValueError:
+    except (ValueError, CorruptionError):
         if batch:
             yield batch
         raise

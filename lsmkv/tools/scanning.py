@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from lsmkv.bulk.formats import json_line
 from lsmkv.tools.arguments import (
     Bounds,
     Directory,
@@ -21,7 +22,6 @@ from lsmkv.tools.arguments import (
     open_to_read,
 )
 from lsmkv.tools.console import guarded, progress, write, write_line
-from lsmkv.tools.formats import json_line
 from lsmkv.tools.text import shown
 from lsmkv.util.json_fields import json_field
 

@@ -19,8 +19,8 @@ from commands import Done
 from commands import lsm_bytes as lsm
 
 import lsmkv
+from lsmkv.bulk.formats import json_line, write_raw
 from lsmkv.tools import exchange
-from lsmkv.tools.formats import json_line, write_raw
 
 Records = list[tuple[bytes, bytes]]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(lsmkv.__file__).parents[1]), "COLUMNS": "80"}
@@ -345,7 +345,7 @@ def test_a_truncated_raw_file_is_detected(store: Path) -> None:
 def test_a_file_that_is_bad_from_the_start_creates_no_store(tmp_path: Path) -> None:
     new = tmp_path / "new"
     fails(lsm("import", new, "-", "--create", stdin=b"nonsense"), "line 1: not JSON")
-    fails(lsm("import", new, "-", "--create", stdin=b"lsmkv-raw 1\n\x00"), "at byte 12")
+    fails(lsm("import", new, "-", "--create", stdin=b"lsmkv-raw 1\n\x00"), "at offset 12")
     fails(lsm("import", new, "-", "--create", stdin=b"lsmkv-raw 2\n"), "line 1: not JSON")
     fails(lsm("import", new, tmp_path / "none", "--create"), "none: No such file")
     assert not new.exists()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.tools.formats import (
+from lsmkv.bulk.formats import (
     RAW_HEADER,
     json_line,
     parse_json_line,
@@ -17,7 +17,9 @@ from lsmkv.tools.formats import (
     read_raw,
     write_raw,
 )
+from lsmkv.errors import CorruptionError
 from lsmkv.util.checksum import crc32c
+from lsmkv.util.coding import encode_fixed32, encode_varint
 
 Records = list[tuple[bytes, bytes]]
 any_bytes = st.binary() | st.text().map(str.encode)
@@ -141,7 +143,7 @@ def test_every_truncation_and_flip_is_detected() -> None:
     records = [(b"%d" % number, b"v" * number) for number in range(20)]
     content = raw(records)
     for cut in range(len(RAW_HEADER), len(content)):
-        with pytest.raises(ValueError, match="ends before"):
+        with pytest.raises(CorruptionError, match="ends before"):
             from_raw(content[:cut])
     for at in range(len(RAW_HEADER), len(content)):
         for bit in (1, 128):
@@ -150,10 +152,18 @@ def test_every_truncation_and_flip_is_detected() -> None:
             found: Records = []
             file = io.BytesIO(damaged)
             file.readline()
-            with pytest.raises(ValueError, match=r"in the frame at byte \d+, after record \d+"):
+            with pytest.raises(
+                CorruptionError, match=r"in the frame after record \d+ \(at offset \d+\)"
+            ):
                 found.extend(read_raw(file))
-    with pytest.raises(ValueError, match="something follows the end"):
+    with pytest.raises(CorruptionError, match="something follows the end"):
         from_raw(content + b"\x00")
+
+
+def end_of(records: int) -> bytes:
+    """The end of a file of that many records."""
+    content = b"\0" + encode_varint(records)
+    return encode_fixed32(crc32c(content)) + content
 
 
 def test_a_damaged_frame_gives_no_record() -> None:
@@ -163,18 +173,21 @@ def test_a_damaged_frame_gives_no_record() -> None:
     file = io.BytesIO(content)
     file.readline()
     found: Records = []
-    with pytest.raises(ValueError, match="the checksum does not fit") as error:
+    with pytest.raises(CorruptionError, match="the checksum does not fit") as error:
         found.extend(read_raw(file))
     assert 0 < len(found) < 200
     assert found == records[: len(found)]
-    assert f"after record {len(found)}" in str(error.value)
+    assert f"after record {len(found)}" in error.value.reason
+    offset = error.value.offset
+    assert offset is not None
+    assert from_raw(content[:offset] + end_of(len(found))) == found
 
 
 def test_a_missing_frame_is_detected() -> None:
     frames = list(write_raw([(b"%04d" % number, bytes(1000)) for number in range(200)]))
     assert len(frames) > 4
     del frames[2]
-    with pytest.raises(ValueError, match=r"states 200 records, and the file has \d+"):
+    with pytest.raises(CorruptionError, match=r"states 200 records, and the file has \d+"):
         from_raw(b"".join(frames))
 
 
@@ -194,5 +207,5 @@ def sealed(content: bytes) -> bytes:
     ],
 )
 def test_hostile_frames(content: bytes, reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(CorruptionError, match=reason):
         from_raw(sealed(content))

@@ -19,12 +19,13 @@ follows the end.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from typing import BinaryIO
 
 from lsmkv.errors import CorruptionError
-from lsmkv.tools.text import count
 from lsmkv.util.checksum import crc32c
 from lsmkv.util.coding import (
     decode_fixed32,
@@ -36,6 +37,7 @@ from lsmkv.util.coding import (
     encode_varint,
 )
 from lsmkv.util.json_fields import json_field, parse_json_object, take_field
+from lsmkv.util.text import count
 
 Record = tuple[bytes, bytes]
 """Key and value."""
@@ -44,6 +46,28 @@ RAW_HEADER = b"lsmkv-raw 1\n"
 
 _FRAME_BYTES = 64 * 1024
 _CHUNK = 1024 * 1024
+
+
+class Format(StrEnum):
+    """The formats of an export."""
+
+    JSON = "json"
+    RAW = "raw"
+
+
+def recognize(stream: BinaryIO) -> tuple[Format, Iterator[Record]]:
+    """The format of a file, and its records.
+
+    The records raise ``ValueError`` for a line that is none, and ``CorruptionError`` for a damaged
+    frame; both say where.
+    """
+    head = stream.readline(len(RAW_HEADER))
+    if head == RAW_HEADER:
+        return Format.RAW, read_raw(stream)
+    if head and not head.endswith(b"\n"):
+        head += stream.readline()
+    return Format.JSON, read_json_lines(itertools.chain([head], stream))
+
 
 # JSON lines
 
@@ -101,7 +125,7 @@ def write_raw(records: Iterable[Record]) -> Iterator[bytes]:
 def read_raw(file: BinaryIO) -> Iterator[Record]:
     """The records of a file in the raw format, after its header.
 
-    ``ValueError`` says what is wrong and at which byte; a damaged frame gives no records.
+    ``CorruptionError`` says what is wrong, and at which byte; a damaged frame gives no records.
     """
     offset = len(RAW_HEADER)
     number = 0
@@ -115,9 +139,8 @@ def read_raw(file: BinaryIO) -> Iterator[Record]:
             _check_crc(crc, head + payload)
             records = _split(payload)
         except CorruptionError as error:
-            raise ValueError(
-                f"{error.reason}, in the frame at byte {offset}, after record {number}"
-            ) from None
+            reason = f"{error.reason}, in the frame after record {number}"
+            raise CorruptionError(reason, None, offset) from None
         yield from records
         number += len(records)
         offset += 4 + len(head) + size
