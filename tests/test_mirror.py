@@ -42,6 +42,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "pytest_plugin.py": "test_testing.py",
     # A type, and functions whose doctests are their tests.
     "util/json_fields.py": "tools/test_formats.py",
+    "util/pair_diff.py": "tools/test_diff.py",
     "util/progress.py": "db/admin/test_compact_range.py",
     "util/text.py": "db/views/test_explanation.py",
     # The commands, tested as a user starts them.

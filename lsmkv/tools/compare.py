@@ -16,9 +16,10 @@ import lsmkv
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.tools.arguments import Hex, open_to_read
 from lsmkv.tools.console import MISS, guarded, progress, say, write_line
-from lsmkv.tools.diff import Difference, Plan, differences, make_plan
+from lsmkv.tools.diff import Plan, differences, make_plan
 from lsmkv.tools.text import count, shown, size
 from lsmkv.util.json_fields import json_field
+from lsmkv.util.pair_diff import Difference
 
 _CHUNK = 256 * 1024
 

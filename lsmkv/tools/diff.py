@@ -26,6 +26,7 @@ from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.db import DB
 from lsmkv.errors import ComparatorMismatchError
 from lsmkv.format.key_order import KeyOrder
+from lsmkv.util.pair_diff import Difference, pair_differences
 
 Same = Callable[[TableInfo, TableInfo], bool]
 """Whether a table of A and one of B, of the same size and range, have the same bytes."""
@@ -34,15 +35,6 @@ KeyOf = Callable[[bytes], Any]
 _SPARSE = 32
 """A lookup costs about as much as scanning this many entries, in both stores together."""
 _BATCH = 100
-_REPORT_EVERY = 1000
-
-
-class Difference(NamedTuple):
-    """A key and its value in each store; None if the store does not have it."""
-
-    key: bytes
-    a: bytes | None
-    b: bytes | None
 
 
 class Range(NamedTuple):
@@ -152,29 +144,11 @@ def _compare_range(
     a: DB, b: DB, keys: Range, advance: Callable[[int], None]
 ) -> Generator[Difference, None, None]:
     compare = a.options.comparator.compare
-    unreported = 0
     with (
         a.iterator(start=keys.first, stop=keys.last, include_stop=True, fill_cache=False) as ours,
         b.iterator(start=keys.first, stop=keys.last, include_stop=True, fill_cache=False) as theirs,
     ):
-        left, right = next(ours, None), next(theirs, None)
-        while left is not None or right is not None:
-            if left is None or (right is not None and compare(left[0], right[0]) > 0):
-                assert right is not None
-                yield Difference(right[0], None, right[1])
-                right = next(theirs, None)
-            elif right is None or compare(left[0], right[0]) < 0:
-                yield Difference(left[0], left[1], None)
-                left = next(ours, None)
-            else:
-                if left[1] != right[1]:
-                    yield Difference(left[0], left[1], right[1])
-                left, right = next(ours, None), next(theirs, None)
-            unreported += 1
-            if unreported == _REPORT_EVERY:
-                advance(unreported)
-                unreported = 0
-    advance(unreported)
+        yield from pair_differences(ours, theirs, compare, advance)
 
 
 def _match(

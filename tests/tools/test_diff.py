@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 import lsmkv
 from lsmkv.tools.app import app
 from lsmkv.tools.compare import _Files
-from lsmkv.tools.diff import Difference, Plan, differences, make_plan
+from lsmkv.tools.diff import Plan, differences, make_plan
+from lsmkv.util.pair_diff import Difference
 
 TINY: dict[str, Any] = {
     "write_buffer_size": 2048,

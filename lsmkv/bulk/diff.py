@@ -1,0 +1,153 @@
+"""How two versions of a shard set differ, found without reading the shards that they share.
+
+Both versions are cut at the bounds that they have in common, and the ranges in between are compared
+one by one.  A range that is one shard in both, of files with the same SHA-256, is equal and is not
+read: so it is after a build that took shards over, and after one that made the same files again.
+Everything else is read in both, side by side, in constant memory.  Damage in a shared shard is
+therefore not noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from lsmkv.shards.version import ShardEntry, VersionDocument
+from lsmkv.util.comparator import BytewiseComparator
+from lsmkv.util.pair_diff import Pair, pair_differences
+
+
+class Change(StrEnum):
+    """What became of a key."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+class PairChange(NamedTuple):
+    """A key that the new version does not hold as the old one did."""
+
+    kind: Change
+    key: bytes
+    old: bytes | None
+    """Its value; None if it was added."""
+    new: bytes | None
+    """Its value; None if it was removed."""
+
+
+class DiffCounts(NamedTuple):
+    """How many keys of two versions differ."""
+
+    added: int
+    removed: int
+    changed: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.added + self.removed + self.changed
+
+
+class PairStream(Protocol):
+    """Pairs in the order of their keys: an iterator of a database, or a generator."""
+
+    def __iter__(self) -> Iterator[Pair]: ...
+
+    def close(self) -> None:
+        """Called when no more pairs are wanted."""
+
+
+OpenRange = Callable[[VersionDocument, bytes, bytes | None], PairStream]
+"""Opens the pairs of a version from a key on, and up to another one, excluded; ``None`` is the end.
+"""
+
+
+class KeyRange(NamedTuple):
+    """Keys from ``start`` up to ``stop``, which is not in it; ``None`` is the end."""
+
+    start: bytes
+    stop: bytes | None
+
+
+def ranges_to_compare(old: VersionDocument, new: VersionDocument) -> list[KeyRange]:
+    """The ranges in which two versions may differ: in order, disjoint, and joined if adjacent.
+
+    O(number of shards); reads nothing.
+    """
+    cuts = {b""} | ({shard.first for shard in old.shards} & {shard.first for shard in new.shards})
+    starts: list[bytes] = sorted(cuts)
+    stops: list[bytes | None] = [*starts[1:], None]
+    ranges: list[KeyRange] = []
+    for start, stop in zip(starts, stops, strict=True):
+        if _same_shard(_shards_in(old, start, stop), _shards_in(new, start, stop)):
+            continue
+        if ranges and ranges[-1].stop == start:
+            start = ranges.pop().start
+        ranges.append(KeyRange(start, stop))
+    return ranges
+
+
+def diff_versions(
+    old: VersionDocument,
+    new: VersionDocument,
+    open_range: OpenRange,
+    advance: Callable[[int], None] = lambda _: None,
+) -> Generator[PairChange, None, None]:
+    """What changed from ``old`` to ``new``, in the order of the keys.
+
+    ``open_range`` is called for both versions and for each range that may differ; the iterators of
+    a reader of shards will do.  ``advance`` is called with the number of keys compared, from time
+    to time.  Errors are those of reading.
+    """
+    compare = BytewiseComparator().compare
+    for start, stop in ranges_to_compare(old, new):
+        with (
+            closing(open_range(old, start, stop)) as before,
+            closing(open_range(new, start, stop)) as after,
+        ):
+            for key, a, b in pair_differences(iter(before), iter(after), compare, advance):
+                yield PairChange(_kind(a, b), key, a, b)
+
+
+def count_changes(
+    old: VersionDocument,
+    new: VersionDocument,
+    open_range: OpenRange,
+    advance: Callable[[int], None] = lambda _: None,
+) -> DiffCounts:
+    """How many keys :func:`diff_versions` finds, by kind."""
+    counts = dict.fromkeys(Change, 0)
+    with closing(diff_versions(old, new, open_range, advance)) as changes:
+        for change in changes:
+            counts[change.kind] += 1
+    return DiffCounts(counts[Change.ADDED], counts[Change.REMOVED], counts[Change.CHANGED])
+
+
+def _shards_in(
+    version: VersionDocument, start: bytes, stop: bytes | None
+) -> tuple[ShardEntry, ...]:
+    """The shards of a range that begins and ends at bounds of the version."""
+    low = max(version.shard_for(start), 0)
+    high = len(version.shards) if stop is None else version.shard_for(stop)
+    return version.shards[low:high]
+
+
+def _same_shard(old: tuple[ShardEntry, ...], new: tuple[ShardEntry, ...]) -> bool:
+    """Whether a range has the same pairs in both versions for sure."""
+    if not old and not new:
+        return True
+    return len(old) == len(new) == 1 and _digests(old[0]) == _digests(new[0])
+
+
+def _digests(shard: ShardEntry) -> list[tuple[str, str]]:
+    """What tells the content of a shard; its META, which also says how it was built, does not."""
+    return sorted((file.name, file.sha256) for file in shard.files)
+
+
+def _kind(old: bytes | None, new: bytes | None) -> Change:
+    if old is None:
+        return Change.ADDED
+    return Change.REMOVED if new is None else Change.CHANGED
