@@ -1,7 +1,8 @@
 """The methods that all readers of :mod:`lsmkv.aio` share: opening and reading.
 
-``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Readable`.  What they read is an object of the engine
-(:class:`lsmkv.DB`, :class:`lsmkv.Snapshot`, :class:`lsmkv.shards.Shards`), which only their threads call.
+``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Readable`.  What they read is an object of
+the engine (:class:`lsmkv.DB`, :class:`lsmkv.Snapshot`, :class:`lsmkv.shards.Shards`), which only
+their threads call.
 """
 
 from __future__ import annotations

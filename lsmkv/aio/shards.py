@@ -42,7 +42,7 @@ class Shards(Readable):
     :class:`~lsmkv.ClosedError`.
     """
 
-    _shards: _shards.Shards | None = None
+    _sync_shards: _shards.Shards | None = None
     _threads: CallThreads | None = None
 
     def __init__(
@@ -123,14 +123,14 @@ class Shards(Readable):
         return f"<lsmkv.aio.Shards {self.url!r}{' (closed)' if self.closed else ''}>"
 
     def _opened(self) -> tuple[CallThreads, _shards.Shards]:
-        threads, shards = self._threads, self._shards
+        threads, shards = self._threads, self._sync_shards
         if threads is None or shards is None or threads.ended:
             raise ClosedError("the shards are not open")
         return threads, shards
 
     def _open_in_thread(self) -> None:
-        self._shards = _shards.Shards(self.url, **self._arguments)
+        self._sync_shards = _shards.Shards(self.url, **self._arguments)
 
     def _close_in_thread(self) -> None:
-        if self._shards is not None:
-            self._shards.close()
+        if self._sync_shards is not None:
+            self._sync_shards.close()

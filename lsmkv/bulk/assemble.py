@@ -132,9 +132,7 @@ class _ShardWriter:
             self._put(name, data)
         meta = encode_meta(self._pieces)
         self._target.put(f"{self._path}/{META}", meta)
-        return ShardEntry(
-            self._path, first, self._pairs, _stored(META, meta), tuple(self._files)
-        )
+        return ShardEntry(self._path, first, self._pairs, _stored(META, meta), tuple(self._files))
 
     def _finish_table(self, output: TableOutput) -> None:
         """Put the table, and give it up."""

@@ -32,7 +32,7 @@ from lsmkv.bulk.tables import TABLE_BYTES, TableSettings, table_settings
 from lsmkv.bulk.tasks import TaskRunner
 from lsmkv.bulk.workers import Workers
 from lsmkv.env.objects.base import ObjectStore
-from lsmkv.env.objects.open import is_local
+from lsmkv.env.objects.open import is_url
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.env.scratch import scratch_directory
 from lsmkv.errors import raise_typed
@@ -209,12 +209,10 @@ def _work_place(
     """Where runs lie until the build ends, and are removed then."""
     if url is not None:
         work = Place(os.fspath(url), target.options, target.limits).below(name)
-    elif executor is None or isinstance(executor, _OF_THIS_MACHINE):
-        if not is_local(target.url):
-            with scratch_directory("lsmkv-bulk-") as path:
-                yield Place(path)
-            return
-        work = target.below(f"work/{name}")
+    elif is_url(target.url) and (executor is None or isinstance(executor, _OF_THIS_MACHINE)):
+        with scratch_directory("lsmkv-bulk-") as path:
+            yield Place(path)
+        return
     else:
         work = target.below(f"work/{name}")
     try:

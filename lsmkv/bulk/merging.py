@@ -8,7 +8,6 @@ takes the place of a tree of losers.)
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 
 from lsmkv.bulk.runs import upto
@@ -32,8 +31,7 @@ class _Stream:
     def fill(self) -> bool:
         """Have some pairs at hand; False at the end."""
         if not self.keys:
-            for self.keys, self.values in itertools.islice(self._chunks, 1):
-                return True
+            self.keys, self.values = next(self._chunks, ([], []))
         return bool(self.keys)
 
     def take(self, bound: bytes) -> Chunk:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from lsmkv.bulk.blob import pack_columns, unpack_pairs
@@ -146,7 +147,7 @@ class RunReader:
         firsts, places = self._unpack(index)
         offsets = [int.from_bytes(place, "little") for place in places]
         offsets.append(start)
-        if any(low >= high for low, high in zip(offsets, offsets[1:], strict=False)):
+        if any(low >= high for low, high in pairwise(offsets)):
             raise CorruptionError("a run whose frames lie in disorder", self._path)
         return firsts, offsets
 

@@ -18,7 +18,7 @@ class TableSettings(NamedTuple):
     """The settings of a build's tables.  A policy of lsmkv's travels as text."""
 
     arguments: TableArguments
-    policy: str | FilterPolicy
+    policy: str | FilterPolicy | None
     table_bytes: int
 
     def options(self) -> Options:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsmkv.db.views.explanation import Explanation
-from lsmkv.util.outline import Line, as_html, as_text
+from lsmkv.util.outline import Line, Tone, as_html, as_text
 from lsmkv.util.text import count, escape, quoted
 
 
@@ -64,7 +64,7 @@ class ShardExplanation:
         told += f"{self.requests_without_filters}"
         if self.requests_saved:
             told += f"; {count(self.requests_saved, 'request')} saved"
-        tone = "saved" if self.requests_saved else "plain"
+        tone: Tone = "saved" if self.requests_saved else "plain"
         return [steps[0], Line(1, "plain", where), *steps[1:], Line(1, tone, told)]
 
     def __str__(self) -> str:

@@ -168,4 +168,3 @@ def _touched(firsts: list[bytes], arguments: IteratorArguments) -> tuple[int, in
         # A shard that begins at stop holds stop, which the range may hold.
         last = bisect_right(firsts, as_bytes(stop, "stop")) - 1
     return first, last
-

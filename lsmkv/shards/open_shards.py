@@ -51,7 +51,7 @@ class OpenShards:
         return bisect_right(self.firsts, key) - 1
 
     def shard(self, index: int) -> OpenShard:
-        """A shard, opened if it is not.  Raises the errors of opening; the next call tries again."""
+        """A shard, opened if it is not.  After an error of opening the next call tries again."""
         found = self._open[index]
         if found is None:
             with self._locks[index]:

@@ -23,8 +23,9 @@ from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.batch import BytesLike, as_bytes
-from lsmkv.options import MIB, OptionArguments
+from lsmkv.options import MIB, OptionArguments, Prefixes
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
 from lsmkv.shards.open_shards import OpenShard, OpenShards
@@ -32,6 +33,7 @@ from lsmkv.shards.stats import ShardsStats, stats_of
 from lsmkv.shards.version import ShardEntry, VersionDocument
 from lsmkv.shards.versions import list_versions, newest_version, read_version
 from lsmkv.util.block_cache import BlockCache
+from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 
 T = TypeVar("T")
 
@@ -39,7 +41,7 @@ CACHE_BYTES = 1024 * MIB
 
 
 class Shards:
-    """A shard set, open for reading: ``lsmkv.shards.open`` makes it.  Close it, or use ``with``.
+    """A shard set, open for reading: ``lsmkv.shards.open``.  Close it, or use ``with``.
 
     Methods raise :class:`ClosedError` once it is closed, :class:`IOError` when the network fails
     even after some attempts, and :class:`CorruptionError`, with the object's URL, for an object
@@ -60,21 +62,48 @@ class Shards:
         version: int | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         cache_bytes: int = CACHE_BYTES,
+        lru_cache_size: int = 32 * MIB,
         options: Mapping[str, object] | None = None,
         limits: Limits = DEFAULT_LIMITS,
-        lru_cache_size: int = 32 * MIB,
-        **settings: Unpack[OptionArguments],
+        filter_policy: FilterPolicy | None = None,
+        prefix_extractor: Prefixes | None = None,
+        prefix_extractor_name: str | None = None,
+        max_block_bytes: int = DEFAULT_MAX_BLOCK_BYTES,
     ) -> None:
-        """See :func:`lsmkv.shards.open`."""
+        """Open the newest version of the shard set at ``url``, or ``version``, for reading.
+
+        ``url``: a directory, or ``s3://bucket/name``, ``gs://``, ``az://``, ``https://`` and
+        others; ``options`` go on to the store: credentials, region, endpoint.  ``cache_dir``: keeps
+        at most ``cache_bytes`` of what was read on the local disk, for this and other processes,
+        across restarts.  ``lru_cache_size``: bytes of blocks that are kept in memory.  ``limits``:
+        timeouts, attempts, connections.  The others are those of ``lsmkv.DB``; filters of lsmkv's
+        own are found without being named, and so need no ``filter_policy``.
+
+        Cost: two requests, one with ``version``.  A shard is opened when it is first needed, by one
+        more, which brings its index and its filters.  Raises :class:`NotFoundError` if there is no
+        version, and ``ImportError`` if the extra ``remote`` is not installed and needed.
+        """
         self.url = os.fspath(url)
         """The URL, as it was given."""
         self._arguments: dict[str, Any] = {
             "cache_dir": cache_dir,
             "cache_bytes": cache_bytes,
+            "lru_cache_size": lru_cache_size,
             "options": options,
             "limits": limits,
-            "lru_cache_size": lru_cache_size,
-            **settings,
+            "filter_policy": filter_policy,
+            "prefix_extractor": prefix_extractor,
+            "prefix_extractor_name": prefix_extractor_name,
+            "max_block_bytes": max_block_bytes,
+        }
+        self._settings: OptionArguments = {
+            "read_only": True,
+            "lru_cache_size": 0,
+            "block_cache": BlockCache(lru_cache_size) if lru_cache_size > 0 else None,
+            "filter_policy": filter_policy,
+            "prefix_extractor": prefix_extractor,
+            "prefix_extractor_name": prefix_extractor_name,
+            "max_block_bytes": max_block_bytes,
         }
         self._objects: RetryingObjects | None = None
         self._cache: DiskCache | None = None
@@ -83,9 +112,6 @@ class Shards:
         self._lock = Lock()  # of refresh and of closing
         self._every: weakref.WeakSet[OpenShard] = weakref.WeakSet()
         self._shards: OpenShards | None = None
-        self._settings: OptionArguments = {**settings, "read_only": True, "lru_cache_size": 0}
-        if lru_cache_size > 0:
-            self._settings["block_cache"] = BlockCache(lru_cache_size)
         try:
             self._objects = open_objects(self.url, options=options, limits=limits)
             if cache_dir is not None:
@@ -315,7 +341,8 @@ class Shards:
     def _open_shard(self, entry: ShardEntry) -> OpenShard:
         expected = {name: Expected(file.size, file.sha256) for name, file in entry.objects()}
         env = RemoteEnv(self._store(), self._cache, expected=expected)
-        shard = OpenShard(entry, DB(entry.path, env=env, **self._settings))
+        arguments: OptionArguments = {**self._settings, "env": env}
+        shard = OpenShard(entry, DB(entry.path, **arguments))
         self._every.add(shard)
         return shard
 

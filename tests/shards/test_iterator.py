@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
 from collections.abc import Iterator
@@ -93,9 +94,7 @@ def test_every_walk_is_that_of_one_store(
     reverse: bool,
     seed: int,
 ) -> None:
-    global SHARED
-    if SHARED is None:
-        SHARED = Fixture(PAIRS, FIRSTS)
+    shared = the_shared_one()
     arguments: dict[str, Any] = {
         "start": start,
         "stop": stop,
@@ -105,8 +104,8 @@ def test_every_walk_is_that_of_one_store(
     }
     rng = random.Random(seed)
     with (
-        SHARED.iterator(**arguments) as shards,
-        SHARED.whole.iterator(**arguments) as whole,
+        shared.iterator(**arguments) as shards,
+        shared.whole.iterator(**arguments) as whole,
     ):
         assert list(shards) == list(whole)
         for _ in range(40):
@@ -122,14 +121,16 @@ def test_every_walk_is_that_of_one_store(
                 assert stepped(shards, step) == stepped(whole, step), step
 
 
-SHARED: Fixture | None = None
+@functools.cache
+def the_shared_one() -> Fixture:
+    return Fixture(PAIRS, FIRSTS)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def shared_is_closed() -> Iterator[None]:
     yield
-    if SHARED is not None:
-        SHARED.close()
+    the_shared_one().close()
+    the_shared_one.cache_clear()
 
 
 def stepped(iterator: Any, step: str) -> Any:
