@@ -39,6 +39,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.db.scan", "lsmkv.db.workers"),
     ("lsmkv.db",),
     ("lsmkv.table",),
+    ("lsmkv.env.remote",),  # an env that knows a format: META
     ("lsmkv.format",),
     ("lsmkv.options",),
     ("lsmkv.env",),

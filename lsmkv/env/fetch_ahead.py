@@ -1,0 +1,309 @@
+"""Fetching ahead of scans in objects of an object store.
+
+A scan reads a table's blocks one after the other, up or down.  With a request for each it would
+wait for the network at each of them.  So a chain of three reads, each of which adjoins the one
+before it, is taken for a scan.  It becomes a :class:`Stream`, which asks for *windows* of 256 KiB,
+then 512 KiB, up to 4 MiB.  While one window is consumed, a thread of a small pool fetches the next.
+Point reads do not adjoin, and fetch nothing but what they need.
+
+Memory is bounded: all streams of an env together hold at most the bytes of its
+:class:`FetchAhead`, which takes the windows of streams that nobody has read for a second.  A stream
+that gets no room reads as if there were none.
+
+Any thread may read.  A stream belongs to the scan that is inside it: another reader does not wait
+for its lock, but reads for itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+
+from lsmkv.env.disk_cache import PAGE_SIZE
+from lsmkv.env.remote_object import RemoteObject
+from lsmkv.errors import CorruptionError
+
+FIRST_WINDOW = 256 << 10
+"""Bytes of a stream's first window: at 100 MB/s they take 2.5 ms, a tenth of a request's time."""
+LAST_WINDOW = 4 << 20
+"""Bytes of the largest window: there a request's fixed costs are a small part of it."""
+_MOST_BYTES = 64 << 20
+_THREADS = 4
+_IDLE = 1.0  # seconds after which a stream's windows may be taken
+_CHAIN = 2  # reads that adjoin the one before them, before a window is fetched
+_MOST_CHAINS = 4
+_MOST_STREAMS = 4
+
+
+class FetchAhead:
+    """The threads and the memory that all streams of an env share."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        # Re-entrant, for a garbage collection inside it may finalize a file, and its streams.
+        self._lock = threading.RLock()
+        self._room = most_bytes
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        # It starts threads when they are needed; they end with it.
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="lsmkv-fetch-ahead")
+        self._closed = False
+
+    def add(self, stream: Stream) -> None:
+        """Let a stream's windows be taken when it is idle."""
+        with self._lock:
+            self._streams.add(stream)
+
+    def take(self, wanted: int) -> bool:
+        """Take room for a window; False if there is none, even without those of idle streams."""
+        if self._take(wanted):
+            return True
+        with self._lock:
+            streams = list(self._streams)
+        before = time.monotonic() - _IDLE
+        for stream in streams:
+            stream.close_if_idle(before)
+        return self._take(wanted)
+
+    def give_back(self, size: int) -> None:
+        """Give back room that was taken."""
+        with self._lock:
+            self._room += size
+
+    def submit(self, call: Callable[[int, int], bytes], start: int, size: int) -> Future[bytes]:
+        """Call it in a thread of the pool.  The future is cancelled already if there is none: after
+        :meth:`close`, at the interpreter's end, or where the system has no more threads."""
+        with self._lock:
+            if not self._closed:
+                try:
+                    return self._pool.submit(call, start, size)
+                except RuntimeError:
+                    pass  # the scan makes the request when it gets there
+        cancelled: Future[bytes] = Future()
+        cancelled.cancel()
+        return cancelled
+
+    def close(self) -> None:
+        """Cancel what has not begun, and wait for the threads to end.  Reads go on without it."""
+        with self._lock:
+            self._closed = True
+        self._pool.shutdown(cancel_futures=True)
+
+    def _take(self, wanted: int) -> bool:
+        with self._lock:
+            if self._closed or wanted > self._room:
+                return False
+            self._room -= wanted
+            return True
+
+
+class Stream:
+    """A scan's windows: the one that it is in, and the next one.  They adjoin."""
+
+    def __init__(
+        self, remote: RemoteObject, ahead: FetchAhead, limit: int, at: int, back: bool
+    ) -> None:
+        """The scan is at ``at`` and goes up, or down if ``back``.  Nothing is fetched beyond
+        ``limit``."""
+        self._remote = remote
+        self._ahead = ahead
+        self._limit = limit
+        self._back = back
+        self._lock = threading.Lock()
+        self._start = at
+        self._stop = at
+        self._data = b""
+        self._next: tuple[int, int, Future[bytes]] | None = None
+        self._window = FIRST_WINDOW
+        self._used = time.monotonic()
+        self.closed = False
+        ahead.add(self)
+
+    def read(self, offset: int, length: int) -> bytes | None:
+        """The bytes, if they are in the window or where the scan goes on; None otherwise.
+
+        Raises what a request for them raises.
+        """
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if self.closed:
+                return None
+            return self._read(offset, offset + length)
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Cancel what is being fetched, and give the room back."""
+        with self._lock:
+            self._close()
+
+    def close_if_idle(self, before: float) -> None:
+        """:meth:`close`, if it was last read before that time and nobody is inside."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if self._used < before:
+                    self._close()
+            finally:
+                self._lock.release()
+
+    # The caller holds the lock.
+
+    def _close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        held = self._stop - self._start
+        if self._next is not None:
+            start, stop, coming = self._next
+            coming.cancel()
+            held += stop - start
+        self._data = b""
+        self._next = None
+        self._ahead.give_back(held)
+
+    def _read(self, start: int, stop: int) -> bytes | None:
+        if self._start <= start and stop <= self._stop:
+            self._used = time.monotonic()
+            self._fetch_next()
+            return self._between(start, stop)
+        if not self._goes_on(start, stop):
+            return None
+        self._used = time.monotonic()
+        parts: list[bytes] = []
+        while start < stop:
+            if stop <= self._start if self._back else start >= self._stop:
+                if not self._turn(stop - start):
+                    return None
+            elif self._back:
+                low = max(start, self._start)
+                parts.insert(0, self._between(low, stop))
+                stop = low
+            else:
+                high = min(stop, self._stop)
+                parts.append(self._between(start, high))
+                start = high
+        return b"".join(parts)
+
+    def _goes_on(self, start: int, stop: int) -> bool:
+        """Whether a range begins in the windows, or adjoins them, and leads out of the first."""
+        low, high = self._start, self._stop
+        if self._next is not None:
+            low, high = min(low, self._next[0]), max(high, self._next[1])
+        if self._back:
+            return low <= stop <= self._stop
+        return self._start <= start <= high and stop <= self._limit
+
+    def _between(self, start: int, stop: int) -> bytes:
+        return self._data[start - self._start : stop - self._start]
+
+    def _turn(self, needed: int) -> bool:
+        """Go on to the next window, of ``needed`` bytes at least if it is not fetched yet; False if
+        there is no room for one."""
+        coming = self._next
+        if coming is None:
+            start, stop = self._plan(needed)
+            if not self._ahead.take(stop - start):
+                return False
+            try:
+                data = self._fetch(start, stop)
+            except BaseException:
+                self._ahead.give_back(stop - start)
+                raise
+            self._window = min(2 * self._window, LAST_WINDOW)
+        else:
+            start, stop, future = coming
+            try:
+                data = future.result()
+            except (OSError, CorruptionError, CancelledError):
+                data = self._fetch(start, stop)  # if this fails again, the reader gets the error
+        held = self._stop - self._start
+        self._start, self._stop, self._data, self._next = start, stop, data, None
+        self._ahead.give_back(held)
+        return True
+
+    def _fetch(self, start: int, stop: int) -> bytes:
+        self._remote.counters.add(bytes_ahead=stop - start)
+        return self._remote.read(start, stop - start)
+
+    def _fetch_next(self) -> None:
+        """Let the pool fetch the next window.  Called at a window's second read: a short scan ends
+        before it."""
+        if self._next is not None:
+            return
+        start, stop = self._plan(0)
+        if start < stop and self._ahead.take(stop - start):
+            self._next = start, stop, self._ahead.submit(self._remote.read, start, stop - start)
+            self._remote.counters.add(bytes_ahead=stop - start)
+            self._window = min(2 * self._window, LAST_WINDOW)
+
+    def _plan(self, needed: int) -> tuple[int, int]:
+        """The next window, which ends at a page's edge."""
+        size = max(self._window, needed)
+        if self._back:
+            return max(0, self._start - size) // PAGE_SIZE * PAGE_SIZE, self._start
+        stop = -(-(self._stop + size) // PAGE_SIZE) * PAGE_SIZE
+        return self._stop, max(self._stop, min(self._limit, stop))
+
+
+class Streams:
+    """The scans in one file: it finds them among the file's reads."""
+
+    def __init__(self, remote: RemoteObject, ahead: FetchAhead, limit: int) -> None:
+        """Nothing at ``limit`` or beyond it is fetched ahead."""
+        self._remote = remote
+        self._ahead = ahead
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._chains: list[tuple[int, int, int]] = []
+        """Start and stop of the last reads, and how many adjoined before each: negative if down."""
+        self._streams: list[Stream] = []
+
+    def read(self, offset: int, length: int) -> bytes | None:
+        """The bytes, if this read belongs to a scan; None if the caller must fetch them."""
+        for stream in self._streams:  # which is replaced, never changed
+            data = stream.read(offset, length)
+            if data is not None:
+                return data
+        begun = self._note(offset, offset + length)
+        return None if begun is None else begun.read(offset, length)
+
+    def close(self) -> None:
+        """Close all streams."""
+        with self._lock:
+            streams, self._streams = self._streams, []
+        for stream in streams:
+            stream.close()
+
+    def _note(self, start: int, stop: int) -> Stream | None:
+        """Remember a read; a new stream if it goes on with a chain that is long enough."""
+        dropped: list[Stream] = []
+        with self._lock:
+            run = 0
+            for at, chain in enumerate(self._chains):
+                run = _continued(chain, start, stop)
+                if run != 0:
+                    del self._chains[at]
+                    break
+            if abs(run) < _CHAIN or stop > self._limit:
+                self._chains = [*self._chains[-_MOST_CHAINS + 1 :], (start, stop, run)]
+                return None
+            back = run < 0
+            begun = Stream(self._remote, self._ahead, self._limit, stop if back else start, back)
+            open_now = [stream for stream in self._streams if not stream.closed]
+            dropped = open_now[: -_MOST_STREAMS + 1]
+            self._streams = [*open_now[-_MOST_STREAMS + 1 :], begun]
+        for stream in dropped:
+            stream.close()
+        return begun
+
+
+def _continued(chain: tuple[int, int, int], start: int, stop: int) -> int:
+    """The length of a chain with one more read; 0 if that does not go on with it."""
+    first, last, run = chain
+    if start == last and run >= 0:
+        return run + 1
+    if stop == first and run <= 0:
+        return run - 1
+    return 0

@@ -1,0 +1,70 @@
+"""One request for all who want the same bytes at the same time.
+
+Many readers of a store that was just opened miss the same block at once.  The first of them makes
+the request, and the others wait for its result.  A result is not kept: that is a cache's job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+
+from lsmkv.errors import CorruptionError
+
+
+class _Flight:
+    """A request that is being made.  Neither data nor error at its end: its thread was
+    interrupted."""
+
+    def __init__(self) -> None:
+        self.landed = threading.Event()
+        self.data: bytes | None = None
+        self.error: OSError | CorruptionError | None = None
+
+
+class Flights:
+    """The requests that are being made.  Any thread may call it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[Hashable, _Flight] = {}
+
+    def share(self, key: Hashable, request: Callable[[], bytes]) -> tuple[bytes, bool]:
+        """What ``request`` returns, and whether this call made it, not another with the same key.
+
+        Its ``OSError`` or ``CorruptionError`` is raised to all who wait.  If anything else ends it
+        (Ctrl-C in the thread that makes it), one of those who wait makes it again.
+        """
+        while True:
+            with self._lock:
+                flight = self._flights.get(key)
+                if flight is None:
+                    mine = self._flights[key] = _Flight()
+            if flight is None:
+                return self._make(key, mine, request), True
+            flight.landed.wait()
+            if flight.data is not None:
+                return flight.data, False
+            if flight.error is not None:
+                raise _renewed(flight.error)
+
+    def _make(self, key: Hashable, flight: _Flight, request: Callable[[], bytes]) -> bytes:
+        try:
+            data = flight.data = request()
+        except (OSError, CorruptionError) as error:
+            flight.error = _renewed(error)
+            raise
+        finally:
+            with self._lock:
+                del self._flights[key]
+            flight.landed.set()
+        return data
+
+
+def _renewed(error: OSError | CorruptionError) -> OSError | CorruptionError:
+    """The same error as an object of its own, for threads must not share a traceback."""
+    if isinstance(error, CorruptionError):
+        return CorruptionError(error.reason, error.path, error.offset)
+    if error.errno is None:
+        return OSError(*error.args)
+    return OSError(error.errno, error.strerror, error.filename)
