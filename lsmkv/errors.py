@@ -129,7 +129,10 @@ class ComparatorMismatchError(Error):
 
 
 class ConflictError(Error):
-    """A transaction touched a key that was written by another since it began; nothing was written.
+    """What a write depends on was written by another since; nothing was written.
+
+    A transaction touched a key that was written since it began, or the version of a shard set that
+    was to follow another one has come too late.
 
     >>> import lsmkv
     >>> with lsmkv.DB(":memory:") as db:
