@@ -1,0 +1,89 @@
+"""Removing what no version of a shard set needs any more: old versions, their files, leftovers.
+
+Two rules.  The newest versions stay, with all that they name.  And nothing goes that is younger
+than a grace period: it may belong to a build under way, or to a version that is published while
+this runs, and a number that was taken a moment ago must not be free again for a slow publisher.
+
+The order makes a crash harmless at any point: first the documents of old versions are removed, then
+the files that no document names.  So a version that is there is complete.  What a crash leaves
+behind, the next run removes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from lsmkv.bulk.publish import PROBE_PREFIX
+from lsmkv.env.objects.base import ObjectInfo, ObjectStore
+from lsmkv.shards.version import parse_version_name
+from lsmkv.shards.versions import read_version
+
+GRACE = 24 * 3600.0
+"""Seconds."""
+
+
+class Pruned(NamedTuple):
+    """What was removed, or would be in a dry run, and what was kept."""
+
+    versions: tuple[int, ...]
+    """The versions that were removed, rising."""
+    kept_versions: tuple[int, ...]
+    objects: tuple[str, ...]
+    """The names of the other objects that were removed: files of shards, work, probes."""
+    kept_objects: int
+    """The other objects below ``shards/`` and ``work/``, and probes."""
+    bytes: int
+    """The size of all that was removed."""
+
+
+def prune(
+    objects: ObjectStore,
+    *,
+    keep: int = 2,
+    grace: float = GRACE,
+    dry_run: bool = False,
+    now: float | None = None,
+) -> Pruned:
+    """Remove all but the newest ``keep`` versions, and every object that none of the rest names.
+
+    What was put less than ``grace`` seconds before ``now`` stays, versions included.  ``grace`` has
+    to be longer than a build takes, and than a reader keeps a version that is no longer in force;
+    ``now`` is the time by default, in seconds since 1970, and the store's clock should agree.  A
+    build that takes over shards of a version relies on that version being kept.
+
+    Looks below ``versions/``, ``shards/`` and ``work/``, and passes over names below ``versions/``
+    that lsmkv does not write.  Nothing is removed if a version that stays cannot be read.  Costs
+    three listings, a request for each version that stays, and the removal.
+    """
+    if keep < 1:
+        raise ValueError(f"keep must be 1 or more: {keep}")
+    before = (time.time() if now is None else now) - grace
+    # Files are listed before versions: those of a version published in between are not touched.
+    found = objects.list("shards/") + objects.list("work/")
+    listed = objects.list("versions/")
+    found += [info for info in listed if info.name.startswith(PROBE_PREFIX)]
+    versions = _by_number(listed)
+    old = {n: versions[n] for n in sorted(versions)[:-keep] if versions[n].modified <= before}
+    kept = sorted(versions.keys() - old.keys())
+    needed = {name for number in kept for name, _ in read_version(objects, number).objects()}
+    garbage = [info for info in found if info.name not in needed and info.modified <= before]
+    if not dry_run:
+        objects.delete([info.name for info in old.values()])
+        objects.delete([info.name for info in garbage])
+    return Pruned(
+        versions=tuple(old),
+        kept_versions=tuple(kept),
+        objects=tuple(info.name for info in garbage),
+        kept_objects=len(found) - len(garbage),
+        bytes=sum(info.size for info in [*old.values(), *garbage]),
+    )
+
+
+def _by_number(listed: list[ObjectInfo]) -> dict[int, ObjectInfo]:
+    versions = {}
+    for info in listed:
+        number = parse_version_name(info.name)
+        if number is not None:
+            versions[number] = info
+    return versions
