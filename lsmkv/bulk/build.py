@@ -27,7 +27,8 @@ from lsmkv.bulk.plan import shard_bounds
 from lsmkv.bulk.publish import probe, publish
 from lsmkv.bulk.runs import Run
 from lsmkv.bulk.sorting import SortTask, sort_part
-from lsmkv.bulk.sources import PackedPart, Part, StoredPart, parts_of
+from lsmkv.bulk.sources import PackedPart, Part, parts_of
+from lsmkv.bulk.stored import StoredPart
 from lsmkv.bulk.tables import TABLE_BYTES, TableSettings, table_settings
 from lsmkv.bulk.tasks import TaskRunner
 from lsmkv.bulk.workers import Workers

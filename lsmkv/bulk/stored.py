@@ -1,0 +1,32 @@
+"""A part of the input that this process had at hand, stored where a worker finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lsmkv.bulk.blob import unpack_pairs
+from lsmkv.bulk.place import Place
+from lsmkv.errors import CorruptionError
+
+
+class StoredPart(NamedTuple):
+    """A blob of pairs in an object.
+
+    An executor would keep the blob itself in memory, and copy it from process to process.
+    """
+
+    work: Place
+    name: str
+    label: str
+    size: int | None
+
+    def pairs(self) -> Iterator[tuple[bytes, bytes]]:
+        """The pairs, in the order of the input; ``CorruptionError`` names the part.  One request."""
+        with self.work.open() as objects:
+            blob = objects.get(self.name)
+        try:
+            keys, values = unpack_pairs(blob)
+        except CorruptionError as error:
+            raise error.located(self.label) from None
+        return zip(keys, values, strict=True)
