@@ -1,0 +1,118 @@
+"""Parquet files, a part for each row group, and Arrow's own, a part for some batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lsmkv.bulk.sources.arrow import arrow_file, check_columns, pyarrow, table_pairs
+from lsmkv.bulk.sources.part import Pair
+from lsmkv.env.inputs import InputFile
+
+PARQUET_MAGIC = b"PAR1"
+ARROW_MAGIC = b"ARROW1"
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """A row group of a Parquet file.  Checksums of its pages are verified where it has them.
+
+    ``size`` is that of the row group, uncompressed, and ``first_row`` the number of its first row
+    in the file.
+    """
+
+    path: str
+    row_group: int
+    key: str
+    value: str
+    size: int | None = None
+    first_row: int = 0
+
+    @property
+    def label(self) -> str:
+        """The path, and which row group."""
+        return f"{self.path}, row group {self.row_group}"
+
+    def pairs(self) -> Iterator[Pair]:
+        """The rows: see :func:`~lsmkv.bulk.sources.arrow.table_pairs`.
+
+        ``CorruptionError`` and ``OSError`` name the file.
+        """
+        with arrow_file(self.path), _open_parquet(self.path) as file:
+            check_columns(file.schema_arrow, self.key, self.value, self.path)
+            batches = file.iter_batches(row_groups=[self.row_group], columns=[self.key, self.value])
+            yield from table_pairs(batches, self.key, self.value, self.label, self.first_row)
+
+
+def parquet_parts(file: InputFile, key: str, value: str) -> Iterator[ParquetPart]:
+    """A part for each row group; its footer alone is read."""
+    with arrow_file(file.path), _open_parquet(file.path) as parquet:
+        check_columns(parquet.schema_arrow, key, value, file.path)
+        groups = [parquet.metadata.row_group(at) for at in range(parquet.num_row_groups)]
+        figures = [(group.num_rows, group.total_byte_size) for group in groups]
+    first = 0
+    for at, (rows, size) in enumerate(figures):
+        if rows:
+            yield ParquetPart(file.path, at, key, value, size, first)
+        first += rows
+
+
+@dataclass(frozen=True)
+class ArrowFilePart:
+    """The batches ``start`` to ``stop - 1`` of a file in Arrow's file format (Feather 2).
+
+    ``size`` is their share of the file's.  The file has no checksums: damage that leaves lengths
+    and offsets as they were is not found.
+    """
+
+    path: str
+    start: int
+    stop: int
+    key: str
+    value: str
+    size: int | None = None
+
+    @property
+    def label(self) -> str:
+        """The path, and which batches."""
+        return f"{self.path}, batches {self.start} to {self.stop - 1}"
+
+    def pairs(self) -> Iterator[Pair]:
+        """The rows, which messages count from the first one of ``start``.
+
+        See :func:`~lsmkv.bulk.sources.arrow.table_pairs`; ``CorruptionError`` and ``OSError`` name
+        the file.
+        """
+        with arrow_file(self.path), pyarrow().OSFile(self.path) as file:
+            yield from table_pairs(self._batches(file), self.key, self.value, self.label)
+
+    def _batches(self, file: Any) -> Iterator[Any]:
+        ipc = pyarrow("pyarrow.ipc")
+        schema = ipc.open_file(file).schema
+        check_columns(schema, self.key, self.value, self.path)
+        fields = sorted(map(schema.get_field_index, (self.key, self.value)))
+        reader = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields))
+        for at in range(self.start, self.stop):
+            batch = reader.get_batch(at)
+            batch.validate(full=True)  # its offsets come from the file
+            yield batch
+
+
+def arrow_file_parts(
+    file: InputFile, key: str, value: str, part_bytes: int
+) -> Iterator[ArrowFilePart]:
+    """Parts of about ``part_bytes`` of the file, as if all of its batches had one size."""
+    with arrow_file(file.path), pyarrow().OSFile(file.path) as opened:
+        reader = pyarrow("pyarrow.ipc").open_file(opened)
+        check_columns(reader.schema, key, value, file.path)
+        number = reader.num_record_batches
+    step = max(1, number * part_bytes // max(1, file.size))
+    for start in range(0, number, step):
+        stop = min(start + step, number)
+        share = file.size * (stop - start) // number
+        yield ArrowFilePart(file.path, start, stop, key, value, share)
+
+
+def _open_parquet(path: str) -> Any:
+    return pyarrow("pyarrow.parquet").ParquetFile(path, page_checksum_verification=True)

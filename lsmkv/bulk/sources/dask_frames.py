@@ -1,0 +1,112 @@
+"""Partitions of a Dask dataframe, each computed in the task that reads it.
+
+A part has the tasks of the frame's graph that its partition needs, and computes them in its own
+process, by Dask's synchronous scheduler: a build needs no Dask cluster.  What partitions share (a
+shuffle, above all) is computed once for each of them; write such a frame to Parquet first.
+
+Dask, as it is set by default, turns a frame's columns of Python objects into text, ``bytes``
+objects included.  Parts get what the frame has: for bytes that are no UTF-8, make the frame with
+``dask.config.set({"dataframe.convert-string": False})``, or read it from a file.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsmkv.bulk.sources.arrow import check_columns, check_name, pyarrow, table_pairs
+from lsmkv.bulk.sources.part import Pair
+from lsmkv.format.batch import BytesLike
+
+
+@dataclass(frozen=True)
+class DaskPart:
+    """One partition.  Text is UTF-8, bytes are taken as they are.
+
+    ``graph`` has the tasks that ``output`` needs.  They are pickled by ``cloudpickle``, as Dask
+    does it, since a frame may be made by functions that the standard pickle cannot name.
+    """
+
+    graph: dict[Any, Any] = field(repr=False)
+    output: Any
+    key: str
+    value: str
+    label: str
+
+    @property
+    def size(self) -> None:
+        """Unknown until it is computed."""
+
+    def pairs(self) -> Iterator[Pair]:
+        """Compute the partition.
+
+        ``TypeError`` for what is neither text nor bytes, and ``ValueError`` for a null, name the
+        row in the partition, from 0.  An error of the computation gets a note that names the part.
+        """
+        try:
+            frame = importlib.import_module("dask").get(self.graph, self.output)
+        except Exception as error:
+            error.add_note(f"while {self.label} was computed")
+            raise
+        return table_pairs(self._table(frame).to_batches(), self.key, self.value, self.label)
+
+    def _table(self, frame: Any) -> Any:
+        if not hasattr(frame, "columns"):
+            kind = type(frame).__name__
+            raise TypeError(f"{self.label} is no frame but {kind}: give one that is not persisted")
+        pa = pyarrow()
+        columns = frame[[self.key, self.value]]
+        try:
+            table = pa.Table.from_pandas(columns, preserve_index=False)
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+            for name in (self.key, self.value):
+                _check_items(columns[name], f"{self.label}: the column {name!r}")
+            raise TypeError(f"{self.label} is no table that Arrow can hold: {error}") from error
+        if table.num_rows:  # else its columns may have no type
+            check_columns(table.schema, self.key, self.value, self.label)
+        return table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        content = importlib.import_module("cloudpickle").dumps((self.graph, self.output))
+        return _from_pickled, (content, self.key, self.value, self.label)
+
+
+def _from_pickled(content: bytes, key: str, value: str, label: str) -> DaskPart:
+    graph, output = importlib.import_module("cloudpickle").loads(content)
+    return DaskPart(graph, output, key, value, label)
+
+
+def is_dask(source: object) -> bool:
+    """Whether this is a collection of Dask."""
+    return hasattr(type(source), "__dask_graph__")
+
+
+def dask_parts(frame: Any, key: str, value: str, label: str) -> Iterator[DaskPart]:
+    """A part for each partition.  ``ValueError`` for a column that is missing.
+
+    Other collections of Dask are a ``TypeError``.
+    """
+    if not hasattr(frame, "columns") or not hasattr(frame, "npartitions"):
+        raise TypeError(f"{label} must be a Dask dataframe, not {type(frame).__name__}")
+    for name in (key, value):
+        check_name(name, list(frame.columns), label)
+    cull = importlib.import_module("dask.optimization").cull
+    columns = frame[[key, value]].optimize()
+    graph = dict(columns.__dask_graph__())
+    for at, output in enumerate(columns.__dask_keys__()):
+        tasks, _ = cull(graph, [output])
+        yield DaskPart(tasks, output, key, value, f"partition {at} of {label}")
+
+
+def _check_items(series: Any, place: str) -> None:
+    """Refuse the first item that is neither text nor bytes."""
+    for row, item in enumerate(series):
+        if isinstance(item, str):
+            try:
+                item.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(f"{place}: row {row}: no Unicode text: {error}") from None
+        elif not isinstance(item, BytesLike):
+            raise TypeError(f"{place}: row {row}: not text or bytes but {type(item).__name__}")

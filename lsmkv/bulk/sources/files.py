@@ -1,0 +1,71 @@
+"""Files that ``lsmkv export`` writes: JSON lines and the raw format, plain or in gzip."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+from lsmkv.bulk.formats import recognize
+from lsmkv.bulk.sources.part import Pair
+from lsmkv.env.inputs import open_input
+from lsmkv.errors import CorruptionError
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """What ``lsmkv import`` reads; the content tells the format, and whether it is compressed.
+
+    ``size`` is that of the file, if it is known.
+    """
+
+    path: str
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.path == "-":
+            raise ValueError("a part cannot be standard input, which can be read but once")
+
+    @property
+    def label(self) -> str:
+        """The path."""
+        return self.path
+
+    def pairs(self) -> Iterator[Pair]:
+        """The records of the file.
+
+        ``ValueError`` for a line that is none names file and line, ``CorruptionError`` for a
+        damaged frame or damaged compression has the file and the offset, and ``OSError`` has its
+        path.
+        """
+        with open_decompressed(self.path) as file:
+            try:
+                yield from recognize(file)[1]
+            except CorruptionError as error:
+                raise error.located(self.path) from None
+            except ValueError as error:
+                raise ValueError(f"{self.path}: {error}") from None
+
+
+@contextmanager
+def open_decompressed(path: str) -> Iterator[BinaryIO]:
+    """Open a file for reading; of one that begins as gzip does, what was compressed.
+
+    ``CorruptionError`` for damaged compression has the file, and how far it was read.
+    """
+    with open_input(path) as file:
+        is_compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        file.seek(0)
+        if not is_compressed:
+            yield file
+            return
+        try:
+            with gzip.GzipFile(fileobj=file, mode="rb") as content:
+                yield cast("BinaryIO", content)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise CorruptionError(f"it is not sound gzip: {error}", path, file.tell()) from None

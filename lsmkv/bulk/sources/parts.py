@@ -1,0 +1,185 @@
+"""Makes parts of what a program has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from lsmkv.bulk.sources.arrow import arrow_parts, is_arrow
+from lsmkv.bulk.sources.arrow_files import (
+    ARROW_MAGIC,
+    PARQUET_MAGIC,
+    arrow_file_parts,
+    parquet_parts,
+)
+from lsmkv.bulk.sources.csv_files import CsvPart
+from lsmkv.bulk.sources.dask_frames import dask_parts, is_dask
+from lsmkv.bulk.sources.files import FilePart
+from lsmkv.bulk.sources.packing import packed_parts
+from lsmkv.bulk.sources.part import CallablePart, Part
+from lsmkv.env.inputs import InputFile, find_inputs, open_input
+
+PART_BYTES = 64 * 1024 * 1024
+
+_EXPECTED = (
+    "pass pairs of bytes, or an iterable of parts, each of which is a path, an Arrow table, a Dask"
+    " dataframe, an iterable of pairs, a function that returns one, or a Part"
+)
+_BYTES = (bytes, bytearray, memoryview)
+_LINES = (".json", ".jsonl", ".raw")
+_ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".csv": "csv"}
+_ENDINGS |= dict.fromkeys(_LINES, "lines")
+
+
+def parts_of(
+    source: object,
+    *,
+    key: str = "key",
+    value: str = "value",
+    part_bytes: int = PART_BYTES,
+) -> Iterator[Part]:
+    """The parts of a bulk build's source, as they are asked for.
+
+    ``source`` is an iterable of pairs ``(key, value)`` of bytes, or one thing of this list, or an
+    iterable of such things:
+
+    * a path of a file, or of a directory, whose files are taken by name: JSON lines and the raw
+      format of ``lsmkv export``, CSV (these may be in gzip), Parquet, and Arrow's file format
+      (Feather 2).  The ending tells the format (``.json``, ``.jsonl``, ``.raw``, ``.csv``, each
+      with or without ``.gz``, ``.parquet``, ``.arrow``, ``.feather``), and for other endings the
+      content; CSV needs its ending;
+    * an Arrow table, batch or reader, or a frame of pandas, Polars or others that hand it over;
+    * a Dask dataframe;
+    * an iterable of pairs, or a mapping of keys to values;
+    * a function without arguments that returns an iterable of pairs, and can be pickled;
+    * a :class:`~lsmkv.bulk.sources.part.Part`.
+
+    Tables and frames have their keys and values in the columns named ``key`` and ``value``.  Pairs,
+    and tables in memory, are cut into parts of about ``part_bytes``, one at a time, so that a
+    generator may yield more than fits into memory.  The same source gives the same parts in the
+    same order.
+
+    Errors come as the parts are asked for: ``TypeError`` for what is none of these names the item,
+    by its index, or the pair.  Files are opened as far as cutting them needs it (``OSError``).
+
+    >>> parts = list(parts_of([(b"b", b"1"), (b"a", b"2"), (b"c", b"3")], part_bytes=20))
+    >>> [part.label for part in parts]
+    ['pairs 0 to 1 of the source', 'pairs 2 to 2 of the source']
+    >>> [list(part.pairs()) for part in parts]
+    [[(b'b', b'1'), (b'a', b'2')], [(b'c', b'3')]]
+    """
+    if part_bytes < 1:
+        raise ValueError(f"part_bytes must be 1 or more, not {part_bytes}")
+    return _Source(key, value, part_bytes).parts(source)
+
+
+@dataclass(frozen=True)
+class _Source:
+    key: str
+    value: str
+    part_bytes: int
+
+    def parts(self, source: Any) -> Iterator[Part]:
+        """See :func:`parts_of`."""
+        single = self._single(source, "the source")
+        if single is not None:
+            return single
+        if not isinstance(source, Iterable) or isinstance(source, _BYTES):
+            raise TypeError(f"the source is no source of pairs: {_named(source)}; {_EXPECTED}")
+        items = iter(source)
+        first = list(_first(items))
+        items = chain(first, items)
+        if first and _is_pair(first[0]):
+            return packed_parts(items, "the source", self.part_bytes)
+        return chain.from_iterable(
+            self._item(item, f"source[{at}]") for at, item in enumerate(items)
+        )
+
+    def _item(self, item: Any, label: str) -> Iterator[Part]:
+        single = self._single(item, label)
+        if single is not None:
+            return single
+        if _is_pair(item):
+            raise TypeError(f"{label} is a pair, and others are parts: put pairs into a list")
+        if not isinstance(item, Iterable) or isinstance(item, _BYTES):
+            raise TypeError(f"{label} is no part: {_named(item)}; {_EXPECTED}")
+        return packed_parts(item, label, self.part_bytes)
+
+    def _single(self, item: Any, label: str) -> Iterator[Part] | None:
+        """The parts of one thing; None for an iterable, of pairs or parts, and for anything else.
+
+        A frame is asked for before a Part: its columns are attributes, whatever they are called.
+        """
+        if isinstance(item, (str, os.PathLike)):
+            return self._path(os.fsdecode(item))
+        if is_dask(item):
+            return dask_parts(item, self.key, self.value, label)
+        if is_arrow(item):
+            return arrow_parts(item, self.key, self.value, label, self.part_bytes)
+        if isinstance(item, type):
+            return None
+        if isinstance(item, Part):
+            return iter([item])
+        if isinstance(item, Mapping):
+            return packed_parts(item.items(), label, self.part_bytes)
+        if callable(item):
+            return iter([CallablePart(item, f"{label}, {_function_name(item)}")])
+        return None
+
+    def _path(self, path: str) -> Iterator[Part]:
+        if "://" in path:
+            why = "a file of this machine, or mounted by it; others can be read by a Dask dataframe"
+            raise ValueError(f"{path}: a path is that of {why}, or by pyarrow.dataset")
+        FilePart(path)  # which refuses standard input
+        return chain.from_iterable(map(self._file, find_inputs(path)))
+
+    def _file(self, file: InputFile) -> Iterator[Part]:
+        kind = _kind(file.path)
+        if kind == "parquet":
+            return parquet_parts(file, self.key, self.value)
+        if kind == "arrow":
+            return arrow_file_parts(file, self.key, self.value, self.part_bytes)
+        if kind == "csv":
+            return iter([CsvPart(file.path, self.key, self.value, file.size)])
+        return iter([FilePart(file.path, file.size)])
+
+
+def _kind(path: str) -> str:
+    """A file's format by its ending, or else by how it begins."""
+    name = path.lower()
+    is_gzip = name.endswith(".gz")
+    for ending, kind in _ENDINGS.items():
+        if name.removesuffix(".gz").endswith(ending):
+            return "lines" if is_gzip and kind != "csv" else kind
+    with open_input(path) as file:
+        begin = file.read(len(ARROW_MAGIC))
+    if begin.startswith(PARQUET_MAGIC):
+        return "parquet"
+    return "arrow" if begin == ARROW_MAGIC else "lines"
+
+
+def _is_pair(item: object) -> bool:
+    """Whether this was meant as a pair: it need not be a good one."""
+    if not isinstance(item, (tuple, list)) or not item:
+        return False
+    return isinstance(item[0], (*_BYTES, str)) or (
+        len(item) == 2 and not isinstance(item[0], (tuple, list))
+    )
+
+
+def _first(items: Iterator[Any]) -> Iterator[Any]:
+    for item in items:
+        yield item
+        return
+
+
+def _named(item: object) -> str:
+    return f"the class {item.__name__}" if isinstance(item, type) else type(item).__name__
+
+
+def _function_name(function: Callable[..., object]) -> str:
+    name = getattr(function, "__qualname__", None)
+    return f"{name}()" if isinstance(name, str) else repr(function)

@@ -1,0 +1,60 @@
+"""The files that a bulk build reads its pairs from.
+
+They are no files of a store: they may lie behind symbolic links, and are read from end to end.
+Errors are ``OSError``, with ``errno`` and the file's path.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
+
+from lsmkv.env.local_file import naming
+
+_BUFFER = 1024 * 1024
+
+
+class InputFile(NamedTuple):
+    """A regular file."""
+
+    path: str
+    """Absolute, so that a process with another working directory finds it."""
+    size: int
+    """Bytes."""
+
+
+def find_inputs(path: str) -> list[InputFile]:
+    """The file at ``path``; of a directory its files, by name.
+
+    Names that begin with ``.`` or ``_`` are left out, since writers of data sets mark such files as
+    no data (``_SUCCESS``).  A directory inside is ``IsADirectoryError``, so that nothing in it is
+    missed.  What is no regular file cannot be read twice: ``OSError`` with ``EINVAL``.
+    """
+    path = os.path.abspath(path)
+    with naming(path):
+        if not os.path.isdir(path):
+            return [_input_file(path)]
+        names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
+    return [_input_file(os.path.join(path, name)) for name in names]
+
+
+@contextmanager
+def open_input(path: str) -> Iterator[BinaryIO]:
+    """Open a file for reading its bytes, buffered; an ``OSError`` from inside names the file."""
+    with naming(path), open(path, "rb", _BUFFER) as file:
+        yield file
+
+
+def _input_file(path: str) -> InputFile:
+    with naming(path):
+        status = os.stat(path)
+    if stat.S_ISDIR(status.st_mode):
+        why = "a directory inside a directory of inputs: give the paths of the files"
+        raise IsADirectoryError(errno.EISDIR, why, path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file, which could be read again", path)
+    return InputFile(path, status.st_size)
