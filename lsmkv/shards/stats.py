@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from lsmkv.env.disk_cache import CacheCounts
+from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.counters import RequestCounts
 from lsmkv.shards.version import VersionDocument
 from lsmkv.stats import Stats
 from lsmkv.util.text import count, size
+
+
+class CacheCounts(NamedTuple):
+    """What the cache on disk did for this reader."""
+
+    hits: int
+    """Pages that it had, each of which saved a request or a part of one."""
+    misses: int
+    puts: int
+    """Pages that were written to it."""
+    evictions: int
+    """Pages that were removed to make room."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +80,8 @@ class ShardsStats:
         ]
         if self.cache is not None:
             lines.append(
-                f"cache on disk  {size(self.cache.bytes)}: {count(self.cache.hits, 'page')} found,"
-                f" {self.cache.misses:,} not"
+                f"cache on disk  {count(self.cache.hits, 'page')} found,"
+                f" {self.cache.misses:,} not; {self.cache.puts:,} written"
             )
         return "\n".join(lines)
 
@@ -78,7 +90,7 @@ def stats_of(
     document: VersionDocument,
     opened: Sequence[Stats],
     requests: RequestCounts,
-    cache: CacheCounts | None,
+    cache: DiskCache | None,
 ) -> ShardsStats:
     """The sums of these shards' counters, with the rest."""
     return ShardsStats(
@@ -96,5 +108,7 @@ def stats_of(
         block_cache_hits=sum(stats.block_cache_hits for stats in opened),
         metadata_bytes=sum(stats.metadata_bytes_read for stats in opened),
         requests=requests,
-        cache=cache,
+        cache=None
+        if cache is None
+        else CacheCounts(cache.hits, cache.misses, cache.puts, cache.evictions),
     )
