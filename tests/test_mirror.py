@@ -32,6 +32,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/background_jobs.py": "db/test_background.py",
     "db/log_rotation.py": "db/test_commit.py",
     "db/scan/internal_iterator.py": "db/scan/test_merging_iterator.py",
+    "shards/entry.py": "shards/test_version.py",
     "util/cache_entry.py": "util/test_block_cache.py",
     "server/command.py": "server/test_registry.py",
     "server/engine.py": "server/test_crashes.py",
