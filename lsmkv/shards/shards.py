@@ -52,7 +52,24 @@ class Shards:
     ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"bee", b"six")], here, shards=2)
     ...     with lsmkv.shards.open(here) as s:
     ...         s.get(b"ant"), s.multi_get([b"bee", b"cow"]), list(s.iterator(prefix=b"b"))
+    ...         b"cow" in s, s.may_contain(b"bee")
     (b'six', [b'six', None], [(b'bee', b'six')])
+    (False, True)
+
+    Another version, and what reading costs:
+
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six")], here)
+    ...     s = lsmkv.shards.Shards(here)
+    ...     s.warm()
+    ...     _ = lsmkv.bulk.build([(b"ant", b"6")], here)
+    ...     s.version, s.versions(), s.refresh(), s.version, s.get(b"ant"), s.document.pairs
+    ...     s.explain(b"bee").requests, s.stats().gets_found
+    ...     s.close()
+    ...     s.closed
+    (1, [1, 2], True, 2, b'6', 1)
+    (0, 1)
+    True
     """
 
     def __init__(
