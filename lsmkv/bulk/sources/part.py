@@ -80,7 +80,7 @@ class CallablePart:
     [(b'0', b'0'), (b'1', b'1'), (b'2', b'4')]
     """
 
-    function: Callable[[], Iterable[Pair]]
+    function: Callable[[], Iterable[Pair] | Mapping[bytes, bytes]]
     label: str
 
     @property
