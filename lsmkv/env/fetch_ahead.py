@@ -5,7 +5,7 @@ wait for the network at each of them.  So a chain of three reads, each of which 
 before it, is taken for a scan.  It becomes a :class:`Stream`, which asks for *windows* of 256 KiB,
 then 512 KiB, up to 4 MiB.  While one window is consumed, a thread of a small pool fetches the next.
 A point read fetches what it needs, and no more, unless it ends such a chain by chance: in a table
-of 512 blocks one in 10,000 does.
+of 512 blocks one in 8,000 does.
 
 Memory is bounded: all streams of an env together hold at most the bytes of its
 :class:`FetchAhead`, which takes the windows of streams that nobody has read for a second.  A stream
