@@ -46,5 +46,8 @@ def interruptible(call: Callable[[], _Result]) -> _Result:
     if threading.current_thread() is not threading.main_thread():
         return call()
     running = _Call(call)
-    threading.Thread(target=running.run, name="lsmkv-request", daemon=True).start()
+    try:
+        threading.Thread(target=running.run, name="lsmkv-request", daemon=True).start()
+    except RuntimeError:  # no thread can be made: the interpreter is shutting down, say
+        return call()
     return running.wait()
