@@ -8,6 +8,10 @@ from typing import Generic, TypeVar
 
 _Result = TypeVar("_Result")
 
+# Seconds.  The system may give a signal to any thread, and only one that the main thread got itself
+# ends its wait.
+_LOOK = 0.1
+
 
 class _Call(Generic[_Result]):
     """One call, made in another thread."""
@@ -27,7 +31,8 @@ class _Call(Generic[_Result]):
             self._done.set()
 
     def wait(self) -> _Result:
-        self._done.wait()
+        while not self._done.wait(_LOOK):
+            pass
         if self._error is not None:
             try:
                 raise self._error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -31,7 +32,15 @@ def test_other_threads_call_at_once() -> None:
         assert inside == pool.submit(threading.get_ident).result()
 
 
-@pytest.mark.usefixtures("signals_are_heard")
+@pytest.fixture
+def _sigint_raises(signals_are_heard: None) -> Iterator[None]:
+    """Also where a shell has made this process ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_sigint_raises")
 def test_ctrl_c_does_not_wait_for_the_call() -> None:
     began, finish, ended = threading.Event(), threading.Event(), threading.Event()
 

@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -223,11 +222,16 @@ def test_a_failed_request_gives_its_connection_back(inner: Failing) -> None:
 def test_ctrl_c_ends_a_wait(inner: Failing) -> None:
     store = RetryingObjects(inner, Limits(backoff=1e6, longest_backoff=1e6, deadline=1e9))
     inner.failures = transient(100)
-    threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        store.get("x")
-    assert time.monotonic() - began < 100
+    main = threading.get_ident()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    sender = threading.Timer(0.1, lambda: signal.pthread_kill(main, signal.SIGINT))
+    sender.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            store.get("x")
+    finally:
+        sender.join()
+        signal.signal(signal.SIGINT, before)
     assert len(inner.calls) < 3
 
 
