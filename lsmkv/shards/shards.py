@@ -7,6 +7,7 @@ memory, so that a Get of an absent key makes no request, but for the few that pa
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
-from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.errors import ClosedError, NotFoundError, raise_typed
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import MIB, OptionArguments, Prefixes
@@ -139,6 +140,12 @@ class Shards:
             else:
                 document = read_version(self._objects, version)
             self._shards = self._open_version(document, {})
+        except NotFoundError:
+            self.close()
+            raise
+        except FileNotFoundError as error:
+            self.close()
+            raise NotFoundError(errno.ENOENT, "no shard set here", self.url) from error
         except OSError as error:
             self.close()
             raise_typed(error)
