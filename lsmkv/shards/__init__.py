@@ -11,6 +11,7 @@ from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
 from lsmkv.shards.shards import Shards
 from lsmkv.shards.stats import ShardsStats
+from lsmkv.shards.verify import ShardSurvey, VersionSurvey
 from lsmkv.shards.version import ShardEntry, StoredFile, VersionDocument
 
 __all__ = [
@@ -18,10 +19,12 @@ __all__ = [
     "ShardEntry",
     "ShardExplanation",
     "ShardIterator",
+    "ShardSurvey",
     "Shards",
     "ShardsStats",
     "StoredFile",
     "VersionDocument",
+    "VersionSurvey",
     "open",
 ]
 
