@@ -6,9 +6,7 @@ import logging
 import multiprocessing
 import random
 import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
