@@ -14,10 +14,13 @@ COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
 BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000
 REDIS_KILLS ?= 200
+SCALE_KILLS ?= 50
+SCALE_RACES ?= 100
+SCALE_FAULTS ?= 3000
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
-.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters bench-server test-server wheel lint clean
+.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -70,6 +73,9 @@ test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chrom
 test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and killed under load (needs redis-server)
 	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
 
+test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
+	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
+
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
 
@@ -98,6 +104,10 @@ bench-server: $(BENCH)/.made  ## measures lsmkv serve beside Redis, and writes t
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,server]' 'redis>=5'
 	$(BENCH)/bin/python docs/performance/make/serve.py docs/serve.md $(BENCH_ARGS)
 
+bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, and writes the tables of docs/scale.md
+	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,scale]'
+	$(BENCH)/bin/python docs/performance/make/scale.py docs/scale.md $(BENCH_ARGS)
+
 lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
 	$(BIN)/mypy lsmkv docs/performance/make tests/typing/uses_everything.py
@@ -118,6 +128,10 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml
 
 $(VENV)/.browser: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+	@touch $@
+
+$(VENV)/.scale: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scale]'
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.made pyproject.toml

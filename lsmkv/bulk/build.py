@@ -27,7 +27,8 @@ from lsmkv.bulk.plan import shard_bounds
 from lsmkv.bulk.publish import probe, publish
 from lsmkv.bulk.runs import Run
 from lsmkv.bulk.sorting import SortTask, sort_part
-from lsmkv.bulk.sources import PackedPart, Part, parts_of
+from lsmkv.bulk.sources.part import PackedPart, Part
+from lsmkv.bulk.sources.parts import parts_of
 from lsmkv.bulk.stored import StoredPart
 from lsmkv.bulk.tables import TABLE_BYTES, TableSettings, table_settings
 from lsmkv.bulk.tasks import TaskRunner
@@ -129,8 +130,8 @@ def build(
     settings = table_settings(table_bytes, tables)
     target = Place(os.fspath(url), options, limits)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
-    sources = parts_of(parts, key=key, value=value)
     try:
+        sources = parts_of(parts, key=key, value=value)
         with target.open() as objects, _work_place(work_url, target, name, executor) as work:
             probe(objects)
             plan = _Plan(
@@ -157,15 +158,14 @@ def _make(plan: _Plan, sources: Iterator[Part], shards: int | None) -> list[Shar
 
 
 def _sort_tasks(plan: _Plan, sources: Iterator[Part]) -> Iterator[SortTask]:
-    with plan.work.open() as objects:
-        for number, part in enumerate(sources):
-            if plan.executor is not None and isinstance(part, PackedPart):
-                # A worker reads it from there: an executor would keep it in memory, and copy it.
-                name = f"parts/{number:06d}"
+    for number, part in enumerate(sources):
+        if plan.executor is not None and isinstance(part, PackedPart):
+            # A worker reads it from there: an executor would keep it in memory, and copy it.
+            name = f"parts/{number:06d}"
+            with plan.work.open() as objects:
                 objects.put(name, part.blob)
-                part = StoredPart(plan.work, name, part.label, part.size)
-            keep_all = plan.merge is not None
-            yield SortTask(part, number, plan.work, plan.memory_limit, keep_all)
+            part = StoredPart(plan.work, name, part.label, part.size)
+        yield SortTask(part, number, plan.work, plan.memory_limit, plan.merge is not None)
 
 
 def _shard_tasks(plan: _Plan, runs: list[Run], bounds: list[bytes]) -> Iterator[ShardTask]:
@@ -208,19 +208,22 @@ def _work_place(
     url: str | os.PathLike[str] | None, target: Place, name: str, executor: Executor | None
 ) -> Iterator[Place]:
     """Where runs lie until the build ends, and are removed then."""
-    if url is not None:
-        work = Place(os.fspath(url), target.options, target.limits).below(name)
-    elif is_url(target.url) and (executor is None or isinstance(executor, _OF_THIS_MACHINE)):
+    if url is None and is_url(target.url) and _is_of_this_machine(executor):
         with scratch_directory("lsmkv-bulk-") as path:
             yield Place(path)
         return
-    else:
-        work = target.below(f"work/{name}")
+    base = target.below("work") if url is None else target._replace(url=os.fspath(url))
     try:
-        yield work
+        yield base.below(name)
     finally:
-        with work.open() as objects:
-            _remove(objects, "")
+        # Asked of what lies above, so that a directory goes with its last file.
+        above, prefix = (target, f"work/{name}/") if url is None else (base, f"{name}/")
+        with above.open() as objects:
+            _remove(objects, prefix)
+
+
+def _is_of_this_machine(executor: Executor | None) -> bool:
+    return executor is None or isinstance(executor, _OF_THIS_MACHINE)
 
 
 def _remove(objects: ObjectStore, prefix: str) -> None:

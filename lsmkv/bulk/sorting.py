@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lsmkv.bulk.place import Place
 from lsmkv.bulk.runs import Run, encode_run
-from lsmkv.bulk.sources import Part
+from lsmkv.bulk.sources.part import Part
 
 _AT_ONCE = 4096
 _OVERHEAD = 190

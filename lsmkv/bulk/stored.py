@@ -22,7 +22,7 @@ class StoredPart(NamedTuple):
     size: int | None
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
-        """The pairs, in the order of the input; ``CorruptionError`` names the part.  One request."""
+        """The pairs, in their order.  One request; ``CorruptionError`` names the part."""
         with self.work.open() as objects:
             blob = objects.get(self.name)
         try:

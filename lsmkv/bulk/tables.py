@@ -46,14 +46,15 @@ def table_settings(table_bytes: int, arguments: TableArguments) -> TableSettings
     if settings.pop("env", None) is not None:
         raise ValueError("a bulk build takes a URL, and no env")
     settings.setdefault("block_size", BLOCK_BYTES)
-    bits = settings.get("bloom_filter_bits")
+    bits = settings.pop("bloom_filter_bits", None)
     policy = settings.pop("filter_policy", None)
+    if policy is not None and bits is not None:
+        raise ValueError("give bloom_filter_bits or filter_policy, not both")
     if policy is None and bits is None:
         policy = BinaryFusePolicy()
     elif policy is None:
         policy = make_options(bloom_filter_bits=bits, lru_cache_size=0).filter_policy
         settings.setdefault("filter_layout", "table" if policy is not None else "block")
-    settings.pop("bloom_filter_bits", None)
     if not isinstance(table_bytes, int) or table_bytes < MIB // 64:
         raise ValueError(f"table_bytes is 16 KiB or more, not {table_bytes!r}")
     made = TableSettings(settings, policy_text(policy) if is_known(policy) else policy, table_bytes)

@@ -69,9 +69,8 @@ class DiskCache:
 
     It never fails a read.  Once a page cannot be written (a full disk, a directory that is for
     reading only), it adds none any more; once one cannot be read, it is off.  The logger ``lsmkv``
-    warns of that once.  Costs: a hit about 50 us; a page that is put
-    about 150 us, and 100 ms for each GiB of capacity when it evicts, once for each tenth of the
-    capacity that was written.
+    warns of that once.  Costs on Linux: 20 us for a page that is found, 80 us for one that is put.
+    Evicting takes 0.2 s for a GiB, once for each tenth of the capacity that is put.
     """
 
     def __init__(self, path: str | os.PathLike[str], capacity: int = 1 << 30) -> None:

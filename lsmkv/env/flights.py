@@ -6,8 +6,8 @@ the request, and the others wait for its result.  A result is not kept: that is 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
+from threading import Event, Lock
 
 from lsmkv.errors import CorruptionError
 
@@ -17,7 +17,7 @@ class _Flight:
     interrupted."""
 
     def __init__(self) -> None:
-        self.landed = threading.Event()
+        self.landed = Event()
         self.data: bytes | None = None
         self.error: OSError | CorruptionError | None = None
 
@@ -26,7 +26,7 @@ class Flights:
     """The requests that are being made.  Any thread may call it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._flights: dict[Hashable, _Flight] = {}
 
     def share(self, key: Hashable, request: Callable[[], bytes]) -> tuple[bytes, bool]:

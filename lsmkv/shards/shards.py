@@ -52,7 +52,24 @@ class Shards:
     ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"bee", b"six")], here, shards=2)
     ...     with lsmkv.shards.open(here) as s:
     ...         s.get(b"ant"), s.multi_get([b"bee", b"cow"]), list(s.iterator(prefix=b"b"))
+    ...         b"cow" in s, s.may_contain(b"bee")
     (b'six', [b'six', None], [(b'bee', b'six')])
+    (False, True)
+
+    Another version, and what reading costs:
+
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six")], here)
+    ...     s = lsmkv.shards.Shards(here)
+    ...     s.warm()
+    ...     _ = lsmkv.bulk.build([(b"ant", b"6")], here)
+    ...     s.version, s.versions(), s.refresh(), s.version, s.get(b"ant"), s.document.pairs
+    ...     s.explain(b"bee").requests, s.stats().gets_found
+    ...     s.close()
+    ...     s.closed
+    (1, [1, 2], True, 2, b'6', 1)
+    (0, 1)
+    True
     """
 
     def __init__(
@@ -110,6 +127,7 @@ class Shards:
         self._threads: ThreadPoolExecutor | None = None
         self._connections = limits.connections
         self._lock = Lock()  # of refresh and of closing
+        self._envs: list[RemoteEnv] = []
         self._every: weakref.WeakSet[OpenShard] = weakref.WeakSet()
         self._shards: OpenShards | None = None
         try:
@@ -120,7 +138,7 @@ class Shards:
                 document = newest_version(self._objects)
             else:
                 document = read_version(self._objects, version)
-            self._shards = OpenShards(document, self._open_shard, {})
+            self._shards = self._open_version(document, {})
         except OSError as error:
             self.close()
             raise_typed(error)
@@ -262,7 +280,7 @@ class Shards:
                     document = read_version(objects, version)
                 if document.number == before.document.number:
                     return False
-                self._shards = OpenShards(document, self._open_shard, before.opened())
+                self._shards = self._open_version(document, before.opened())
                 return True
         except OSError as error:
             raise_typed(error)
@@ -278,8 +296,7 @@ class Shards:
         shards = self._open()
         opened = [shard.db.stats() for shard in shards.opened().values()]
         counts = self._store().counters.snapshot()
-        cache = None if self._cache is None else self._cache.counts()
-        return stats_of(shards.document, opened, counts, cache)
+        return stats_of(shards.document, opened, counts, self._cache)
 
     def close(self) -> None:
         """Close all shards, connections and the cache.  A second close has no effect."""
@@ -290,6 +307,8 @@ class Shards:
             threads.shutdown()
         for shard in list(self._every):
             shard.close()
+        for env in self._envs:
+            env.close()
         if self._cache is not None:
             self._cache.close()
         if self._objects is not None:
@@ -338,13 +357,18 @@ class Shards:
         index = shards.index_for(key)
         return None if index < 0 else shards.shard(index)
 
-    def _open_shard(self, entry: ShardEntry) -> OpenShard:
-        expected = {name: Expected(file.size, file.sha256) for name, file in entry.objects()}
+    def _open_version(self, document: VersionDocument, carried: dict[str, OpenShard]) -> OpenShards:
+        expected = {name: Expected(file.size, file.sha256) for name, file in document.objects()}
         env = RemoteEnv(self._store(), self._cache, expected=expected)
-        arguments: OptionArguments = {**self._settings, "env": env}
-        shard = OpenShard(entry, DB(entry.path, **arguments))
-        self._every.add(shard)
-        return shard
+        self._envs.append(env)
+
+        def open_shard(entry: ShardEntry) -> OpenShard:
+            arguments: OptionArguments = {**self._settings, "env": env}
+            shard = OpenShard(entry, DB(entry.path, **arguments))
+            self._every.add(shard)
+            return shard
+
+        return OpenShards(document, open_shard, carried)
 
     def _pool(self) -> ThreadPoolExecutor:
         """The threads that several requests at once are made in."""

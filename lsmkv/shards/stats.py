@@ -4,21 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from lsmkv.env.disk_cache import CacheCounts
+from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.counters import RequestCounts
 from lsmkv.shards.version import VersionDocument
 from lsmkv.stats import Stats
 from lsmkv.util.text import count, size
 
 
+class CacheCounts(NamedTuple):
+    """What the cache on disk did for this reader."""
+
+    hits: int
+    """Pages that it had, each of which saved a request or a part of one."""
+    misses: int
+    puts: int
+    """Pages that were written to it."""
+    evictions: int
+    """Pages that were removed to make room."""
+
+
 @dataclass(frozen=True)
 class ShardsStats:
     """What a reader of shards has read since it was opened, and what it was saved.
 
-    ``str()`` is a short table, ``to_dict()`` is plain data.  The counters of shards that a refresh
+    ``str()`` is a short table, ``to_dict()`` is plain data.  ``Shards.stats`` makes one, and states
+    errors and cost.  The counters of shards that a refresh
     has left behind are not among those of the engine.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"cow", b"four")], here)
+    ...     with lsmkv.shards.open(here) as s:
+    ...         _ = s.multi_get([b"ant", b"bee"])
+    ...         stats = s.stats()
+    >>> stats.pairs, stats.shards_open, stats.filter_negatives, stats.to_dict()["cache"]
+    (2, 1, 1, None)
     """
 
     version: int
@@ -68,8 +90,8 @@ class ShardsStats:
         ]
         if self.cache is not None:
             lines.append(
-                f"cache on disk  {size(self.cache.bytes)}: {count(self.cache.hits, 'page')} found,"
-                f" {self.cache.misses:,} not"
+                f"cache on disk  {count(self.cache.hits, 'page')} found,"
+                f" {self.cache.misses:,} not; {self.cache.puts:,} written"
             )
         return "\n".join(lines)
 
@@ -78,7 +100,7 @@ def stats_of(
     document: VersionDocument,
     opened: Sequence[Stats],
     requests: RequestCounts,
-    cache: CacheCounts | None,
+    cache: DiskCache | None,
 ) -> ShardsStats:
     """The sums of these shards' counters, with the rest."""
     return ShardsStats(
@@ -96,5 +118,7 @@ def stats_of(
         block_cache_hits=sum(stats.block_cache_hits for stats in opened),
         metadata_bytes=sum(stats.metadata_bytes_read for stats in opened),
         requests=requests,
-        cache=cache,
+        cache=None
+        if cache is None
+        else CacheCounts(cache.hits, cache.misses, cache.puts, cache.evictions),
     )

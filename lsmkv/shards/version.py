@@ -44,58 +44,62 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from lsmkv.env.objects.base import check_object_name
 from lsmkv.errors import CorruptionError
-from lsmkv.util.json_fields import json_field, parse_json_object, take_field
+from lsmkv.shards.entry import (
+    ShardEntry,
+    StoredFile,
+    check_component,
+    check_shard,
+    decode_shard,
+    done,
+    is_plain,
+    require,
+    shard_fields,
+    take,
+)
+from lsmkv.util.json_fields import parse_json_object
+
+__all__ = [
+    "COMPARATOR",
+    "FORMAT",
+    "ShardEntry",
+    "StoredFile",
+    "VersionDocument",
+    "parse_version_name",
+    "utc_now",
+    "version_name",
+]
 
 FORMAT = 1
 COMPARATOR = "leveldb.BytewiseComparator"
 """The only order of keys that shards are cut in."""
 
-_LARGEST = (1 << 63) - 1
+_TOO_LARGE = 10**18  # a number of more digits than a version's name has
 _VERSION_NAME = re.compile(r"versions/([0-9]{8,18})\.json")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _NONCE = re.compile(r"[0-9a-f]{8,64}")
 
 _Bytes = bytes  # VersionDocument has a property of this name
-
-
-class StoredFile(NamedTuple):
-    """A file of a shard, as it was put."""
-
-    name: str
-    """Within the shard's directory."""
-    size: int
-    """Bytes."""
-    sha256: str
-    """64 lower-case hexadecimal digits."""
-
-
-class ShardEntry(NamedTuple):
-    """A shard of a version."""
-
-    path: str
-    """Its directory, such as ``shards/<build>/0003-<attempt>``."""
-    first: bytes
-    """Its inclusive lower bound; empty for the first shard."""
-    pairs: int
-    meta: StoredFile
-    files: tuple[StoredFile, ...]
-    """All files but ``meta``: CURRENT, the MANIFEST and the tables."""
-
-    def objects(self) -> Iterator[tuple[str, StoredFile]]:
-        """All its files, ``meta`` included, with the names of their objects."""
-        for file in (self.meta, *self.files):
-            yield f"{self.path}/{file.name}", file
 
 
 class VersionDocument(NamedTuple):
     """A version of a shard set; its shards rise by their lower bounds.
 
     A *draft* is one whose ``number``, ``nonce`` and ``created`` are still to be filled in, which
-    :func:`lsmkv.bulk.publish.publish` does.
+    :func:`lsmkv.bulk.publish.publish` does.  Costs O(files), save ``shard_for``, which costs a
+    binary search.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     version = lsmkv.bulk.build([(b"a", b"1"), (b"b", b"2")], here, shards=2)
+    >>> version.number, version.pairs, version.shard_for(b"a"), version.shard_for(b"c")
+    (1, 2, 0, 1)
+    >>> version.bytes == sum(file.size for _, file in version.objects())
+    True
+    >>> version.check()
+    >>> lsmkv.shards.VersionDocument.decode(version.encode(), "a URL, for messages") == version
+    True
     """
 
     number: int
@@ -137,27 +141,27 @@ class VersionDocument(NamedTuple):
 
     def check(self) -> None:
         """``ValueError`` says what cannot be so in a published version."""
-        _require(1 <= self.number <= _LARGEST, f"number {self.number} is out of range")
-        _require(_NONCE.fullmatch(self.nonce), f"not a nonce: {self.nonce!r}")
-        _check_component("build", self.build)
+        require(1 <= self.number < _TOO_LARGE, f"number {self.number} is out of range")
+        require(_NONCE.fullmatch(self.nonce), f"not a nonce: {self.nonce!r}")
+        check_component("build", self.build)
         _check_created(self.created)
-        _require(
+        require(
             self.comparator == COMPARATOR,
             f"ordered by {self.comparator!r}: shards are cut in the order of {COMPARATOR!r} alone",
         )
         for text in (self.filter_policy, self.prefix_extractor):
-            _require(text is None or _is_plain(text), f"not a name: {text!r}")
+            require(text is None or is_plain(text), f"not a name: {text!r}")
         for at, shard in enumerate(self.shards):
-            _check_shard(f"shard {at}", shard)
+            check_shard(f"shard {at}", shard)
         _check_bounds([shard.first for shard in self.shards])
         paths = {shard.path for shard in self.shards}
-        _require(len(paths) == len(self.shards), "two shards have one path")
+        require(len(paths) == len(self.shards), "two shards have one path")
 
     def encode(self) -> _Bytes:
         """The document, the same bytes for the same content; ``ValueError`` as :meth:`check`."""
         self.check()
         fields = {"format": FORMAT, **self._asdict()}
-        fields["shards"] = [_shard_fields(shard) for shard in self.shards]
+        fields["shards"] = [shard_fields(shard) for shard in self.shards]
         head = json.dumps(fields, indent=1).removesuffix("\n}").encode("ascii")
         return head + _seal(head)
 
@@ -204,116 +208,36 @@ def _seal(head: bytes) -> bytes:
 _SEAL_SIZE = len(_seal(b""))
 
 
-def _shard_fields(shard: ShardEntry) -> dict[str, Any]:
-    return {
-        "path": shard.path,
-        **json_field("first", shard.first),
-        "pairs": shard.pairs,
-        "meta": shard.meta._asdict(),
-        "files": [file._asdict() for file in shard.files],
-    }
-
-
 def _decode(data: bytes) -> VersionDocument:
     head = data[:-_SEAL_SIZE]
-    _require(data[-_SEAL_SIZE:] == _seal(head), "its SHA-256 does not match: damaged, or cut off")
+    require(data[-_SEAL_SIZE:] == _seal(head), "its SHA-256 does not match: damaged, or cut off")
     fields = parse_json_object(head + b"}")
-    number = _take(fields, "format", int)
-    _require(number <= FORMAT, f"its format is {number}: it was written by a newer lsmkv")
-    _require(number == FORMAT, f"there is no format {number}")
-    shards = _take(fields, "shards", list)
+    number = take(fields, "format", int)
+    require(number <= FORMAT, f"its format is {number}: it was written by a newer lsmkv")
+    require(number == FORMAT, f"there is no format {number}")
+    shards = take(fields, "shards", list)
     document = VersionDocument(
-        number=_take(fields, "number", int),
-        nonce=_take(fields, "nonce", str),
-        build=_take(fields, "build", str),
-        created=_take(fields, "created", str),
-        comparator=_take(fields, "comparator", str),
-        filter_policy=_take(fields, "filter_policy", str, type(None)),
-        prefix_extractor=_take(fields, "prefix_extractor", str, type(None)),
-        shards=tuple(map(_decode_shard, shards)),
+        number=take(fields, "number", int),
+        nonce=take(fields, "nonce", str),
+        build=take(fields, "build", str),
+        created=take(fields, "created", str),
+        comparator=take(fields, "comparator", str),
+        filter_policy=take(fields, "filter_policy", str, type(None)),
+        prefix_extractor=take(fields, "prefix_extractor", str, type(None)),
+        shards=tuple(map(decode_shard, shards)),
     )
-    _done(fields)
+    done(fields)
     return document
 
 
-def _decode_shard(fields: object) -> ShardEntry:
-    fields = _object(fields)
-    shard = ShardEntry(
-        path=_take(fields, "path", str),
-        first=take_field(fields, "first"),
-        pairs=_take(fields, "pairs", int),
-        meta=_decode_file(_take(fields, "meta", dict)),
-        files=tuple(map(_decode_file, _take(fields, "files", list))),
-    )
-    _done(fields)
-    return shard
-
-
-def _decode_file(fields: object) -> StoredFile:
-    fields = _object(fields)
-    file = StoredFile(
-        _take(fields, "name", str), _take(fields, "size", int), _take(fields, "sha256", str)
-    )
-    _done(fields)
-    return file
-
-
-def _object(fields: object) -> dict[str, object]:
-    _require(isinstance(fields, dict), f"not an object of JSON: {fields!r}")
-    assert isinstance(fields, dict)
-    return fields
-
-
-def _take(fields: dict[str, object], name: str, *types: type) -> Any:
-    _require(name in fields, f"{name} is missing")
-    value = fields.pop(name)
-    _require(type(value) in types, f"{name} is {value!r}")
-    return value
-
-
-def _done(fields: dict[str, object]) -> None:
-    _require(not fields, f"unknown fields: {', '.join(map(repr, fields))}")
-
-
-def _check_shard(which: str, shard: ShardEntry) -> None:
-    check_object_name(shard.path)
-    _require(shard.path.startswith("shards/"), f"{which} is outside shards/: {shard.path!r}")
-    for part in shard.path.split("/"):
-        _check_component(which, part)
-    _require(0 <= shard.pairs <= _LARGEST, f"{which} has {shard.pairs} pairs")
-    names = set()
-    for _, file in shard.objects():
-        _check_component(which, file.name)
-        names.add(file.name)
-        _require(0 <= file.size <= _LARGEST, f"{which}: {file.name} has {file.size} bytes")
-        _require(_SHA256.fullmatch(file.sha256), f"{which}: not a SHA-256: {file.sha256!r}")
-    _require(len(names) == 1 + len(shard.files), f"{which} has two files of one name")
-
-
 def _check_bounds(firsts: list[bytes]) -> None:
-    _require(not firsts or firsts[0] == b"", "the first shard does not begin at the empty key")
+    require(not firsts or firsts[0] == b"", "the first shard does not begin at the empty key")
     for at in range(1, len(firsts)):
-        _require(firsts[at - 1] < firsts[at], f"the bound of shard {at} does not rise")
-
-
-def _check_component(which: str, text: str) -> None:
-    plain = _is_plain(text) and "/" not in text and "\\" not in text
-    _require(plain and text not in (".", ".."), f"{which}: not a plain name: {text!r}")
+        require(firsts[at - 1] < firsts[at], f"the bound of shard {at} does not rise")
 
 
 def _check_created(created: str) -> None:
-    _require(
-        datetime.fromisoformat(created).utcoffset() == timedelta(0), f"not in UTC: {created!r}"
-    )
-
-
-def _is_plain(text: str) -> bool:
-    return text != "" and text.isprintable()
-
-
-def _require(condition: object, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
+    require(datetime.fromisoformat(created).utcoffset() == timedelta(0), f"not in UTC: {created!r}")
 
 
 def utc_now() -> str:

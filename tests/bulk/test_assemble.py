@@ -13,8 +13,8 @@ import lsmkv
 from lsmkv.bulk.assemble import write_shard
 from lsmkv.bulk.merging import Chunk
 from lsmkv.bulk.tables import table_settings
-from lsmkv.env.objects.local import LocalObjects
 from lsmkv.env.local import LocalEnv
+from lsmkv.env.objects.local import LocalObjects
 from lsmkv.format.meta import META, decode_meta
 from lsmkv.options import KIB, TableArguments
 from lsmkv.shards.version import ShardEntry

@@ -11,7 +11,7 @@ import pytest
 from lsmkv.bulk.place import Place
 from lsmkv.bulk.runs import Run, RunReader
 from lsmkv.bulk.sorting import SortTask, sort_part
-from lsmkv.bulk.sources import PackedPart
+from lsmkv.bulk.sources.part import PackedPart
 
 Pairs = list[tuple[bytes, bytes]]
 MIB = 1024 * 1024

@@ -131,7 +131,7 @@ def documents(draw: st.DrawFn) -> VersionDocument:
         shards.append(ShardEntry(path, first, draw(numbers), meta, tuple(rest)))
     optional = st.none() | names
     return VersionDocument(
-        number=draw(st.integers(1, (1 << 63) - 1)),
+        number=draw(st.integers(1, 10**18 - 1)),
         nonce=draw(st.binary(min_size=4, max_size=32)).hex(),
         build=draw(names),
         created=utc_now(),
@@ -209,7 +209,7 @@ FILE = ["shards", 1, "files", 2]
     ("path", "value", "reason"),
     [
         (["number"], 0, "out of range"),
-        (["number"], 1 << 63, "out of range"),
+        (["number"], 10**18, "out of range"),
         (["number"], True, "number is True"),
         (["number"], 17.0, "number is 17.0"),
         (["nonce"], "xyzxyzxyz", "not a nonce"),
@@ -245,6 +245,7 @@ FILE = ["shards", 1, "files", 2]
         ([*FILE, "name"], "/etc/passwd", "not a plain name"),
         ([*FILE, "name"], "\ud800", "not a plain name"),
         ([*FILE, "size"], -1, "-1 bytes"),
+        ([*FILE, "size"], 1 << 63, "bytes"),
         ([*FILE, "size"], 1.5, "size is 1.5"),
         ([*FILE, "sha256"], "AB" * 32, "not a SHA-256"),
         ([*FILE, "sha256"], "ab" * 32 + "\n", "not a SHA-256"),
@@ -254,6 +255,35 @@ FILE = ["shards", 1, "files", 2]
 def test_a_document_that_cannot_be_is_refused(path: list[Any], value: Any, reason: str) -> None:
     with pytest.raises(lsmkv.CorruptionError, match=reason):
         decode(changed(path, value))
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[list[Any]]:
+    """The paths to all values in a value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    found = [list(path)] if path else []
+    if isinstance(value, (dict, list)):
+        for step, below in inner:
+            found += places(below, (*path, step)) if isinstance(below, (dict, list)) else []
+            found += [] if isinstance(below, (dict, list)) else [[*path, step]]
+    return found
+
+
+FIELDS = json.loads(document(b"", b"m").encode())
+del FIELDS["sha256"]
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+anything = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(st.sampled_from(places(FIELDS)), anything)
+def test_any_value_in_any_place_is_refused_or_taken(path: list[Any], value: Any) -> None:
+    data = changed(path, value)
+    try:
+        whole = decode(data)
+    except lsmkv.CorruptionError:
+        return
+    assert decode(whole.encode()) == whole
 
 
 @pytest.mark.parametrize("text", ["[1", '{"format": 1', '{"format": 1, "format": 1', "[" * 10**5])
@@ -280,7 +310,7 @@ def test_the_shard_of_a_key() -> None:
     assert document().shard_for(b"any") == -1
 
 
-@pytest.mark.parametrize("number", [1, 17, 99_999_999, 100_000_000])
+@pytest.mark.parametrize("number", [1, 17, 99_999_999, 100_000_000, 10**18 - 1])
 def test_a_version_is_named_by_its_number(number: int) -> None:
     assert parse_version_name(version_name(number)) == number
 
