@@ -12,12 +12,15 @@ import typer
 
 import lsmkv
 import lsmkv.shards
-from lsmkv.env.objects.open import is_url
+from lsmkv.env.base import Env
+from lsmkv.env.objects.open import is_url, open_objects
+from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.filter.known import policy_from_text
 from lsmkv.format.filenames import CURRENT
 from lsmkv.options import FilterLayout, OptionArguments
+from lsmkv.shards.versions import newest_version
 from lsmkv.tools.console import ERROR, say
-from lsmkv.tools.text import from_argument
+from lsmkv.tools.text import count, from_argument
 
 _VERSIONS = "versions"
 
@@ -86,6 +89,23 @@ def open_shards(where: str) -> lsmkv.shards.Shards:
 def open_stored(where: str) -> lsmkv.DB | lsmkv.shards.Shards:
     """Open a store for reading, or the newest version of a shard set."""
     return open_shards(where) if is_shard_set(where) else open_to_read(where)
+
+
+@contextlib.contextmanager
+def open_shard(where: str, number: int) -> Iterator[tuple[str, Env]]:
+    """The directory of a shard of the newest version, and the env that it is in.
+
+    ``ValueError`` if the version does not have so many shards.
+    """
+    with open_objects(where, options=store_options(where)) as objects:
+        document = newest_version(objects)
+        if number >= len(document.shards):
+            told = count(len(document.shards), "shard")
+            raise ValueError(f"there is no shard {number}: version {document.number} has {told}")
+        entry = document.shards[number]
+        expected = {name: Expected(file.size, file.sha256) for name, file in entry.objects()}
+        with contextlib.closing(RemoteEnv(objects, expected=expected)) as env:
+            yield entry.path, env
 
 
 def store_options(url: str) -> dict[str, object] | None:
