@@ -19,6 +19,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "aio/db.py": "test_aio.py",
     "aio/iterator.py": "test_aio.py",
     "aio/readable.py": "test_aio.py",
+    "aio/shards.py": "shards/test_aio_shards.py",
     "aio/snapshot.py": "test_aio.py",
     "aio/threads.py": "test_aio.py",
     "aio/transaction.py": "test_aio.py",
@@ -42,7 +43,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "server/thread.py": "test_testing.py",
     "pytest_plugin.py": "test_testing.py",
     # A type, and functions whose doctests are their tests.
-    "util/json_fields.py": "tools/test_formats.py",
+    "util/json_fields.py": "bulk/test_formats.py",
     "util/pair_diff.py": "tools/test_diff.py",
     "util/progress.py": "db/admin/test_compact_range.py",
     "util/text.py": "db/views/test_explanation.py",

@@ -40,17 +40,22 @@ PACKAGE = Path(lsmkv.__file__).parent
 FACES = (
     "lsmkv",
     "lsmkv.aio",
+    "lsmkv.bulk",
     "lsmkv.indexeddb",
     "lsmkv.mapping",
     "lsmkv.plot",
     "lsmkv.plyvel",
+    "lsmkv.shards",
     "lsmkv.testing",
 )
 OPERATORS = {
     *("__len__", "__bool__", "__contains__", "__getitem__", "__setitem__", "__delitem__"),
     *("__iter__", "__reversed__", "__next__", "__aiter__", "__anext__", "__sub__", "__str__"),
 }
-RECORDS = {"LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"}
+RECORDS = {
+    *("LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"),
+    *("Limits", "ShardEntry", "ShardExplanation", "ShardsStats", "StoredFile"),
+}
 """Classes of fields or members alone."""
 SAYS_ERRORS = re.compile(r"\b[Rr]aises?\b|\b\w+Error\b|\bErrors\b|errors and costs?\b")
 SAYS_COST = re.compile(r"\b[Cc]osts?\b|\bO\(")

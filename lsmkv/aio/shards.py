@@ -39,7 +39,32 @@ class Shards(Readable):
 
     As many calls run at once as ``limits`` allow connections.  ``async with`` or ``await`` opens
     it; the caller closes it.  Before it is open and after it is closed, methods raise
-    :class:`~lsmkv.ClosedError`.
+    :class:`~lsmkv.ClosedError`; the other errors, and the costs, are those of
+    :class:`lsmkv.shards.Shards`.
+
+    >>> import asyncio, tempfile
+    >>> import lsmkv.bulk
+    >>> async def main(url):
+    ...     s = await Shards(url)
+    ...     await s.warm()
+    ...     told, stats = await s.explain(b"c"), await s.stats()
+    ...     asked = await s.contains(b"a"), await s.may_contain(b"a"), await s.refresh()
+    ...     values, version = await s.multi_get([b"b", b"c"]), s.version
+    ...     await s.close()
+    ...     return told.requests, stats.shards_open, asked, values, version
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"a", b"1"), (b"b", b"2")], here, shards=2)
+    ...     asyncio.run(main(here))
+    (0, 2, (True, True, False), [b'2', None], 1)
+
+    >>> async def main(url):
+    ...     s = await Shards(url).open()
+    ...     await s.close()
+    ...     return s.closed
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"a", b"1")], here)
+    ...     asyncio.run(main(here))
+    True
     """
 
     _sync_shards: _shards.Shards | None = None

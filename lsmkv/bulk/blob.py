@@ -79,13 +79,16 @@ def unpack_pairs(blob: bytes) -> tuple[list[bytes], list[bytes]]:
     if first > len(body):
         raise CorruptionError(f"a blob has no room for the lengths of {number:,} pairs", None, 4)
     lengths = _decoded(body[4:first])
-    key_ends = list(accumulate(lengths[:number], initial=first))
-    value_ends = list(accumulate(lengths[number:], initial=key_ends[-1]))
-    if value_ends[-1] != len(body):
+    if first + sum(lengths) != len(body):
         raise CorruptionError("a blob of pairs is not as long as it states", None, 4)
-    keys = [body[at:end] for at, end in pairwise(key_ends)]
-    values = [body[at:end] for at, end in pairwise(value_ends)]
+    key_lengths = lengths[:number]
+    keys = _cut(body, first, key_lengths)
+    values = _cut(body, first + sum(key_lengths), lengths[number:])
     return keys, values
+
+
+def _cut(body: bytes, start: int, lengths: array[int]) -> list[bytes]:
+    return [body[at:end] for at, end in pairwise(accumulate(lengths, initial=start))]
 
 
 def _lengths(strings: Sequence[bytes]) -> bytes:

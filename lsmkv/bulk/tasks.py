@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from typing import Generic, TypeVar
@@ -40,7 +42,8 @@ class TaskRunner(Generic[Task, Result]):
         self._report = report
         self._waiting: dict[Future[Result], tuple[int, Task]] = {}
         self._results: dict[int, Result] = {}
-        self._failures = 0
+        self._failures: Counter[int] = Counter()  # by task, since any task has ended
+        self._serial = itertools.count()
 
     def run(self, tasks: Iterable[Task]) -> list[Result]:
         """Run all; at an error or Ctrl-C what has not begun is cancelled."""
@@ -66,7 +69,8 @@ class TaskRunner(Generic[Task, Result]):
             self._report(number, number)
 
     def _submit(self, executor: Executor, number: int, task: Task) -> None:
-        self._waiting[executor.submit(self._function, task)] = number, task
+        call = executor.submit(_call, self._function, task, next(self._serial))
+        self._waiting[call] = number, task
 
     def _collect(self, executor: Executor, begun: int) -> None:
         """Wait for some task, and take the results of those that have ended."""
@@ -77,7 +81,7 @@ class TaskRunner(Generic[Task, Result]):
             error = future.exception()
             if error is None:
                 self._results[number] = future.result()
-                self._failures = 0
+                self._failures.clear()
                 self._report(len(self._results), begun)
             else:
                 self._note(number, error)
@@ -86,11 +90,19 @@ class TaskRunner(Generic[Task, Result]):
             self._submit(executor, number, task)
 
     def _note(self, number: int, error: BaseException) -> None:
-        # All that one dead worker took with it count as one failure each.
-        self._failures += 1
-        if not may_pass(error) or self._failures >= self._attempts * (1 + len(self._waiting)):
+        # A dead worker, or pool of workers, takes many tasks with it: each has failed once.
+        self._failures[number] += 1
+        if not may_pass(error) or self._failures[number] >= self._attempts:
             raise error
         _LOG.warning("bulk task %d is run again: %s: %s", number, type(error).__name__, error)
+
+
+def _call(function: Callable[[Task], Result], task: Task, serial: int) -> Result:
+    """Call the function.  ``serial`` tells one attempt from another.
+
+    Dask takes equal calls for one, and would answer the second attempt with the first one's error.
+    """
+    return function(task)
 
 
 def may_pass(error: BaseException) -> bool:

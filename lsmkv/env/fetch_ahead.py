@@ -5,7 +5,7 @@ wait for the network at each of them.  So a chain of three reads, each of which 
 before it, is taken for a scan.  It becomes a :class:`Stream`, which asks for *windows* of 256 KiB,
 then 512 KiB, up to 4 MiB.  While one window is consumed, a thread of a small pool fetches the next.
 A point read fetches what it needs, and no more, unless it ends such a chain by chance: in a table
-of 512 blocks one in 10,000 does.
+of 512 blocks one in 8,000 does.
 
 Memory is bounded: all streams of an env together hold at most the bytes of its
 :class:`FetchAhead`, which takes the windows of streams that nobody has read for a second.  A stream
@@ -50,6 +50,11 @@ class FetchAhead:
         # It starts threads when they are needed; they end with it.
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="lsmkv-fetch-ahead")
         self._closed = False
+
+    @property
+    def room(self) -> int:
+        """Bytes that may still be held."""
+        return self._room
 
     def add(self, stream: Stream) -> None:
         """Let a stream's windows be taken when it is idle."""
@@ -202,27 +207,43 @@ class Stream:
     def _turn(self, needed: int) -> bool:
         """Go on to the next window, of ``needed`` bytes at least if it is not fetched yet; False if
         there is no room for one."""
-        coming = self._next
-        if coming is None:
+        if self._next is None:
+            return self._fetch_now(needed)
+        start, stop, coming = self._next
+        try:
+            data = coming.result()
+        except (OSError, CorruptionError, CancelledError):
+            data = self._fetch(start, stop)  # if this fails again, the reader gets the error
+        self._leave()
+        self._start, self._stop, self._data, self._next = start, stop, data, None
+        return True
+
+    def _fetch_now(self, needed: int) -> bool:
+        """Fetch the next window in this thread; False if there is no room for it."""
+        self._leave()
+        start, stop = self._plan(needed)
+        if not self._ahead.take(stop - start):
+            self._window = FIRST_WINDOW
             start, stop = self._plan(needed)
             if not self._ahead.take(stop - start):
                 return False
-            try:
-                data = self._fetch(start, stop)
-            except BaseException:
-                self._ahead.give_back(stop - start)
-                raise
-            self._window = min(2 * self._window, LAST_WINDOW)
-        else:
-            start, stop, future = coming
-            try:
-                data = future.result()
-            except (OSError, CorruptionError, CancelledError):
-                data = self._fetch(start, stop)  # if this fails again, the reader gets the error
-        held = self._stop - self._start
-        self._start, self._stop, self._data, self._next = start, stop, data, None
-        self._ahead.give_back(held)
+        try:
+            data = self._fetch(start, stop)
+        except BaseException:
+            self._ahead.give_back(stop - start)
+            raise
+        self._start, self._stop, self._data = start, stop, data
+        self._window = min(2 * self._window, LAST_WINDOW)
         return True
+
+    def _leave(self) -> None:
+        """Give up the window, and stay at its end."""
+        self._ahead.give_back(self._stop - self._start)
+        self._data = b""
+        if self._back:
+            self._stop = self._start
+        else:
+            self._start = self._stop
 
     def _fetch(self, start: int, stop: int) -> bytes:
         self._remote.counters.add(bytes_ahead=stop - start)
@@ -234,10 +255,15 @@ class Stream:
         if self._next is not None:
             return
         start, stop = self._plan(0)
-        if start < stop and self._ahead.take(stop - start):
-            self._next = start, stop, self._ahead.submit(self._remote.read, start, stop - start)
+        if start == stop:
+            return
+        if self._ahead.take(stop - start):
+            coming = self._ahead.submit(self._remote.read, start, stop - start)
+            self._next = start, stop, coming
             self._remote.counters.add(bytes_ahead=stop - start)
             self._window = min(2 * self._window, LAST_WINDOW)
+        else:
+            self._window = max(self._window // 2, FIRST_WINDOW)
 
     def _plan(self, needed: int) -> tuple[int, int]:
         """The next window, which ends at a page's edge."""

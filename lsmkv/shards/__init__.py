@@ -10,6 +10,7 @@ from lsmkv.env.objects.retrying import Limits
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
 from lsmkv.shards.shards import Shards
+from lsmkv.shards.shards import Shards as open  # as lsmkv.open opens a store
 from lsmkv.shards.stats import ShardsStats
 from lsmkv.shards.verify import ShardSurvey, VersionSurvey
 from lsmkv.shards.version import ShardEntry, StoredFile, VersionDocument
@@ -27,6 +28,3 @@ __all__ = [
     "VersionSurvey",
     "open",
 ]
-
-open = Shards
-"""Opens a shard set for reading, as ``lsmkv.open`` opens a store."""

@@ -15,7 +15,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class StoredFile(NamedTuple):
-    """A file of a shard, as it was put."""
+    """A file of a shard, as it was put.
+
+    >>> StoredFile("CURRENT", 16, "0" * 64).size
+    16
+    """
 
     name: str
     """Within the shard's directory."""
@@ -26,7 +30,13 @@ class StoredFile(NamedTuple):
 
 
 class ShardEntry(NamedTuple):
-    """A shard of a version."""
+    """A shard of a version.
+
+    >>> files = [StoredFile(name, 16, "0" * 64) for name in ("META", "CURRENT")]
+    >>> entry = ShardEntry("shards/b/0000-1", b"", 5, files[0], (files[1],))
+    >>> [name for name, _ in entry.objects()]
+    ['shards/b/0000-1/META', 'shards/b/0000-1/CURRENT']
+    """
 
     path: str
     """Its directory, such as ``shards/<build>/0003-<attempt>``."""

@@ -15,6 +15,17 @@ class ShardExplanation:
     """How a Get of one key goes: the shard, and the steps in it; ``str()`` is text.
 
     A data block that is not in the block cache is one request, unless the cache on disk has it.
+    ``Shards.explain`` makes one and states errors and cost; this is plain data.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"cow", b"four")], here)
+    ...     with lsmkv.shards.open(here) as s:
+    ...         told = s.explain(b"bee")
+    >>> told.found, told.requests, told.requests_without_filters, told.requests_saved
+    (False, 0, 1, 1)
+    >>> told.to_dict()["shard"], told.outline()[-1].text
+    (0, 'requests: 0; without filters and caches: 1; 1 request saved')
     """
 
     key: bytes
@@ -24,6 +35,11 @@ class ShardExplanation:
     path: str
     """Its directory in the set."""
     steps: Explanation | None
+
+    @property
+    def found(self) -> bool:
+        """Whether the key is there."""
+        return self.steps is not None and self.steps.found
 
     @property
     def requests(self) -> int:

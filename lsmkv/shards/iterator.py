@@ -19,7 +19,24 @@ class ShardIterator:
 
     It has the methods of :class:`lsmkv.Iterator`.  A shard is opened when the iterator comes to it.
     The version that it reads stays readable as long as it is used, whatever ``refresh`` does.  One
-    thread at a time uses it.  Errors are those of a Get.
+    thread at a time uses it.  Errors are those of a Get.  Costs a seek in each shard that it comes
+    to, and a request for each window of blocks.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"%d" % n, b"") for n in range(9)], here, shards=3)
+    ...     with lsmkv.shards.open(here) as s, s.iterator(include_value=False) as keys:
+    ...         keys.seek(b"4")
+    ...         keys.next(), keys.next(), keys.prev(), keys.prev(), keys.prev()
+    ...         keys.seek_to_stop()
+    ...         last = keys.prev()
+    ...         keys.seek_to_start()
+    ...         last, next(keys), keys.closed
+    ...     keys.close()
+    ...     keys.closed
+    (b'4', b'5', b'5', b'4', b'3')
+    (b'8', b'0', False)
+    True
     """
 
     def __init__(
@@ -42,6 +59,7 @@ class ShardIterator:
         return self._shards is None
 
     def __iter__(self) -> Self:
+        """The iterator itself, where it stands."""
         return self
 
     def __next__(self) -> Any:

@@ -7,6 +7,7 @@ memory, so that a Get of an absent key makes no request, but for the few that pa
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
-from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.errors import ClosedError, NotFoundError, raise_typed
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import MIB, OptionArguments, Prefixes
@@ -54,7 +55,24 @@ class Shards:
     ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"bee", b"six")], here, shards=2)
     ...     with lsmkv.shards.open(here) as s:
     ...         s.get(b"ant"), s.multi_get([b"bee", b"cow"]), list(s.iterator(prefix=b"b"))
+    ...         b"cow" in s, s.may_contain(b"bee")
     (b'six', [b'six', None], [(b'bee', b'six')])
+    (False, True)
+
+    Another version, and what reading costs:
+
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six")], here)
+    ...     s = lsmkv.shards.Shards(here)
+    ...     s.warm()
+    ...     _ = lsmkv.bulk.build([(b"ant", b"6")], here)
+    ...     s.version, s.versions(), s.refresh(), s.version, s.get(b"ant"), s.document.pairs
+    ...     s.explain(b"bee").requests, s.stats().gets_found
+    ...     s.close()
+    ...     s.closed
+    (1, [1, 2], True, 2, b'6', 1)
+    (0, 1)
+    True
     """
 
     def __init__(
@@ -124,6 +142,12 @@ class Shards:
             else:
                 document = read_version(self._objects, version)
             self._shards = self._open_version(document, {})
+        except NotFoundError:
+            self.close()
+            raise
+        except FileNotFoundError as error:
+            self.close()
+            raise NotFoundError(errno.ENOENT, "no shard set here", self.url) from error
         except OSError as error:
             self.close()
             raise_typed(error)

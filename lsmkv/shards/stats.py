@@ -29,8 +29,18 @@ class CacheCounts(NamedTuple):
 class ShardsStats:
     """What a reader of shards has read since it was opened, and what it was saved.
 
-    ``str()`` is a short table, ``to_dict()`` is plain data.  The counters of shards that a refresh
+    ``str()`` is a short table, ``to_dict()`` is plain data.  ``Shards.stats`` makes one, and states
+    errors and cost.  The counters of shards that a refresh
     has left behind are not among those of the engine.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"cow", b"four")], here)
+    ...     with lsmkv.shards.open(here) as s:
+    ...         _ = s.multi_get([b"ant", b"bee"])
+    ...         stats = s.stats()
+    >>> stats.pairs, stats.shards_open, stats.filter_negatives, stats.to_dict()["cache"]
+    (2, 1, 1, None)
     """
 
     version: int

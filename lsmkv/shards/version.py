@@ -87,7 +87,19 @@ class VersionDocument(NamedTuple):
     """A version of a shard set; its shards rise by their lower bounds.
 
     A *draft* is one whose ``number``, ``nonce`` and ``created`` are still to be filled in, which
-    :func:`lsmkv.bulk.publish.publish` does.
+    :func:`lsmkv.bulk.publish.publish` does.  Costs O(files), save ``shard_for``, which costs a
+    binary search.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     version = lsmkv.bulk.build([(b"a", b"1"), (b"b", b"2")], here, shards=2)
+    >>> version.number, version.pairs, version.shard_for(b"a"), version.shard_for(b"c")
+    (1, 2, 0, 1)
+    >>> version.bytes == sum(file.size for _, file in version.objects())
+    True
+    >>> version.check()
+    >>> lsmkv.shards.VersionDocument.decode(version.encode(), "a URL, for messages") == version
+    True
     """
 
     number: int

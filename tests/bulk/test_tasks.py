@@ -30,6 +30,36 @@ class Inline(Executor):
         return future
 
 
+class DyingPool(Inline):
+    """Loses its first calls, all at once, as a pool does when one of its processes dies."""
+
+    def __init__(self, calls: int) -> None:
+        self.lost: list[Future[Any]] = []
+        self.calls = calls
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if len(self.lost) == self.calls:
+            return super().submit(fn, *args, **kwargs)
+        self.lost.append(Future())
+        if len(self.lost) == self.calls:
+            for future in self.lost:
+                future.set_exception(BrokenExecutor("a process died"))
+        return self.lost[-1]
+
+
+class Pure(Inline):
+    """Answers a call that equals an earlier one with the same future, as Dask does."""
+
+    def __init__(self) -> None:
+        self.known: dict[object, Future[Any]] = {}
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        call = (fn, args)
+        if call not in self.known:
+            self.known[call] = super().submit(fn, *args, **kwargs)
+        return self.known[call]
+
+
 def runner(
     executor: Executor | None, function: Callable[[int], int], attempts: int = 3
 ) -> tuple[TaskRunner[int, int], list[tuple[int, int]]]:
@@ -69,6 +99,23 @@ def test_a_lost_task_is_run_again(error: Exception, caplog: pytest.LogCaptureFix
         assert runner(Inline(), fail_twice, attempts=3)[0].run(range(3)) == [0, 1, 2]
     assert calls.count(1) == 3
     assert "bulk task 1 is run again" in caplog.text
+
+
+def test_all_tasks_that_a_pool_loses_at_once_are_run_again() -> None:
+    assert runner(DyingPool(100), abs, attempts=2)[0].run(range(100)) == list(range(100))
+
+
+def test_an_attempt_is_no_repetition_of_the_one_before() -> None:
+    calls: list[int] = []
+
+    def fail_once(n: int) -> int:
+        calls.append(n)
+        if len(calls) == 1:
+            raise KilledWorker("lost")
+        return n
+
+    assert runner(Pure(), fail_once)[0].run([7]) == [7]
+    assert calls == [7, 7]
 
 
 def test_a_task_that_is_always_lost_ends_the_build() -> None:

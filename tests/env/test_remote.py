@@ -8,6 +8,7 @@ import hashlib
 import random
 import tracemalloc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from memory_objects import MemoryObjects, upload
 
 from lsmkv import DB, CorruptionError, IOError, MemoryEnv, NotFoundError
 from lsmkv.env.base import Directory
+from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.format.meta import FilePieces, decode_meta, encode_meta
 from lsmkv.options import Options
@@ -406,3 +408,59 @@ def test_an_env_is_a_directorys(env: RemoteEnv) -> None:
     with directory.open("CURRENT") as file:
         assert file.read(0, 8) == b"MANIFEST"
     directory.close()
+
+
+# With a cache on disk
+
+
+def test_a_restart_costs_no_request_for_what_was_read(
+    objects: MemoryObjects, tmp_path: Path
+) -> None:
+    expected = expected_of(objects)
+    for requests in (True, False):
+        cache = DiskCache(tmp_path)
+        env = RemoteEnv(objects, cache, expected=expected)
+        objects.forget_requests()
+        with open_db(env, lru_cache_size=0) as db:
+            assert_holds(db, CONTENT)
+        assert (objects.requests > 0) == requests
+        assert (env.counters.page_misses > 0) == requests
+        assert env.counters.page_hits > 0
+        env.close()
+        cache.check()
+        cache.close()
+
+
+@pytest.mark.parametrize("known", ["expected", "meta", "listing"])
+def test_an_overwritten_database_has_pages_of_its_own(
+    objects: MemoryObjects, tmp_path: Path, known: str
+) -> None:
+    """Of the same names and sizes: only the values differ."""
+    other = {key: value.replace(b"value", b"VALUE") for key, value in CONTENT.items()}
+    cache = DiskCache(tmp_path)
+    for content in (CONTENT, other, CONTENT):
+        local = build(content, max_file_size=64 << 10, write_buffer_size=64 << 10)
+        upload(local, "db", objects, "s", meta=Options())
+        if known == "listing":
+            without_meta(objects)
+        expected = expected_of(objects) if known == "expected" else None
+        env = RemoteEnv(objects, cache, expected=expected)
+        with open_db(env, lru_cache_size=0) as db:
+            assert list(db) == sorted(content.items())
+        env.close()
+    cache.close()
+
+
+def test_copies_of_an_expected_object_share_pages(objects: MemoryObjects, tmp_path: Path) -> None:
+    for name in list(objects.objects):
+        objects.put(f"copy/{name[2:]}", objects.objects[name])
+    cache = DiskCache(tmp_path)
+    env = RemoteEnv(objects, cache, expected=expected_of(objects))
+    with open_db(env) as db:
+        list(db)
+    objects.forget_requests()
+    with open_db(env, "copy") as db:
+        assert list(db) == sorted(CONTENT.items())
+    assert objects.requests == 0
+    env.close()
+    cache.close()

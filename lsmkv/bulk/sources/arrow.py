@@ -93,7 +93,10 @@ def arrow_parts(
         held: list[Any] = []
         size = first = 0
         for batch in reader:
-            for piece in _pieces(batch.select([key, value]), part_bytes):
+            rest = _plain(pa, batch, key, value)
+            while rest.num_rows:
+                piece = rest.slice(0, _rows(rest, part_bytes - size))
+                rest = rest.slice(piece.num_rows)
                 held.append(piece)
                 size += piece.nbytes
                 if size >= part_bytes:
@@ -148,17 +151,20 @@ def _zipped(
 
 
 def _column(batch: Any, name: str, label: str, first_row: int) -> list[bytes]:
-    pa = pyarrow()
-    array = batch.column(batch.schema.get_field_index(name))
-    if pa.types.is_string(array.type):
-        array = array.cast(pa.binary())  # copies nothing
-    elif not _gives_bytes(array.type):
-        array = array.cast(pa.large_binary())
+    array = _bytes_array(pyarrow(), batch, name)
     if array.null_count:
         row = first_row + array.is_null().to_pylist().index(True)
         raise ValueError(f"{label}: row {row}, from 0: the column {name!r} is null")
     found: list[bytes] = array.to_pylist()
     return found
+
+
+def _bytes_array(pa: Any, batch: Any, name: str) -> Any:
+    """A column in a type of which Python makes ``bytes``, and a slice is its own bytes alone."""
+    array = batch.column(batch.schema.get_field_index(name))
+    if pa.types.is_string(array.type):
+        return array.cast(pa.binary())  # copies nothing
+    return array if _gives_bytes(array.type) else array.cast(pa.large_binary())
 
 
 def _is_bytes(kind: Any) -> bool:
@@ -187,10 +193,18 @@ def _batches(pa: Any, source: object, label: str) -> Iterator[Any]:
         yield reader
 
 
-def _pieces(batch: Any, part_bytes: int) -> Iterator[Any]:
-    rows = max(1, batch.num_rows * part_bytes // max(1, batch.nbytes))
-    for at in range(0, batch.num_rows, rows):
-        yield batch.slice(at, rows)
+def _plain(pa: Any, batch: Any, key: str, value: str) -> Any:
+    """Both columns of a batch, in types that can be sliced without taking the rest along."""
+    columns = [_bytes_array(pa, batch, name) for name in (key, value)]
+    return pa.record_batch(columns, names=[key, value])
+
+
+def _rows(batch: Any, room: int) -> int:
+    """How many of a batch's first rows have about ``room`` bytes; 1 at least."""
+    rows = max(1, -(-batch.num_rows * room // max(1, batch.nbytes)))
+    while rows > 1 and batch.slice(0, rows).nbytes > 2 * room:
+        rows //= 2
+    return int(rows)
 
 
 def _part(pa: Any, held: list[Any], key: str, value: str, label: str, first: int) -> ArrowPart:

@@ -88,7 +88,7 @@ def dask_parts(frame: Any, key: str, value: str, label: str) -> Iterator[DaskPar
 
     Other collections of Dask are a ``TypeError``.
     """
-    if not hasattr(frame, "columns") or not hasattr(frame, "npartitions"):
+    if not isinstance(frame, importlib.import_module("dask.dataframe").DataFrame):
         raise TypeError(f"{label} must be a Dask dataframe, not {type(frame).__name__}")
     for name in (key, value):
         check_name(name, list(frame.columns), label)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -68,7 +68,7 @@ class PackedPart:
 
 @dataclass(frozen=True)
 class CallablePart:
-    """The pairs that a call of ``function``, without arguments, returns or yields.
+    """The pairs that a call of ``function``, without arguments, returns or yields, or a mapping.
 
     It is called anew for each attempt, in another process, and has to give the same pairs each
     time.  Only a function at the top of a module can be pickled, or a ``functools.partial`` of one.
@@ -80,7 +80,7 @@ class CallablePart:
     [(b'0', b'0'), (b'1', b'1'), (b'2', b'4')]
     """
 
-    function: Callable[[], Iterable[Pair]]
+    function: Callable[[], Iterable[Pair] | Mapping[bytes, bytes]]
     label: str
 
     @property
@@ -91,7 +91,7 @@ class CallablePart:
         """Call the function.  See :func:`checked_pairs` for errors."""
         try:
             pairs = self.function()
-            iterator = iter(pairs)
+            iterator = iter(pairs.items() if isinstance(pairs, Mapping) else pairs)
         except Exception as error:
             error.add_note(f"while the pairs of {self.label} were asked for")
             raise

@@ -8,6 +8,10 @@ from typing import Generic, TypeVar
 
 _Result = TypeVar("_Result")
 
+# Seconds.  The system may give a signal to any thread, and only one that the main thread got itself
+# ends its wait.
+_LOOK = 0.1
+
 
 class _Call(Generic[_Result]):
     """One call, made in another thread."""
@@ -27,7 +31,8 @@ class _Call(Generic[_Result]):
             self._done.set()
 
     def wait(self) -> _Result:
-        self._done.wait()
+        while not self._done.wait(_LOOK):
+            pass
         if self._error is not None:
             try:
                 raise self._error
@@ -46,5 +51,8 @@ def interruptible(call: Callable[[], _Result]) -> _Result:
     if threading.current_thread() is not threading.main_thread():
         return call()
     running = _Call(call)
-    threading.Thread(target=running.run, name="lsmkv-request", daemon=True).start()
+    try:
+        threading.Thread(target=running.run, name="lsmkv-request", daemon=True).start()
+    except RuntimeError:  # no thread can be made: the interpreter is shutting down, say
+        return call()
     return running.wait()

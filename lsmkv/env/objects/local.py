@@ -151,12 +151,19 @@ class LocalObjects(ObjectStore):
             try:
                 with self._directory(parts) as directory:
                     for own in names:
-                        _remove(directory, own)
-                        self._files.forget(f"{folder}/{own}" if folder else own)
+                        self._remove_in(directory, own, f"{folder}/{own}" if folder else own)
                     directory.sync()
             except (FileNotFoundError, NotADirectoryError):
                 return  # the objects are not there
         self._remove_empty(parts)
+
+    def _remove_in(self, directory: Directory, own: str, name: str) -> None:
+        """Remove an object, if it is there; ``own`` is its name in its directory."""
+        try:
+            directory.remove(own)
+        except (FileNotFoundError, IsADirectoryError):
+            pass
+        self._files.forget(name)
 
     def _remove_empty(self, parts: Sequence[str]) -> None:
         """Remove a directory, then the one that holds it, up to the first that is in use."""
@@ -284,14 +291,6 @@ def _write(directory: Directory, name: str, data: bytes) -> None:
     except BaseException:
         _discard(directory, name)
         raise
-
-
-def _remove(directory: Directory, name: str) -> None:
-    """Remove a file, if it is there."""
-    try:
-        directory.remove(name)
-    except FileNotFoundError:
-        pass
 
 
 def _discard(directory: Directory, name: str) -> None:

@@ -146,7 +146,7 @@ class ObstoreObjects(ObjectStore):
         reply = read_reply(text)
         number, why = errno_of(reply, text)
         if isinstance(error, _EXISTS) or reply.status in (409, 412):
-            number = errno.EEXIST if exclusive else errno.EAGAIN
+            number = errno.EEXIST if exclusive else errno.EBUSY
         elif isinstance(error, _UNSUPPORTED):
             number = errno.ENOTSUP
         elif isinstance(error, _REFUSED):
@@ -172,6 +172,8 @@ def open_obstore(
         "connect_timeout": timedelta(seconds=min(timeout, 5.0)),
         "pool_max_idle_per_host": str(connections),
     }
+    if url.startswith("http://"):
+        client["allow_http"] = True  # what else could be meant
     config: dict[str, Any] = {}
     further: dict[str, Any] = {}
     for key, value in options.items():

@@ -27,7 +27,11 @@ _Result = TypeVar("_Result")
 
 
 class Limits(NamedTuple):
-    """How long, how often and how many at once."""
+    """How long, how often and how many at once.
+
+    >>> Limits(attempts=3, timeout=2.5).connections
+    32
+    """
 
     attempts: int = 5
     """The most requests that are made for one call, retries included."""

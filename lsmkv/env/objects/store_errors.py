@@ -34,18 +34,18 @@ _TRANSIENT_CODES = frozenset(("RequestTimeout", "IncompleteBody", "SlowDown"))
 
 _ERRNO_OF_STATUS = {
     301: errno.EINVAL,  # another region's bucket
-    307: errno.EAGAIN,
+    307: errno.EBUSY,
     400: errno.EINVAL,
     401: errno.EACCES,
     403: errno.EACCES,
     404: errno.ENOENT,
     405: errno.ENOTSUP,
     408: errno.ETIMEDOUT,
-    409: errno.EAGAIN,
-    412: errno.EAGAIN,
-    429: errno.EAGAIN,
+    409: errno.EBUSY,
+    412: errno.EBUSY,
+    429: errno.EBUSY,
     501: errno.ENOTSUP,
-    503: errno.EAGAIN,
+    503: errno.EBUSY,
     504: errno.ETIMEDOUT,
 }
 _ERRNO_OF_CAUSE = {
@@ -108,7 +108,7 @@ def errno_of(reply: Reply, text: str) -> tuple[int, str]:
     if reply.code in _NO_BUCKET:
         return errno.ENOENT, f"there is no such bucket or container: {reply.text}"
     if reply.code in _TRANSIENT_CODES:
-        return errno.EAGAIN, reply.text
+        return errno.EBUSY, reply.text
     if reply.status is not None:
         return _ERRNO_OF_STATUS.get(reply.status, errno.EIO), reply.text
     for words, number in _PERMANENT_WORDS.items():
