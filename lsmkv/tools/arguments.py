@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import Annotated, BinaryIO, NamedTuple, Unpack, cast
@@ -10,11 +11,43 @@ from typing import Annotated, BinaryIO, NamedTuple, Unpack, cast
 import typer
 
 import lsmkv
+import lsmkv.shards
+from lsmkv.env.base import Env
+from lsmkv.env.objects.open import is_url, open_objects
+from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.filter.known import policy_from_text
+from lsmkv.format.filenames import CURRENT
 from lsmkv.options import FilterLayout, OptionArguments
-from lsmkv.tools.text import from_argument
+from lsmkv.shards.versions import newest_version
+from lsmkv.tools.console import ERROR, say
+from lsmkv.tools.text import count, from_argument
 
-Directory = Annotated[str, typer.Argument(metavar="DIR", help="The store's directory.")]
+_VERSIONS = "versions"
+
+
+def is_shard_set(where: str) -> bool:
+    """Whether this names a shard set: a URL, or a directory with versions and without a store."""
+    if is_url(where):
+        return True
+    return os.path.isdir(os.path.join(where, _VERSIONS)) and not os.path.lexists(
+        os.path.join(where, CURRENT)
+    )
+
+
+def store_only(context: typer.Context, where: str | None) -> str | None:
+    """The callback of an argument that names a store: a shard set ends the command."""
+    if where is not None and not context.resilient_parsing and is_shard_set(where):
+        say(f"{where} is a shard set, and 'lsmkv {context.info_name}' is for stores")
+        raise typer.Exit(ERROR)
+    return where
+
+
+Directory = Annotated[
+    str, typer.Argument(metavar="DIR", help="The store's directory.", callback=store_only)
+]
+Stored = Annotated[
+    str, typer.Argument(metavar="DIR|URL", help="A store's directory, or a shard set.")
+]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key, as text in UTF-8.")]
 Hex = Annotated[bool, typer.Option("--hex", help="Keys and values in hexadecimal.")]
 HexKeys = Annotated[bool, typer.Option("--hex", help="Keys in hexadecimal.")]
@@ -46,6 +79,45 @@ def key_bounds(start: str | None, stop: str | None, prefix: str | None, is_hex: 
 def open_to_read(directory: str) -> lsmkv.DB:
     """Open a store for reading: takes no lock, writes nothing, and works beside a writer."""
     return lsmkv.DB(directory, read_only=True)
+
+
+def open_shards(where: str) -> lsmkv.shards.Shards:
+    """Open the newest version of a shard set."""
+    return lsmkv.shards.open(where, options=store_options(where))
+
+
+def open_stored(where: str) -> lsmkv.DB | lsmkv.shards.Shards:
+    """Open a store for reading, or the newest version of a shard set."""
+    return open_shards(where) if is_shard_set(where) else open_to_read(where)
+
+
+@contextlib.contextmanager
+def open_shard(where: str, number: int) -> Iterator[tuple[str, Env]]:
+    """The directory of a shard of the newest version, and the env that it is in.
+
+    ``ValueError`` if the version does not have so many shards.
+    """
+    with open_objects(where, options=store_options(where)) as objects:
+        document = newest_version(objects)
+        if number >= len(document.shards):
+            told = count(len(document.shards), "shard")
+            raise ValueError(f"there is no shard {number}: version {document.number} has {told}")
+        entry = document.shards[number]
+        expected = {name: Expected(file.size, file.sha256) for name, file in entry.objects()}
+        with contextlib.closing(RemoteEnv(objects, expected=expected)) as env:
+            yield entry.path, env
+
+
+def store_options(url: str) -> dict[str, object] | None:
+    """What the environment says of a store of objects, and its client does not read by itself.
+
+    obstore takes ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL`` and so on from there,
+    but ``AWS_ALLOW_HTTP`` only where it is given no timeouts.
+    """
+    allowed = os.environ.get("AWS_ALLOW_HTTP")
+    if allowed is None or not url.lower().startswith(("s3://", "s3a://")):
+        return None
+    return {"allow_http": allowed}
 
 
 def open_to_write(

@@ -16,8 +16,9 @@ from lsmkv.tools.arguments import (
     Hex,
     Json,
     Key,
+    Stored,
     open_input,
-    open_to_read,
+    open_stored,
     open_to_write,
 )
 from lsmkv.tools.console import (
@@ -65,7 +66,7 @@ def put(
 
 @guarded
 def get(
-    directory: Directory,
+    directory: Stored,
     key: Key,
     raw: Annotated[
         bool, typer.Option("--raw", help="The value's bytes and nothing else, even to a terminal.")
@@ -82,7 +83,7 @@ def get(
     if raw and as_json:
         raise ValueError("give --raw or --json, not both")
     name = from_argument(key, is_hex)
-    with open_to_read(directory) as db:
+    with open_stored(directory) as db:
         value = db.get(name)
     if as_json:
         nothing = json_field("key", name, is_hex) | {"value": None}

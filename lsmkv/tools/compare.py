@@ -14,23 +14,23 @@ import typer
 
 import lsmkv
 from lsmkv.db.admin.properties import TableInfo
-from lsmkv.tools.arguments import Hex, open_to_read
+from lsmkv.tools.arguments import Hex, open_to_read, store_only
 from lsmkv.tools.console import MISS, guarded, progress, say, write_line
 from lsmkv.tools.diff import Plan, differences, make_plan
-from lsmkv.tools.text import count, shown, size
-from lsmkv.util.json_fields import json_field
-from lsmkv.util.pair_diff import Difference
+from lsmkv.tools.differences import Form, print_differences, say_counts
+from lsmkv.tools.text import count, size
 
 _CHUNK = 256 * 1024
-
-ONLY_A, ONLY_B, CHANGED = "only_a", "only_b", "changed"
-_SIGNS = {ONLY_A: "-", ONLY_B: "+", CHANGED: "!"}
 
 
 @guarded
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A store's directory.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another store's directory.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A store's directory.", callback=store_only)
+    ],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="Another store's directory.", callback=store_only)
+    ],
     keys_only: Annotated[bool, typer.Option("--keys-only", help="Without the values.")] = False,
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Stop after N differences.")
@@ -58,7 +58,6 @@ def diff(
     are identical, those that were skipped, and what was read.
     """
     most = 1 if quiet else limit
-    found = dict.fromkeys(_SIGNS, 0)
     with open_to_read(a) as ours, open_to_read(b) as theirs:
         with progress("Comparing tables", "byte") as bar:
             files = _Files(a, b, bar.advance)
@@ -67,20 +66,15 @@ def diff(
             progress("Comparing", "key") as bar,
             closing(differences(ours, theirs, plan, bar.advance)) as rest,
         ):
-            for difference in rest:
-                found[_change(difference)] += 1
-                if not quiet:
-                    _print(difference, keys_only, is_hex, as_json)
-                if sum(found.values()) == most:
-                    break
-        total = sum(found.values())
-        summary = _summary(plan, found, total != most, files.bytes_compared, [ours, theirs])
+            form = Form(keys_only, is_hex, as_json, quiet)
+            found, complete = print_differences(rest, form, most)
+        summary = _summary(plan, found, complete, files.bytes_compared, [ours, theirs])
     if as_json and not quiet:
         write_line(json.dumps({"summary": {"a": a, "b": b} | summary}))
     if stats:
         _say_summary(summary)
     sys.stdout.flush()
-    if total > 0:
+    if any(found.values()):
         raise typer.Exit(MISS)
 
 
@@ -120,26 +114,6 @@ class _Files:
                 self._advance(len(chunk))
 
 
-def _change(difference: Difference) -> str:
-    if difference.b is None:
-        return ONLY_A
-    return ONLY_B if difference.a is None else CHANGED
-
-
-def _print(difference: Difference, keys_only: bool, is_hex: bool, as_json: bool) -> None:
-    change = _change(difference)
-    values = [("a", difference.a), ("b", difference.b)]
-    present = [(name, value) for name, value in values if value is not None and not keys_only]
-    if as_json:
-        fields = {"change": change} | json_field("key", difference.key, is_hex)
-        for name, value in present:
-            fields |= json_field(name, value, is_hex)
-        write_line(json.dumps(fields))
-        return
-    texts = [shown(data, is_hex) for data in (difference.key, *(value for _, value in present))]
-    write_line(f"{_SIGNS[change]} " + "\t".join(texts))
-
-
 def _summary(
     plan: Plan, found: dict[str, int], complete: bool, compared: int, stores: list[lsmkv.DB]
 ) -> dict[str, Any]:
@@ -155,10 +129,7 @@ def _summary(
 
 
 def _say_summary(summary: dict[str, Any]) -> None:
-    say(
-        f"only in A {summary[ONLY_A]:,}, only in B {summary[ONLY_B]:,},"
-        f" changed {summary[CHANGED]:,}{'' if summary['complete'] else ', and maybe more'}"
-    )
+    say_counts(summary, summary["complete"])
     say(
         f"{count(summary['tables_identical'], 'table')} in both;"
         f" {size(summary['bytes_skipped'])} of {size(summary['bytes'])} skipped,"

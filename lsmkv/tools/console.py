@@ -25,6 +25,9 @@ INTERRUPTED = 128 + 2
 BROKEN_PIPE = 128 + 13
 """Exit statuses; the last two are what a shell reports for SIGINT and SIGPIPE."""
 
+EXTRAS = ("distributed", "fsspec", "obstore", "pyarrow")
+"""Packages that a command may miss, which its error says."""
+
 P = ParamSpec("P")
 
 
@@ -155,7 +158,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
         except SystemExit:  # a signal; after SIGHUP, stdout may be a terminal that is gone
             _close_stdout()
             raise
-        except (Error, OSError, ValueError) as error:
+        except (Error, OSError, ValueError, ImportError) as error:
+            if isinstance(error, ImportError) and error.name not in EXTRAS:
+                raise
             held.tell(str(error))
             say(_in_words(error, hint=kwargs.get("create") is False))
             _close_stdout()

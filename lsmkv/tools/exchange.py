@@ -25,6 +25,7 @@ from lsmkv.bulk.formats import (
     recognize,
     write_raw,
 )
+from lsmkv.shards import Shards
 from lsmkv.tools.arguments import (
     Bounds,
     Create,
@@ -33,9 +34,10 @@ from lsmkv.tools.arguments import (
     Prefix,
     Start,
     Stop,
+    Stored,
     key_bounds,
     open_input,
-    open_to_read,
+    open_stored,
     open_to_write,
 )
 from lsmkv.tools.console import guarded, progress, say, stdout_is_terminal, write_line
@@ -56,7 +58,7 @@ class Conflict(StrEnum):
 
 @guarded
 def export(
-    directory: Directory,
+    directory: Stored,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
     ] = "-",
@@ -92,11 +94,9 @@ def export(
     exported = Exported()
     started = time.perf_counter()
     with (
-        open_to_read(directory) as db,
+        open_stored(directory) as db,
         open_output(output, force) as file,
-        db.snapshot() as snapshot,
-        _progress(db, snapshot, bounds) as report,
-        snapshot.iterator(**bounds._asdict(), fill_cache=False) as records,
+        _records(db, bounds) as (records, report),
     ):
         counted = exported.count(records, report)
         if file_format is Format.RAW:
@@ -223,6 +223,25 @@ def put_records(
         if refused is not None:
             number = imported.records + 1
             raise ValueError(f"record {number}: the key {shown(refused, False)} is there already")
+
+
+@contextlib.contextmanager
+def _records(
+    db: lsmkv.DB | Shards, bounds: Bounds
+) -> Iterator[tuple[Iterable[Record], Callable[[bytes], None]]]:
+    """The records as they are at one moment, and a function that takes the key reached."""
+    with contextlib.ExitStack() as stack:
+        report: Callable[[bytes], None]
+        if isinstance(db, Shards):
+            whole = bounds == Bounds(None, None, None)
+            total = db.document.pairs if whole else None
+            bar = stack.enter_context(progress("Exporting", "record", total))
+            records = stack.enter_context(db.iterator(**bounds._asdict(), fill_cache=False))
+            yield records, lambda _: bar.advance(_REPORT_EVERY)
+            return
+        snapshot = stack.enter_context(db.snapshot())
+        report = stack.enter_context(_progress(db, snapshot, bounds))
+        yield stack.enter_context(snapshot.iterator(**bounds._asdict(), fill_cache=False)), report
 
 
 @contextlib.contextmanager

@@ -10,7 +10,8 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from lsmkv.tools.arguments import Directory, Key, open_to_read
+from lsmkv.shards import ShardExplanation
+from lsmkv.tools.arguments import Key, Stored, open_stored
 from lsmkv.tools.console import MISS, guarded, stdout_console, stdout_is_terminal, write_line
 from lsmkv.tools.text import from_argument
 from lsmkv.util.outline import Line, Tone
@@ -27,7 +28,7 @@ STYLES: dict[Tone, str] = {
 
 @guarded
 def explain(
-    directory: Directory,
+    directory: Stored,
     key: Key,
     is_hex: Annotated[bool, typer.Option("--hex", help="KEY is in hexadecimal.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The steps as JSON.")] = False,
@@ -36,12 +37,15 @@ def explain(
 
     Every memtable, table, filter and data block that it meets, and what it would have read without
     filters. On a terminal, what a filter saves is green, a block that is read is yellow, and one
-    that is read in vain is red. Nothing is written, and no lock is taken.
+    that is read in vain is red. Nothing is written, and no lock is taken. In a shard set, a block
+    that is read is a request, and the requests that were saved are told.
 
-    JSON: the fields of lsmkv.Explanation, with keys escaped as 'scan' prints them.
+    JSON: the fields of lsmkv.Explanation, with keys escaped as 'scan' prints them; of a shard set
+    "version", "shard", "path", "requests", "requests_without_filters", "requests_saved", and these
+    fields in "steps".
     """
     name = from_argument(key, is_hex)
-    with open_to_read(directory) as db:
+    with open_stored(directory) as db:
         explanation = db.explain(name)
     if as_json:
         write_line(json.dumps(explanation.to_dict(), indent=2))
@@ -49,7 +53,8 @@ def explain(
         stdout_console().print(tree(explanation.outline()))
     else:
         write_line(str(explanation))
-    if not explanation.found:
+    steps = explanation.steps if isinstance(explanation, ShardExplanation) else explanation
+    if steps is None or not steps.found:
         raise typer.Exit(MISS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -23,21 +23,21 @@ from lsmkv.repair.report import (
     user_range,
 )
 from lsmkv.repair.survey import survey_db
-from lsmkv.tools.arguments import Directory
+from lsmkv.tools.arguments import Directory, Stored, is_shard_set, open_shards
 from lsmkv.tools.console import guarded, progress, write_folded, write_line
+from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
 from lsmkv.tools.text import count, escape, printable, size
 
 REMARKS = 1
 DAMAGE = 3
 """Exit statuses of ``verify``, beside 0 and, for a store that could not be checked, 2."""
 
-_WORDS = {SOUND: "ok", REMARKABLE: "remark", DAMAGED: "DAMAGED"}
 _STATUS = {SOUND: 0, REMARKABLE: REMARKS, DAMAGED: DAMAGE}
 
 
 @guarded
 def verify(
-    directory: Directory,
+    directory: Stored,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Only files with damage or remarks.")
@@ -47,20 +47,35 @@ def verify(
 
     Every block of every table and every record of every log and MANIFEST is checked: checksums,
     order, and what the MANIFEST states. Nothing is written and no lock is taken; DIR should not be
-    open elsewhere.
+    open elsewhere. Of a shard set, every object of the newest version is fetched, and compared with
+    the size and SHA-256 that the version states.
 
     Exit status: 0 all is sound; 1 nothing is lost, but there are remarks (a write cut short by a
     crash, files left over); 3 data is damaged or missing; 2 it could not be checked.
 
     JSON: "path", "verdict", "files": each "name", "bytes", "verdict", "level", "blocks",
-    "entries", "problems" ("offset", "bytes", "reason", "after", "to": the keys lost), "remarks".
+    "entries", "problems" ("offset", "bytes", "reason", "after", "to": the keys lost), "remarks". Of
+    a shard set: "path", "version", "verdict", "shards": each "shard", "path", "first", "pairs",
+    "verdict", "problems", "files".
     """
+    if is_shard_set(directory):
+        _verify_shards(directory, as_json, quiet)
     with progress("Verifying", "byte") as bar:
         found = survey_db(directory, progress=bar.report)
     if as_json:
         write_line(json.dumps(_as_data(found), indent=2))
     else:
         _write_findings(found, quiet)
+    raise typer.Exit(_STATUS[found.severity])
+
+
+def _verify_shards(url: str, as_json: bool, quiet: bool) -> NoReturn:
+    with open_shards(url) as shards, progress("Verifying", "byte") as bar:
+        found = shards.verify(bar.report)
+    if as_json:
+        write_line(json.dumps(shards_data(url, found, _file_data), indent=2))
+    else:
+        write_shards(found, quiet, _write_file)
     raise typer.Exit(_STATUS[found.severity])
 
 
@@ -141,17 +156,22 @@ def _write_findings(found: Survey, quiet: bool) -> None:
     for file in found.files:
         if quiet and file.severity == SOUND:
             continue
-        start = f"{file.name:<{width}}  {_WORDS[file.severity]:<7}  "
-        write_folded(f"{start}{_in_words(file)}".rstrip(), len(start))
-        for problem in file.problems:
-            write_folded(f"    {_problem_text(problem)}", 6)
-        for remark in file.remarks:
-            write_folded(f"    {printable(remark)}", 6)
+        _write_file(file, "", width)
     damaged = sum(file.severity == DAMAGED for file in found.files)
     if damaged:
         write_line(f"{count(damaged, 'file')} damaged; see 'lsmkv repair --plan'")
     elif not quiet:
         write_line("no damage" if found.severity == REMARKABLE else "all is sound")
+
+
+def _write_file(file: FileSurvey, indent: str, width: int = 0) -> None:
+    """A line for the file, behind ``indent``, and one for each finding."""
+    start = f"{indent}{file.name:<{width}}  {WORDS[file.severity]:<7}  "
+    write_folded(f"{start}{_in_words(file)}".rstrip(), len(start))
+    for problem in file.problems:
+        write_folded(f"{indent}    {_problem_text(problem)}", len(indent) + 6)
+    for remark in file.remarks:
+        write_folded(f"{indent}    {printable(remark)}", len(indent) + 6)
 
 
 def _in_words(file: FileSurvey) -> str:
@@ -202,7 +222,7 @@ def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
 def _as_data(found: Survey) -> dict[str, Any]:
     return {
         "path": found.path,
-        "verdict": _WORDS[found.severity].lower(),
+        "verdict": WORDS[found.severity].lower(),
         "files": [_file_data(file) for file in found.files],
     }
 
@@ -211,7 +231,7 @@ def _file_data(file: FileSurvey) -> dict[str, Any]:
     data: dict[str, Any] = {
         "name": file.name,
         "bytes": max(file.size, 0),
-        "verdict": _WORDS[file.severity].lower(),
+        "verdict": WORDS[file.severity].lower(),
     }
     if isinstance(file, TableSurvey):
         data |= {

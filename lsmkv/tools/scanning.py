@@ -8,18 +8,20 @@ from typing import Annotated
 
 import typer
 
+import lsmkv
 from lsmkv.bulk.formats import json_line
+from lsmkv.shards import Shards
 from lsmkv.tools.arguments import (
     Bounds,
-    Directory,
     Hex,
     HexKeys,
     Json,
     Prefix,
     Start,
     Stop,
+    Stored,
     key_bounds,
-    open_to_read,
+    open_stored,
 )
 from lsmkv.tools.console import guarded, progress, write, write_line
 from lsmkv.tools.text import shown
@@ -33,7 +35,7 @@ _REPORT_EVERY = 10_000
 
 @guarded
 def scan(
-    directory: Directory,
+    directory: Stored,
     start: Start = None,
     stop: Stop = None,
     prefix: Prefix = None,
@@ -55,7 +57,7 @@ def scan(
         _print_keys(directory, bounds, reverse, limit, is_hex, as_json)
         return
     with (
-        open_to_read(directory) as db,
+        open_stored(directory) as db,
         db.iterator(**bounds._asdict(), reverse=reverse, fill_cache=False) as records,
     ):
         for key, value in itertools.islice(records, limit):
@@ -67,7 +69,7 @@ def scan(
 
 @guarded
 def keys(
-    directory: Directory,
+    directory: Stored,
     start: Start = None,
     stop: Stop = None,
     prefix: Prefix = None,
@@ -85,7 +87,7 @@ def keys(
 
 @guarded
 def count(
-    directory: Directory,
+    directory: Stored,
     start: Start = None,
     stop: Stop = None,
     prefix: Prefix = None,
@@ -94,28 +96,37 @@ def count(
 ) -> None:
     """Print the number of keys, or of those in a range.
 
-    All keys of the range are read, since a store does not keep their number.
+    All keys of the range are read, since a store does not keep their number. A shard set does: only
+    a range of it is read.
 
     JSON: "path", "keys".
     """
     bounds = key_bounds(start, stop, prefix, is_hex)
+    with open_stored(directory) as db:
+        if isinstance(db, Shards) and bounds == Bounds(None, None, None):
+            found = db.document.pairs
+        else:
+            found = _count(db, bounds)
+    write_line(json.dumps({"path": directory, "keys": found}) if as_json else str(found))
+
+
+def _count(db: lsmkv.DB | Shards, bounds: Bounds) -> int:
     found = 0
     with (
-        open_to_read(directory) as db,
         progress("Counting", "key") as bar,
         db.iterator(**bounds._asdict(), include_value=False, fill_cache=False) as records,
     ):
         while step := sum(1 for _ in itertools.islice(records, _REPORT_EVERY)):
             found += step
             bar.advance(step)
-    write_line(json.dumps({"path": directory, "keys": found}) if as_json else str(found))
+    return found
 
 
 def _print_keys(
     directory: str, bounds: Bounds, reverse: bool, limit: int | None, is_hex: bool, as_json: bool
 ) -> None:
     with (
-        open_to_read(directory) as db,
+        open_stored(directory) as db,
         db.iterator(
             **bounds._asdict(), reverse=reverse, include_value=False, fill_cache=False
         ) as found,

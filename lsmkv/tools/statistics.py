@@ -20,7 +20,7 @@ from rich.text import Text
 
 import lsmkv
 from lsmkv.stats import Stats
-from lsmkv.tools.arguments import Directory, open_to_read
+from lsmkv.tools.arguments import Stored, is_shard_set, open_shards, open_to_read
 from lsmkv.tools.bars import Bars, can_encode
 from lsmkv.tools.console import guarded, stdout_console, write_line
 from lsmkv.tools.filter_figures import (
@@ -30,6 +30,7 @@ from lsmkv.tools.filter_figures import (
     mean_by_size,
 )
 from lsmkv.tools.hash_check import HashCheck, check_hash
+from lsmkv.tools.shard_figures import draw_shards
 from lsmkv.tools.text import count, printable, size
 from lsmkv.util.text import quoted
 
@@ -39,7 +40,7 @@ _WIDEST = 120
 
 @guarded
 def stats(
-    directory: Directory,
+    directory: Stored,
     seconds: Annotated[
         float | None,
         typer.Argument(metavar="SECONDS", min=0.1, help="With --watch: how often; 2 by default."),
@@ -58,14 +59,23 @@ def stats(
     leave out, which reads a few blocks: if far more pass than the bits promise, a warning says
     what to do.
 
+    Of a shard set: the shards of the newest version, and what a reader of all of them holds in
+    memory and has requested. Each shard is opened, which takes one request.
+
     JSON: every counter of DB.stats(), here of this reading process, before those keys are asked
     for; "hash_check": what they showed ("asked", "false_positives", "expected", "rate",
-    "suffers"), or null if keys do not count or there are no filters of LevelDB's.
+    "suffers"), or null if keys do not count or there are no filters of LevelDB's. Of a shard set:
+    the fields of lsmkv.shards.ShardsStats.
     """
     if watch and as_json:
         raise ValueError("give --watch or --json, not both")
     if seconds is not None and not watch:
         raise ValueError("SECONDS is for --watch")
+    if is_shard_set(directory):
+        if watch:
+            raise ValueError("--watch is for stores: a version of a shard set never changes")
+        _print_shards(directory, as_json)
+        return
     with open_to_read(directory) as db:
         if as_json:
             plain = {"path": directory} | db.stats().to_dict()
@@ -80,6 +90,16 @@ def stats(
             checked = check_hash(db, look.filters)
             if checked is not None and checked.suffers:
                 _print(console, [Text(), *hash_warning(checked)])
+
+
+def _print_shards(url: str, as_json: bool) -> None:
+    with open_shards(url) as shards:
+        shards.warm()
+        if as_json:
+            write_line(json.dumps({"path": url} | shards.stats().to_dict(), indent=2))
+        else:
+            console = stdout_console()
+            _print(console, draw_shards(shards, console))
 
 
 def _hash_fields(checked: HashCheck | None) -> dict[str, Any] | None:

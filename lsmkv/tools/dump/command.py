@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lsmkv.tools.arguments import Hex
+from lsmkv.tools.arguments import Hex, store_only
 from lsmkv.tools.console import ERROR, guarded, say, write_line
 from lsmkv.tools.dump.jsonlines import JsonForm
 from lsmkv.tools.dump.records import Fault, FaultKind
@@ -28,7 +28,10 @@ _NOUNS: dict[FaultKind, str] = {
 @guarded
 def dump(
     path: Annotated[
-        str, typer.Argument(metavar="FILE|DIR", help="A file of a store, or its directory.")
+        str,
+        typer.Argument(
+            metavar="FILE|DIR", help="A file of a store, or its directory.", callback=store_only
+        ),
     ],
     annotate: Annotated[
         bool, typer.Option("--annotate", help="Every byte of the file, with its meaning.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
+from lsmkv.env.base import Env
 from lsmkv.tools.inspect import anatomy
 from lsmkv.tools.inspect.filters import table_filter
 from lsmkv.tools.inspect.history import History
@@ -34,10 +35,10 @@ class Api:
     errors of the store are raised as they are.
     """
 
-    def __init__(self, path: str, trace: str | None = None) -> None:
-        """``trace`` is a file whose Gets may be replayed."""
-        self.source = Source(path)
-        self.replays = Replays(path, trace)
+    def __init__(self, path: str, trace: str | None = None, env: Env | None = None) -> None:
+        """``trace`` is a file whose Gets may be replayed; ``env`` is as for :class:`Source`."""
+        self.source = Source(path, env)
+        self.replays = Replays(path, trace, env)
         self.live = Live(self.source.directory)
         self._lock = threading.Lock()
         self._histories: list[History] = []

@@ -8,11 +8,12 @@ import json
 import os
 import sys
 import webbrowser
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from lsmkv.tools.arguments import Directory
+from lsmkv.tools.arguments import Stored, is_shard_set, open_shard
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.inspect.api import Api
 
@@ -22,7 +23,11 @@ _EXTRA = ("starlette", "uvicorn")
 
 @guarded
 def inspect(
-    directory: Directory,
+    directory: Stored,
+    shard: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Of a shard set: which shard; 0 is the first one."),
+    ] = None,
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")
     ] = DEFAULT_PORT,
@@ -54,7 +59,8 @@ def inspect(
     The levels with every table down to its bytes, a Get step by step with and without filters, the
     filters bit by bit and what others would save, the life of the tree from its MANIFEST, and the
     write path on a scratch store in memory. Nothing is written to the store, and no lock is taken:
-    it works beside a live writer, and shows where a damaged store is damaged.
+    it works beside a live writer, and shows where a damaged store is damaged. Of a shard set, one
+    shard of the newest version is shown.
 
     The page is for this machine alone, unless --host and --token say otherwise. The token is also
     taken from LSMKV_INSPECT_TOKEN, where other users of this machine do not see it.
@@ -74,7 +80,7 @@ def inspect(
         raise ValueError(
             "inspect needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
         ) from None
-    with contextlib.closing(Api(directory, trace)) as api:
+    with _opened(directory, shard, trace) as api:
         try:
             listener = listen(host, port, token)
         except OSError as error:
@@ -92,6 +98,19 @@ def inspect(
             if open_page:
                 webbrowser.open(url)
             serve(api, listener, host, token)
+
+
+@contextlib.contextmanager
+def _opened(where: str, shard: int | None, trace: str | None) -> Iterator[Api]:
+    """A store, or a shard of a shard set."""
+    with contextlib.ExitStack() as stack:
+        if is_shard_set(where):
+            path, env = stack.enter_context(open_shard(where, shard or 0))
+            yield stack.enter_context(contextlib.closing(Api(path, trace, env)))
+            return
+        if shard is not None:
+            raise ValueError(f"{where} is no shard set, so --shard does not go with it")
+        yield stack.enter_context(contextlib.closing(Api(where, trace)))
 
 
 def address(host: str, port: int, token: str | None) -> str:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lsmkv.env.base import Env
 from lsmkv.errors import Error
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
@@ -55,8 +56,9 @@ class _State(NamedTuple):
 class Replays:
     """The replays of one store, for any number of threads."""
 
-    def __init__(self, path: str, trace: str | None = None) -> None:
+    def __init__(self, path: str, trace: str | None = None, env: Env | None = None) -> None:
         self._path = path
+        self._env = env
         self._trace = trace
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -129,7 +131,7 @@ class Replays:
 
     def _outcome(self, question: Question, settings: list[FilterSetting], most_bytes: int) -> Plain:
         gets, seed = min(question.gets, MOST_GETS), question.seed
-        with open_store(self._path) as db:
+        with open_store(self._path, self._env) as db:
             held = sum(table.size for table in db.tables())
             if held > most_bytes:
                 told = f"the tables have {size(held)}, and at most {size(most_bytes)} are"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.db.opening.directory import open_remains
-from lsmkv.env.base import Directory, RandomAccessFile
+from lsmkv.env.base import Directory, Env, RandomAccessFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, Error
 from lsmkv.format.filenames import (
@@ -58,9 +58,13 @@ class Check(NamedTuple):
 class Source:
     """One store, for any number of threads.  ``NotFoundError`` if there is none in ``path``."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.directory: Directory = open_remains(LocalEnv(), path)
+    def __init__(self, path: str, env: Env | None = None) -> None:
+        """``env``: where ``path`` is, if that is not the local file system."""
+        self._place = path
+        self._env = LocalEnv() if env is None else env
+        self.directory: Directory = open_remains(self._env, path)
+        self.path = path if env is None else self.directory.path
+        """For people."""
         self._lock = threading.Lock()
         self._db: lsmkv.DB | None = None
         self._stamp: _Stamp | None = None
@@ -100,7 +104,7 @@ class Source:
         self._failure = None
         try:
             if self._db is None:
-                self._db = lsmkv.DB(self.path, read_only=True)
+                self._db = lsmkv.DB(self._place, read_only=True, env=self._env)
             else:
                 self._db.refresh()
         except Error as error:
@@ -205,7 +209,7 @@ class Source:
             self._check = Check(True, done, total, None, "")
 
         try:
-            survey = survey_db(self.path, progress=report)
+            survey = survey_db(self._place, progress=report, env=self._env)
         except _Ended:
             self._check = Check(False, 0, 0, None, "ended")
         except Error as error:

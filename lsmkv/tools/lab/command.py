@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 import lsmkv
-from lsmkv.tools.arguments import open_input
+from lsmkv.tools.arguments import open_input, store_only
 from lsmkv.tools.console import guarded, progress, write_line
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
 from lsmkv.tools.lab.gets import given_gets
@@ -27,7 +27,8 @@ from lsmkv.tools.text import printable
 @guarded
 def filter_lab(
     directory: Annotated[
-        str | None, typer.Argument(metavar="DIR", help="The store's directory.")
+        str | None,
+        typer.Argument(metavar="DIR", help="The store's directory.", callback=store_only),
     ] = None,
     keys: Annotated[
         str | None,

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 import lsmkv
+from lsmkv.env.base import Env
 from lsmkv.tools.lab.gets import Gets, given_gets, sampled_gets
 from lsmkv.tools.lab.heat import absent_prefixes, read_heat, scan_absent
 from lsmkv.tools.lab.replay import replay
@@ -36,9 +37,9 @@ Stages = Callable[[str, str], AbstractContextManager[Stage]]
 """Begins a stage, by what is done and the noun of what is counted."""
 
 
-def open_store(path: str) -> lsmkv.DB:
+def open_store(path: str, env: Env | None = None) -> lsmkv.DB:
     """Open a store as the lab reads it: for reading only, without a block cache."""
-    return lsmkv.DB(path, read_only=True, lru_cache_size=0)
+    return lsmkv.DB(path, read_only=True, lru_cache_size=0, env=env)
 
 
 def choose_gets(db: lsmkv.DB, trace: str | None, gets: int, seed: int, begin: Stages) -> Gets:

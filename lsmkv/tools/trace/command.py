@@ -13,7 +13,7 @@ import typer
 import lsmkv
 from lsmkv.errors import NotFoundError
 from lsmkv.format.filenames import TRACE
-from lsmkv.tools.arguments import HexKeys, Json
+from lsmkv.tools.arguments import HexKeys, Json, store_only
 from lsmkv.tools.console import guarded, stdout_is_terminal, write_line
 from lsmkv.tools.text import clipped, duration, size
 from lsmkv.tools.trace.summary import Summary
@@ -27,7 +27,9 @@ def trace(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|DIR", help=f"The trace, or the store in whose directory it is ({TRACE})."
+            metavar="FILE|DIR",
+            help=f"The trace, or the store in whose directory it is ({TRACE}).",
+            callback=store_only,
         ),
     ],
     summary: Annotated[
