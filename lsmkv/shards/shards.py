@@ -7,6 +7,7 @@ memory, so that a Get of an absent key makes no request, but for the few that pa
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
-from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.errors import ClosedError, NotFoundError, raise_typed
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import MIB, OptionArguments, Prefixes
@@ -30,10 +31,12 @@ from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
 from lsmkv.shards.open_shards import OpenShard, OpenShards
 from lsmkv.shards.stats import ShardsStats, stats_of
+from lsmkv.shards.verify import VersionSurvey, verify_version
 from lsmkv.shards.version import ShardEntry, VersionDocument
 from lsmkv.shards.versions import list_versions, newest_version, read_version
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
+from lsmkv.util.progress import Progress
 
 T = TypeVar("T")
 
@@ -139,6 +142,12 @@ class Shards:
             else:
                 document = read_version(self._objects, version)
             self._shards = self._open_version(document, {})
+        except NotFoundError:
+            self.close()
+            raise
+        except FileNotFoundError as error:
+            self.close()
+            raise NotFoundError(errno.ENOENT, "no shard set here", self.url) from error
         except OSError as error:
             self.close()
             raise_typed(error)
@@ -297,6 +306,26 @@ class Shards:
         opened = [shard.db.stats() for shard in shards.opened().values()]
         counts = self._store().counters.snapshot()
         return stats_of(shards.document, opened, counts, self._cache)
+
+    def verify(self, progress: Progress | None = None) -> VersionSurvey:
+        """Read every byte of the version, and say what is wrong, and where: ``lsmkv verify``.
+
+        Damage is not raised, but noted: see :class:`VersionSurvey`.  ``progress`` is called with
+        bytes done and in all.  Cost: a request for each object, and one for each shard; one table
+        is in memory at a time.
+
+        >>> import lsmkv.bulk, lsmkv.shards, tempfile
+        >>> with tempfile.TemporaryDirectory() as here:
+        ...     _ = lsmkv.bulk.build([(b"ant", b"six"), (b"bee", b"six")], here, shards=2)
+        ...     with lsmkv.shards.open(here) as s:
+        ...         survey = s.verify()
+        >>> survey.severity, [len(shard.files) for shard in survey.shards]
+        (0, [4, 4])
+        """
+        try:
+            return verify_version(self._store(), self.document, progress)
+        except OSError as error:
+            raise_typed(error)
 
     def close(self) -> None:
         """Close all shards, connections and the cache.  A second close has no effect."""

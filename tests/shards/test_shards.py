@@ -1,0 +1,301 @@
+"""Reading a shard set where it lies: answers, requests, versions, damage, closing."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lsmkv
+import lsmkv.bulk
+import lsmkv.shards
+from lsmkv.options import KIB
+
+PAIRS = {b"%06d" % n: b"value %d" % n * 20 for n in range(0, 12_000, 2)}
+SMALL: dict[str, Any] = {"shards": 4, "table_bytes": 64 * KIB, "block_size": 4 * KIB}
+
+
+def build(url: Path, pairs: dict[bytes, bytes] = PAIRS, **arguments: Any) -> None:
+    lsmkv.bulk.build(pairs.items(), url, **(SMALL | arguments))
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set that no test changes."""
+    path = tmp_path_factory.mktemp("set")
+    build(path, prefix_extractor=4)
+    return path
+
+
+@pytest.fixture
+def shards(url: Path) -> Iterator[lsmkv.shards.Shards]:
+    with lsmkv.shards.open(url) as s:
+        yield s
+
+
+def requests(s: lsmkv.shards.Shards) -> int:
+    return s.stats().requests.total.requests
+
+
+def test_every_key_is_found_and_no_other(shards: lsmkv.shards.Shards) -> None:
+    rng = random.Random(1)
+    for n in rng.sample(range(12_000), 3000):
+        key = b"%06d" % n
+        assert shards.get(key) == PAIRS.get(key)
+        assert (key in shards) == (key in PAIRS)
+        assert shards.may_contain(key) or key not in PAIRS
+    assert shards.get(b"", b"nothing") == b"nothing"
+    assert shards.get(b"\xff") is None
+    assert list(shards) == sorted(PAIRS.items())
+    assert list(shards.iterator(reverse=True)) == sorted(PAIRS.items(), reverse=True)
+
+
+@pytest.mark.parametrize("connections", [1, 8])
+def test_many_keys_at_once(url: Path, connections: int) -> None:
+    rng = random.Random(2)
+    keys = [b"%06d" % rng.randrange(12_100) for _ in range(2000)]
+    limits = lsmkv.shards.Limits(connections=connections)
+    with lsmkv.shards.open(url, limits=limits) as s:
+        assert s.multi_get(keys) == [PAIRS.get(key) for key in keys]
+        assert s.multi_get([]) == []
+        assert s.multi_get(iter([b"000000", bytearray(b"000001")])) == [PAIRS[b"000000"], None]
+
+
+def test_what_a_reader_asks_for(url: Path) -> None:
+    with lsmkv.shards.open(url, lru_cache_size=0) as s:
+        assert requests(s) == 2  # the listing, and the version
+        s.warm()
+        assert requests(s) == 2 + 4
+        before = requests(s)
+        absent = [b"%06d" % n for n in range(1, 12_000, 2)]
+        assert s.multi_get(absent) == [None] * len(absent)
+        assert requests(s) - before < 0.02 * len(absent)
+        before = requests(s)
+        found = list(PAIRS)[::100]
+        for key in found:
+            assert s.get(key) == PAIRS[key]
+        assert requests(s) - before <= len(found)
+    with lsmkv.shards.open(url, version=1) as s:
+        assert requests(s) == 1
+
+
+def test_only_the_shard_that_is_needed_is_opened(shards: lsmkv.shards.Shards) -> None:
+    assert shards.stats().shards_open == 0
+    shards.get(b"000000")
+    assert shards.stats().shards_open == 1
+    list(shards.iterator(start=b"011000"))
+    assert shards.stats().shards_open == 2
+
+
+def test_a_cache_on_disk_saves_all_requests_for_blocks(url: Path, tmp_path: Path) -> None:
+    keys = list(PAIRS)[::37]
+    with lsmkv.shards.open(url, version=1, cache_dir=tmp_path / "cache") as s:
+        s.multi_get(keys)
+    with lsmkv.shards.open(url, version=1, cache_dir=tmp_path / "cache") as s:
+        assert s.multi_get(keys) == [PAIRS[key] for key in keys]
+        stats = s.stats()
+        assert stats.requests.total.requests == 1  # the version
+        assert stats.cache is not None
+        assert stats.cache.misses == 0
+
+
+def test_scans_of_absent_prefixes_ask_for_nothing(url: Path) -> None:
+    with lsmkv.shards.open(url, prefix_extractor=4) as s:
+        s.warm()
+        before = requests(s)
+        for n in range(200):
+            assert list(s.iterator(prefix=b"%04d" % (2000 + n))) == []
+        assert requests(s) - before <= 4
+        assert list(s.iterator(prefix=b"0042")) == [
+            (key, value) for key, value in PAIRS.items() if key.startswith(b"0042")
+        ]
+
+
+def test_an_explanation_counts_requests(shards: lsmkv.shards.Shards) -> None:
+    told = shards.explain(b"000001")
+    assert (told.found, told.shard, told.requests, told.requests_without_filters) == (
+        False,
+        0,
+        0,
+        1,
+    )
+    assert "1 request saved" in str(told)
+    told = shards.explain(b"011998")
+    assert (told.found, told.shard, told.requests, told.requests_saved) == (True, 3, 1, 0)
+    shards.get(b"011998")
+    assert shards.explain(b"011998").requests == 0
+    assert told.to_dict()["steps"]["chosen"] is not None
+
+
+def test_a_refresh_takes_the_newest_version(tmp_path: Path) -> None:
+    build(tmp_path)
+    newer = {**PAIRS, b"000000": b"changed"}
+    with lsmkv.shards.open(tmp_path) as s:
+        assert not s.refresh()
+        iterator = s.iterator()
+        assert next(iterator) == (b"000000", PAIRS[b"000000"])
+        build(tmp_path, newer)
+        assert s.get(b"000000") == PAIRS[b"000000"]
+        assert (s.version, s.versions()) == (1, [1, 2])
+        assert s.refresh()
+        assert (s.version, s.get(b"000000")) == (2, b"changed")
+        assert list(iterator) == sorted(PAIRS.items())[1:]
+        assert s.refresh(1)
+        assert s.get(b"000000") == PAIRS[b"000000"]
+        with pytest.raises(lsmkv.NotFoundError):
+            s.refresh(7)
+        assert s.version == 1
+
+
+def test_shards_that_both_versions_have_stay_open(tmp_path: Path) -> None:
+    build(tmp_path)
+    with lsmkv.shards.open(tmp_path) as s:
+        s.warm()
+        first = s.document
+        from lsmkv.bulk.publish import publish
+        from lsmkv.env.objects.open import open_objects
+
+        with open_objects(tmp_path) as objects:
+            publish(objects, first._replace(shards=first.shards[:2]))
+        before = requests(s)
+        assert s.refresh()
+        assert s.stats().shards_open == 2
+        assert requests(s) - before == 2
+        gc.collect()
+        assert s.get(b"011998") is None
+        assert s.get(b"000002") == PAIRS[b"000002"]
+
+
+def test_it_is_refreshed_while_others_read(tmp_path: Path) -> None:
+    for n in range(3):
+        build(tmp_path, {key: b"%d" % n for key in list(PAIRS)[:2000]}, shards=2)
+    with lsmkv.shards.open(tmp_path) as s:
+        stop = threading.Event()
+
+        def read() -> int:
+            count = 0
+            while not stop.is_set():
+                assert s.get(b"000002") in (b"0", b"1", b"2")
+                values = {value for _, value in s.iterator(start=b"0010", stop=b"0012")}
+                assert len(values) == 1
+                count += 1
+            return count
+
+        with ThreadPoolExecutor(3) as pool:
+            readers = [pool.submit(read) for _ in range(3)]
+            try:
+                for n in range(60):
+                    s.refresh(n % 3 + 1)
+            finally:
+                stop.set()
+            assert sum(reader.result() for reader in readers) > 3
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    build(tmp_path)
+    with lsmkv.shards.open(tmp_path) as s:
+        entry = s.document.shards[0]
+    table = tmp_path / entry.path / next(f.name for f in entry.files if f.name.endswith(".ldb"))
+    whole = table.read_bytes()
+    meta = tmp_path / entry.path / "META"
+    told = meta.read_bytes()
+
+    def fails(match: str) -> None:
+        with lsmkv.shards.open(tmp_path, lru_cache_size=0) as s:
+            with pytest.raises(lsmkv.CorruptionError, match=match):
+                for key in list(PAIRS)[:1000:7]:
+                    assert s.get(key) == PAIRS[key]
+            assert s.get(b"011998") == PAIRS[b"011998"]  # in another shard
+
+    table.write_bytes(whole[:5000])
+    fails(table.name)
+    table.write_bytes(whole[:5000] + bytes([whole[5000] ^ 4]) + whole[5001:])
+    fails(table.name)
+    table.unlink()
+    fails(table.name)
+    table.write_bytes(whole)
+    meta.write_bytes(told[:100] + bytes([told[100] ^ 4]) + told[101:])
+    fails("META")
+    meta.write_bytes(told[:-1])
+    fails("META")
+    meta.unlink()
+    fails("META")
+    meta.write_bytes(told)
+    with lsmkv.shards.open(tmp_path) as s:
+        assert dict(s) == PAIRS
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    for where in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(lsmkv.NotFoundError):
+            lsmkv.shards.open(where)
+    build(tmp_path)
+    with pytest.raises(lsmkv.NotFoundError):
+        lsmkv.shards.open(tmp_path, version=2)
+
+
+def test_no_pairs(tmp_path: Path) -> None:
+    lsmkv.bulk.build([], tmp_path)
+    with lsmkv.shards.open(tmp_path) as s:
+        assert (list(s), s.get(b"k"), s.multi_get([b"k"]), s.explain(b"k").requests) == (
+            [],
+            None,
+            [None],
+            0,
+        )
+
+
+def test_it_is_pickled_by_its_url_and_version(tmp_path: Path) -> None:
+    build(tmp_path)
+    with lsmkv.shards.open(tmp_path, cache_dir=tmp_path / "cache") as s:
+        sent = pickle.dumps(s)
+        build(tmp_path, {b"k": b"v"})
+        with pickle.loads(sent) as there:
+            assert (there.version, there.get(b"000002")) == (1, PAIRS[b"000002"])
+            assert there.stats().cache is not None
+
+
+def test_closed(url: Path) -> None:
+    s = lsmkv.shards.open(url)
+    iterator = s.iterator()
+    next(iterator)
+    s.multi_get([b"000000", b"000002"])
+    s.close()
+    s.close()
+    assert s.closed
+    assert "closed" in repr(s)
+    uses: list[Any] = [
+        lambda: s.get(b"k"),
+        lambda: s.multi_get([b"k"]),
+        lambda: b"k" in s,
+        lambda: s.may_contain(b"k"),
+        lambda: s.iterator(),
+        lambda: s.explain(b"k"),
+        s.stats,
+        s.refresh,
+        s.versions,
+        s.warm,
+        lambda: s.document,
+        lambda: list(iterator),
+    ]
+    for use in uses:
+        with pytest.raises(lsmkv.ClosedError):
+            use()
+
+
+def test_wrong_types(shards: lsmkv.shards.Shards) -> None:
+    with pytest.raises(TypeError):
+        shards.get("text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        shards.multi_get(["text"])  # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        lsmkv.shards.open(7)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        lsmkv.shards.open("x", block_size=5)  # type: ignore[call-arg]
