@@ -7,6 +7,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,7 +101,12 @@ class Reads:
 @pytest.mark.parametrize("probability", [0.1, 0.5])
 @pytest.mark.parametrize("first", range(0, FAULTS, _TOGETHER))
 def test_no_answer_is_ever_wrong(
-    built: Bucket, proxy: FaultProxy, pairs: dict[bytes, bytes], probability: float, first: int
+    built: Bucket,
+    proxy: FaultProxy,
+    pairs: dict[bytes, bytes],
+    tmp_path: Path,
+    probability: float,
+    first: int,
 ) -> None:
     faults: list[Fault] = [Cut(), LostReply(), Delay(0.01), Status(500), Status(503)]
     faults += [Truncate(0), Truncate(100), Truncate(1500), Shorten(0), Shorten(700), Shorten(1)]
@@ -108,7 +114,8 @@ def test_no_answer_is_ever_wrong(
     outcomes: Counter[str] = Counter()
     for batch in range(first, min(first + _TOGETHER, FAULTS), 50):
         proxy.heal()
-        with open_set(built) as reader:  # its shards are opened through faults, too
+        cache = tmp_path / "cache" if batch % 100 else None
+        with open_set(built, cache_dir=cache) as reader:  # shards are opened through faults, too
             proxy.fail_randomly(probability, faults, seed=batch)
             for _ in range(50):
                 try:
@@ -124,7 +131,7 @@ def test_no_answer_is_ever_wrong(
             assert all(reads.one(reader) for _ in range(10))
     _log.info("%s, %d faults in %d requests", outcomes, proxy.faults, len(proxy.requests))
     assert outcomes["right"] > 0
-    assert (outcomes["IOError"] > 0) == (probability == 0.5)
+    assert outcomes["IOError"] > 0 or probability < 0.5
 
 
 @pytest.mark.parametrize("fault", [Cut(), Status(500), Status(503), Truncate(5), Delay(1.5)])
