@@ -36,6 +36,7 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 	$(BIN)/python docs/pictures/top.py
 	$(BIN)/python docs/pictures/rate.py
 	$(BIN)/python docs/pictures/lab.py
+	$(BIN)/python docs/pictures/scale.py
 
 .PHONY: screens
 screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)

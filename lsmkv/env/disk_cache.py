@@ -53,8 +53,8 @@ _TEMPORARY_AGE = 3600.0  # seconds, after which its writer is dead
 _TOUCH_AGE = 60.0  # seconds between two notes of a page's use
 _KEPT = 0.9
 _NAME_LENGTH = 62
-_PATIENCE = 25
-_PAUSE = 0.002  # seconds; with _PATIENCE: a writer that evicts takes longer, and is not waited for
+_PATIENCE = 500
+_PAUSE = 0.002  # seconds; with _PATIENCE: as long as an eviction takes, and no longer
 _TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
