@@ -101,7 +101,7 @@ def json_line(key: bytes, value: bytes, is_hex: bool = False) -> bytes:
 def parse_json_line(line: bytes) -> Record:
     """The record of a line; ``ValueError`` says what is wrong with it."""
     try:
-        fields = json.loads(line, object_pairs_hook=_unique)
+        fields = _DECODER.decode(line.decode(json.detect_encoding(line), "surrogatepass"))
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
     except UnicodeDecodeError as error:
@@ -127,11 +127,15 @@ def read_json_lines(lines: Iterable[bytes]) -> Iterator[Record]:
             yield record
 
 
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ValueError("a field is there twice")
     return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_fields)
+"""Made once: ``json.loads`` makes a decoder for each line."""
 
 
 def _take_field(fields: dict[str, object], name: str) -> bytes:
