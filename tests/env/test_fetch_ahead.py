@@ -40,9 +40,9 @@ def ahead() -> Iterator[FetchAhead]:
 
 def open_file(objects: MemoryObjects, ahead: FetchAhead, *, data_end: int = 0) -> RemoteFile:
     """The object as a table, whose META holds what lies behind ``data_end``."""
-    pieces = ((data_end, DATA[data_end:]),) if data_end else ()
+    pieces = ((data_end, DATA[data_end:]),) if data_end else ((0, DATA[:1]),)
     remote = RemoteObject(Source(objects, None), "o", len(DATA), "o")
-    return RemoteFile(Held(remote, pieces, True), ahead)
+    return RemoteFile(Held(remote, pieces), ahead)
 
 
 def read(file: RemoteFile, offset: int, length: int = BLOCK) -> None:
