@@ -7,9 +7,9 @@ then 512 KiB, up to 4 MiB.  While one window is consumed, a thread of a small po
 A point read fetches what it needs, and no more, unless it ends such a chain by chance: in a table
 of 512 blocks one in 8,000 does.
 
-Memory is bounded: all streams of an env together hold at most the bytes of its
-:class:`FetchAhead`, which takes the windows of streams that nobody has read for a second.  A stream
-that gets no room reads as if there were none.
+Memory is bounded: all streams of an env together hold at most 64 MiB.  A stream ends with the data,
+or when nobody has read it for a second and the env makes another request.  A scan that gets no room
+reads as if there were no streams.
 
 Any thread may read.  A stream belongs to the scan that is inside it: another reader does not wait
 for its lock, but reads for itself.
@@ -50,6 +50,7 @@ class FetchAhead:
         # It starts threads when they are needed; they end with it.
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="lsmkv-fetch-ahead")
         self._closed = False
+        self._tidied = time.monotonic()
 
     @property
     def room(self) -> int:
@@ -65,12 +66,13 @@ class FetchAhead:
         """Take room for a window; False if there is none, even without those of idle streams."""
         if self._take(wanted):
             return True
-        with self._lock:
-            streams = list(self._streams)
-        before = time.monotonic() - _IDLE
-        for stream in streams:
-            stream.close_if_idle(before)
+        self._close_idle()
         return self._take(wanted)
+
+    def tidy(self) -> None:
+        """Close idle streams, once a second at most.  Every read that makes a request calls it."""
+        if time.monotonic() >= self._tidied + _IDLE:
+            self._close_idle()
 
     def give_back(self, size: int) -> None:
         """Give back room that was taken."""
@@ -95,6 +97,14 @@ class FetchAhead:
         with self._lock:
             self._closed = True
         self._pool.shutdown(cancel_futures=True)
+
+    def _close_idle(self) -> None:
+        with self._lock:
+            self._tidied = time.monotonic()
+            before = self._tidied - _IDLE
+            streams = list(self._streams)
+        for stream in streams:
+            stream.close_if_idle(before)
 
     def _take(self, wanted: int) -> bool:
         with self._lock:
@@ -136,7 +146,10 @@ class Stream:
         try:
             if self.closed:
                 return None
-            return self._read(offset, offset + length)
+            data = self._read(offset, offset + length)
+            if data is not None and self._is_end(offset, offset + length):
+                self._close()
+            return data
         finally:
             self._lock.release()
 
@@ -191,6 +204,10 @@ class Stream:
                 parts.append(self._between(start, high))
                 start = high
         return b"".join(parts)
+
+    def _is_end(self, start: int, stop: int) -> bool:
+        """Whether a scan has nothing more to read."""
+        return start == 0 if self._back else stop == self._limit
 
     def _goes_on(self, start: int, stop: int) -> bool:
         """Whether a range begins in the windows, or adjoins them, and leads out of the first."""
@@ -293,6 +310,7 @@ class Streams:
             data = stream.read(offset, length)
             if data is not None:
                 return data
+        self._ahead.tidy()
         begun = self._note(offset, offset + length)
         return None if begun is None else begun.read(offset, length)
 

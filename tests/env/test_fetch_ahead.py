@@ -6,7 +6,7 @@ import errno
 import gc
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from memory_objects import MemoryObjects
@@ -40,9 +40,9 @@ def ahead() -> Iterator[FetchAhead]:
 
 def open_file(objects: MemoryObjects, ahead: FetchAhead, *, data_end: int = 0) -> RemoteFile:
     """The object as a table, whose META holds what lies behind ``data_end``."""
-    pieces = ((data_end, DATA[data_end:]),) if data_end else ()
+    pieces = ((data_end, DATA[data_end:]),) if data_end else ((0, DATA[:1]),)
     remote = RemoteObject(Source(objects, None), "o", len(DATA), "o")
-    return RemoteFile(Held(remote, pieces, True), ahead)
+    return RemoteFile(Held(remote, pieces), ahead)
 
 
 def read(file: RemoteFile, offset: int, length: int = BLOCK) -> None:
@@ -304,6 +304,28 @@ def test_idle_scans_give_their_room_up(
     idle.close()
     assert ahead.room == 900 * KIB
     ahead.close()
+
+
+@pytest.mark.parametrize("walk", [scan, scan_back])
+def test_a_scan_that_is_at_its_end_holds_nothing(
+    objects: MemoryObjects, ahead: FetchAhead, walk: Callable[..., None]
+) -> None:
+    with open_file(objects, ahead) as file:
+        walk(file, 0, len(DATA))
+        assert ahead.room == MOST
+
+
+def test_a_read_gives_up_the_windows_of_idle_scans(
+    objects: MemoryObjects, ahead: FetchAhead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_file(objects, ahead) as idle, open_file(objects, ahead) as file:
+        scan(idle, 0, 10 * BLOCK)
+        read(file, 0)
+        assert ahead.room < MOST
+        monkeypatch.setattr(fetch_ahead, "_IDLE", -1.0)  # as if a second had passed
+        read(file, MIB)
+        assert ahead.room == MOST
+        scan(idle, 10 * BLOCK, MIB)
 
 
 def test_a_file_that_is_dropped_gives_its_room_up(
