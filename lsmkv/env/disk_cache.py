@@ -238,22 +238,19 @@ class DiskCache:
         try:
             total = _read_size(fd)
             if total is None or total + size > self.capacity:
-                total = self._evict(total is not None, size)
+                total = self._evict(size)
             _write_size(fd, total + max(0, size - _length_of(path)))
             os.rename(temporary, path)
         finally:
             fcntl.flock(fd, fcntl.LOCK_UN)
         return True
 
-    def _evict(self, is_full: bool, size: int) -> int:
+    def _evict(self, size: int) -> int:
         """Measure the pages, and remove the oldest until ``size`` bytes more take 90% at most;
-        returns the pages' bytes.  Less is removed where the total was only unknown."""
+        returns the pages' bytes."""
         pages = sorted(self._page_files())
         total = sum(page.size for page in pages)
-        most = self.capacity - size
-        if total <= most and not is_full:
-            return total
-        most = min(most, int(self.capacity * _KEPT) - size)
+        most = int(self.capacity * _KEPT) - size
         for page in pages:
             if total <= most:
                 break

@@ -398,22 +398,33 @@ def test_threads_share_a_cache(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_child_has_a_lock_of_its_own(tmp_path: Path) -> None:
-    cache = DiskCache(tmp_path, 30_000)
-    cache.put("object", 0, page(0))
-    with open(tmp_path / "SIZE", "rb") as size:
-        before = os.fstat(size.fileno()).st_ino
+def test_a_forked_child_has_a_lock_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = DiskCache(tmp_path)
+    cache.put("object", 0, b"data")  # so that the lock's file is open
+    go_out, go_in = os.pipe()
     child = os.fork()
     if child == 0:
-        for number in range(100):
-            cache.put("object", number, page(number))
-        os._exit(0 if cache.get("object", 99) == page(99) else 1)
-    for number in range(100, 200):
-        cache.put("object", number, page(number))
-    assert os.waitpid(child, 0)[1] == 0
-    cache.check()
-    assert (tmp_path / "SIZE").stat().st_ino == before
+        os.read(go_out, 1)
+        cache.put("object", 1, b"data")
+        os._exit(cache.puts_skipped)
+    skipped: list[int] = []
+    rename = os.rename
+
+    def rename_after_the_child(old: str, new: str) -> None:
+        os.write(go_in, b"x")
+        skipped.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        rename(old, new)
+
+    monkeypatch.setattr(disk_cache.os, "rename", rename_after_the_child)
+    cache.put("object", 2, b"data")
+    assert skipped == [1]
+    assert cache.get("object", 1) is None
+    assert cache.get("object", 2) == b"data"
     cache.close()
+    os.close(go_in)
+    os.close(go_out)
 
 
 def test_a_busy_lock_is_not_waited_for(tmp_path: Path) -> None:

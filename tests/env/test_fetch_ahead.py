@@ -280,6 +280,15 @@ def test_a_scan_goes_on_in_little_room(objects: MemoryObjects) -> None:
     ahead.close()
 
 
+def test_windows_that_find_no_room_are_smaller(objects: MemoryObjects) -> None:
+    ahead = FetchAhead(MIB)
+    with open_file(objects, ahead) as file:
+        for at in range(0, 15 * MIB, 900 * KIB):
+            read(file, at, 900 * KIB)
+            assert at < 2 * 900 * KIB or ahead.room < MIB
+    ahead.close()
+
+
 def test_idle_scans_give_their_room_up(
     objects: MemoryObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,7 +333,7 @@ def test_closing_a_file_cancels_what_has_not_begun(
         file.close()
     assert ahead.room == MOST
     go.set()
-    ahead.close()
+    ahead.submit(lambda start, size: b"", 0, 0).result()  # after all that was submitted before
     asked = [length for length in lengths(objects) if length >= 512 * KIB]
     assert len(asked) <= 4  # one for each thread
 

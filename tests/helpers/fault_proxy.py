@@ -182,6 +182,12 @@ class FaultProxy:
         with self._mutex:
             return sum(request.fault is not None for request in self.requests)
 
+    @property
+    def under_way(self) -> int:
+        """Requests that have come and are not answered, whether or not their clients live."""
+        with self._mutex:
+            return self._under_way
+
     def forget(self) -> None:
         """Count from zero."""
         with self._mutex:
@@ -365,7 +371,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding", "").lower() != "chunked":
-            return self.rfile.read(int(headers.get("content-length", 0)))
+            length = int(headers.get("content-length", 0))
+            data = self.rfile.read(length)
+            if len(data) < length:
+                raise ConnectionAbortedError("the client died in the middle of its request")
+            return data
         parts: list[bytes] = []
         while length := int(self.rfile.readline().partition(b";")[0], 16):
             parts.append(self.rfile.read(length))

@@ -29,10 +29,12 @@ threading.Thread(target=wait, daemon=True).start()
 
 
 class Tethered:
-    """A child that runs a script of Python; what it says goes to ``log``."""
+    """A child that runs a script of Python; what it complains of goes to ``log``."""
 
-    def __init__(self, script: str, *arguments: str, log: Path) -> None:
-        command = [sys.executable, "-P", "-c", _TETHER + script, *arguments]
+    def __init__(self, script: str, *arguments: str, log: Path, is_asked: bool = False) -> None:
+        """``is_asked`` is for a script that reads its input, and ends when that ends."""
+        script = script if is_asked else _TETHER + script
+        command = [sys.executable, "-P", "-c", script, *arguments]
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -52,7 +54,7 @@ class Tethered:
         return line.decode().rstrip("\n")
 
     def write_line(self, line: str) -> None:
-        """Send a line; only for scripts that read them, which no tether is for."""
+        """Send a line to a script that is asked."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()

@@ -165,6 +165,8 @@ def _is_pair(item: object) -> bool:
     """Whether this was meant as a pair: it need not be a good one."""
     if not isinstance(item, (tuple, list)) or not item:
         return False
+    if isinstance(item, Part):
+        return False
     return isinstance(item[0], (*_BYTES, str)) or (
         len(item) == 2 and not isinstance(item[0], (tuple, list))
     )
