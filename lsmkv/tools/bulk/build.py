@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, cast
 
 import typer
@@ -20,7 +21,7 @@ from lsmkv.options import MIB, TableArguments
 from lsmkv.shards import VersionDocument
 from lsmkv.tools.arguments import filter_arguments, store_options
 from lsmkv.tools.bulk.executors import open_executor
-from lsmkv.tools.console import guarded, progress, write_line
+from lsmkv.tools.console import Progress, guarded, progress, write_line
 from lsmkv.tools.text import count, from_size, size
 
 
@@ -118,8 +119,9 @@ def build(
     started = time.perf_counter()
     with (
         open_executor(workers, scheduler) as executor,
-        progress("Bulk build", "") as bar,
+        progress("Bulk build", "part") as bar,
     ):
+        report = partial(_report, bar, executor is not None)
         version = lsmkv.bulk.build(
             [_stdin() if name == "-" else name for name in inputs],
             into if is_url(into) else os.path.abspath(into),  # workers may be elsewhere
@@ -132,7 +134,7 @@ def build(
             table_bytes=TABLE_BYTES if table_size is None else from_size(table_size),
             work_url=work if work is None or is_url(work) else os.path.abspath(work),
             options=store_options(into),
-            progress=bar.report,
+            progress=report,
             **tables,
         )
     seconds = time.perf_counter() - started
@@ -141,6 +143,14 @@ def build(
     else:
         told = f"version {version.number}: {count(version.pairs, 'pair')}, {size(version.bytes)}"
         write_line(f"{told}, {count(len(version.shards), 'shard')}, in {seconds:.1f} s")
+
+
+def _report(bar: Progress, knows_parts: bool, done: int, total: int, phase: str) -> None:
+    """Show how far a build is.  What sorts its parts by itself does not know how many will come."""
+    if phase == "sorting":
+        bar.report_phase(phase, "part", done, total if knows_parts and total else None)
+    else:
+        bar.report_phase(phase, "shard", done, total)
 
 
 def _figures(url: str, version: VersionDocument) -> dict[str, object]:
