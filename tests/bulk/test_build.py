@@ -244,9 +244,11 @@ def test_progress_is_told(tmp_path: Path) -> None:
         [some(50), some(60)], tmp_path, shards=2, progress=lambda *step: told.append(step)
     )
     assert told == [
+        (0, 0, "sorting"),
         (1, 1, "sorting"),
         (2, 2, "sorting"),
-        (1, 1, "building"),
+        (0, 2, "building"),
+        (1, 2, "building"),
         (2, 2, "building"),
         (2, 2, "publishing"),
     ]

@@ -29,7 +29,9 @@ def pyarrow(module: str = "pyarrow") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"this source needs pyarrow, pip install pyarrow: {error}") from error
+        raise ImportError(
+            f"this source needs pyarrow, pip install pyarrow: {error}", name="pyarrow"
+        ) from error
 
 
 @dataclass(frozen=True)
