@@ -157,11 +157,11 @@ class Forgetful(Executor):
 
     def __init__(self) -> None:
         self.lost = 0
-        self._seen: set[bytes] = set()
+        self._seen: set[str] = set()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        mark = repr((fn.__name__, args[0].number)).encode()
+        mark = f"{args[0].__name__} {args[1].number}"
         try:
             if mark not in self._seen:
                 self._seen.add(mark)

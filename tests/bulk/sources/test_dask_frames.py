@@ -127,7 +127,7 @@ def test_a_frame_that_is_persisted_in_this_process() -> None:
 
 def test_a_frame_that_is_persisted_in_a_cluster_is_refused() -> None:
     distributed = pytest.importorskip("distributed")
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=None):
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0"):
         source = frame()
         assert pairs_of(parts_of_frame(source)) == PAIRS
         with pytest.raises(TypeError, match="mine is persisted in a cluster"):
