@@ -66,7 +66,8 @@ def parts_of(
     same order.
 
     Errors come as the parts are asked for: ``TypeError`` for what is none of these names the item,
-    by its index, or the pair.  Files are opened as far as cutting them needs it (``OSError``).
+    by its index from 0, or the pair, and ``ValueError`` a column that is missing.  Files are opened
+    as far as cutting them needs it (``OSError``, ``CorruptionError``).
 
     >>> parts = list(parts_of([(b"b", b"1"), (b"a", b"2"), (b"c", b"3")], part_bytes=20))
     >>> [part.label for part in parts]
@@ -76,6 +77,8 @@ def parts_of(
     """
     if part_bytes < 1:
         raise ValueError(f"part_bytes must be 1 or more, not {part_bytes}")
+    if key == value:
+        raise ValueError(f"the column {key!r} cannot have both the keys and the values")
     return _Source(key, value, part_bytes).parts(source)
 
 

@@ -147,8 +147,6 @@ def test_columns_that_are_missing_or_ambiguous_are_refused() -> None:
         parts_of_table(source)
     with pytest.raises(ValueError, match="no column 'id'; its columns are 'key', 'key', 'value'"):
         parts_of_table(source, key="id")
-    with pytest.raises(ValueError, match="cannot have both"):
-        parts_of_table(source, key="value")
 
 
 def test_what_arrow_cannot_hold_is_refused() -> None:

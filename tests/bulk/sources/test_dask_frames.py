@@ -127,11 +127,13 @@ def test_a_frame_that_is_persisted_in_this_process() -> None:
 
 def test_a_frame_that_is_persisted_in_a_cluster_is_refused() -> None:
     distributed = pytest.importorskip("distributed")
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0"):
-        source = frame()
-        assert pairs_of(parts_of_frame(source)) == PAIRS
-        with pytest.raises(TypeError, match="mine is persisted in a cluster"):
-            parts_of_frame(source.persist())
+    expressions = pytest.importorskip("dask.dataframe.dask_expr")
+    name = ("persisted", 0)  # a frame as ``persist`` returns it, without a cluster
+    graph = {name: distributed.Future("a partition of a cluster")}
+    meta = pd.DataFrame({"key": ["k"], "value": ["v"]}).iloc[:0]
+    source = expressions.from_graph(graph, meta, (None, None), [name], "persisted")
+    with pytest.raises(TypeError, match="mine is persisted in a cluster"):
+        parts_of_frame(source)
 
 
 def test_an_error_of_the_computation_names_the_part() -> None:

@@ -238,6 +238,8 @@ def test_a_wrong_source_is_refused_at_once_and_a_wrong_item_in_its_turn() -> Non
         parts_of(7)
     with pytest.raises(ValueError, match="part_bytes must be 1 or more, not 0"):
         parts_of(PAIRS, part_bytes=0)
+    with pytest.raises(ValueError, match="'id' cannot have both the keys and the values"):
+        parts_of(PAIRS, key="id", value="id")
     parts = parts_of([SQUARES, 7])
     assert list(next(parts).pairs()) == SQUARES
     with pytest.raises(TypeError, match=r"source\[1\]"):
