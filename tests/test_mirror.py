@@ -24,6 +24,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "aio/threads.py": "test_aio.py",
     "aio/transaction.py": "test_aio.py",
     "env/local_file.py": "env/test_local.py",
+    "env/streams.py": "env/test_fetch_ahead.py",
     "db/handle.py": "db/test_closing.py",
     "db/admin/maintenance.py": "db/test_db.py",
     "db/views/readable.py": "db/views/test_snapshot.py",

@@ -17,8 +17,9 @@ import errno
 import os
 
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.fetch_ahead import FetchAhead, Streams
+from lsmkv.env.fetch_ahead import FetchAhead
 from lsmkv.env.remote_object import RemoteObject
+from lsmkv.env.streams import Streams
 
 _SMALL = 64 << 10
 """Bytes of a file that is fetched whole: CURRENT, a short MANIFEST."""

@@ -123,7 +123,7 @@ class RemoteObject:
 
     def _fetch(self, offset: int, length: int) -> tuple[bytes, bool]:
         """Bytes of the object, and whether this call made the request for them."""
-        key = (self._name, offset, length)
+        key = (self._identity, offset, length)
         request = functools.partial(self._request, offset, length)
         data, mine = self._source.flights.share(key, request)
         if not mine:

@@ -1,4 +1,4 @@
-"""lsmkv.env.fetch_ahead: windows ahead of scans, up and down."""
+"""lsmkv.env.fetch_ahead and lsmkv.env.streams: windows ahead of scans, up and down."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_point_reads_fetch_nothing_ahead(objects: MemoryObjects, ahead: FetchAhe
 
 
 def test_chance_seldom_makes_a_scan(objects: MemoryObjects, ahead: FetchAhead) -> None:
-    """In a table of 512 blocks, as the module's text says."""
+    """In a table of 512 blocks, as the text of lsmkv.env.streams says."""
     chance = random.Random(7)
     with open_file(objects, ahead) as file:
         for _ in range(20_000):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import gc
 import hashlib
+import itertools
 import random
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -470,3 +472,58 @@ def test_copies_of_an_expected_object_share_pages(objects: MemoryObjects, tmp_pa
     assert objects.requests == 0
     env.close()
     cache.close()
+
+
+@pytest.mark.parametrize("capacity", [None, 100_000, 1 << 20])
+def test_threads_get_right_answers_from_a_network_that_fails(
+    objects: MemoryObjects, tmp_path: Path, capacity: int | None
+) -> None:
+    """Each call gives what was written, or raises; with a cache that evicts, too."""
+    keys = sorted(CONTENT)
+    cache = None if capacity is None else DiskCache(tmp_path, capacity)
+    env = RemoteEnv(objects, cache)
+    chance = random.Random(11)
+    failed: list[str] = []
+    wrong: list[object] = []
+
+    def fail(kind: str, name: str) -> None:
+        if chance.random() < 0.05:
+            raise OSError(errno.ECONNRESET, "reset", objects.url_of(name))
+
+    def work(db: DB, seed: int) -> None:
+        own = random.Random(seed)
+        for _ in range(40):
+            at = own.randrange(len(keys))
+            try:
+                if db.get(keys[at]) != CONTENT[keys[at]]:
+                    wrong.append(keys[at])
+                reverse = own.random() < 0.5
+                bound = {"stop": keys[at]} if reverse else {"start": keys[at]}
+                pairs = itertools.islice(
+                    db.iterator(reverse=reverse, **bound), own.choice([5, 900])
+                )
+                found = list(pairs)
+            except IOError as error:
+                failed.append(str(error))
+                continue
+            low = keys[max(0, at - len(found)) : at][::-1]
+            expected = low if reverse else keys[at : at + len(found)]
+            if found != [(key, CONTENT[key]) for key in expected]:
+                wrong.append((keys[at], reverse, len(found)))
+
+    with open_db(env, lru_cache_size=0) as db:
+        objects.hook = fail
+        threads = [threading.Thread(target=work, args=(db, seed)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        objects.hook = lambda kind, name: None
+        assert wrong == []
+        assert failed or capacity == 1 << 20  # which holds all pages after a few requests
+        assert list(db) == [(key, CONTENT[key]) for key in keys]
+    env.close()
+    if cache is not None:
+        assert cache.hits > 0
+        cache.check()
+        cache.close()
