@@ -74,9 +74,8 @@ class RemoteEnv(Env):
         ``FileNotFoundError`` if there are no objects below it; ``CorruptionError`` for a META that
         is damaged, or is not the expected one.
         """
-        prefix = path.strip("/")
-        where = check_object_name(prefix) + "/" if prefix not in ("", ".") else ""
-        url = self._source.objects.url_of(where).rstrip("/")
+        where = _prefix_of(path)
+        url = self._url_of(where)
         if create:
             _refuse(url)
         files = self._from_meta(where)
@@ -88,10 +87,12 @@ class RemoteEnv(Env):
         self._directories.add(directory)
         return directory
 
-    def forget_meta(self) -> None:
-        """:meth:`RemoteDirectory.forget_meta` for every open directory."""
+    def forget_meta(self, path: str | None = None) -> None:
+        """:meth:`RemoteDirectory.forget_meta` for every open directory, or those at ``path``."""
+        url = None if path is None else self._url_of(_prefix_of(path))
         for directory in list(self._directories):
-            directory.forget_meta()
+            if url is None or directory.path == url:
+                directory.forget_meta()
 
     def close(self) -> None:
         """End the threads that fetch ahead.  Open files can still be read.  A second close has no
@@ -105,6 +106,9 @@ class RemoteEnv(Env):
     def rename_directory(self, old: str, new: str) -> None:
         """Refused: ``OSError`` with ``EROFS``."""
         _refuse(old)
+
+    def _url_of(self, where: str) -> str:
+        return self._source.objects.url_of(where).rstrip("/")
 
     # What a directory holds
 
@@ -259,6 +263,12 @@ class RemoteDirectory(Directory):
 
     def lock(self, name: str) -> FileLock:
         _refuse(f"{self.path}/{name}")
+
+
+def _prefix_of(path: str) -> str:
+    """How the names of the objects below a path begin."""
+    prefix = path.strip("/")
+    return "" if prefix in ("", ".") else check_object_name(prefix) + "/"
 
 
 def _refuse(path: str) -> NoReturn:

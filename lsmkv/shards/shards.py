@@ -130,7 +130,7 @@ class Shards:
         self._threads: ThreadPoolExecutor | None = None
         self._connections = limits.connections
         self._lock = Lock()  # of refresh and of closing
-        self._envs: list[RemoteEnv] = []
+        self._envs: weakref.WeakSet[RemoteEnv] = weakref.WeakSet()  # shards hold them
         self._every: weakref.WeakSet[OpenShard] = weakref.WeakSet()
         self._shards: OpenShards | None = None
         try:
@@ -336,7 +336,7 @@ class Shards:
             threads.shutdown()
         for shard in list(self._every):
             shard.close()
-        for env in self._envs:
+        for env in list(self._envs):
             env.close()
         if self._cache is not None:
             self._cache.close()
@@ -389,11 +389,12 @@ class Shards:
     def _open_version(self, document: VersionDocument, carried: dict[str, OpenShard]) -> OpenShards:
         expected = {name: Expected(file.size, file.sha256) for name, file in document.objects()}
         env = RemoteEnv(self._store(), self._cache, expected=expected)
-        self._envs.append(env)
+        self._envs.add(env)
 
         def open_shard(entry: ShardEntry) -> OpenShard:
             arguments: OptionArguments = {**self._settings, "env": env}
             shard = OpenShard(entry, DB(entry.path, **arguments))
+            env.forget_meta(entry.path)  # all tables are open: they hold what they need of it
             self._every.add(shard)
             return shard
 

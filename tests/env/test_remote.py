@@ -136,6 +136,23 @@ def test_a_view_can_be_refreshed(env: RemoteEnv) -> None:
         assert db.get(b"key000002") == CONTENT[b"key000002"]
 
 
+def test_the_meta_of_one_directory_can_be_given_up(objects: MemoryObjects) -> None:
+    for name in list(objects.objects):
+        objects.put(name.replace("s/", "other/", 1), objects.get(name))
+    env = RemoteEnv(objects)
+    with open_db(env), env.open_directory("other") as other:
+        table = tables(objects)[0].removeprefix("s/")
+        objects.counts.clear()
+        env.forget_meta("/s/")
+        with other.open(table) as file:
+            file.read(0, 10)
+        assert objects.counts == {}
+        env.forget_meta("other")
+        with other.open(table) as file:
+            file.read(0, 10)
+        assert objects.counts == {"get_range": 1}
+
+
 # What it costs
 
 

@@ -86,6 +86,34 @@ def test_what_a_reader_asks_for(url: Path) -> None:
         assert requests(s) == 1
 
 
+def test_an_open_shard_holds_no_copy_of_its_meta(url: Path) -> None:
+    with lsmkv.shards.open(url, lru_cache_size=0) as s:
+        s.warm()
+        before = requests(s)
+        assert s.get(b"000000") == PAIRS[b"000000"]  # of a table's first block, which META has
+        assert requests(s) == before + 1
+
+
+def test_a_version_that_a_refresh_leaves_behind_keeps_no_threads(tmp_path: Path) -> None:
+    def threads() -> list[threading.Thread]:
+        named = "lsmkv-fetch-ahead"
+        return [one for one in threading.enumerate() if one.name.startswith(named)]
+
+    rng = random.Random(4)
+    pairs = {b"%06d" % n: rng.randbytes(1000) for n in range(3000)}
+    build(tmp_path, pairs, shards=1, table_bytes=4096 * KIB)
+    with lsmkv.shards.open(tmp_path) as s:
+        assert list(s) == list(pairs.items())
+        scanning = threads()
+        assert scanning
+        build(tmp_path, pairs)
+        assert s.refresh()
+        gc.collect()
+        for thread in scanning:
+            thread.join(30)
+            assert not thread.is_alive()
+
+
 def test_only_the_shard_that_is_needed_is_opened(shards: lsmkv.shards.Shards) -> None:
     assert shards.stats().shards_open == 0
     shards.get(b"000000")
