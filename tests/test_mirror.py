@@ -44,7 +44,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "server/thread.py": "test_testing.py",
     "pytest_plugin.py": "test_testing.py",
     # A type, and functions whose doctests are their tests.
-    "util/json_fields.py": "bulk/test_formats.py",
+    "util/json_fields.py": "test_exchange.py",
     "util/pair_diff.py": "tools/test_diff.py",
     "util/progress.py": "db/admin/test_compact_range.py",
     "util/text.py": "db/views/test_explanation.py",

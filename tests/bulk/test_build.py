@@ -16,9 +16,9 @@ import pytest
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.bulk.formats import json_line
 from lsmkv.env.objects.local import LocalObjects
 from lsmkv.env.objects.retrying import RetryingObjects
+from lsmkv.exchange import json_line
 from lsmkv.options import KIB, MIB
 from lsmkv.shards.version import ShardEntry, VersionDocument
 

@@ -14,9 +14,9 @@ from typing import Annotated, cast
 import typer
 
 import lsmkv.bulk
-from lsmkv.bulk.formats import Record, recognize
 from lsmkv.bulk.tables import TABLE_BYTES
 from lsmkv.env.objects.open import is_url
+from lsmkv.exchange import Record, recognize
 from lsmkv.options import MIB, TableArguments
 from lsmkv.shards import VersionDocument
 from lsmkv.tools.arguments import filter_arguments, store_options

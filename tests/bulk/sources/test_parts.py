@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lsmkv.bulk.formats import json_line, write_raw
 from lsmkv.bulk.sources.part import PackedPart, Part
 from lsmkv.bulk.sources.parts import parts_of
+from lsmkv.exchange import json_line, write_raw
 
 Pairs = list[tuple[bytes, bytes]]
 PAIRS = [(b"b", b"1"), (b"a", b"2"), (b"b", b"3"), ("\u00e9".encode(), b"\xff")]
