@@ -189,6 +189,14 @@ def test_put_if_absent_needs_hard_links(code: int) -> None:
     assert content(env) == NEW
 
 
+def test_a_taken_name_costs_no_write() -> None:
+    env, store = prepared(True)
+    before = env.history.count("append")
+    with pytest.raises(FileExistsError):
+        put_if_absent(store)
+    assert env.history.count("append") == before
+
+
 def test_the_directory_is_made_with_those_above_it(tmp_path: Path) -> None:
     place = tmp_path / "new" / "one"
     for path in (place, place.parent):
