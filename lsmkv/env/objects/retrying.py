@@ -32,7 +32,8 @@ class Limits(NamedTuple):
     attempts: int = 5
     """The most requests that are made for one call, retries included."""
     timeout: float = 10.0
-    """Seconds that one request may take, where the store's client can limit that."""
+    """Seconds that one request of few bytes may take, where the store's client can limit that.
+    One that moves many has another second for each MiB."""
     deadline: float = 60.0
     """Seconds after the call's beginning from which on no attempt begins."""
     connections: int = 32
