@@ -58,7 +58,7 @@ class Streams:
                 if run != 0:
                     del self._chains[at]
                     break
-            if abs(run) < _CHAIN or stop > self._limit:
+            if abs(run) < _CHAIN:
                 self._chains = [*self._chains[-_MOST_CHAINS + 1 :], (start, stop, run)]
                 return None
             back = run < 0

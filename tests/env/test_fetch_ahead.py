@@ -328,6 +328,18 @@ def test_a_read_gives_up_the_windows_of_idle_scans(
         scan(idle, 10 * BLOCK, MIB)
 
 
+def test_a_scan_that_is_read_keeps_its_window(objects: MemoryObjects) -> None:
+    ahead = FetchAhead(300 * KIB)
+    with open_file(objects, ahead) as first, open_file(objects, ahead) as second:
+        scan(first, 0, 5 * BLOCK)
+        scan(second, MIB, MIB + 20 * BLOCK)
+        assert lengths(objects)[3:] == [BLOCK] * 20
+        objects.forget_requests()
+        scan(first, 5 * BLOCK, 20 * BLOCK)
+        assert objects.requests == 0
+    ahead.close()
+
+
 def test_a_file_that_is_dropped_gives_its_room_up(
     objects: MemoryObjects, ahead: FetchAhead
 ) -> None:
