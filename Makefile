@@ -76,6 +76,7 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and 
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
+	$(BIN)/python -m pytest -q -n auto tests/env/objects tests/bulk tests/test_examples.py
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)
