@@ -172,7 +172,7 @@ def s3_server() -> Iterator[dict[str, object]]:
 def far_server(root: str) -> Iterator[str]:
     """A directory over HTTP, with the latency of a far store; yields the URL."""
     words = f"--dist lognormal --mode-ms {_FAR} --sigma 0.3 --seed 1 --json".split()
-    with process("-m", "snailmail", root, *words) as running:
+    with process("-m", "snailmail.cli", root, *words) as running:
         assert running.stdout is not None
         told = json.loads(running.stdout.readline())
         yield str(told["base"])
