@@ -126,7 +126,9 @@ def test_no_answer_is_ever_wrong(
                     assert f"after {LIMITS.attempts} attempts" in str(error)
                     assert error.errno not in (errno.ENOENT, errno.EACCES)
             requests = reader.stats().requests.get
-            assert requests.retries <= (LIMITS.attempts - 1) * (requests.requests - requests.retries)
+            assert requests.retries <= (LIMITS.attempts - 1) * (
+                requests.requests - requests.retries
+            )
             proxy.heal()
             assert all(reads.one(reader) for _ in range(10))
     _log.info("%s, %d faults in %d requests", outcomes, proxy.faults, len(proxy.requests))
