@@ -36,6 +36,7 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 	$(BIN)/python docs/pictures/top.py
 	$(BIN)/python docs/pictures/rate.py
 	$(BIN)/python docs/pictures/lab.py
+	$(BIN)/python docs/pictures/scale.py
 
 .PHONY: screens
 screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
@@ -75,6 +76,7 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and 
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
+	$(BIN)/python -m pytest -q -n auto tests/env/objects tests/bulk tests/test_examples.py
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)

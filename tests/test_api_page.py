@@ -47,7 +47,7 @@ FOR_PLYVELS_SAKE = "verify_checksums"
 
 SPOKEN_OF = {"lsmkv", "with", "sync", "progress", FOR_PLYVELS_SAKE}
 """What may stand in backticks besides names of things."""
-FACES = {"aio", "plot", "plyvel", "testing"}
+FACES = {"aio", "bulk", "plot", "plyvel", "shards", "testing"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -16,7 +16,10 @@ import lsmkv
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
-PUBLIC = {"lsmkv", "lsmkv.aio", "lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.plyvel", "lsmkv.testing"}
+PUBLIC = {
+    *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.plyvel"),
+    *("lsmkv.shards", "lsmkv.testing"),
+}
 
 
 def run(name: str, directory: Path) -> str:
@@ -40,6 +43,9 @@ def run(name: str, directory: Path) -> str:
 def test_it_runs(name: str, tmp_path: Path) -> None:
     if name == "interop.py" and importlib.util.find_spec("plyvel") is None:
         pytest.skip("compares with plyvel")
+    if "dask" in name:
+        pytest.importorskip("distributed")
+        pytest.importorskip("dask.dataframe")
     assert run(name, tmp_path)
 
 

@@ -63,16 +63,26 @@ def line(x: float, top: float, bottom: float, classes: str) -> str:
     return f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{bottom:.1f}" class="{classes}"/>'
 
 
-def card(title: str, description: str, height: float, parts: Sequence[str]) -> str:
-    """The whole picture: ``parts`` on a card.  A screen reader hears title and description."""
+def card(
+    title: str,
+    description: str,
+    height: float,
+    parts: Sequence[str],
+    width: int = WIDTH,
+    style: str = "",
+) -> str:
+    """The whole picture: ``parts`` on a card.  A screen reader hears title and description.
+
+    ``style`` is CSS beside that of all cards.
+    """
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
-            f'width="{WIDTH}" height="{height:.0f}" role="img" aria-labelledby="title desc">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" '
+            f'width="{width}" height="{height:.0f}" role="img" aria-labelledby="title desc">',
             f'<title id="title">{escape(title)}</title>',
             f'<desc id="desc">{escape(description)}</desc>',
-            f"<style>{_STYLE}</style>",
-            f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1:.0f}" rx="6" '
+            f"<style>{_STYLE}{style}</style>",
+            f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1:.0f}" rx="6" '
             'class="card"/>',
             text(MARGIN, 32, "title", title),
             *parts,

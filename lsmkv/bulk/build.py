@@ -61,11 +61,13 @@ class _Plan(NamedTuple):
 
     def run(self, function: Callable[[Any], Any], tasks: Iterable[Any], phase: str) -> list[Any]:
         """Run tasks, and report them under the name of a phase."""
+        known = len(tasks) if isinstance(tasks, list) else 0
 
         def report(done: int, begun: int) -> None:
             if self.progress is not None:
-                self.progress(done, begun, phase)
+                self.progress(done, max(begun, known), phase)
 
+        report(0, 0)
         return TaskRunner(self.executor, function, self.attempts, report).run(tasks)
 
 
@@ -107,7 +109,8 @@ def build(
 
     ``after``: publish only if this is still the newest version, else :class:`ConflictError`.
     ``table_bytes``, and the keywords of :class:`lsmkv.TableWriter`: how tables are made.
-    ``progress``: called with tasks done, tasks known so far, and the phase.
+    ``progress``: called with tasks done, tasks known so far, and the phase: sorting (a task is a
+    part), building (a task is a shard), publishing.
 
     Returns the version.  Raises ``TypeError`` and ``ValueError`` for wrong arguments,
     :class:`CorruptionError` for damaged input, :class:`IOError` when a store or a disk fails for
@@ -154,7 +157,7 @@ def _make(plan: _Plan, sources: Iterator[Part], shards: int | None) -> list[Shar
     found: list[list[Run]] = plan.run(sort_part, _sort_tasks(plan, sources), "sorting")
     runs = [run for some in found for run in some]
     bounds = shard_bounds(runs, shards)
-    return plan.run(build_shard, _shard_tasks(plan, runs, bounds), "building")
+    return plan.run(build_shard, list(_shard_tasks(plan, runs, bounds)), "building")
 
 
 def _sort_tasks(plan: _Plan, sources: Iterator[Part]) -> Iterator[SortTask]:

@@ -6,6 +6,7 @@ Any :class:`concurrent.futures.Executor` does: ``distributed.Client.get_executor
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -60,7 +61,13 @@ class Workers(Executor):
     def _new_pool(self) -> ProcessPoolExecutor:
         # A fork would copy the locks of this process's threads.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._processes, mp_context=context)
+        # Ctrl-C goes to all processes of a terminal: these end, and the program tells of it.
+        return ProcessPoolExecutor(
+            self._processes,
+            mp_context=context,
+            initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_DFL),
+        )
 
 
 class RayExecutor(Executor):

@@ -53,8 +53,8 @@ _TEMPORARY_AGE = 3600.0  # seconds, after which its writer is dead
 _TOUCH_AGE = 60.0  # seconds between two notes of a page's use
 _KEPT = 0.9
 _NAME_LENGTH = 62
-_PATIENCE = 25
-_PAUSE = 0.002  # seconds; with _PATIENCE: a writer that evicts takes longer, and is not waited for
+_PATIENCE = 500
+_PAUSE = 0.002  # seconds; with _PATIENCE: as long as an eviction takes, and no longer
 _TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -131,6 +131,10 @@ class DiskCache:
             else:
                 self.hits += 1
         return data
+
+    def has(self, identity: str, number: int) -> bool:
+        """Whether a page is there, by its name: it may be damaged.  One call of the system."""
+        return self._reads and os.path.exists(self._path_of(page_key(identity, number)))
 
     def put(self, identity: str, number: int, data: bytes) -> None:
         """Keep a page.  It is not kept if the cache is off or busy, or too small."""

@@ -1,15 +1,14 @@
 """Fetching ahead of scans in objects of an object store.
 
 A scan reads a table's blocks one after the other, up or down.  With a request for each it would
-wait for the network at each of them.  So a chain of three reads, each of which adjoins the one
-before it, is taken for a scan.  It becomes a :class:`Stream`, which asks for *windows* of 256 KiB,
-then 512 KiB, up to 4 MiB.  While one window is consumed, a thread of a small pool fetches the next.
-A point read fetches what it needs, and no more, unless it ends such a chain by chance: in a table
-of 512 blocks one in 8,000 does.
+wait for the network at each of them.  So it becomes a :class:`Stream`, once
+:mod:`lsmkv.env.streams` has found it among the reads of its file.  A stream asks for *windows* of
+256 KiB, then 512 KiB, up to 4 MiB.  While one window is consumed, a thread of a small pool fetches
+the next.
 
-Memory is bounded: all streams of an env together hold at most the bytes of its
-:class:`FetchAhead`, which takes the windows of streams that nobody has read for a second.  A stream
-that gets no room reads as if there were none.
+Memory is bounded: all streams of an env together hold at most 64 MiB.  A stream ends with the data,
+or when nobody has read it for a second and the env makes another request.  A scan that gets no room
+reads as if there were no streams.
 
 Any thread may read.  A stream belongs to the scan that is inside it: another reader does not wait
 for its lock, but reads for itself.
@@ -34,9 +33,6 @@ LAST_WINDOW = 4 << 20
 _MOST_BYTES = 64 << 20
 _THREADS = 4
 _IDLE = 1.0  # seconds after which a stream's windows may be taken
-_CHAIN = 2  # reads that adjoin the one before them, before a window is fetched
-_MOST_CHAINS = 4
-_MOST_STREAMS = 4
 
 
 class FetchAhead:
@@ -50,6 +46,7 @@ class FetchAhead:
         # It starts threads when they are needed; they end with it.
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="lsmkv-fetch-ahead")
         self._closed = False
+        self._tidied = time.monotonic()
 
     @property
     def room(self) -> int:
@@ -65,12 +62,13 @@ class FetchAhead:
         """Take room for a window; False if there is none, even without those of idle streams."""
         if self._take(wanted):
             return True
-        with self._lock:
-            streams = list(self._streams)
-        before = time.monotonic() - _IDLE
-        for stream in streams:
-            stream.close_if_idle(before)
+        self._close_idle()
         return self._take(wanted)
+
+    def tidy(self) -> None:
+        """Close idle streams, once a second at most.  Every read that makes a request calls it."""
+        if time.monotonic() >= self._tidied + _IDLE:
+            self._close_idle()
 
     def give_back(self, size: int) -> None:
         """Give back room that was taken."""
@@ -95,6 +93,14 @@ class FetchAhead:
         with self._lock:
             self._closed = True
         self._pool.shutdown(cancel_futures=True)
+
+    def _close_idle(self) -> None:
+        with self._lock:
+            self._tidied = time.monotonic()
+            before = self._tidied - _IDLE
+            streams = list(self._streams)
+        for stream in streams:
+            stream.close_if_idle(before)
 
     def _take(self, wanted: int) -> bool:
         with self._lock:
@@ -136,7 +142,10 @@ class Stream:
         try:
             if self.closed:
                 return None
-            return self._read(offset, offset + length)
+            data = self._read(offset, offset + length)
+            if data is not None and self._is_end(offset, offset + length):
+                self._close()
+            return data
         finally:
             self._lock.release()
 
@@ -191,6 +200,10 @@ class Stream:
                 parts.append(self._between(start, high))
                 start = high
         return b"".join(parts)
+
+    def _is_end(self, start: int, stop: int) -> bool:
+        """Whether a scan has nothing more to read."""
+        return start == 0 if self._back else stop == self._limit
 
     def _goes_on(self, start: int, stop: int) -> bool:
         """Whether a range begins in the windows, or adjoins them, and leads out of the first."""
@@ -272,65 +285,3 @@ class Stream:
             return max(0, self._start - size) // PAGE_SIZE * PAGE_SIZE, self._start
         stop = -(-(self._stop + size) // PAGE_SIZE) * PAGE_SIZE
         return self._stop, max(self._stop, min(self._limit, stop))
-
-
-class Streams:
-    """The scans in one file: it finds them among the file's reads."""
-
-    def __init__(self, remote: RemoteObject, ahead: FetchAhead, limit: int) -> None:
-        """Nothing at ``limit`` or beyond it is fetched ahead."""
-        self._remote = remote
-        self._ahead = ahead
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._chains: list[tuple[int, int, int]] = []
-        """Start and stop of the last reads, and how many adjoined before each: negative if down."""
-        self._streams: list[Stream] = []
-
-    def read(self, offset: int, length: int) -> bytes | None:
-        """The bytes, if this read belongs to a scan; None if the caller must fetch them."""
-        for stream in self._streams:  # which is replaced, never changed
-            data = stream.read(offset, length)
-            if data is not None:
-                return data
-        begun = self._note(offset, offset + length)
-        return None if begun is None else begun.read(offset, length)
-
-    def close(self) -> None:
-        """Close all streams."""
-        with self._lock:
-            streams, self._streams = self._streams, []
-        for stream in streams:
-            stream.close()
-
-    def _note(self, start: int, stop: int) -> Stream | None:
-        """Remember a read; a new stream if it goes on with a chain that is long enough."""
-        dropped: list[Stream] = []
-        with self._lock:
-            run = 0
-            for at, chain in enumerate(self._chains):
-                run = _continued(chain, start, stop)
-                if run != 0:
-                    del self._chains[at]
-                    break
-            if abs(run) < _CHAIN or stop > self._limit:
-                self._chains = [*self._chains[-_MOST_CHAINS + 1 :], (start, stop, run)]
-                return None
-            back = run < 0
-            begun = Stream(self._remote, self._ahead, self._limit, stop if back else start, back)
-            open_now = [stream for stream in self._streams if not stream.closed]
-            dropped = open_now[: -_MOST_STREAMS + 1]
-            self._streams = [*open_now[-_MOST_STREAMS + 1 :], begun]
-        for stream in dropped:
-            stream.close()
-        return begun
-
-
-def _continued(chain: tuple[int, int, int], start: int, stop: int) -> int:
-    """The length of a chain with one more read; 0 if that does not go on with it."""
-    first, last, run = chain
-    if start == last and run >= 0:
-        return run + 1
-    if stop == first and run <= 0:
-        return run - 1
-    return 0

@@ -3,8 +3,8 @@
 ``lsmkv.DB(path, read_only=True, env=RemoteEnv(objects))`` opens the database whose files lie below
 ``path/`` in the store.  With a META there (:mod:`lsmkv.format.meta`) that takes one request.
 Without one, as in a bucket to which somebody copied a LevelDB directory, it takes one that misses,
-a listing, and two for each table.  A point read costs one request; an absent key none, where a
-filter denies it.
+a listing of all that lies below the path, one for each small file, and two for each table.  A point
+read costs one request; an absent key none, where a filter denies it.
 
 A directory is what it was when it was opened.  Objects must not be replaced meanwhile: that would
 be damage, which checksums show.
@@ -144,7 +144,7 @@ class RemoteEnv(Env):
             reason = f"{file.name} has {file.size} bytes here; {known.size} are expected"
             raise CorruptionError(reason, self._source.objects.url_of(where + META))
         pieces = tuple((piece.offset, piece.data) for piece in file.pieces)
-        return Held(self._remote(name, file.size, stamp), pieces, True)
+        return Held(self._remote(name, file.size, stamp), pieces)
 
     def _names_expected(self, where: str) -> list[str]:
         """The names in ``expected`` of the objects in a directory."""
@@ -154,16 +154,14 @@ class RemoteEnv(Env):
     def _from_expected(self, where: str) -> dict[str, Held]:
         at = len(where)
         return {
-            name[at:]: Held(self._remote(name, self._expected[name].size, ""), (), False)
+            name[at:]: Held(self._remote(name, self._expected[name].size, ""))
             for name in self._names_expected(where)
         }
 
     def _from_listing(self, where: str) -> dict[str, Held]:
         at = len(where)
         return {
-            info.name[at:]: Held(
-                self._remote(info.name, info.size, f"modified {info.modified!r}"), (), False
-            )
+            info.name[at:]: Held(self._remote(info.name, info.size, f"modified {info.modified!r}"))
             for info in self._source.objects.list(where)
         }
 
@@ -217,8 +215,8 @@ class RemoteDirectory(Directory):
     def forget_meta(self) -> None:
         """Give up the bytes that META held, once the database is open.
 
-        The first read of a file outside of them gives up those of that file by itself.  They can
-        still be read afterwards, by requests.
+        Those of a table of several blocks are given up when it has been opened; what is left are
+        CURRENT, the MANIFEST, and tables of one block.  All can still be read, by requests.
         """
         for held in self._files.values():
             held.pieces = ()

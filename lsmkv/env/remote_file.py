@@ -6,8 +6,9 @@ A read takes its bytes from the first of these that has them:
 2. a scan's window: :mod:`lsmkv.env.fetch_ahead`;
 3. the cache on disk, and requests for what it does not have: :mod:`lsmkv.env.remote_object`.
 
-Pieces serve the opening of a table.  What is needed of them later, the table holds decoded; so the
-first read outside of them gives them up.
+Pieces serve the opening of a table, which reads its end first and its first block last.  What is
+needed of them later, the table holds decoded.  So they are given up by a read of the first block
+that follows one of the end, and by any read outside of them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import errno
 import os
 
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.fetch_ahead import FetchAhead, Streams
+from lsmkv.env.fetch_ahead import FetchAhead
 from lsmkv.env.remote_object import RemoteObject
+from lsmkv.env.streams import Streams
 
 _SMALL = 64 << 10
 """Bytes of a file that is fetched whole: CURRENT, a short MANIFEST."""
@@ -31,13 +33,10 @@ class Held:
     ``pieces`` is replaced, never changed, so that any thread may read it without a lock.
     """
 
-    def __init__(
-        self, remote: RemoteObject, pieces: tuple[tuple[int, bytes], ...], from_meta: bool
-    ) -> None:
-        """``pieces`` are pairs of offset and bytes.  Without META the file fetches its own."""
+    def __init__(self, remote: RemoteObject, pieces: tuple[tuple[int, bytes], ...] = ()) -> None:
+        """``pieces`` are pairs of offset and bytes, by offset."""
         self.remote = remote
         self.pieces = pieces
-        self.from_meta = from_meta
         last, data = pieces[-1] if pieces else (0, b"")
         is_tail = last > 0 and last + len(data) == remote.size
         self.data_end = last if is_tail else remote.size
@@ -55,7 +54,8 @@ class RemoteFile(RandomAccessFile):
         self._held = held
         self._remote = held.remote
         self._streams = Streams(held.remote, ahead, held.data_end)
-        self._is_first = not held.from_meta
+        self._is_first = True
+        self._end_was_read = False
         self._closed = False
 
     def read(self, offset: int, length: int) -> bytes:
@@ -73,14 +73,11 @@ class RemoteFile(RandomAccessFile):
             return b""
         if self._is_first:
             self._is_first = False
-            self._fetch_pieces(offset)
-        held = self._held
-        if held.pieces:
-            for start, data in held.pieces:
-                if start <= offset and offset + length <= start + len(data):
-                    return data[offset - start : offset - start + length]
-            held.pieces = ()
-        found = self._streams.read(offset, length)
+            if not self._held.pieces:
+                self._fetch_pieces(offset)
+        found = self._take(offset, length) if self._held.pieces else None
+        if found is None:
+            found = self._streams.read(offset, length)
         return self._remote.read(offset, length) if found is None else found
 
     def close(self) -> None:
@@ -92,8 +89,24 @@ class RemoteFile(RandomAccessFile):
     def __del__(self) -> None:
         self.close()
 
+    def _take(self, offset: int, length: int) -> bytes | None:
+        """The bytes out of the pieces, which may be given up then; None if they do not have
+        them."""
+        found: bytes | None = None
+        pieces = self._held.pieces
+        for at, (start, data) in enumerate(pieces):
+            if start <= offset and offset + length <= start + len(data):
+                found = data[offset - start : offset - start + length]
+                is_open = at == 0 and self._end_was_read
+                self._end_was_read = 0 < at == len(pieces) - 1
+                break
+        if found is None or is_open:
+            self._held.pieces = ()
+        return found
+
     def _fetch_pieces(self, offset: int) -> None:
-        """Fetch a small file whole, and of a large one the end, if the first read is there.
+        """Without META: fetch a small file whole, and of a large one the end, if the file's first
+        read is there.
 
         A reader of a table begins with the footer, and goes on with the index and the filters
         before it: about 3% of a table of 100-byte entries.
@@ -102,5 +115,5 @@ class RemoteFile(RandomAccessFile):
         start = 0
         if size > _SMALL:
             start = size - min(_MOST_TAIL, max(_SMALL, size // _TAIL_SHARE))
-        if not self._held.pieces and offset >= start:
+        if offset >= start:
             self._held.pieces = ((start, self._remote.read(start, size - start)),)

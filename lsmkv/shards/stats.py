@@ -85,7 +85,7 @@ class ShardsStats:
             f"filters        {self.filters_asked:,} asked: {self.filter_negatives:,} said no,"
             f" {self.filter_false_positives:,} said yes in vain",
             f"data blocks    {self.blocks_read:,} read, {self.block_cache_hits:,} from memory",
-            f"requests       {total.requests:,}: {self.requests.list.requests:,} listings,"
+            f"requests       {total.requests:,}: {count(self.requests.list.requests, 'listing')},"
             f" {count(total.retries, 'retry')}, {size(total.bytes_read)} read",
         ]
         if self.cache is not None:

@@ -11,6 +11,8 @@ import typer
 
 from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scanning
 from lsmkv.tools.bench.command import bench
+from lsmkv.tools.bulk import versions
+from lsmkv.tools.bulk.build import build
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.explaining import explain
@@ -66,13 +68,26 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "compact": maintenance.compact,
         "destroy": maintenance.destroy,
     },
+    "Scale": {
+        "bulk build": build,
+        "bulk list": versions.list_,
+        "bulk prune": versions.prune,
+        "bulk diff": versions.diff,
+    },
     "Measure": {
         "demo": demo,
         "filter-lab": filter_lab,
         "bench": bench,
     },
 }
-"""The commands by name, in groups."""
+"""The commands by name, in groups; one of two words is below the command of the first one."""
+
+bulk = typer.Typer(
+    help="Shard sets, which are built in parallel and read where they lie: in object storage, or in"
+    " a directory.",
+    no_args_is_help=True,
+)
+app.add_typer(bulk, name="bulk", rich_help_panel="Scale")
 
 
 def _print_version(asked: bool) -> None:
@@ -100,4 +115,6 @@ def _options(
 
 for group, members in GROUPS.items():
     for name, command in members.items():
-        app.command(name, help=_in_paragraphs(command.__doc__), rich_help_panel=group)(command)
+        _, is_inner, own = name.rpartition(" ")
+        register = (bulk if is_inner else app).command
+        register(own, help=_in_paragraphs(command.__doc__), rich_help_panel=group)(command)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lsmkv.bulk.formats import json_line
+from lsmkv.exchange import json_line
 from lsmkv.tools.arguments import (
     Create,
     Directory,

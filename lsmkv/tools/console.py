@@ -100,6 +100,11 @@ class Progress:
         """So much is done in all, of so much, and this is the phase: the engine's callback."""
         self._show(done, total, f"{self._description}, {phase}")
 
+    def report_phase(self, phase: str, unit: str, done: int, total: int | None) -> None:
+        """:meth:`report` where each phase counts other things, or does not know how many."""
+        self._unit = unit
+        self._show(done, total, f"{self._description}, {phase}")
+
     def _show(self, done: int, total: int | None, description: str) -> None:
         self._done = done
         self.bar.update(

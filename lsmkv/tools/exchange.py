@@ -1,6 +1,6 @@
 """``lsmkv export`` and ``import``: all records of a store, to a file and back.
 
-The formats themselves are in :mod:`lsmkv.bulk.formats`.
+The formats themselves are in :mod:`lsmkv.exchange`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.bulk.formats import (
+from lsmkv.exchange import (
     RAW_HEADER,
     Format,
     Record,

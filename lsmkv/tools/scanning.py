@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.bulk.formats import json_line
+from lsmkv.exchange import json_line
 from lsmkv.shards import Shards
 from lsmkv.tools.arguments import (
     Bounds,

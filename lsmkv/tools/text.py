@@ -18,6 +18,7 @@ __all__ = [
     "escape",
     "from_argument",
     "from_hex",
+    "from_size",
     "printable",
     "shown",
     "size",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(?:([KMGT]?)(?:iB)?)", re.IGNORECASE)
 _BREAK = re.compile(r"(?<=[,;:]) ")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
 
@@ -55,6 +57,18 @@ def from_hex(text: str) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         raise ValueError(f"not hexadecimal: {text!r}") from None
+
+
+def from_size(text: str) -> int:
+    """A number of bytes as typed on the command line.
+
+    >>> from_size("4096"), from_size("64K"), from_size("1.5 GiB")
+    (4096, 65536, 1610612736)
+    """
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not a size: {text!r} (in bytes, or as 64K, 256M or 1.5G)")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
 
 
 def shown(data: bytes, is_hex: bool) -> str:

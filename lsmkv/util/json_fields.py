@@ -36,7 +36,7 @@ def parse_json_object(text: bytes) -> dict[str, object]:
     ValueError: a field is there twice
     """
     try:
-        fields = json.loads(text, object_pairs_hook=_unique)
+        fields = _DECODER.decode(text.decode(json.detect_encoding(text), "surrogatepass"))
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
     except UnicodeDecodeError as error:
@@ -81,3 +81,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(fields) < len(pairs):
         raise ValueError("a field is there twice")
     return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+"""Made once: ``json.loads`` makes a decoder for each call."""

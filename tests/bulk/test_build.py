@@ -16,9 +16,9 @@ import pytest
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.bulk.formats import json_line
 from lsmkv.env.objects.local import LocalObjects
 from lsmkv.env.objects.retrying import RetryingObjects
+from lsmkv.exchange import json_line
 from lsmkv.options import KIB, MIB
 from lsmkv.shards.version import ShardEntry, VersionDocument
 
@@ -157,11 +157,11 @@ class Forgetful(Executor):
 
     def __init__(self) -> None:
         self.lost = 0
-        self._seen: set[bytes] = set()
+        self._seen: set[str] = set()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        mark = repr((fn.__name__, args[0].number)).encode()
+        mark = f"{args[0].__name__} {args[1].number}"
         try:
             if mark not in self._seen:
                 self._seen.add(mark)
@@ -244,9 +244,11 @@ def test_progress_is_told(tmp_path: Path) -> None:
         [some(50), some(60)], tmp_path, shards=2, progress=lambda *step: told.append(step)
     )
     assert told == [
+        (0, 0, "sorting"),
         (1, 1, "sorting"),
         (2, 2, "sorting"),
-        (1, 1, "building"),
+        (0, 2, "building"),
+        (1, 2, "building"),
         (2, 2, "building"),
         (2, 2, "publishing"),
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from lsmkv.bulk.blob import pack_columns
 
+from lsmkv.bulk.blob import pack_columns
 from lsmkv.bulk.runs import FRAME_BYTES, Run, RunReader, encode_run
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.objects.local import LocalObjects

@@ -1,4 +1,4 @@
-"""lsmkv.env.fetch_ahead: windows ahead of scans, up and down."""
+"""lsmkv.env.fetch_ahead and lsmkv.env.streams: windows ahead of scans, up and down."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import errno
 import gc
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from memory_objects import MemoryObjects
 
 from lsmkv.env import fetch_ahead
+from lsmkv.env.disk_cache import PAGE_SIZE, DiskCache
 from lsmkv.env.fetch_ahead import FetchAhead
 from lsmkv.env.remote_file import Held, RemoteFile
 from lsmkv.env.remote_object import RemoteObject, Source
@@ -40,9 +43,9 @@ def ahead() -> Iterator[FetchAhead]:
 
 def open_file(objects: MemoryObjects, ahead: FetchAhead, *, data_end: int = 0) -> RemoteFile:
     """The object as a table, whose META holds what lies behind ``data_end``."""
-    pieces = ((data_end, DATA[data_end:]),) if data_end else ()
+    pieces = ((data_end, DATA[data_end:]),) if data_end else ((0, DATA[:1]),)
     remote = RemoteObject(Source(objects, None), "o", len(DATA), "o")
-    return RemoteFile(Held(remote, pieces, True), ahead)
+    return RemoteFile(Held(remote, pieces), ahead)
 
 
 def read(file: RemoteFile, offset: int, length: int = BLOCK) -> None:
@@ -142,13 +145,31 @@ def test_point_reads_fetch_nothing_ahead(objects: MemoryObjects, ahead: FetchAhe
 
 
 def test_chance_seldom_makes_a_scan(objects: MemoryObjects, ahead: FetchAhead) -> None:
-    """In a table of 512 blocks, as the module's text says."""
+    """In a table of 512 blocks, as the text of lsmkv.env.streams says."""
     chance = random.Random(7)
     with open_file(objects, ahead) as file:
         for _ in range(20_000):
             read(file, chance.randrange(512) * BLOCK)
     windows = [length for length in lengths(objects) if length > BLOCK]  # 2 are to be expected
     assert len(windows) <= 10
+
+
+def test_what_the_cache_has_is_not_fetched_ahead(
+    objects: MemoryObjects, ahead: FetchAhead, tmp_path: Path
+) -> None:
+    offsets = [PAGE_SIZE * at for at in range(20, 40)]
+    with closing(DiskCache(tmp_path)) as cache:
+        for order in (offsets[::2] + offsets[1::2], offsets):
+            remote = RemoteObject(Source(objects, cache), "o", len(DATA), "o")
+            with RemoteFile(Held(remote, ((0, DATA[:1]),)), ahead) as file:
+                for offset in order:
+                    read(file, offset, PAGE_SIZE)
+            assert lengths(objects) == [PAGE_SIZE] * len(offsets)
+            assert cache.misses == len(offsets)
+        read_on = RemoteObject(Source(objects, cache), "o", len(DATA), "o")
+        with RemoteFile(Held(read_on, ((0, DATA[:1]),)), ahead) as file:
+            scan(file, offsets[0], offsets[-1] + 4 * PAGE_SIZE, PAGE_SIZE)
+        assert lengths(objects)[len(offsets) :][0] >= 256 * KIB - PAGE_SIZE
 
 
 def test_nothing_behind_the_data_is_fetched(objects: MemoryObjects, ahead: FetchAhead) -> None:
@@ -303,6 +324,40 @@ def test_idle_scans_give_their_room_up(
     scan(idle, 10 * BLOCK, MIB)
     idle.close()
     assert ahead.room == 900 * KIB
+    ahead.close()
+
+
+@pytest.mark.parametrize("walk", [scan, scan_back])
+def test_a_scan_that_is_at_its_end_holds_nothing(
+    objects: MemoryObjects, ahead: FetchAhead, walk: Callable[..., None]
+) -> None:
+    with open_file(objects, ahead) as file:
+        walk(file, 0, len(DATA))
+        assert ahead.room == MOST
+
+
+def test_a_read_gives_up_the_windows_of_idle_scans(
+    objects: MemoryObjects, ahead: FetchAhead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_file(objects, ahead) as idle, open_file(objects, ahead) as file:
+        scan(idle, 0, 10 * BLOCK)
+        read(file, 0)
+        assert ahead.room < MOST
+        monkeypatch.setattr(fetch_ahead, "_IDLE", -1.0)  # as if a second had passed
+        read(file, MIB)
+        assert ahead.room == MOST
+        scan(idle, 10 * BLOCK, MIB)
+
+
+def test_a_scan_that_is_read_keeps_its_window(objects: MemoryObjects) -> None:
+    ahead = FetchAhead(300 * KIB)
+    with open_file(objects, ahead) as first, open_file(objects, ahead) as second:
+        scan(first, 0, 5 * BLOCK)
+        scan(second, MIB, MIB + 20 * BLOCK)
+        assert lengths(objects)[3:] == [BLOCK] * 20
+        objects.forget_requests()
+        scan(first, 5 * BLOCK, 20 * BLOCK)
+        assert objects.requests == 0
     ahead.close()
 
 

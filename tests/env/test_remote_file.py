@@ -36,12 +36,12 @@ def objects() -> MemoryObjects:
 
 
 def held(objects: MemoryObjects, pieces: tuple[tuple[int, bytes], ...]) -> Held:
-    return Held(RemoteObject(Source(objects, None), "o", len(DATA), "o"), pieces, True)
+    return Held(RemoteObject(Source(objects, None), "o", len(DATA), "o"), pieces)
 
 
 def without_meta(objects: MemoryObjects, name: str) -> Held:
     size = len(objects.objects[name])
-    return Held(RemoteObject(Source(objects, None), name, size, name), (), False)
+    return Held(RemoteObject(Source(objects, None), name, size, name))
 
 
 def test_what_pieces_have_costs_no_request(objects: MemoryObjects, ahead: FetchAhead) -> None:
@@ -51,6 +51,21 @@ def test_what_pieces_have_costs_no_request(objects: MemoryObjects, ahead: FetchA
             assert file.raw_read(length, offset) == DATA[offset : offset + length]
         assert file.read(299 * KIB, 1 << 40) == DATA[299 * KIB :]
     assert objects.requests == 0
+
+
+def test_a_table_that_is_open_gives_its_pieces_up(
+    objects: MemoryObjects, ahead: FetchAhead
+) -> None:
+    known = held(objects, PIECES)
+    with RemoteFile(known, ahead) as file:
+        for offset in (len(DATA) - 48, 200 * KIB, 250 * KIB):
+            file.read(offset, 48)
+        assert known.pieces == PIECES
+        assert file.read(0, 100) == DATA[:100]
+        assert known.pieces == ()
+        assert objects.requests == 0
+        assert file.read(0, 100) == DATA[:100]
+    assert objects.ranges == [("o", 0, 100)]
 
 
 def test_a_read_outside_of_the_pieces_gives_them_up(

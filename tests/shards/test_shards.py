@@ -203,7 +203,7 @@ def test_shards_that_both_versions_have_stay_open(tmp_path: Path) -> None:
 
 def test_it_is_refreshed_while_others_read(tmp_path: Path) -> None:
     for n in range(3):
-        build(tmp_path, {key: b"%d" % n for key in list(PAIRS)[:2000]}, shards=2)
+        build(tmp_path, dict.fromkeys(list(PAIRS)[:2000], b"%d" % n), shards=2)
     with lsmkv.shards.open(tmp_path) as s:
         stop = threading.Event()
 
@@ -226,6 +226,11 @@ def test_it_is_refreshed_while_others_read(tmp_path: Path) -> None:
             assert sum(reader.result() for reader in readers) > 3
 
 
+def read_some(s: lsmkv.shards.Shards) -> None:
+    for key in list(PAIRS)[:1000:7]:
+        assert s.get(key) == PAIRS[key]
+
+
 def test_damage_is_named(tmp_path: Path) -> None:
     build(tmp_path)
     with lsmkv.shards.open(tmp_path) as s:
@@ -238,8 +243,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     def fails(match: str) -> None:
         with lsmkv.shards.open(tmp_path, lru_cache_size=0) as s:
             with pytest.raises(lsmkv.CorruptionError, match=match):
-                for key in list(PAIRS)[:1000:7]:
-                    assert s.get(key) == PAIRS[key]
+                read_some(s)
             assert s.get(b"011998") == PAIRS[b"011998"]  # in another shard
 
     table.write_bytes(whole[:5000])
@@ -304,7 +308,7 @@ def test_closed(url: Path) -> None:
         lambda: s.multi_get([b"k"]),
         lambda: b"k" in s,
         lambda: s.may_contain(b"k"),
-        lambda: s.iterator(),
+        s.iterator,
         lambda: s.explain(b"k"),
         s.stats,
         s.refresh,

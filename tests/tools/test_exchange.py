@@ -19,7 +19,7 @@ from commands import Done
 from commands import lsm_bytes as lsm
 
 import lsmkv
-from lsmkv.bulk.formats import json_line, write_raw
+from lsmkv.exchange import json_line, write_raw
 from lsmkv.tools import exchange
 
 Records = list[tuple[bytes, bytes]]

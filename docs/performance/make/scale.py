@@ -29,6 +29,8 @@ import typer
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
+from lsmkv.bulk.tables import BLOCK_BYTES
+from lsmkv.filter.fuse import fuse_shape
 from lsmkv.shards.version import VersionDocument
 from lsmkv.tools.bench.machine import machine
 from lsmkv.tools.console import guarded, say
@@ -91,9 +93,7 @@ class Built(NamedTuple):
     """Seconds of the first phase."""
 
 
-def build(
-    parts: list[Any], url: str, executor: Executor | None, **arguments: Any
-) -> Built:
+def build(parts: list[Any], url: str, executor: Executor | None, **arguments: Any) -> Built:
     """A build, timed."""
     ended: dict[str, float] = {}
 
@@ -172,7 +172,7 @@ def s3_server() -> Iterator[dict[str, object]]:
 def far_server(root: str) -> Iterator[str]:
     """A directory over HTTP, with the latency of a far store; yields the URL."""
     words = f"--dist lognormal --mode-ms {_FAR} --sigma 0.3 --seed 1 --json".split()
-    with process("-m", "snailmail", root, *words) as running:
+    with process("-m", "snailmail.cli", root, *words) as running:
         assert running.stdout is not None
         told = json.loads(running.stdout.readline())
         yield str(told["base"])
@@ -190,7 +190,8 @@ def dask_workers(count: int) -> Iterator[Any]:
         for _ in range(count):
             words = f"tcp://127.0.0.1:{port} --nthreads 1 --no-dashboard --no-nanny".split()
             stack.enter_context(process("-m", f"{cli}worker", *words))
-        client = stack.enter_context(Client(f"tcp://127.0.0.1:{port}", timeout="60s"))
+        client: Any = Client(f"tcp://127.0.0.1:{port}", timeout="60s")  # type: ignore[no-untyped-call,unused-ignore]
+        stack.enter_context(client)
         client.wait_for_workers(count, timeout=60)
         yield client
 
@@ -306,22 +307,21 @@ def memory(url: str) -> float:
 
 
 def arithmetic(document: VersionDocument) -> float:
-    """Bytes that a shard's filters and indexes take in memory, by what is known of their parts.
-
-    A fuse filter takes as many bytes as its object in the table.  A block of the index takes a
-    bytes object for its separator (33 bytes and its length), that one's place in a list, its
-    offset and its end (8 each), and a place for its entry in the block cache.
-    """
+    """Bytes that a shard's filters and indexes take in memory, by what is known of their parts."""
     total = 0.0
     for shard in document.shards:
         tables = [file for file in shard.files if file.name.endswith(".ldb")]
-        blocks = sum(file.size for file in tables) / (32 * 1024 * _COMPRESSED)
-        total += shard.pairs * _FILTER_BITS / 8 + blocks * (33 + 10 + 8 + 8 + 8 + 8)
+        for table in tables:
+            pairs = shard.pairs * table.size // sum(file.size for file in tables)
+            total += fuse_shape(pairs).slots + pairs / (BLOCK_BYTES // _ENTRY) * _INDEXED
     return total / len(document.shards)
 
 
-_COMPRESSED = 0.6
-_FILTER_BITS = 9.0
+_ENTRY = _KEY + 8 + _VALUE + 3
+"""Bytes of an entry in a block: key and tag, value, and three lengths."""
+_INDEXED = 2 * 48 + 6 * 8
+"""Bytes of a block in the index: its separator with and without a tag, two places in lists, where
+the block begins, its size, the first bytes of the separator, and a place in the block cache."""
 
 
 def dask_call(client: Any) -> float:
@@ -400,8 +400,18 @@ def measure(pairs: int) -> Figures:
                 for key in keys[:200]
             )
         return Figures(
-            pairs, one, two, dask, s3, names, reads, far, memory(root),
-            arithmetic(two.document), get_us, actor_us,
+            pairs,
+            one,
+            two,
+            dask,
+            s3,
+            names,
+            reads,
+            far,
+            memory(root),
+            arithmetic(two.document),
+            get_us,
+            actor_us,
         )
 
 
@@ -410,7 +420,7 @@ def tables(figures: Figures) -> str:
     told = machine(tempfile.gettempdir())
     mode = "compiled" if lsmkv.COMPILED else "pure Python"
     f = figures
-    reads, far = f.reads, f.far
+    reads, far, names = f.reads, f.far, f.names.document
     about = (
         f"Measured by `make bench-scale` ({told['processor']}, {told['cores']} cores,"
         f" {told['python']}, lsmkv {mode}): {f.pairs:,} pairs of {_KEY} + {_VALUE} bytes in"
@@ -447,8 +457,8 @@ def tables(figures: Figures) -> str:
         textwrap.fill(about, _WIDTH, break_on_hyphens=False),
         table(("built by", "time", "pairs a second and core"), rows),
         table(("", "measured"), measured),
-        f"The {f.names.document.pairs:,} names of Unicode's characters: {len(f.names.document.shards)}"
-        f" shards, {f.names.document.bytes / 1e6:.1f} MB, {f.names.seconds:.1f} s with Dask into S3.",
+        f"The {names.pairs:,} names of Unicode's characters, with Dask into S3:"
+        f" {len(names.shards)} shards, {names.bytes / 1e6:.1f} MB, {f.names.seconds:.1f} s.",
         "## The arithmetic for 10^12 pairs",
         "With these figures, and S3's list prices (0.023 dollars a GB and month, 0.005 for 1,000"
         " puts, 0.0004 for 1,000 gets):",

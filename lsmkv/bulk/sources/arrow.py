@@ -29,7 +29,9 @@ def pyarrow(module: str = "pyarrow") -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"this source needs pyarrow, pip install pyarrow: {error}") from error
+        raise ImportError(
+            f"this source needs pyarrow, pip install pyarrow: {error}", name="pyarrow"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,6 @@ def arrow_parts(
 
 def check_columns(schema: Any, key: str, value: str, label: str) -> None:
     """Refuse a table that does not have these two columns, or has them in a type of no bytes."""
-    if key == value:
-        raise ValueError(f"{label}: the column {key!r} cannot have both the keys and the values")
     for name in (key, value):
         check_name(name, schema.names, label)
         if not _is_bytes(schema.field(name).type):
@@ -134,7 +134,7 @@ def table_pairs(
     """The pairs of some batches of one schema.
 
     ``ValueError`` for a null names its row, counted from ``first_row``; ``TypeError`` for a column
-    of a wrong type.  Cost: 0.4 us a pair.
+    of a wrong type.  Cost: 0.2 us a pair of 16 and 100 bytes.
     """
     return chain.from_iterable(_zipped(batches, key, value, label, first_row))
 

@@ -53,8 +53,7 @@ def parquet_parts(file: InputFile, key: str, value: str) -> Iterator[ParquetPart
         figures = [(group.num_rows, group.total_byte_size) for group in groups]
     first = 0
     for at, (rows, size) in enumerate(figures):
-        if rows:
-            yield ParquetPart(file.path, at, key, value, size, first)
+        yield ParquetPart(file.path, at, key, value, size, first)
         first += rows
 
 

@@ -55,7 +55,7 @@ class DaskPart:
     def _table(self, frame: Any) -> Any:
         if not hasattr(frame, "columns"):
             kind = type(frame).__name__
-            raise TypeError(f"{self.label} is no frame but {kind}: give one that is not persisted")
+            raise TypeError(f"{self.label} is no frame but {kind}")
         pa = pyarrow()
         columns = frame[[self.key, self.value]]
         try:
@@ -86,7 +86,8 @@ def is_dask(source: object) -> bool:
 def dask_parts(frame: Any, key: str, value: str, label: str) -> Iterator[DaskPart]:
     """A part for each partition.  ``ValueError`` for a column that is missing.
 
-    Other collections of Dask are a ``TypeError``.
+    Other collections of Dask are a ``TypeError``, and so is a frame that is persisted in a cluster:
+    its partitions lie where a build's tasks cannot ask for them.
     """
     if not isinstance(frame, importlib.import_module("dask.dataframe").DataFrame):
         raise TypeError(f"{label} must be a Dask dataframe, not {type(frame).__name__}")
@@ -95,6 +96,8 @@ def dask_parts(frame: Any, key: str, value: str, label: str) -> Iterator[DaskPar
     cull = importlib.import_module("dask.optimization").cull
     columns = frame[[key, value]].optimize()
     graph = dict(columns.__dask_graph__())
+    if any(type(task).__module__.split(".")[0] == "distributed" for task in graph.values()):
+        raise TypeError(f"{label} is persisted in a cluster: pass the frame that it was before")
     for at, output in enumerate(columns.__dask_keys__()):
         tasks, _ = cull(graph, [output])
         yield DaskPart(tasks, output, key, value, f"partition {at} of {label}")

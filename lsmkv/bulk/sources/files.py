@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from lsmkv.bulk.formats import recognize
 from lsmkv.bulk.sources.part import Pair
 from lsmkv.env.inputs import open_input
 from lsmkv.errors import CorruptionError
+from lsmkv.exchange import recognize
 
 GZIP_MAGIC = b"\x1f\x8b"
 

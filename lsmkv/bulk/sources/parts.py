@@ -29,9 +29,12 @@ _EXPECTED = (
     " dataframe, an iterable of pairs, a function that returns one, or a Part"
 )
 _BYTES = (bytes, bytearray, memoryview)
-_LINES = (".json", ".jsonl", ".raw")
-_ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".csv": "csv"}
-_ENDINGS |= dict.fromkeys(_LINES, "lines")
+_ENDINGS = {
+    ".parquet": "parquet",
+    **dict.fromkeys((".arrow", ".feather"), "arrow"),
+    **dict.fromkeys((".csv", ".csv.gz"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".raw", ".gz"), "records"),
+}
 
 
 def parts_of(
@@ -63,7 +66,8 @@ def parts_of(
     same order.
 
     Errors come as the parts are asked for: ``TypeError`` for what is none of these names the item,
-    by its index, or the pair.  Files are opened as far as cutting them needs it (``OSError``).
+    by its index from 0, or the pair, and ``ValueError`` a column that is missing.  Files are opened
+    as far as cutting them needs it (``OSError``, ``CorruptionError``).
 
     >>> parts = list(parts_of([(b"b", b"1"), (b"a", b"2"), (b"c", b"3")], part_bytes=20))
     >>> [part.label for part in parts]
@@ -73,6 +77,8 @@ def parts_of(
     """
     if part_bytes < 1:
         raise ValueError(f"part_bytes must be 1 or more, not {part_bytes}")
+    if key == value:
+        raise ValueError(f"the column {key!r} cannot have both the keys and the values")
     return _Source(key, value, part_bytes).parts(source)
 
 
@@ -131,8 +137,8 @@ class _Source:
 
     def _path(self, path: str) -> Iterator[Part]:
         if "://" in path:
-            why = "a file of this machine, or mounted by it; others can be read by a Dask dataframe"
-            raise ValueError(f"{path}: a path is that of {why}, or by pyarrow.dataset")
+            others = "dask.dataframe.read_parquet(...), or pyarrow.dataset's scanner().to_reader()"
+            raise ValueError(f"{path}: not a path of this machine: for others pass {others}")
         FilePart(path)  # which refuses standard input
         return chain.from_iterable(map(self._file, find_inputs(path)))
 
@@ -150,15 +156,14 @@ class _Source:
 def _kind(path: str) -> str:
     """A file's format by its ending, or else by how it begins."""
     name = path.lower()
-    is_gzip = name.endswith(".gz")
     for ending, kind in _ENDINGS.items():
-        if name.removesuffix(".gz").endswith(ending):
-            return "lines" if is_gzip and kind != "csv" else kind
+        if name.endswith(ending):
+            return kind
     with open_input(path) as file:
         begin = file.read(len(ARROW_MAGIC))
     if begin.startswith(PARQUET_MAGIC):
         return "parquet"
-    return "arrow" if begin == ARROW_MAGIC else "lines"
+    return "arrow" if begin == ARROW_MAGIC else "records"
 
 
 def _is_pair(item: object) -> bool:

@@ -41,7 +41,8 @@ def open_objects(
     """The objects below a URL, or in a local directory.
 
     * A path, or ``file://``: a directory, through ``env`` (the local file system by default).  With
-      ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.
+      ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.  Other stores
+      have no directories, and their buckets are not made here.
     * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and their kin: by obstore, or where that is not
       installed by fsspec, if that can.
     * Any other scheme: by fsspec.

@@ -124,6 +124,13 @@ def test_a_null_is_refused_with_its_row() -> None:
                 pairs_of(parts)
 
 
+def test_rows_are_counted_over_the_batches_of_a_part() -> None:
+    batches = [pa.table({"key": [b"k"] * 3, "value": [b"v", b"v", last]}) for last in (b"v", None)]
+    (part,) = parts_of_table(pa.concat_tables(batches))
+    with pytest.raises(ValueError, match="mine: row 5, from 0"):
+        list(part.pairs())
+
+
 @pytest.mark.parametrize(
     ("items", "kind"),
     [([1, 2], "int64"), ([1.5], "double"), ([True], "bool"), ([None], "null"), ([[b"k"]], "list")],
@@ -140,8 +147,6 @@ def test_columns_that_are_missing_or_ambiguous_are_refused() -> None:
         parts_of_table(source)
     with pytest.raises(ValueError, match="no column 'id'; its columns are 'key', 'key', 'value'"):
         parts_of_table(source, key="id")
-    with pytest.raises(ValueError, match="cannot have both"):
-        parts_of_table(source, key="value")
 
 
 def test_what_arrow_cannot_hold_is_refused() -> None:

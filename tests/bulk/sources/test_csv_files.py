@@ -23,9 +23,9 @@ def part_of(tmp_path: Path, content: bytes) -> CsvPart:
 @pytest.mark.parametrize("compressed", [False, True])
 def test_fields_are_the_bytes_that_they_are(tmp_path: Path, compressed: bool) -> None:
     content = (
-        b"\xef\xbb\xbfother,value,key\n"
-        b'x,"a ""quoted"", value\nof two lines",b\n'
-        b"x,007,a\nx,NULL,\xff\n,,\r\nx,1e3,\xc3\xa9\nx,2,b"
+        b"\xef\xbb\xbfkey,value,other\n"
+        b'b,"a ""quoted"", value\nof two lines",x\n'
+        b"a,007,x\n\xff,NULL,x\n,,\r\n\xc3\xa9,1e3,x\nb,2,x"
     )
     part = part_of(tmp_path, gzip.compress(content) if compressed else content)
     expected = [
@@ -43,8 +43,8 @@ def test_fields_are_the_bytes_that_they_are(tmp_path: Path, compressed: bool) ->
 
 
 def test_large_files_are_read_in_blocks(tmp_path: Path) -> None:
-    rows = [(b"%07d" % number, b"v" * 1000) for number in range(20_000)]
-    content = b"key,value\n" + b"".join(b"%b,%b\n" % row for row in rows)
+    rows = [(b"%07d" % number, b"a line\n" * 150) for number in range(20_000)]
+    content = b"key,value\n" + b"".join(b'%b,"%b"\n' % row for row in rows)
     assert list(part_of(tmp_path, content).pairs()) == rows
 
 

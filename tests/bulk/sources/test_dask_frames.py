@@ -81,11 +81,13 @@ def test_a_frame_from_parquet_and_a_shuffled_one(tmp_path: Path) -> None:
     assert sorted(pairs_of(parts)) == sorted(PAIRS)
 
 
-def test_empty_partitions_have_no_pairs() -> None:
-    source = frame()
-    parts = parts_of_frame(source[source.key > "0500"])
-    assert pairs_of(parts) == [pair for pair in PAIRS if pair[0] > b"0500"]
-    assert pairs_of(parts_of_frame(source[source.key > "x"])) == []
+@pytest.mark.parametrize("text", [True, False])
+def test_empty_partitions_have_no_pairs(text: bool) -> None:
+    bound = "0500" if text else b"0500"
+    source = frame(sorted(PAIRS), text)
+    parts = parts_of_frame(source[source.key > bound])
+    assert pairs_of(parts) == [pair for pair in sorted(PAIRS) if pair[0] > b"0500"]
+    assert list(parts[0].pairs()) == []
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,21 @@ def test_what_is_no_frame_with_these_columns_is_refused() -> None:
         assert is_dask(source)
         with pytest.raises(TypeError, match="mine must be a Dask dataframe, not"):
             parts_of_frame(source)
+
+
+def test_a_frame_that_is_persisted_in_this_process() -> None:
+    assert pairs_of(parts_of_frame(frame().persist(scheduler="sync"))) == PAIRS
+
+
+def test_a_frame_that_is_persisted_in_a_cluster_is_refused() -> None:
+    distributed = pytest.importorskip("distributed")
+    expressions = pytest.importorskip("dask.dataframe.dask_expr")
+    name = ("persisted", 0)  # a frame as ``persist`` returns it, without a cluster
+    graph = {name: distributed.Future("a partition of a cluster")}
+    meta = pd.DataFrame({"key": ["k"], "value": ["v"]}).iloc[:0]
+    source = expressions.from_graph(graph, meta, (None, None), [name], "persisted")
+    with pytest.raises(TypeError, match="mine is persisted in a cluster"):
+        parts_of_frame(source)
 
 
 def test_an_error_of_the_computation_names_the_part() -> None:

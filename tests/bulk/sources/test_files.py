@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lsmkv.bulk.formats import json_line, write_raw
 from lsmkv.bulk.sources.files import FilePart
 from lsmkv.errors import CorruptionError
+from lsmkv.exchange import json_line, write_raw
 
 PAIRS = [(b"b", b"1"), ("\u00e9".encode(), b"\xff\n"), (b"b", b"2"), (b"", bytes(3000))]
 LINES = b"".join(json_line(key, value) for key, value in PAIRS)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lsmkv.bulk.formats import json_line, write_raw
 from lsmkv.bulk.sources.part import PackedPart, Part
 from lsmkv.bulk.sources.parts import parts_of
+from lsmkv.exchange import json_line, write_raw
 
 Pairs = list[tuple[bytes, bytes]]
 PAIRS = [(b"b", b"1"), (b"a", b"2"), (b"b", b"3"), ("\u00e9".encode(), b"\xff")]
@@ -238,6 +238,8 @@ def test_a_wrong_source_is_refused_at_once_and_a_wrong_item_in_its_turn() -> Non
         parts_of(7)
     with pytest.raises(ValueError, match="part_bytes must be 1 or more, not 0"):
         parts_of(PAIRS, part_bytes=0)
+    with pytest.raises(ValueError, match="'id' cannot have both the keys and the values"):
+        parts_of(PAIRS, key="id", value="id")
     parts = parts_of([SQUARES, 7])
     assert list(next(parts).pairs()) == SQUARES
     with pytest.raises(TypeError, match=r"source\[1\]"):
@@ -247,7 +249,7 @@ def test_a_wrong_source_is_refused_at_once_and_a_wrong_item_in_its_turn() -> Non
 def test_paths_that_cannot_be_read_twice_or_here_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="standard input"):
         list(parts_of(["-"]))
-    with pytest.raises(ValueError, match=r"^s3://bucket/data\.parquet: a path is"):
+    with pytest.raises(ValueError, match=r"^s3://bucket/data\.parquet: not a path of this machine"):
         list(parts_of("s3://bucket/data.parquet"))
     with pytest.raises(FileNotFoundError) as error:
         list(parts_of([tmp_path / "none"]))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.bulk.formats import (
+from lsmkv.errors import CorruptionError
+from lsmkv.exchange import (
     RAW_HEADER,
     json_line,
     parse_json_line,
@@ -17,7 +18,6 @@ from lsmkv.bulk.formats import (
     read_raw,
     write_raw,
 )
-from lsmkv.errors import CorruptionError
 from lsmkv.util.checksum import crc32c
 from lsmkv.util.coding import encode_fixed32, encode_varint
 

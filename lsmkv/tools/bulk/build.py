@@ -1,0 +1,192 @@
+"""``lsmkv bulk build``: sorts records into shards, and publishes them as a version."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, cast
+
+import typer
+
+import lsmkv.bulk
+from lsmkv.bulk.tables import TABLE_BYTES
+from lsmkv.env.objects.open import is_url
+from lsmkv.exchange import Record, recognize
+from lsmkv.options import MIB, TableArguments
+from lsmkv.shards import VersionDocument
+from lsmkv.tools.arguments import filter_arguments, store_options
+from lsmkv.tools.bulk.executors import open_executor
+from lsmkv.tools.console import Progress, guarded, progress, write_line
+from lsmkv.tools.text import count, from_size, size
+
+
+class Codec(StrEnum):
+    """How blocks are compressed."""
+
+    SNAPPY = "snappy"
+    ZSTD = "zstd"
+    NONE = "none"
+
+
+@guarded
+def build(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT",
+            help="Files, or directories of files; - is stdin, as 'export' writes.",
+        ),
+    ],
+    into: Annotated[
+        str, typer.Option("--into", metavar="URL", help="The shard set: a directory, s3://..., ...")
+    ],
+    shards: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="By default, one for each 512 MiB.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes; by default one for each processor."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Work on a Dask cluster: tcp://HOST:8786."),
+    ] = None,
+    key: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The keys, in files with columns.")
+    ] = "key",
+    value: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The values, in files with columns.")
+    ] = "value",
+    filters: Annotated[
+        str | None, typer.Option("--filter", metavar="KIND", help="fuse, if not told otherwise.")
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option("--filter-layout", metavar="LAYOUT", help="block, table or both."),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--prefix", metavar="P", help="Also filters of prefixes: P bytes, or up to text P."
+        ),
+    ] = None,
+    block_size: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Of data blocks; 32 KiB by default."),
+    ] = None,
+    table_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="64 MiB by default.")
+    ] = None,
+    compression: Annotated[Codec, typer.Option(help="Of blocks.")] = Codec.SNAPPY,
+    memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Of each worker, about; 256 MiB by default.")
+    ] = None,
+    work: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where sorted runs lie meanwhile; all workers see it."),
+    ] = None,
+    after: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Fail unless the newest version is N; 0 is none."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+) -> None:
+    """Build shards of all records of INPUT, and publish them as the next version of a shard set.
+
+    INPUT is what 'export' writes, plain or in gzip, CSV, Parquet or Arrow files. Of several records
+    with one key the last one wins, in the order in which INPUT is given. Stdin is read by this
+    process.
+
+    Readers see the new version once it is complete. After an error or Ctrl-C (status 130) the
+    version before stays in force; 'bulk prune' removes what a killed build leaves behind. The same
+    input gives the same bytes, whatever the number of workers.
+
+    KIND is as in 'compact', for whole tables. SIZE is in bytes, or with K, M or G. Credentials come
+    from the environment, that of each worker: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on.
+
+    JSON: "url", "version", "build", "pairs", "bytes", "shards", "seconds".
+    """
+    if workers is not None and scheduler is not None:
+        raise ValueError("give --workers or --scheduler, not both")
+    if inputs.count("-") > 1:
+        raise ValueError("stdin can be read but once")
+    tables = _tables(filters, layout, prefix, block_size, compression)
+    started = time.perf_counter()
+    with (
+        open_executor(workers, scheduler) as executor,
+        progress("Bulk build", "part") as bar,
+    ):
+        report = partial(_report, bar, executor is not None)
+        version = lsmkv.bulk.build(
+            [_stdin() if name == "-" else name for name in inputs],
+            into if is_url(into) else os.path.abspath(into),  # workers may be elsewhere
+            shards=shards,
+            executor=executor,
+            key=key,
+            value=value,
+            after=after,
+            memory_limit=256 * MIB if memory is None else from_size(memory),
+            table_bytes=TABLE_BYTES if table_size is None else from_size(table_size),
+            work_url=work if work is None or is_url(work) else os.path.abspath(work),
+            options=store_options(into),
+            progress=report,
+            **tables,
+        )
+    seconds = time.perf_counter() - started
+    if as_json:
+        write_line(json.dumps(_figures(into, version) | {"seconds": round(seconds, 3)}))
+    else:
+        told = f"version {version.number}: {count(version.pairs, 'pair')}, {size(version.bytes)}"
+        write_line(f"{told}, {count(len(version.shards), 'shard')}, in {seconds:.1f} s")
+
+
+def _report(bar: Progress, knows_parts: bool, done: int, total: int, phase: str) -> None:
+    """Show how far a build is.  What sorts its parts by itself does not know how many will come."""
+    if phase == "sorting":
+        bar.report_phase(phase, "part", done, total if knows_parts and total else None)
+    else:
+        bar.report_phase(phase, "shard", done, total)
+
+
+def _figures(url: str, version: VersionDocument) -> dict[str, object]:
+    return {
+        "url": url,
+        "version": version.number,
+        "build": version.build,
+        "pairs": version.pairs,
+        "bytes": version.bytes,
+        "shards": len(version.shards),
+    }
+
+
+def _stdin() -> Iterator[Record]:
+    try:
+        yield from recognize(sys.stdin.buffer)[1]
+    except ValueError as error:
+        raise ValueError(f"stdin: {error}") from None
+    except lsmkv.CorruptionError as error:
+        raise error.located("stdin") from None
+
+
+def _tables(
+    filters: str | None,
+    layout: str | None,
+    prefix: str | None,
+    block_size: str | None,
+    compression: Codec,
+) -> TableArguments:
+    """The keywords of a build that shape its tables."""
+    tables = cast(TableArguments, filter_arguments(filters, layout, prefix))
+    if isinstance(tables.get("bloom_filter_bits"), (str, tuple)):
+        raise ValueError(f"--filter {filters}: all tables are on one level, so bits are a number")
+    if tables.get("filter_policy") is not None:
+        tables.setdefault("filter_layout", "table")
+    if block_size is not None:
+        tables["block_size"] = from_size(block_size)
+    tables["compression"] = compression.value
+    return tables

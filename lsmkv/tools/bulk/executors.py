@@ -1,0 +1,59 @@
+"""Who works in a bulk build: processes of this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any
+
+from lsmkv.bulk import Workers
+from lsmkv.env.process import processors
+
+_CONNECT = 10
+"""Seconds in which a scheduler has to answer."""
+
+
+@contextmanager
+def open_executor(workers: int | None, scheduler: str | None) -> Iterator[Executor | None]:
+    """So many processes, by default one for each processor, or the workers of a Dask scheduler.
+
+    None for one process: it is this one.
+    """
+    if scheduler is not None:
+        with _dask(scheduler) as executor:
+            yield executor
+        return
+    number = processors() if workers is None else workers
+    if number == 1:
+        yield None
+        return
+    before = set(multiprocessing.active_children())
+    pool = Workers(number)
+    try:
+        yield pool
+    except BaseException:
+        # What they are doing is not wanted any more, and may take minutes.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[Executor]:
+    try:
+        distributed: Any = importlib.import_module("distributed")  # takes most of a second
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "distributed":
+            raise
+        raise ValueError("--scheduler needs distributed: pip install distributed") from None
+    try:
+        client = distributed.Client(address, timeout=_CONNECT)
+    except OSError as error:
+        raise OSError(f"{address}: no Dask scheduler answers: {error}") from None
+    with client:
+        yield client.get_executor()
