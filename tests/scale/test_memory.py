@@ -20,7 +20,7 @@ from tethered import ENVIRONMENT
 import lsmkv.bulk
 from lsmkv.filter.bloom import BloomFilterPolicy
 
-FILTER_BYTES = 16 << 20
+FILTER_BYTES = 32 << 20
 """Of all shards: enough to be told from what else a process does with memory."""
 SHARDS = 8
 PARTS = 8
