@@ -33,7 +33,7 @@ _OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#\s]*)(#[^)\s]*)?\)")
 _HTML_OUTSIDE = re.compile(r'(?<=href=")((?:\.\./)+[^"#]*)(#[^"]*)?(?=")')
 _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
 _CODE = re.compile(
-    r'(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>'
+    r"(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>"
 )
 _ROOM = re.compile(r"<code>(lsmkv/[\w/.]+)</code>")
 
