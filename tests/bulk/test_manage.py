@@ -11,7 +11,7 @@ import pytest
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.bulk import Change, PairChange
+from lsmkv.bulk.diff import Change, PairChange
 
 OLD = [(b"ant", b"1"), (b"bee", b"2"), (b"cat", b"3")]
 NEW = [(b"ant", b"1"), (b"cat", b"4"), (b"dog", b"5")]

@@ -15,8 +15,8 @@ from lsmkv.env.local import LocalEnv
 from lsmkv.env.objects.local import LocalObjects
 from lsmkv.env.objects.retrying import RetryingObjects
 from lsmkv.options import KIB
-from lsmkv.shards import ShardEntry, VersionDocument, VersionSurvey
-from lsmkv.shards.verify import verify_version
+from lsmkv.shards import ShardEntry, VersionDocument
+from lsmkv.shards.verify import VersionSurvey, verify_version
 from lsmkv.shards.version import version_name
 
 PAIRS = [(b"%06d" % n, b"value %d" % n * 10) for n in range(3000)]
