@@ -15,6 +15,7 @@ from lsmkv.env.objects.local import LocalObjects
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.keys import pack
 from lsmkv.format.log import LogReader
+from lsmkv.format.meta import FilePieces, Piece, encode_meta
 from lsmkv.shards.version import COMPARATOR, VersionDocument
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
@@ -31,6 +32,12 @@ VERSIONS = [pack(b"k%d" % key, sequence, 1) for key in range(4) for sequence in 
 """Several versions of each key."""
 SHARED_TAILS = [pack(b"k" + pack(b"", 1, 1) * n + b"k" * (n > 0), 1, 1) for n in range(4)]
 """Keys that have the tail of the one before them inside."""
+
+
+_FILES = [
+    FilePieces("000002.ldb", 130, [Piece(0, b"ab"), Piece(100, b"c" * 30)]),
+    FilePieces("CURRENT", 3, [Piece(0, b"abc")]),
+]
 
 
 def _block(interval: int, keys: list[bytes]) -> bytes:
@@ -76,7 +83,7 @@ def _take_shard(found: dict[str, list[bytes]]) -> None:
     with LocalObjects(MemoryEnv(), "/set", True) as objects:
         tables = table_settings(16 * 1024, {"block_size": 500})
         entry = write_shard([(keys, values)], objects, "shards/b/0000-1", b"", tables)
-        found["meta"] = [objects.get(f"{entry.path}/META")]
+        found["meta"] = [objects.get(f"{entry.path}/META"), encode_meta(_FILES)]
     document = VersionDocument(
         1, "0" * 16, "b", "2026-01-01T00:00:00+00:00", COMPARATOR, None, None, (entry,)
     )
