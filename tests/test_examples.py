@@ -8,11 +8,14 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lsmkv
+from lsmkv.testing import CrashState, RecordingEnv, explore
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -22,13 +25,15 @@ PUBLIC = {
 }
 
 
-def run(name: str, directory: Path) -> str:
+HOME = str(Path(lsmkv.__file__).parents[1])
+
+
+def run(name: str, directory: Path, *arguments: str | Path) -> str:
     """An example's output, run as a user starts it, where it may leave files behind."""
-    home = str(Path(lsmkv.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)],
         cwd=directory,
-        env=os.environ | {"PYTHONPATH": home},
+        env=os.environ | {"PYTHONPATH": HOME},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -37,6 +42,21 @@ def run(name: str, directory: Path) -> str:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
+
+
+def load(name: str) -> Any:
+    """An example as a module, for what a reader would copy from it."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def figures(text: str) -> list[int]:
+    """The numbers in a text, without the commas."""
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
@@ -95,3 +115,98 @@ def test_the_filter_experiment_shows_what_filters_save(tmp_path: Path) -> None:
         assert reads_per_miss == pytest.approx(measured / 100, abs=0.01)
     for _, _, measured, textbook in filtered[:3]:
         assert measured == pytest.approx(textbook, rel=0.25)
+
+
+def test_the_ordered_queue_gives_back_what_a_dead_worker_had(tmp_path: Path) -> None:
+    lines = run("ordered_queue.py", tmp_path, tmp_path / "queue").splitlines()
+    assert lines[0] == ("after the crash: ['send mail', 'index page'] and leased ['resize photo']")
+    assert lines[1] == "given back at 210: 0 - at 231: 1"
+    assert [line for line in lines if line.endswith("done: True")] == [
+        "at 262: index page: done: True",
+        "at 262: resize photo: done: True",
+    ]
+    assert sum(line.endswith("too late: False") for line in lines) == 3
+    assert lines[-1] == "waiting: [] - failed: ['send mail']"
+
+
+def test_the_ordered_queue_hands_each_job_to_one_thread() -> None:
+    example = load("ordered_queue")
+    with lsmkv.DB(":memory:") as db:
+        queue = example.Queue(db)
+        for number in range(60):
+            queue.add(f"job {number:02d}", "", due=number)
+        done: list[str] = []
+
+        def work() -> None:
+            while claim := queue.claim(1000):
+                assert queue.finish(claim)
+                done.append(claim.name)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(done) == [f"job {number:02d}" for number in range(60)]
+        assert list(db) == []
+
+
+def test_the_ordered_queue_loses_no_job_in_a_power_cut() -> None:
+    example = load("ordered_queue")
+
+    def workload(env: RecordingEnv) -> None:
+        with lsmkv.DB("/queue", create_if_missing=True, env=env) as db:
+            queue = example.Queue(db)
+            for name in ("a", "b"):
+                queue.add(name, "", due=0)
+                env.note(f"added {name}")
+            claim = queue.claim(0)
+            queue.give_back(example.LEASE + 1)
+            claim = queue.claim(0)
+            env.note(f"finishing {claim.name}")
+            assert queue.finish(claim)
+            env.note(f"finished {claim.name}")
+
+    def check(state: CrashState) -> None:
+        with lsmkv.DB("/queue", create_if_missing=True, env=state.env) as db:
+            queue = example.Queue(db)
+            there = queue.names(b"waiting") + queue.names(b"leased")
+        assert len(there) == len(set(there))
+        for name in ("a", "b"):
+            if f"finished {name}" in state.notes:
+                assert name not in there
+            elif f"added {name}" in state.notes and f"finishing {name}" not in state.notes:
+                assert name in there
+
+    report = explore(workload, check, points=40)
+    assert report.states > 50
+    assert not report.violations, str(report)
+
+
+def test_a_time_series_skips_tables_and_forgets_old_days(tmp_path: Path) -> None:
+    without, filtered, removed, left, last, size = run("time_series.py", tmp_path).splitlines()
+    readings = 200 * 144
+    found, blocks, skipped = figures(without.partition(":")[2])
+    assert (found, skipped) == (readings, 0)
+    assert figures(filtered)[0] == readings
+    _, fewer, skipped = figures(filtered)
+    assert blocks == fewer + skipped
+    assert fewer < blocks / 2
+    assert figures(removed) == [readings * 3 // 5]
+    assert left == "sensors left: 80, the first sensor-003"
+    assert last == f"sensor-004: 144 readings, the last ({5 * 86400 - 600}, {431400 % 97}.0)"
+    assert 30 <= figures(size)[0] <= 50
+
+
+def test_retention_removes_no_reading_of_its_border() -> None:
+    example = load("time_series")
+    with lsmkv.DB(":memory:", prefix_extractor=b":") as db:
+        for sensor in ("a", "ab", "b"):
+            for time in (8, 9, 10, 11):
+                db.put(example.key(sensor, time), bytes(8))
+        assert list(example.sensors(db)) == ["a", "ab", "b"]
+        assert example.remove_before(db, 10) == 6
+        for sensor in ("a", "ab", "b"):
+            assert [time for time, _ in example.readings(db, sensor, 0, 99)] == [10, 11]
+        assert example.remove_before(db, 99) == 6
+        assert list(example.sensors(db)) == []

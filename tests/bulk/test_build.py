@@ -238,6 +238,41 @@ def test_ctrl_c_leaves_the_old_version(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ECONNRESET, "cut off")])
+def test_what_may_be_published_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    lsmkv.bulk.build([(b"k", b"old")], tmp_path)
+    put = LocalObjects.put_if_absent
+
+    def lose(self: LocalObjects, name: str, data: bytes) -> None:
+        put(self, name, data)
+        if name.endswith("2.json"):
+            patched.setattr(LocalObjects, "get", unreachable)
+            raise error
+
+    def unreachable(self: LocalObjects, name: str) -> bytes:
+        raise OSError(errno.ENETUNREACH, "no network", name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalObjects, "put_if_absent", lose)
+        with pytest.raises((KeyboardInterrupt, lsmkv.IOError)):
+            lsmkv.bulk.build([(b"k", b"new")], tmp_path, limits=lsmkv.shards.Limits(attempts=1))
+    assert read(tmp_path) == [(b"k", b"new")]
+    assert leftovers(tmp_path) == []
+
+
+def test_what_lost_a_race_is_removed(tmp_path: Path) -> None:
+    def overtake(done: int, total: int, phase: str) -> None:
+        if phase == "publishing":
+            lsmkv.bulk.build([(b"k", b"first")], tmp_path)
+
+    with pytest.raises(lsmkv.ConflictError):
+        lsmkv.bulk.build([(b"k", b"late")], tmp_path, after=0, progress=overtake)
+    assert read(tmp_path) == [(b"k", b"first")]
+    assert leftovers(tmp_path) == []
+
+
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int, str]] = []
     lsmkv.bulk.build(

@@ -1,0 +1,189 @@
+"""What MkDocs does for the site beside rendering docs/: ``mkdocs.yml`` names this file.
+
+* Every module of lsmkv and every example becomes a page, so that what is named in the tour, the
+  glossary and the pages on how it works can link to its line.
+* Links to files outside docs/ (SECURITY.md, an example) lead to such pages; the same links work on
+  a code host.
+* Examples with prompts are coloured as such.
+* The filter lab, which is one file, gets its link to the page on filters right.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+from symbols import Symbol, Symbols
+
+ROOT = Path(__file__).resolve().parents[2]
+SHOWN = ("lsmkv", "examples")
+"""The directories whose Python files become pages."""
+BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md", "LICENSE")
+"""Files outside docs/ that become pages."""
+LINKED = re.compile(r"tour\.md|glossary\.md|how/.*\.md")
+"""The pages whose symbols are links."""
+
+_OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#\s]*)(#[^)\s]*)?\)")
+_HTML_OUTSIDE = re.compile(r'(?<=href=")((?:\.\./)+[^"#]*)(#[^"]*)?(?=")')
+_PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
+_CODE = re.compile(
+    r"(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>"
+)
+_ROOM = re.compile(r"<code>(lsmkv/[\w/.]+)</code>")
+
+_symbols = Symbols()
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Read the source."""
+    if not _symbols.by_path:
+        _symbols.read(ROOT, "lsmkv")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that show the source, and the files beside docs/."""
+    for directory in SHOWN:
+        for path in sorted((ROOT / directory).rglob("*.py")):
+            add(files, config, path.relative_to(ROOT).as_posix() + ".md", module_page(path))
+        add_listings(files, config, ROOT / directory)
+    for name in BESIDE:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        if name == "LICENSE":
+            text = f"# Licence\n\n```text\n{text}\n```\n"
+        add(files, config, "repository/" + name.removesuffix(".md") + ".md", text)
+    return files
+
+
+def add(files: Files, config: MkDocsConfig, name: str, text: str) -> None:
+    """Add a page below ``source/`` that the search leaves out."""
+    head = "---\nsearch:\n  exclude: true\nhide:\n  - toc\n---\n\n"
+    page = File.generated(
+        config, f"source/{name}", content=head + text, inclusion=InclusionLevel.NOT_IN_NAV
+    )
+    files.append(page)
+
+
+def add_listings(files: Files, config: MkDocsConfig, top: Path) -> None:
+    """Add a page for each directory, with the first line of each module's docstring."""
+    directories = {path.parent for path in top.rglob("*.py")}
+    for directory in sorted(directories):
+        name = directory.relative_to(ROOT).as_posix()
+        lines = [f"# `{name}`", "", "| | |", "|---|---|"]
+        for inner in sorted(path for path in directories if path.parent == directory):
+            lines.append(f"| [`{inner.name}/`]({inner.name}/index.md) | {about(inner)} |")
+        for path in sorted(directory.glob("*.py")):
+            lines.append(f"| [`{path.name}`]({path.name}.md) | {about(path)} |")
+        add(files, config, f"{name}/index.md", "\n".join(lines) + "\n")
+
+
+def about(path: Path) -> str:
+    """The first paragraph of a module's docstring, or of a package's, for a table."""
+    path = path / "__init__.py" if path.is_dir() else path
+    told = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.is_file() else ""
+    first = " ".join((told or "").split("\n\n")[0].split())
+    first = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", first).replace("``", "`")
+    return first.replace("|", "\\|").removesuffix("::")
+
+
+def module_page(path: Path) -> str:
+    """A page with a module's lines, numbered, each with an anchor."""
+    name = path.relative_to(ROOT).as_posix()
+    code = path.read_text(encoding="utf-8")
+    return f'# `{name}`\n\n````````python linenums="1"\n{code.rstrip()}\n````````\n'
+
+
+def source_of(target: str) -> str | None:
+    """The page, from docs/, that shows a file or directory of the repository."""
+    if target in BESIDE:
+        return f"source/repository/{target.removesuffix('.md')}.md"
+    if target.split("/")[0] in SHOWN and (ROOT / target).exists():
+        return f"source/{target}.md" if target.endswith(".py") else f"source/{target}/index.md"
+    return None
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links out of docs/ to pages of the site, and colour prompts."""
+    name = page.file.src_uri
+    if name.startswith("source/") and not name.startswith("source/repository/"):
+        return markdown
+    if name.startswith("source/repository/"):
+        markdown = re.sub(r"\]\((?!\w+:|#)", "](../", markdown)
+        markdown = re.sub(r'(src|href)="(?!\w+:|#)', r'\1="../', markdown)
+    here = posixpath.dirname(name)
+    # Where the file lies in the repository, seen from which its links are written.
+    place = "docs/x" if name.startswith("source/repository/") else posixpath.join("docs", here)
+
+    def lead(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(place, found[1]))
+        if name.startswith("source/repository/"):
+            target = posixpath.normpath(found[1].removeprefix("../"))
+        if target.startswith("docs/"):
+            inside = target.removeprefix("docs/")
+        else:
+            inside = source_of(target) or ""
+        if not inside:
+            return found[0]
+        relative = posixpath.relpath(inside, here or ".")
+        return found[0].replace(found[1], relative)
+
+    markdown = _OUTSIDE.sub(lead, markdown)
+    if name.startswith("source/repository/"):
+        markdown = re.sub(r'(src|href)="\.\./docs/', r'\1="../../', markdown)
+    return _PROMPT.sub(r"\1pycon\n", markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Link the symbols that the pages about the source name to their lines."""
+    name = page.file.src_uri
+    if not LINKED.fullmatch(name):
+        return html
+    up = "../" * name.count("/")
+    room = "lsmkv"
+
+    def link(found: re.Match[str]) -> str:
+        nonlocal room
+        if found[0].startswith("<h"):
+            about_room = _ROOM.search(found[0])
+            room = about_room[1].replace("/", ".").removesuffix(".py") if about_room else "lsmkv"
+        if not found[1]:
+            return found[0]
+        target = address(found[1], room)
+        return f'<a class="symbol" href="{up}{target}">{found[0]}</a>' if target else found[0]
+
+    return _CODE.sub(link, html)
+
+
+def address(name: str, room: str) -> str | None:
+    """Where the site shows what a page sets in code style, or None if that is no symbol."""
+    if "/" in name:
+        for path in (name, f"lsmkv/{name}"):
+            shown = source_of(path.rstrip("/"))
+            if shown:
+                return shown.removesuffix(".md") + ".html"
+        return None
+    if name.endswith(".py"):
+        symbol = _symbols.find(name.removesuffix(".py"), room)
+        return f"source/{symbol.file}.html" if symbol and symbol.line == 1 else None
+    if not re.fullmatch(r"[A-Za-z_][\w.]*(?:\(\))?", name):
+        return None
+    return line_of(_symbols.find(name.removesuffix("()"), room))
+
+
+def line_of(symbol: Symbol | None) -> str | None:
+    """The address of a symbol's line."""
+    if symbol is None:
+        return None
+    return f"source/{symbol.file}.html#__codelineno-0-{symbol.line}"
+
+
+def on_post_build(config: MkDocsConfig, **kwargs: Any) -> None:
+    """Mend the lab's link: the lab is copied as it is."""
+    lab = Path(config.site_dir) / "lab.html"
+    text = lab.read_text(encoding="utf-8")
+    lab.write_text(text.replace('href="filters.md"', 'href="filters.html"'), encoding="utf-8")
