@@ -70,12 +70,8 @@ def prune(
     Nothing goes that is younger than ``grace`` seconds, which has to be longer than a build takes,
     and than a reader keeps a version that is no longer in force.  ``dry_run`` only tells what would
     be removed.  Costs three listings, a request for each version that stays, and the removal.
-<<<<<<< HEAD
     Raises ``ValueError``, :class:`CorruptionError` for a damaged version that stays, and
     :class:`IOError`.
-=======
-    Raises :class:`CorruptionError` for a damaged version, and :class:`IOError`.
->>>>>>> scale
 
     >>> import lsmkv.bulk, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
