@@ -132,11 +132,14 @@ def build(
     _check("attempts", attempts, 1)
     _check("memory_limit", memory_limit, _LEAST_MEMORY)
     settings = table_settings(table_bytes, tables)
-    target = Place(os.fspath(url), options, limits)
+    target = _target(url, options, limits)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     try:
         sources = parts_of(parts, key=key, value=value)
-        with target.open() as objects, _work_place(work_url, target, name, executor) as work:
+        with (
+            target.open(create=True) as objects,
+            _work_place(work_url, target, name, executor) as work,
+        ):
             probe(objects)
             plan = _Plan(
                 name, work, target, settings, executor, memory_limit, merge, attempts, progress
@@ -206,6 +209,15 @@ def _draft(plan: _Plan, entries: list[ShardEntry]) -> VersionDocument:
     )
 
 
+def _target(
+    url: str | os.PathLike[str], options: Mapping[str, object] | None, limits: Limits
+) -> Place:
+    place = Place.at(url, options, limits)
+    if options and place.options is None:
+        raise ValueError(f"a local directory takes no options: {sorted(options)}")
+    return place
+
+
 @contextmanager
 def _work_place(
     url: str | os.PathLike[str] | None, target: Place, name: str, executor: Executor | None
@@ -215,9 +227,11 @@ def _work_place(
         with scratch_directory("lsmkv-bulk-") as path:
             yield Place(path)
         return
-    base = target.below("work") if url is None else target._replace(url=os.fspath(url))
+    base = target.below("work") if url is None else Place.at(url, target.options, target.limits)
+    place = base.below(name)
+    place.open(create=True).close()
     try:
-        yield base.below(name)
+        yield place
     finally:
         # Asked of what lies above, so that a directory goes with its last file.
         above, prefix = (target, f"work/{name}/") if url is None else (base, f"{name}/")
