@@ -210,3 +210,73 @@ def test_retention_removes_no_reading_of_its_border() -> None:
             assert [time for time, _ in example.readings(db, sensor, 0, 99)] == [10, 11]
         assert example.remove_before(db, 99) == 6
         assert list(example.sensors(db)) == []
+
+
+def test_the_search_finds_files_with_all_words_and_forgets_old_ones(tmp_path: Path) -> None:
+    assert run("folder_search.py", tmp_path).splitlines() == [
+        "store keeps honey (files read: 3, gone: 0)",
+        "    4.21  bee.txt",
+        "keeps store (files read: 0, gone: 0)",
+        "    1.87  bee.txt",
+        "    1.39  ant.txt",
+        "    1.39  cat.txt",
+        "keeps store (files read: 1, gone: 1)",
+        "    2.20  ant.txt",
+        "honey (files read: 0, gone: 0)",
+        "    1.10  cat.txt",
+    ]
+    folder = tmp_path / "given" / "below"
+    folder.mkdir(parents=True)
+    (folder / "x.txt").write_text("Some WORDS", encoding="utf-8")
+    given = run("folder_search.py", tmp_path, tmp_path / "given", tmp_path / "index", "words")
+    assert given.splitlines()[1].endswith("below/x.txt")
+
+
+def test_the_index_of_a_folder_that_was_emptied_is_empty(tmp_path: Path) -> None:
+    example = load("folder_search")
+    example.sample(tmp_path)
+    with lsmkv.DB(":memory:") as db:
+        index = example.Index(db, tmp_path)
+        index.update()
+        assert index.search("counsel no store no") == index.search("store no counsel")
+        assert index.search("") == index.search("honey summer") == []
+        for path in tmp_path.glob("*.txt"):
+            path.unlink()
+        assert index.update() == ([], ["ant.txt", "bee.txt", "cat.txt"])
+        assert list(db) == []
+
+
+def test_the_cache_asks_again_and_stays_within_its_bound(tmp_path: Path) -> None:
+    assert run("http_cache.py", tmp_path, tmp_path / "pages").splitlines() == [
+        "second 0: /a from the server; 400 bytes kept",
+        "second 30: /a from the cache; 400 bytes kept",
+        "second 50: /b from the server; 800 bytes kept",
+        "second 70: /a from the cache, after a 304; 800 bytes kept",
+        "second 80: /c from the server; 800 bytes kept",
+        "second 90: /b from the server; 800 bytes kept",
+        "second 95: /a from the server; 800 bytes kept",
+    ]
+
+
+def test_the_cache_keeps_a_page_whole_or_not_at_all() -> None:
+    example = load("http_cache")
+    with (
+        lsmkv.DB(":memory:") as db,
+        example.ThreadingHTTPServer(("127.0.0.1", 0), example.Pages) as server,
+    ):
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        cache = example.Cache(db, most_bytes=1000)
+        for now, page in enumerate("abcabcab"):
+            body, _ = cache.get(f"{url}/{page}", now)
+            assert body == f"/{page}".encode().ljust(400)
+        kinds = [key.partition(b":")[0] for key, _ in db]
+        assert kinds == [b"body"] * 2 + [b"meta"] * 2 + [b"time"] * 2
+        assert cache.get(f"{url}/secret", 9)[1] == cache.get(f"{url}/secret", 9)[1] == "the server"
+        assert cache.size() == 800
+        small = example.Cache(db, most_bytes=300)
+        assert small.get(f"{url}/d", 9)[1] == "the server"
+        assert small.get(f"{url}/d", 9)[1] == "the server"
+        server.shutdown()
+        thread.join()
