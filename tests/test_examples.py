@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import math
 import os
 import re
 import signal
@@ -13,11 +14,12 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -26,9 +28,12 @@ from lsmkv.testing import CrashState, RecordingEnv, explore, serving
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
+SVG = "{http://www.w3.org/2000/svg}"
+NOTEBOOK = EXAMPLES / "filter_experiment.ipynb"
+
 PUBLIC = {
     *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.plyvel"),
-    *("lsmkv.shards", "lsmkv.testing"),
+    *("lsmkv.plot", "lsmkv.shards", "lsmkv.testing"),
 }
 
 
@@ -81,10 +86,16 @@ def test_it_runs(name: str, tmp_path: Path) -> None:
     assert run(name, tmp_path)
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted([*EXAMPLES.glob("*.py"), NOTEBOOK]), ids=lambda path: path.name
+)
 def test_it_uses_the_public_api_alone(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    if path == NOTEBOOK:
+        cells = json.loads(source)["cells"]
+        source = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module == "lsmkv":
@@ -505,3 +516,79 @@ def test_the_web_service_counts_changes_that_meet(tmp_path: Path) -> None:
             )
         counted = sorted(json.loads(body)["changes"] for _, body in answers)
         assert counted == list(range(1, 41))
+
+
+def printed(cells: Iterable[Any]) -> str:
+    """All that a notebook's cells have printed."""
+    return "".join(
+        "".join(output["text"])
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if output["output_type"] == "stream"
+    )
+
+
+def pictures(cells: Iterable[Any]) -> list[list[str]]:
+    """The words in each of a notebook's pictures, without the numbers on the axes."""
+    return [
+        [
+            node.text
+            for node in ElementTree.fromstring("".join(svg)).iter(f"{SVG}text")
+            if node.text and re.search("[a-z]", node.text)
+        ]
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if (svg := output.get("data", {}).get("image/svg+xml"))
+    ]
+
+
+def test_the_notebook_prints_and_draws_what_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("matplotlib")
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", HOME)
+    kept = nbformat.read(NOTEBOOK, as_version=4)
+    fresh = nbformat.read(NOTEBOOK, as_version=4)
+    client = nbclient.NotebookClient(fresh, kernel_name="python3", timeout=None)
+    client.execute(cwd=str(tmp_path))
+    assert printed(fresh.cells) == printed(kept.cells)
+    assert pictures(fresh.cells) == pictures(kept.cells)
+    assert len(pictures(kept.cells)) == 2
+
+
+def test_the_notebook_says_what_it_shows() -> None:
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert all(cell["metadata"] == {} for cell in cells)  # no times of execution
+    lines = printed(cells).splitlines()
+    rates = {
+        what.strip(): [float(x) for x in re.findall(r"([\d.]+)%", line)]
+        for line in lines[2:5]
+        for what in [line[:27]]
+    }
+    names, counters, hashed = rates.values()
+    formula = [100 * textbook_rate(bits) for bits in (2, 4, 6, 8, 10, 12, 14)]
+    for measured in (names, hashed):
+        assert measured[:5] == [pytest.approx(rate, rel=0.3) for rate in formula[:5]]
+    assert counters[3] > counters[2]  # more often wrong with 8 bits than with 6
+    assert all(wrong > 3 * rate for wrong, rate in zip(counters[4:], formula[4:], strict=True))
+    wasted = [float(line.split()[-2]) for line in lines[5:]]
+    assert wasted == sorted(wasted, reverse=True)
+    assert wasted[0] == pytest.approx(0.5, abs=0.001)
+    assert wasted[-1] < 0.002
+
+
+def textbook_rate(bits: int) -> float:
+    """The textbook's false-positive rate, with as many probes as LevelDB makes."""
+    probes = lsmkv.BloomFilterPolicy(bits).probes
+    return (1 - math.exp(-probes / bits)) ** probes
+
+
+def test_the_readme_tells_of_every_example() -> None:
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    programs = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
+    assert set(re.findall(r"(?m)^### \[`(.*?)`\]\(\1\)$", page)) == programs
+    for name in programs - {NOTEBOOK.name}:
+        assert re.search(rf"(?m)^python examples/{name}", page), name
