@@ -66,6 +66,18 @@ def load(name: str) -> Any:
     return module
 
 
+def quoted(name: str) -> list[str]:
+    """The lines of an example's output that the README shows."""
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    _, _, section = page.partition(f"### [`{name}`]")
+    section, _, _ = section.partition("\n### ")
+    return [
+        line
+        for block in re.findall(r"(?ms)^```text\n(.*?)^```", section)
+        for line in block.splitlines()
+    ]
+
+
 def figures(text: str) -> list[int]:
     """The numbers in a text, without the commas."""
     return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
@@ -83,7 +95,10 @@ def test_it_runs(name: str, tmp_path: Path) -> None:
     if "dask" in name:
         pytest.importorskip("distributed")
         pytest.importorskip("dask.dataframe")
-    assert run(name, tmp_path)
+    said = run(name, tmp_path).splitlines()
+    assert said
+    for line in quoted(name):
+        assert line in said
 
 
 @pytest.mark.parametrize(
@@ -571,7 +586,7 @@ def test_the_notebook_says_what_it_shows() -> None:
     names, counters, hashed = rates.values()
     formula = [100 * textbook_rate(bits) for bits in (2, 4, 6, 8, 10, 12, 14)]
     for measured in (names, hashed):
-        assert measured[:5] == [pytest.approx(rate, rel=0.3) for rate in formula[:5]]
+        assert measured[:5] == [pytest.approx(rate, rel=0.5) for rate in formula[:5]]
     assert counters[3] > counters[2]  # more often wrong with 8 bits than with 6
     assert all(wrong > 3 * rate for wrong, rate in zip(counters[4:], formula[4:], strict=True))
     wasted = [float(line.split()[-2]) for line in lines[5:]]
