@@ -62,7 +62,7 @@ def remove_before(db: lsmkv.DB, time: int) -> int:
 
 def fill(path: Path) -> None:
     """Five days.  Each sensor is awake on one of them: number 7 on day 2, 8 on day 3, and so on."""
-    with lsmkv.DB(path, create_if_missing=True, prefix_extractor=b":") as db:
+    with lsmkv.DB(path, create_if_missing=True, error_if_exists=True, prefix_extractor=b":") as db:
         for day in range(DAYS):
             with db.write_batch() as batch:
                 for number in range(day, SENSORS, DAYS):
