@@ -24,7 +24,7 @@ from lsmkv.bulk.assemble import ShardTask, build_shard
 from lsmkv.bulk.merging import Merge
 from lsmkv.bulk.place import Place
 from lsmkv.bulk.plan import shard_bounds
-from lsmkv.bulk.publish import probe, publish
+from lsmkv.bulk.publish import newest_after, probe, publish
 from lsmkv.bulk.runs import Run
 from lsmkv.bulk.sorting import SortTask, sort_part
 from lsmkv.bulk.sources.part import PackedPart, Part
@@ -103,11 +103,14 @@ def build(
     ``shards``: how many; by default one for each 512 MiB.  ``executor``: any
     :class:`concurrent.futures.Executor`; None works in this process.  :class:`Workers` are
     processes of this machine, ``Client.get_executor()`` is Dask's.  A task whose worker dies is run
-    again.  Each worker takes about ``memory_limit`` bytes; what is larger is sorted in pieces,
-    which lie in ``work_url`` until the end: by default a temporary directory, and below ``url``
-    where the executor may have other machines.
+    again.  Each worker takes about ``memory_limit`` bytes to sort; what is larger is sorted in
+    pieces, which lie in ``work_url`` until the end: by default a temporary directory, and below
+    ``url`` where the executor may have other machines.  To build a shard it takes three tables, and
+    1 MiB for each piece that has keys of the shard, so that more pieces than memory has MiB need a
+    larger ``memory_limit``.  All values of one key are in memory at once for ``merge``.
 
-    ``after``: publish only if this is still the newest version, else :class:`ConflictError`.
+    ``after``: publish only if this is still the newest version, else :class:`ConflictError`, at
+    once if it is not when the build begins.
     ``table_bytes``, and the keywords of :class:`lsmkv.TableWriter`: how tables are made.
     ``progress``: called with tasks done, tasks known so far, and the phase: sorting (a task is a
     part), building (a task is a shard), publishing.
@@ -131,6 +134,8 @@ def build(
     _check("shards", shards, 1)
     _check("attempts", attempts, 1)
     _check("memory_limit", memory_limit, _LEAST_MEMORY)
+    if merge is not None and not callable(merge):
+        raise TypeError(f"merge must be a function, not {type(merge).__name__}")
     settings = table_settings(table_bytes, tables)
     target = _target(url, options, limits)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
@@ -141,6 +146,8 @@ def build(
             _work_place(work_url, target, name, executor) as work,
         ):
             probe(objects)
+            if after is not None:
+                newest_after(objects, after)
             plan = _Plan(
                 name, work, target, settings, executor, memory_limit, merge, attempts, progress
             )

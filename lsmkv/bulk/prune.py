@@ -54,7 +54,8 @@ def prune(
     What was put less than ``grace`` seconds before ``now`` stays, versions included.  ``grace`` has
     to be longer than a build takes, and than a reader keeps a version that is no longer in force;
     ``now`` is the time by default, in seconds since 1970, and the store's clock should agree.  A
-    build that takes over shards of a version relies on that version being kept.
+    build that takes over shards of a version relies on that version being kept.  What writers that
+    were killed left unfinished in a directory goes, too, and is not counted.
 
     Looks below ``versions/``, ``shards/`` and ``work/``, and passes over names below ``versions/``
     that lsmkv does not write.  Nothing is removed if a version that stays cannot be read.  Costs
@@ -75,6 +76,7 @@ def prune(
     if not dry_run:
         objects.delete([info.name for info in old.values()])
         objects.delete([info.name for info in garbage])
+        objects.sweep(before)
     return Pruned(
         versions=tuple(old),
         kept_versions=tuple(kept),

@@ -58,10 +58,7 @@ def publish(
     document.check()
     probe(objects)
     _check_files(objects, document)
-    newest = max(list_versions(objects), default=0)
-    if after is not None and newest != after:
-        raise ConflictError(f"{objects.url}: the newest version is {newest}, not {after}")
-    number = newest + 1
+    number = newest_after(objects, after) + 1
     refused = 0
     while True:
         document = document._replace(number=number)
@@ -75,6 +72,15 @@ def publish(
             raise ConflictError(f"{objects.url}: version {number} was published meanwhile")
         else:
             number += 1
+
+
+def newest_after(objects: ObjectStore, after: int | None) -> int:
+    """The number of the version in force, 0 for none; :class:`ConflictError` if it is not
+    ``after``, unless that is None.  One listing."""
+    newest = max(list_versions(objects), default=0)
+    if after is not None and newest != after:
+        raise ConflictError(f"{objects.url}: the newest version is {newest}, not {after}")
+    return newest
 
 
 def probe(objects: ObjectStore) -> None:

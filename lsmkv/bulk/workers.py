@@ -26,6 +26,9 @@ class Workers(Executor):
     submitted finds a new pool.  Costs what that pool costs: 0.1 s for each process.  The errors are
     the pool's; ``RuntimeError`` after ``shutdown``.
 
+    They import the program's main module, so that a script must keep what it does below
+    ``if __name__ == "__main__":``.
+
     >>> with Workers(2) as workers:
     ...     workers.submit(abs, -7).result()
     7

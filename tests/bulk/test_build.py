@@ -360,6 +360,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
         ({"shards": 2.5}, TypeError, "shards must be an int"),
         ({"memory_limit": 5}, ValueError, "memory_limit"),
         ({"attempts": 0}, ValueError, "attempts"),
+        ({"merge": "last"}, TypeError, "merge must be a function, not str"),
         ({"blok_size": 5}, TypeError, "did you mean 'block_size'"),
         ({"comparator": lsmkv.ReverseBytewiseComparator()}, ValueError, "bytewise"),
     ],
@@ -370,6 +371,16 @@ def test_wrong_arguments(
     with pytest.raises(error, match=message):
         lsmkv.bulk.build([(b"k", b"v")], tmp_path / "set", **arguments)
     assert not (tmp_path / "set").exists()
+
+
+def test_a_build_that_is_too_late_does_not_begin(tmp_path: Path) -> None:
+    lsmkv.bulk.build([(b"k", b"v")], tmp_path)
+
+    def never() -> Pairs:
+        raise AssertionError
+
+    with pytest.raises(lsmkv.ConflictError, match="the newest version is 1, not 0"):
+        lsmkv.bulk.build(never, tmp_path, after=0)
 
 
 def test_wrong_input(tmp_path: Path) -> None:

@@ -65,6 +65,17 @@ def test_prune_leaves_what_is_young(url: Path) -> None:
     assert len(lsmkv.bulk.versions(url)) == 3
 
 
+def test_prune_sweeps_what_a_killed_worker_was_writing(url: Path) -> None:
+    cut = url / "shards" / "killed" / "0000-1" / ".put-1"
+    cut.parent.mkdir(parents=True)
+    cut.write_bytes(b"part of a table")
+    lsmkv.bulk.prune(url, grace=3600)
+    lsmkv.bulk.prune(url, grace=0, dry_run=True)
+    assert cut.exists()
+    lsmkv.bulk.prune(url, grace=-1)
+    assert not (url / "shards" / "killed").exists()
+
+
 def test_diff_tells_what_became_of_each_key(url: Path) -> None:
     assert list(lsmkv.bulk.diff(url, 1, 2)) == [
         PairChange(Change.REMOVED, b"bee", b"2", None),

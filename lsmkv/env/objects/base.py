@@ -86,6 +86,10 @@ class ObjectStore(ABC):
     def delete(self, names: Iterable[str]) -> None:
         """Remove objects.  One that is not there is no error."""
 
+    def sweep(self, before: float) -> None:  # noqa: B027 - for most stores this is all
+        """Remove what killed writers left before that time, in seconds since 1970, and no listing
+        shows.  Most stores keep nothing of the kind."""
+
     @abstractmethod
     def close(self) -> None:
         """Close connections.  A second close has no effect."""

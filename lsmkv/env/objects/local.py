@@ -6,7 +6,7 @@ link, which does not.  At no moment, and after no power cut, does a name stand f
 object.
 
 Temporary names begin with :data:`TEMPORARY`.  They are never listed, and no object may bear one.
-A process that is killed while it writes leaves its temporary file behind.
+A process that is killed while it writes leaves its temporary file behind, until somebody sweeps.
 
 Left out: two names of which one goes on where the other ends (``a`` and ``a/b``), which a directory
 cannot hold: ``OSError`` with ``EINVAL``.
@@ -95,32 +95,42 @@ class LocalObjects(ObjectStore):
         each object.
         """
         check_prefix(prefix)
-        found: list[ObjectInfo] = []
-        with self._naming(prefix):
-            try:
-                with self._directory(prefix.split("/")[:-1]) as directory:
-                    _walk(directory, prefix, found)
-            except (FileNotFoundError, NotADirectoryError):
-                pass
-        return sorted(found)
+        return sorted(info for info in self._find(prefix) if not _is_temporary(info.name))
 
     def delete(self, names: Iterable[str]) -> None:
         """Remove objects, and the directories that this leaves empty, as far as that can be done.
 
         The removals are durable afterwards.  One sync for each directory that objects were in.
         """
-        folders: dict[str, list[str]] = {}
-        for name in names:
-            folder, _, own = _checked(name).rpartition("/")
-            folders.setdefault(folder, []).append(own)
-        for folder, own_names in folders.items():
-            self._delete_in(folder, own_names)
+        self._delete([_checked(name) for name in names])
+
+    def sweep(self, before: float) -> None:
+        """Remove the temporary files of killed writers: see :meth:`ObjectStore.sweep`."""
+        old = [info.name for info in self._find("") if info.modified < before]
+        self._delete(filter(_is_temporary, old))
 
     def close(self) -> None:
         self._files.close()
         self._root.close()
 
     # Parts of the above
+
+    def _find(self, prefix: str) -> Iterator[ObjectInfo]:
+        """What lies below a prefix, temporary files included."""
+        with self._naming(prefix):
+            try:
+                with self._directory(prefix.split("/")[:-1]) as directory:
+                    yield from _walk(directory, prefix)
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+
+    def _delete(self, names: Iterable[str]) -> None:
+        folders: dict[str, list[str]] = {}
+        for name in names:
+            folder, _, own = name.rpartition("/")
+            folders.setdefault(folder, []).append(own)
+        for folder, own_names in folders.items():
+            self._delete_in(folder, own_names)
 
     def _put(self, name: str, data: bytes) -> None:
         with self._parent(name, create=True) as (parent, own):
@@ -261,9 +271,13 @@ def _open_root(env: Env, path: str, create: bool) -> Directory:
 def _checked(name: str) -> str:
     """``name`` itself if an object of a directory may bear it; else ``ValueError``."""
     check_object_name(name)
-    if any(part.startswith(TEMPORARY) for part in name.split("/")):
+    if _is_temporary(name):
         raise ValueError(f"a temporary name, which no object may bear: {name!r}")
     return name
+
+
+def _is_temporary(name: str) -> bool:
+    return any(part.startswith(TEMPORARY) for part in name.split("/"))
 
 
 def _temporary_name() -> str:
@@ -311,21 +325,19 @@ def _link(source: Directory, name: str, target: Directory) -> None:
         raise OSError(errno.ENOTSUP, why) from error
 
 
-def _walk(directory: Directory, prefix: str, found: list[ObjectInfo]) -> None:
-    """Add all objects in a directory and below it; ``prefix`` is what their names begin with."""
+def _walk(directory: Directory, prefix: str) -> Iterator[ObjectInfo]:
+    """All files in a directory and below it; ``prefix`` is what their names begin with."""
     for own in directory.names():
-        if own.startswith(TEMPORARY):
-            continue
         try:
             size = directory.size(own)
-            found.append(ObjectInfo(prefix + own, size, directory.modified(own)))
+            yield ObjectInfo(prefix + own, size, directory.modified(own))
         except IsADirectoryError:
             try:
                 inner = directory.subdirectory(own)
             except (FileNotFoundError, NotADirectoryError):  # replaced meanwhile
                 continue
             with inner:
-                _walk(inner, f"{prefix}{own}/", found)
+                yield from _walk(inner, f"{prefix}{own}/")
         except FileNotFoundError:  # removed meanwhile
             continue
         except OSError as error:

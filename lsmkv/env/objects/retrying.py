@@ -106,6 +106,9 @@ class RetryingObjects(ObjectStore):
         while page := list(itertools.islice(left, PAGE)):
             self._request("delete", page[0], partial(self.inner.delete, page))
 
+    def sweep(self, before: float) -> None:
+        self.inner.sweep(before)
+
     def close(self) -> None:
         self._closed = True
         self.inner.close()

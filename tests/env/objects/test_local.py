@@ -242,6 +242,22 @@ def test_writers_meet_directories_that_are_being_removed(tmp_path: Path, disk: b
         assert store.list("") == []
 
 
+def test_what_killed_writers_left_is_swept(tmp_path: Path) -> None:
+    left = {"a/b/.put-1": 1.0, ".put-d/x": 2.0, "a/.put-2": 9.0}
+    with LocalObjects(LocalEnv(), str(tmp_path)) as store:
+        store.put("a/x", OLD)
+        for name, modified in left.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(b"some")
+            os.utime(tmp_path / name, (modified, modified))
+        os.utime(tmp_path / "a/x", (1.0, 1.0))
+        store.sweep(5.0)
+        there = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert sorted(there) == [tmp_path / "a/.put-2", tmp_path / "a/x"]
+        assert not (tmp_path / ".put-d").exists()
+        assert store.get("a/x") == OLD
+
+
 @pytest.mark.parametrize("name", [".put-", ".put-1", "a/.put-x", ".put-d/a"])
 def test_temporary_names_are_not_for_objects(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
