@@ -27,6 +27,7 @@ from lsmkv.bulk.plan import shard_bounds
 from lsmkv.bulk.publish import newest_after, probe, publish
 from lsmkv.bulk.runs import Run
 from lsmkv.bulk.sorting import SortTask, sort_part
+from lsmkv.bulk.sources.arrow import ArrowPart
 from lsmkv.bulk.sources.part import PackedPart, Part
 from lsmkv.bulk.sources.parts import parts_of
 from lsmkv.bulk.stored import StoredPart
@@ -172,8 +173,10 @@ def _make(plan: _Plan, sources: Iterator[Part], shards: int | None) -> list[Shar
 
 def _sort_tasks(plan: _Plan, sources: Iterator[Part]) -> Iterator[SortTask]:
     for number, part in enumerate(sources):
-        if plan.executor is not None and isinstance(part, PackedPart):
+        if plan.executor is not None and isinstance(part, (PackedPart, ArrowPart)):
             # A worker reads it from there: an executor would keep it in memory, and copy it.
+            if isinstance(part, ArrowPart):
+                part = PackedPart.pack(part.pairs(), part.label)
             name = f"parts/{number:06d}"
             with plan.work.open() as objects:
                 objects.put(name, part.blob)
