@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lsmkv.env.objects.open import is_url, open_objects
+from lsmkv.env.objects.open import absolute_url, is_url, open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 
 
@@ -25,10 +25,9 @@ class Place(NamedTuple):
 
         ``options`` are those of an object store: a directory, which takes none, leaves them out.
         """
-        text = os.fspath(url)
-        if not is_url(text):
-            return cls(os.path.abspath(text), None, limits)
-        return cls(text, None if text.lower().startswith("file:") else options, limits)
+        text = absolute_url(url)
+        is_local = not is_url(text) or text.lower().startswith("file:")
+        return cls(text, None if is_local else options, limits)
 
     def open(self, create: bool = False) -> RetryingObjects:
         """The objects there.

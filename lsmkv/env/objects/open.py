@@ -30,6 +30,16 @@ def is_url(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
+def absolute_url(url: str | os.PathLike[str]) -> str:
+    """The URL, or path, that another process can open, whatever its working directory.
+
+    >>> absolute_url("s3://bucket/set"), absolute_url("set") == os.path.abspath("set")
+    ('s3://bucket/set', True)
+    """
+    text = os.fspath(url)
+    return text if is_url(text) else os.path.abspath(text)
+
+
 def open_objects(
     url: str | os.PathLike[str],
     *,
