@@ -27,6 +27,7 @@ from lsmkv.bulk.plan import shard_bounds
 from lsmkv.bulk.publish import newest_after, probe, publish
 from lsmkv.bulk.runs import Run
 from lsmkv.bulk.sorting import SortTask, sort_part
+from lsmkv.bulk.sources.arrow import ArrowPart
 from lsmkv.bulk.sources.part import PackedPart, Part
 from lsmkv.bulk.sources.parts import parts_of
 from lsmkv.bulk.stored import StoredPart
@@ -106,8 +107,8 @@ def build(
     again.  Each worker takes about ``memory_limit`` bytes to sort; what is larger is sorted in
     pieces, which lie in ``work_url`` until the end: by default a temporary directory, and below
     ``url`` where the executor may have other machines.  To build a shard it takes three tables, and
-    1 MiB for each piece that has keys of the shard, so that more pieces than memory has MiB need a
-    larger ``memory_limit``.  All values of one key are in memory at once for ``merge``.
+    1.2 MB for each piece that has keys of the shard: see ``docs/scale.md``.  All values of one key
+    are in memory at once for ``merge``.
 
     ``after``: publish only if this is still the newest version, else :class:`ConflictError`, at
     once if it is not when the build begins.
@@ -172,8 +173,10 @@ def _make(plan: _Plan, sources: Iterator[Part], shards: int | None) -> list[Shar
 
 def _sort_tasks(plan: _Plan, sources: Iterator[Part]) -> Iterator[SortTask]:
     for number, part in enumerate(sources):
-        if plan.executor is not None and isinstance(part, PackedPart):
+        if plan.executor is not None and isinstance(part, (PackedPart, ArrowPart)):
             # A worker reads it from there: an executor would keep it in memory, and copy it.
+            if isinstance(part, ArrowPart):
+                part = PackedPart.pack(part.pairs(), part.label)
             name = f"parts/{number:06d}"
             with plan.work.open() as objects:
                 objects.put(name, part.blob)

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 from lsmkv.db.db import DB
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.env.disk_cache import DiskCache
-from lsmkv.env.objects.open import is_url, open_objects
+from lsmkv.env.objects.open import absolute_url, open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, NotFoundError, raise_typed
@@ -108,9 +108,9 @@ class Shards:
         """
         self.url = os.fspath(url)
         """The URL, as it was given."""
-        self._place = self.url if is_url(self.url) else os.path.abspath(self.url)
+        self._place = absolute_url(url)
         self._arguments: dict[str, Any] = {
-            "cache_dir": None if cache_dir is None else os.path.abspath(cache_dir),
+            "cache_dir": None if cache_dir is None else absolute_url(cache_dir),
             "cache_bytes": cache_bytes,
             "lru_cache_size": lru_cache_size,
             "options": options,

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import gc
 import json
+import pickle
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -186,6 +187,36 @@ def test_a_relative_path_is_the_same_place_for_all_workers(
     lsmkv.bulk.build(some(50), "set", work_url="work", executor=executor)
     assert read(tmp_path / "set") == sorted(dict(some(50)).items())
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+class Weighing(Executor):
+    """Notes how many bytes are sent with each call."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        content = pickle.dumps((fn, args, kwargs))
+        self.sent.append(len(content))
+        fn, args, kwargs = pickle.loads(content)
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@pytest.mark.parametrize("is_table", [False, True])
+def test_no_pairs_are_sent_with_a_call(tmp_path: Path, is_table: bool) -> None:
+    rng = random.Random(1)
+    pairs = [(b"%06d" % n, rng.randbytes(1000)) for n in range(2000)]
+    source: Any = pairs
+    if is_table:
+        keys, values = zip(*pairs, strict=True)
+        source = pytest.importorskip("pyarrow").table({"key": keys, "value": values})
+    executor = Weighing()
+    lsmkv.bulk.build(source, tmp_path, executor=executor)
+    assert read(tmp_path) == pairs
+    assert len(executor.sent) == 2
+    assert max(executor.sent) < 20_000
 
 
 class Late(Executor):
