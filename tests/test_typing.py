@@ -15,8 +15,10 @@ import pytest
 
 import lsmkv
 import lsmkv.aio
+import lsmkv.bulk
 import lsmkv.mapping
 import lsmkv.plyvel
+import lsmkv.shards
 
 ROOT = Path(__file__).parents[1]
 USES = Path(__file__).parent / "typing" / "uses_everything.py"
@@ -29,6 +31,9 @@ FACES = {
     "awaiting_more": "lsmkv.aio",
     "mapping": "lsmkv.mapping",
     "as_plyvel": "lsmkv.plyvel",
+    "awaiting_shards": "lsmkv.aio",
+    "building_shards": "lsmkv.bulk",
+    "reading_shards": "lsmkv.shards",
 }
 """The functions that are about another door than ``lsmkv`` itself."""
 
@@ -112,7 +117,9 @@ def names_in(nodes: list[ast.stmt]) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("module", [lsmkv, lsmkv.aio, lsmkv.mapping, lsmkv.plyvel])
+@pytest.mark.parametrize(
+    "module", [lsmkv, lsmkv.aio, lsmkv.bulk, lsmkv.mapping, lsmkv.plyvel, lsmkv.shards]
+)
 def test_the_file_uses_everything(module: ModuleType) -> None:
     """By their names, and each face in the functions that are about it."""
     about = [

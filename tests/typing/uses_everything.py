@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from typing import Any, Unpack, assert_type
 
 import lsmkv
 import lsmkv.aio
 import lsmkv.mapping
-from lsmkv import DB, plyvel
+from lsmkv import DB, bulk, plyvel, shards
 
 # What users supply: no base class is asked for, save for an env.
 
@@ -579,3 +580,67 @@ def as_plyvel(path: str) -> None:
         plyvel.IteratorInvalidError,
     ]
     assert errors
+
+
+def merged(key: bytes, values: list[bytes]) -> bytes:
+    return b"".join(values)
+
+
+def building_shards(url: str) -> None:
+    pairs: list[tuple[bytes, bytes]] = [(b"a", b"1")]
+    version = bulk.build(
+        pairs,
+        pathlib.Path(url),
+        shards=2,
+        merge=merged,
+        after=None,
+        block_size=4096,
+        compression="zstd",
+        filter_policy=lsmkv.BinaryFusePolicy(),
+        progress=lambda done, total, phase: None,
+    )
+    assert_type(version.number, int)
+    with bulk.Workers(2) as workers:
+        assert_type(bulk.build(pairs, url, executor=workers).pairs, int)
+    executor: Executor = bulk.RayExecutor(object())
+    executor.shutdown()
+    for part in bulk.parts_of(pairs, key="k", value="v"):
+        assert_type(part.label, str)
+    pruned: bulk.Pruned = bulk.prune(url, keep=1, grace=0.0, dry_run=True)
+    assert_type(pruned.versions, tuple[int, ...])
+    assert_type([found.pairs for found in bulk.versions(url)], list[int])
+    for change in bulk.diff(url, 1, 2):
+        assert_type(change, bulk.PairChange)
+        assert_type(change.kind, bulk.Change)
+
+
+def reading_shards(url: str) -> None:
+    limits = shards.Limits(attempts=2, timeout=1.5)
+    with shards.open(url, cache_dir=pathlib.Path("c"), limits=limits, options={"a": 1}) as s:
+        assert_type(s, shards.Shards)
+        assert_type(s.get(b"k"), bytes | None)
+        assert_type(s.get(b"k", 0), bytes | int)
+        assert_type(s.multi_get([b"k", bytearray(b"l")]), list[bytes | None])
+        assert_type(s.iterator(prefix=b"k", reverse=True), shards.ShardIterator)
+        assert_type(s.explain(b"k"), shards.ShardExplanation)
+        assert_type(s.stats(), shards.ShardsStats)
+        survey: shards.VersionSurvey = s.verify()
+        found: tuple[shards.ShardSurvey, ...] = survey.shards
+        document: shards.VersionDocument = s.document
+        entries: tuple[shards.ShardEntry, ...] = document.shards
+        files: list[shards.StoredFile] = [entry.meta for entry in entries]
+        assert_type(s.refresh(), bool)
+        assert_type(s.versions(), list[int])
+        assert_type(len(found) + len(files), int)
+        s.warm()
+
+
+async def awaiting_shards(url: str) -> None:
+    async with lsmkv.aio.open_shards(url, cache_bytes=5) as s:
+        assert_type(s, lsmkv.aio.Shards)
+        assert_type(await s.get(b"k"), bytes | None)
+        assert_type(await s.multi_get([b"k"]), list[bytes | None])
+        assert_type(await s.contains(b"k"), bool)
+        assert_type(s.iterator(prefix=b"k"), lsmkv.aio.Iterator)
+        assert_type(s.version, int)
+        await s.warm()

@@ -49,6 +49,7 @@ def test_a_set_is_built_and_told_in_a_line(source: Path, tmp_path: Path) -> None
 
 
 def test_inputs_are_files_directories_and_stdin(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")  # for CSV
     (tmp_path / "in").mkdir()
     write_input(tmp_path / "in" / "a.json", [(b"a", b"1"), (b"b", b"1")])
     (tmp_path / "in" / "b.raw").write_bytes(b"".join(write_raw([(b"b", b"2"), (b"c", b"2")])))
