@@ -4,7 +4,7 @@
 
 A thread moves coins between a hundred accounts without a pause, and writes down each move, in one
 batch.  A backup as of one moment has the first moves without a gap, and balances that follow from
-them.  (A copy of the files, one by one, has neither, or does not open.)
+them.  (A copy of the files, one by one, may have neither, or not open.)
 
 ``db.checkpoint`` makes a second store.  It shares the tables by hard links, so it takes next to no
 time and room, and must be copied elsewhere to survive the disk.  A snapshot's iterator goes through
