@@ -84,7 +84,10 @@ def main(path: Path) -> None:
         try:
             bank.make(1000)
             db.checkpoint(path / "checkpoint")
+            before = bank.moves
             with db.snapshot() as moment:
+                after = bank.moves + 1  # one may be written and not counted yet
+                print(f"a snapshot, taken between moves {before:,} and {after:,}")
                 bank.make(1000)  # the snapshot does not see these
                 with lsmkv.open(path / "copy", "n") as copy:
                     copy.update(moment.iterator(fill_cache=False))

@@ -413,10 +413,12 @@ def test_what_does_not_arrive_is_noticed(wrong: list[tuple[bytes, bytes]], tmp_p
 
 
 def test_backups_are_as_of_one_moment(tmp_path: Path) -> None:
-    lines = run("backup_while_writing.py", tmp_path, tmp_path).splitlines()
+    taken, *lines = run("backup_while_writing.py", tmp_path, tmp_path).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["the bank", "the checkpoint", "the copy"]
     bank, checkpoint, copy = (figures(line)[0] for line in lines)
     assert 1000 <= checkpoint <= copy <= bank - 2000
+    first, last = figures(taken)
+    assert first <= copy <= last  # and not what was written while it was copied
     example = load("backup_while_writing")
     with lsmkv.DB(tmp_path / "copy") as db:
         assert example.verify(db) == copy
