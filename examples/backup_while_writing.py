@@ -4,7 +4,7 @@
 
 A thread moves coins between a hundred accounts without a pause, and writes down each move, in one
 batch.  A backup as of one moment has the first moves without a gap, and balances that follow from
-them.  (A copy of the files, one by one, has neither, or does not open.)
+them.  (A copy of the files, one by one, may have neither, or not open.)
 
 ``db.checkpoint`` makes a second store.  It shares the tables by hard links, so it takes next to no
 time and room, and must be copied elsewhere to survive the disk.  A snapshot's iterator goes through
@@ -84,7 +84,10 @@ def main(path: Path) -> None:
         try:
             bank.make(1000)
             db.checkpoint(path / "checkpoint")
+            before = bank.moves
             with db.snapshot() as moment:
+                after = bank.moves + 1  # one may be written and not counted yet
+                print(f"a snapshot, taken between moves {before:,} and {after:,}")
                 bank.make(1000)  # the snapshot does not see these
                 with lsmkv.open(path / "copy", "n") as copy:
                     copy.update(moment.iterator(fill_cache=False))

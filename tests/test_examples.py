@@ -296,15 +296,22 @@ def test_the_cache_asks_again_and_stays_within_its_bound(tmp_path: Path) -> None
     ]
 
 
-def test_the_cache_keeps_a_page_whole_or_not_at_all() -> None:
-    example = load("http_cache")
-    with (
-        lsmkv.DB(":memory:") as db,
-        example.ThreadingHTTPServer(("127.0.0.1", 0), example.Pages) as server,
-    ):
+@contextmanager
+def pages(example: Any) -> Iterator[str]:
+    """The URL of the cache's server, while the block runs."""
+    with example.ThreadingHTTPServer(("127.0.0.1", 0), example.Pages) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_the_cache_keeps_a_page_whole_or_not_at_all() -> None:
+    example = load("http_cache")
+    with lsmkv.DB(":memory:") as db, pages(example) as url:
         cache = example.Cache(db, most_bytes=1000)
         for now, page in enumerate("abcabcab"):
             body, _ = cache.get(f"{url}/{page}", now)
@@ -316,8 +323,6 @@ def test_the_cache_keeps_a_page_whole_or_not_at_all() -> None:
         small = example.Cache(db, most_bytes=300)
         assert small.get(f"{url}/d", 9)[1] == "the server"
         assert small.get(f"{url}/d", 9)[1] == "the server"
-        server.shutdown()
-        thread.join()
 
 
 def test_a_shelf_keeps_objects_in_order(tmp_path: Path) -> None:
@@ -408,10 +413,12 @@ def test_what_does_not_arrive_is_noticed(wrong: list[tuple[bytes, bytes]], tmp_p
 
 
 def test_backups_are_as_of_one_moment(tmp_path: Path) -> None:
-    lines = run("backup_while_writing.py", tmp_path, tmp_path).splitlines()
+    taken, *lines = run("backup_while_writing.py", tmp_path, tmp_path).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["the bank", "the checkpoint", "the copy"]
     bank, checkpoint, copy = (figures(line)[0] for line in lines)
     assert 1000 <= checkpoint <= copy <= bank - 2000
+    first, last = figures(taken)
+    assert first <= copy <= last  # and not what was written while it was copied
     example = load("backup_while_writing")
     with lsmkv.DB(tmp_path / "copy") as db:
         assert example.verify(db) == copy
@@ -452,6 +459,8 @@ def test_the_store_of_sessions_has_no_token() -> None:
         brief = example.Sessions(client, lifetime=1).begin("ann")
         while client.exists(example.key(brief)):
             pass
+        assert not sessions.keep(brief, "cart", "1 pear")
+        assert not client.exists(example.key(brief))
         assert client.scard(example.of("ann")) == 2
         other = sessions.begin("ann")  # takes the one that expired out of the set
         assert client.scard(example.of("ann")) == 2
