@@ -107,7 +107,7 @@ def build(
     again.  Each worker takes about ``memory_limit`` bytes to sort; what is larger is sorted in
     pieces, which lie in ``work_url`` until the end: by default a temporary directory, and below
     ``url`` where the executor may have other machines.  To build a shard it takes three tables, and
-    1.2 MB for each piece that has keys of the shard: see ``docs/scale.md``.  All values of one key
+    1 MB for each piece that has keys of the shard: see ``docs/scale.md``.  All values of one key
     are in memory at once for ``merge``.
 
     ``after``: publish only if this is still the newest version, else :class:`ConflictError`, at

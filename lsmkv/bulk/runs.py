@@ -124,6 +124,8 @@ class RunReader:
                 keys, values = self._unpack(
                     data[self._offsets[at] - base : self._offsets[at + 1] - base]
                 )
+                if at == upto - 1:
+                    data = b""  # many readers wait with one frame at hand
                 low = bisect_left(keys, self._begin)
                 high = len(keys) if self._end is None else bisect_left(keys, self._end)
                 if low < high:

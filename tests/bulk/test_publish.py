@@ -375,3 +375,13 @@ def test_a_probe_without_a_reply_says_nothing(objects: DictObjects) -> None:
     objects.ignores_conditions = True
     with pytest.raises(lsmkv.IOError, match="overwrites"):
         probe(objects)
+
+
+def test_who_may_not_delete_may_publish(objects: DictObjects) -> None:
+    def forbid(call: Call) -> None:
+        if call.kind == "delete":
+            raise PermissionError(errno.EACCES, "no deletions", call.name)
+
+    objects.before = forbid
+    draft = make_draft(objects, "build")
+    assert publish(objects, draft).number == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 
@@ -101,6 +102,22 @@ def test_frames_and_samples_are_even_in_bytes_where_pairs_are_not() -> None:
     assert max(sizes) < 1.3 * FRAME_BYTES
     assert sum(sample.key < b"b" for sample in run.samples) < 10
     assert max(sample.weight for sample in run.samples) < 2 * len(data) / 100
+
+
+def test_a_reader_holds_one_frame_once() -> None:
+    keys = [b"%06d" % n for n in range(12)]
+    run, data = encode_run(NAME, keys, [b"x" * (FRAME_BYTES // 4)] * len(keys))
+    with objects() as store:
+        store.put(NAME, data)
+        tracemalloc.start()
+        try:
+            chunks = RunReader(store, run, b"", None, FRAME_BYTES).chunks()
+            chunk = next(chunks)
+            held = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    assert chunk[0] == keys[: len(chunk[0])]
+    assert held < 1.5 * FRAME_BYTES
 
 
 def test_damage_is_found() -> None:
