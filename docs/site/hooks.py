@@ -30,10 +30,10 @@ LINKED = re.compile(r"tour\.md|glossary\.md|how/.*\.md")
 """The pages whose symbols are links."""
 
 _OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#\s]*)(#[^)\s]*)?\)")
-_HTML_OUTSIDE = re.compile(r'(?<=href=")((?:\.\./)+[^"#]*)(#[^"]*)?(?=")')
+_NAMED = re.compile(r"\[((?:docs/)?[\w./]+\.md)\]\(([\w./-]+\.md)(#[^)\s]*)?\)")
 _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
 _CODE = re.compile(
-    r'(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>'
+    r"(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>"
 )
 _ROOM = re.compile(r"<code>(lsmkv/[\w/.]+)</code>")
 
@@ -102,7 +102,7 @@ def source_of(target: str) -> str | None:
     """The page, from docs/, that shows a file or directory of the repository."""
     if target in BESIDE:
         return f"source/repository/{target.removesuffix('.md')}.md"
-    if target.split("/")[0] in SHOWN and (ROOT / target).exists():
+    if target.split("/", maxsplit=1)[0] in SHOWN and (ROOT / target).exists():
         return f"source/{target}.md" if target.endswith(".py") else f"source/{target}/index.md"
     return None
 
@@ -133,9 +133,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return found[0].replace(found[1], relative)
 
     markdown = _OUTSIDE.sub(lead, markdown)
+    markdown = _NAMED.sub(lambda found: titled(found, here), markdown)
     if name.startswith("source/repository/"):
         markdown = re.sub(r'(src|href)="\.\./docs/', r'\1="../../', markdown)
     return _PROMPT.sub(r"\1pycon\n", markdown)
+
+
+def titled(found: re.Match[str], here: str) -> str:
+    """A link that is named after its file gets the title of the page, which the site shows."""
+    path = ROOT / "docs" / here / found[2]
+    if not path.is_file():
+        return found[0]
+    title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    return f"[{title}]({found[2]}{found[3] or ''})"
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
