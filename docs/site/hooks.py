@@ -154,13 +154,14 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     if not LINKED.fullmatch(name):
         return html
     up = "../" * name.count("/")
-    room = "lsmkv"
+    top = "lsmkv.db" if name.startswith("how/") else "lsmkv"
+    room = top
 
     def link(found: re.Match[str]) -> str:
         nonlocal room
         if found[0].startswith("<h"):
             about_room = _ROOM.search(found[0])
-            room = about_room[1].replace("/", ".").removesuffix(".py") if about_room else "lsmkv"
+            room = about_room[1].replace("/", ".").removesuffix(".py") if about_room else top
         if not found[1]:
             return found[0]
         target = address(found[1], room)
