@@ -5,7 +5,7 @@
 * Links to files outside docs/ (SECURITY.md, an example) lead to such pages; the same links work on
   a code host.
 * Examples with prompts are coloured as such.
-* The filter lab, which is one file, gets its link to the page on filters right.
+* The filter lab, which is one file, is fitted into the page that shows it.
 """
 
 from __future__ import annotations
@@ -28,6 +28,19 @@ BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md", "LICENS
 """Files outside docs/ that become pages."""
 LINKED = re.compile(r"tour\.md|glossary\.md|how/.*\.md")
 """The pages whose symbols are links."""
+WIDE = {"README.md": ["navigation"], "bloom.md": ["navigation", "toc"]}
+"""What these pages do without, to have more room."""
+FRAMED = """<script>
+addEventListener("message", (event) => {
+  if (event.source === parent) document.documentElement.style.colorScheme = event.data.scheme;
+});
+new ResizeObserver(() => {
+  parent.postMessage({ labHeight: document.body.scrollHeight }, "*");
+}).observe(document.body);
+</script>
+"""
+"""Lets the lab take its colours from the page around it, and tell that its height: by messages,
+since a page in a folder may not look into its frames."""
 
 _OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#\s]*)(#[^)\s]*)?\)")
 _NAMED = re.compile(r"\[((?:docs/)?[\w./]+\.md)\]\(([\w./-]+\.md)(#[^)\s]*)?\)")
@@ -115,6 +128,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if name.startswith("source/repository/"):
         markdown = re.sub(r"\]\((?!\w+:|#)", "](../", markdown)
         markdown = re.sub(r'(src|href)="(?!\w+:|#)', r'\1="../', markdown)
+    if name in WIDE:
+        page.meta["hide"] = WIDE[name]
     here = posixpath.dirname(name)
     # Where the file lies in the repository, seen from which its links are written.
     place = "docs/x" if name.startswith("source/repository/") else posixpath.join("docs", here)
@@ -194,7 +209,8 @@ def line_of(symbol: Symbol | None) -> str | None:
 
 
 def on_post_build(config: MkDocsConfig, **kwargs: Any) -> None:
-    """Mend the lab's link: the lab is copied as it is."""
+    """Fit the lab, which is copied as it is, into the site and into the frame of its page."""
     lab = Path(config.site_dir) / "lab.html"
     text = lab.read_text(encoding="utf-8")
-    lab.write_text(text.replace('href="filters.md"', 'href="filters.html"'), encoding="utf-8")
+    text = text.replace('href="filters.md"', 'href="filters.html" target="_top"')
+    lab.write_text(text.replace("</body>", f"{FRAMED}</body>"), encoding="utf-8")

@@ -212,4 +212,4 @@ def test_every_page_is_in_the_site(site: Path) -> None:
 
 def test_the_filter_lab_is_in_its_page(site: Path, pages: dict[Path, Page]) -> None:
     assert "lab.html" in pages[site / "bloom.html"].loads
-    assert 'href="filters.html"' in (site / "lab.html").read_text(encoding="utf-8")
+    assert 'href="filters.html" target="_top"' in (site / "lab.html").read_text(encoding="utf-8")
