@@ -44,6 +44,7 @@ since a page in a folder may not look into its frames."""
 
 _OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#\s]*)(#[^)\s]*)?\)")
 _NAMED = re.compile(r"\[((?:docs/)?[\w./]+\.md)\]\(([\w./-]+\.md)(#[^)\s]*)?\)")
+_LIST = re.compile(r"(?m)^(?![-\s#|>`])(.+)\n(?=- )")  # a code host takes this for a list
 _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
 _CODE = re.compile(
     r"(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>"
@@ -126,6 +127,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if name.startswith("source/") and not name.startswith("source/repository/"):
         return markdown
     if name.startswith("source/repository/"):
+        markdown = _LIST.sub(r"\1\n\n", markdown)
         markdown = re.sub(r"\]\((?!\w+:|#)", "](../", markdown)
         markdown = re.sub(r'(src|href)="(?!\w+:|#)', r'\1="../', markdown)
     if name in WIDE:
