@@ -26,6 +26,8 @@ SHOWN = ("lsmkv", "examples")
 """The directories whose Python files become pages."""
 BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md", "LICENSE")
 """Files outside docs/ that become pages."""
+EXAMPLES = "examples.md"
+"""The page about the examples, which is made of their README."""
 LINKED = re.compile(r"tour\.md|glossary\.md|how/.*\.md")
 """The pages whose symbols are links."""
 WIDE = {"README.md": ["navigation"], "bloom.md": ["navigation", "toc"]}
@@ -42,7 +44,8 @@ new ResizeObserver(() => {
 """Lets the lab take its colours from the page around it, and tell that its height: by messages,
 since a page in a folder may not look into its frames."""
 
-_OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#\s]*)(#[^)\s]*)?\)")
+_LINK = re.compile(r"\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
+_SOURCE = re.compile(r'((?:src|href)=")(?!\w+:|#|/)([^"#]+)')
 _NAMED = re.compile(r"\[((?:docs/)?[\w./]+\.md)\]\(([\w./-]+\.md)(#[^)\s]*)?\)")
 _LIST = re.compile(r"(?m)^(?![-\s#|>`])(.+)\n(?=- )")  # a code host takes this for a list
 _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
@@ -55,9 +58,20 @@ _symbols = Symbols()
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Read the source."""
+    """Read the source, and put the course, if there is one, behind the guides."""
+    course = course_pages(ROOT / "docs" / "course")
+    if course and config.nav is not None:
+        config.nav.insert(2, {"Course": course})
     if not _symbols.by_path:
         _symbols.read(ROOT, "lsmkv")
+
+
+def course_pages(directory: Path) -> list[str]:
+    """The pages of docs/course in the order of their names, each directory's README first."""
+    pages = sorted(
+        directory.rglob("*.md"), key=lambda path: (path.parent, path.stem != "README", path.name)
+    )
+    return [path.relative_to(ROOT / "docs").as_posix() for path in pages]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -71,7 +85,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if name == "LICENSE":
             text = f"# Licence\n\n```text\n{text}\n```\n"
         add(files, config, "repository/" + name.removesuffix(".md") + ".md", text)
+    for notebook in sorted((ROOT / "examples").glob("*.ipynb")):
+        name = f"source/examples/{notebook.name}"
+        files.append(File.generated(config, name, abs_src_path=str(notebook)))
+    files.append(File.generated(config, EXAMPLES, content=examples_page()))
     return files
+
+
+def examples_page() -> str:
+    """The examples' own page, or a list of them."""
+    path = ROOT / "examples" / "README.md"
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    return "# Examples\n\n" + listing(ROOT / "examples")
 
 
 def add(files: Files, config: MkDocsConfig, name: str, text: str) -> None:
@@ -84,16 +110,26 @@ def add(files: Files, config: MkDocsConfig, name: str, text: str) -> None:
 
 
 def add_listings(files: Files, config: MkDocsConfig, top: Path) -> None:
-    """Add a page for each directory, with the first line of each module's docstring."""
-    directories = {path.parent for path in top.rglob("*.py")}
-    for directory in sorted(directories):
+    """Add a page for each directory."""
+    for directory in sorted({path.parent for path in top.rglob("*.py")}):
         name = directory.relative_to(ROOT).as_posix()
-        lines = [f"# `{name}`", "", "| | |", "|---|---|"]
-        for inner in sorted(path for path in directories if path.parent == directory):
-            lines.append(f"| [`{inner.name}/`]({inner.name}/index.md) | {about(inner)} |")
-        for path in sorted(directory.glob("*.py")):
-            lines.append(f"| [`{path.name}`]({path.name}.md) | {about(path)} |")
-        add(files, config, f"{name}/index.md", "\n".join(lines) + "\n")
+        text = f"# `{name}`\n\n{listing(directory, to_pages=True)}"
+        add(files, config, f"{name}/index.md", text)
+
+
+def listing(directory: Path, to_pages: bool = False) -> str:
+    """A table of what a directory holds, with the first paragraph of each module's docstring.
+
+    It links the modules, or the pages that show them.
+    """
+    lines = ["| | |", "|---|---|"]
+    inner = (path for path in directory.iterdir() if path.is_dir() and any(path.glob("*.py")))
+    for path in sorted(inner):
+        lines.append(f"| [`{path.name}/`]({path.name}/index.md) | {about(path)} |")
+    for path in sorted(directory.glob("*.py")):
+        target = path.name + ".md" * to_pages
+        lines.append(f"| [`{path.name}`]({target}) | {about(path)} |")
+    return "\n".join(lines) + "\n"
 
 
 def about(path: Path) -> str:
@@ -116,9 +152,20 @@ def source_of(target: str) -> str | None:
     """The page, from docs/, that shows a file or directory of the repository."""
     if target in BESIDE:
         return f"source/repository/{target.removesuffix('.md')}.md"
-    if target.split("/", maxsplit=1)[0] in SHOWN and (ROOT / target).exists():
-        return f"source/{target}.md" if target.endswith(".py") else f"source/{target}/index.md"
-    return None
+    if target == "examples":
+        return EXAMPLES
+    if target.split("/", maxsplit=1)[0] not in SHOWN or not (ROOT / target).exists():
+        return None
+    if (ROOT / target).is_dir():
+        return f"source/{target}/index.md"
+    return f"source/{target}.md" if target.endswith(".py") else f"source/{target}"
+
+
+def place_of(page: str) -> str:
+    """The directory of the repository from which the links of a page are written."""
+    if page == EXAMPLES:
+        return "examples"
+    return "" if page.startswith("source/") else posixpath.join("docs", posixpath.dirname(page))
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -126,39 +173,27 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     name = page.file.src_uri
     if name.startswith("source/") and not name.startswith("source/repository/"):
         return markdown
-    if name.startswith("source/repository/"):
-        markdown = _LIST.sub(r"\1\n\n", markdown)
-        markdown = re.sub(r"\]\((?!\w+:|#)", "](../", markdown)
-        markdown = re.sub(r'(src|href)="(?!\w+:|#)', r'\1="../', markdown)
     if name in WIDE:
         page.meta["hide"] = WIDE[name]
-    here = posixpath.dirname(name)
-    # Where the file lies in the repository, seen from which its links are written.
-    place = "docs/x" if name.startswith("source/repository/") else posixpath.join("docs", here)
+    place, here = place_of(name), posixpath.dirname(name)
 
-    def lead(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(place, found[1]))
-        if name.startswith("source/repository/"):
-            target = posixpath.normpath(found[1].removeprefix("../"))
-        if target.startswith("docs/"):
-            inside = target.removeprefix("docs/")
-        else:
-            inside = source_of(target) or ""
-        if not inside:
-            return found[0]
-        relative = posixpath.relpath(inside, here or ".")
-        return found[0].replace(found[1], relative)
+    def led(target: str) -> str:
+        """A relative link of the page, as one from where the site has the page."""
+        path = posixpath.normpath(posixpath.join(place, target))
+        shown = path.removeprefix("docs/") if path.startswith("docs/") else source_of(path)
+        return posixpath.relpath(shown, here or ".") if shown else target
 
-    markdown = _OUTSIDE.sub(lead, markdown)
+    if not place.startswith("docs"):
+        markdown = _LIST.sub(r"\1\n\n", markdown)
+        markdown = _SOURCE.sub(lambda found: found[1] + led(found[2]), markdown)
+    markdown = _LINK.sub(lambda found: f"]({led(found[1])}{found[2] or ''})", markdown)
     markdown = _NAMED.sub(lambda found: titled(found, here), markdown)
-    if name.startswith("source/repository/"):
-        markdown = re.sub(r'(src|href)="\.\./docs/', r'\1="../../', markdown)
     return _PROMPT.sub(r"\1pycon\n", markdown)
 
 
 def titled(found: re.Match[str], here: str) -> str:
     """A link that is named after its file gets the title of the page, which the site shows."""
-    path = ROOT / "docs" / here / found[2]
+    path = ROOT / posixpath.normpath(posixpath.join("docs", here, found[2]))
     if not path.is_file():
         return found[0]
     title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
