@@ -17,6 +17,8 @@ REDIS_KILLS ?= 200
 SCALE_KILLS ?= 50
 SCALE_RACES ?= 100
 SCALE_FAULTS ?= 3000
+SCALE_PAIRS ?= 60000
+SCALE_PUBLISHERS ?= 20
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
@@ -75,7 +77,8 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and 
 	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
-	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
+	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
+	$(BIN)/python -m pytest -q -n auto tests/env/objects tests/bulk tests/test_examples.py
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)

@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
+import math
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import lsmkv
+from lsmkv.testing import CrashState, RecordingEnv, explore, serving
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
+SVG = "{http://www.w3.org/2000/svg}"
+NOTEBOOK = EXAMPLES / "filter_experiment.ipynb"
+
 PUBLIC = {
     *("lsmkv", "lsmkv.aio", "lsmkv.bulk", "lsmkv.indexeddb", "lsmkv.mapping", "lsmkv.plyvel"),
-    *("lsmkv.shards", "lsmkv.testing"),
+    *("lsmkv.plot", "lsmkv.shards", "lsmkv.testing"),
 }
 
 
-def run(name: str, directory: Path) -> str:
+HOME = str(Path(lsmkv.__file__).parents[1])
+
+
+def run(name: str, directory: Path, *arguments: str | Path) -> str:
     """An example's output, run as a user starts it, where it may leave files behind."""
-    home = str(Path(lsmkv.__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)],
         cwd=directory,
-        env=os.environ | {"PYTHONPATH": home},
+        env=os.environ | {"PYTHONPATH": HOME},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -39,20 +56,61 @@ def run(name: str, directory: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.py")))
+def load(name: str) -> Any:
+    """An example as a module, for what a reader would copy from it."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def quoted(name: str) -> list[str]:
+    """The lines of an example's output that the README shows."""
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    _, _, section = page.partition(f"### [`{name}`]")
+    section, _, _ = section.partition("\n### ")
+    return [
+        line
+        for block in re.findall(r"(?ms)^```text\n(.*?)^```", section)
+        for line in block.splitlines()
+    ]
+
+
+def figures(text: str) -> list[int]:
+    """The numbers in a text, without the commas."""
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
+
+
+@pytest.mark.parametrize(
+    "name", sorted({path.name for path in EXAMPLES.glob("*.py")} - {"web_service.py"})
+)  # the service runs until it is told to stop, and has tests of its own
 def test_it_runs(name: str, tmp_path: Path) -> None:
     if name == "interop.py" and importlib.util.find_spec("plyvel") is None:
         pytest.skip("compares with plyvel")
+    if name in ("job_queue.py", "sessions.py"):
+        pytest.importorskip("redis")
+        pytest.importorskip("hiredis")
     if "dask" in name:
         pytest.importorskip("distributed")
         pytest.importorskip("dask.dataframe")
-    assert run(name, tmp_path)
+    said = run(name, tmp_path).splitlines()
+    assert said
+    for line in quoted(name):
+        assert line in said
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted([*EXAMPLES.glob("*.py"), NOTEBOOK]), ids=lambda path: path.name
+)
 def test_it_uses_the_public_api_alone(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    if path == NOTEBOOK:
+        cells = json.loads(source)["cells"]
+        source = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module == "lsmkv":
@@ -95,3 +153,457 @@ def test_the_filter_experiment_shows_what_filters_save(tmp_path: Path) -> None:
         assert reads_per_miss == pytest.approx(measured / 100, abs=0.01)
     for _, _, measured, textbook in filtered[:3]:
         assert measured == pytest.approx(textbook, rel=0.25)
+
+
+def test_the_ordered_queue_gives_back_what_a_dead_worker_had(tmp_path: Path) -> None:
+    lines = run("ordered_queue.py", tmp_path, tmp_path / "queue").splitlines()
+    assert lines[0] == ("after the crash: ['send mail', 'index page'] and leased ['resize photo']")
+    assert lines[1] == "given back at 210: 0 - at 231: 1"
+    assert [line for line in lines if line.endswith("done: True")] == [
+        "at 262: index page: done: True",
+        "at 262: resize photo: done: True",
+    ]
+    assert sum(line.endswith("too late: False") for line in lines) == 3
+    assert lines[-1] == "waiting: [] - failed: ['send mail']"
+
+
+def test_the_ordered_queue_hands_each_job_to_one_thread() -> None:
+    example = load("ordered_queue")
+    with lsmkv.DB(":memory:") as db:
+        queue = example.Queue(db)
+        for number in range(60):
+            queue.add(f"job {number:02d}", "", due=number)
+        done: list[str] = []
+
+        def work() -> None:
+            while claim := queue.claim(1000):
+                assert queue.finish(claim)
+                done.append(claim.name)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(done) == [f"job {number:02d}" for number in range(60)]
+        assert list(db) == []
+
+
+def test_the_ordered_queue_loses_no_job_in_a_power_cut() -> None:
+    example = load("ordered_queue")
+
+    def workload(env: RecordingEnv) -> None:
+        with lsmkv.DB("/queue", create_if_missing=True, env=env) as db:
+            queue = example.Queue(db)
+            for name in ("a", "b"):
+                queue.add(name, "", due=0)
+                env.note(f"added {name}")
+            claim = queue.claim(0)
+            queue.give_back(example.LEASE + 1)
+            claim = queue.claim(0)
+            env.note(f"finishing {claim.name}")
+            assert queue.finish(claim)
+            env.note(f"finished {claim.name}")
+
+    def check(state: CrashState) -> None:
+        with lsmkv.DB("/queue", create_if_missing=True, env=state.env) as db:
+            queue = example.Queue(db)
+            there = queue.names(b"waiting") + queue.names(b"leased")
+        assert len(there) == len(set(there))
+        for name in ("a", "b"):
+            if f"finished {name}" in state.notes:
+                assert name not in there
+            elif f"added {name}" in state.notes and f"finishing {name}" not in state.notes:
+                assert name in there
+
+    report = explore(workload, check, points=40)
+    assert report.states > 50
+    assert not report.violations, str(report)
+
+
+def test_a_time_series_skips_tables_and_forgets_old_days(tmp_path: Path) -> None:
+    without, filtered, removed, left, last, size = run("time_series.py", tmp_path).splitlines()
+    readings = 200 * 144
+    found, blocks, skipped = figures(without.partition(":")[2])
+    assert (found, skipped) == (readings, 0)
+    assert figures(filtered)[0] == readings
+    _, fewer, skipped = figures(filtered)
+    assert blocks == fewer + skipped
+    assert fewer < blocks / 2
+    assert figures(removed) == [readings * 3 // 5]
+    assert left == "sensors left: 80, the first sensor-003"
+    assert last == f"sensor-004: 144 readings, the last ({5 * 86400 - 600}, {431400 % 97}.0)"
+    assert 30 <= figures(size)[0] <= 50
+
+
+def test_retention_removes_no_reading_of_its_border() -> None:
+    example = load("time_series")
+    with lsmkv.DB(":memory:", prefix_extractor=b":") as db:
+        for sensor in ("a", "ab", "b"):
+            for time in (8, 9, 10, 11):
+                db.put(example.key(sensor, time), bytes(8))
+        assert list(example.sensors(db)) == ["a", "ab", "b"]
+        assert example.remove_before(db, 10) == 6
+        for sensor in ("a", "ab", "b"):
+            assert [time for time, _ in example.readings(db, sensor, 0, 99)] == [10, 11]
+        assert example.remove_before(db, 99) == 6
+        assert list(example.sensors(db)) == []
+
+
+def test_the_search_finds_files_with_all_words_and_forgets_old_ones(tmp_path: Path) -> None:
+    assert run("folder_search.py", tmp_path).splitlines() == [
+        "store keeps honey (files read: 3, gone: 0)",
+        "    4.21  bee.txt",
+        "keeps store (files read: 0, gone: 0)",
+        "    1.87  bee.txt",
+        "    1.39  ant.txt",
+        "    1.39  cat.txt",
+        "keeps store (files read: 1, gone: 1)",
+        "    2.20  ant.txt",
+        "honey (files read: 0, gone: 0)",
+        "    1.10  cat.txt",
+    ]
+    folder = tmp_path / "given" / "below"
+    folder.mkdir(parents=True)
+    (folder / "x.txt").write_text("Some WORDS", encoding="utf-8")
+    given = run("folder_search.py", tmp_path, tmp_path / "given", tmp_path / "index", "words")
+    assert given.splitlines()[1].endswith("below/x.txt")
+
+
+def test_the_index_of_a_folder_that_was_emptied_is_empty(tmp_path: Path) -> None:
+    example = load("folder_search")
+    example.sample(tmp_path)
+    with lsmkv.DB(":memory:") as db:
+        index = example.Index(db, tmp_path)
+        index.update()
+        assert index.search("counsel no store no") == index.search("store no counsel")
+        assert index.search("") == index.search("honey summer") == []
+        for path in tmp_path.glob("*.txt"):
+            path.unlink()
+        assert index.update() == ([], ["ant.txt", "bee.txt", "cat.txt"])
+        assert list(db) == []
+
+
+def test_the_cache_asks_again_and_stays_within_its_bound(tmp_path: Path) -> None:
+    assert run("http_cache.py", tmp_path, tmp_path / "pages").splitlines() == [
+        "second 0: /a from the server; 400 bytes kept",
+        "second 30: /a from the cache; 400 bytes kept",
+        "second 50: /b from the server; 800 bytes kept",
+        "second 70: /a from the cache, after a 304; 800 bytes kept",
+        "second 80: /c from the server; 800 bytes kept",
+        "second 90: /b from the server; 800 bytes kept",
+        "second 95: /a from the server; 800 bytes kept",
+    ]
+
+
+def test_the_cache_keeps_a_page_whole_or_not_at_all() -> None:
+    example = load("http_cache")
+    with (
+        lsmkv.DB(":memory:") as db,
+        example.ThreadingHTTPServer(("127.0.0.1", 0), example.Pages) as server,
+    ):
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        cache = example.Cache(db, most_bytes=1000)
+        for now, page in enumerate("abcabcab"):
+            body, _ = cache.get(f"{url}/{page}", now)
+            assert body == f"/{page}".encode().ljust(400)
+        kinds = [key.partition(b":")[0] for key, _ in db]
+        assert kinds == [b"body"] * 2 + [b"meta"] * 2 + [b"time"] * 2
+        assert cache.get(f"{url}/secret", 9)[1] == cache.get(f"{url}/secret", 9)[1] == "the server"
+        assert cache.size() == 800
+        small = example.Cache(db, most_bytes=300)
+        assert small.get(f"{url}/d", 9)[1] == "the server"
+        assert small.get(f"{url}/d", 9)[1] == "the server"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_shelf_keeps_objects_in_order(tmp_path: Path) -> None:
+    assert run("shelf.py", tmp_path, tmp_path).splitlines() == [
+        "in order: ant, cow, wren",
+        "the ant has 6 legs",
+        "from b to d: ['cow']",
+        "the cow says moo, moo",
+        "no dodo: the shelf is open for reading",
+        "as JSON: ['seeds', 'honeydew'] - 2 kept",
+    ]
+    with lsmkv.open(tmp_path / "json") as kept:
+        assert kept["bee"] == b'{"legs": 6, "eats": ["nectar"]}'
+
+
+def test_local_storage_is_read_and_not_touched(tmp_path: Path) -> None:
+    example = load("local_storage")
+    store = tmp_path / "leveldb"
+    example.make_sample(store)
+    before = {path.name: path.read_bytes() for path in store.iterdir()}
+    lines = run("local_storage.py", tmp_path, store).splitlines()
+    assert {path.name: path.read_bytes() for path in store.iterdir()} == before
+    assert lines[:4] == [
+        "version of the layout: 1",
+        "https://example.org: 2 items",
+        "    'colour' = 'blue'",
+        "    'name' = 'Ольга'",
+    ]
+    assert lines[5].endswith(" ...")
+    assert lines[7] == r"    'id' = '\x1b[31m42'"
+    assert run("local_storage.py", tmp_path).splitlines() == lines
+    with lsmkv.DB(store):  # as a browser holds it
+        one = run("local_storage.py", tmp_path, store, "https://example.org")
+    assert one.splitlines() == lines[:4]
+    with pytest.raises(ValueError, match="neither"):
+        example.text(b"\x02what")
+
+
+def test_a_filter_of_users_is_smaller_and_blind_to_fields(tmp_path: Path) -> None:
+    lines = run("custom_filter.py", tmp_path, tmp_path).splitlines()[2:]
+    assert [line[:18].strip() for line in lines] == [
+        "LevelDB's, 10 bits",
+        "by user, 10 bits",
+        "by user, 40 bits",
+    ]
+    leveldb, small, large = ([float(x) for x in re.findall(r"[\d.]+", x[18:])] for x in lines)
+    assert small[0] < leveldb[0] / 6
+    assert large[0] < leveldb[0]
+    for _, wrong, blocks, *_ in (leveldb, small, large):
+        assert wrong / 100 == pytest.approx(blocks, abs=0.001)
+    assert 0.3 < leveldb[1] < 2
+    assert 0.3 < small[1] < 2
+    assert large[1] < 0.05
+    assert leveldb[3:] == [pytest.approx(0.9, abs=0.6), pytest.approx(0.009, abs=0.006)]
+    assert small[3:] == large[3:] == [100, 1]
+
+
+def test_everything_that_moves_over_arrives(tmp_path: Path) -> None:
+    lines = run("moving_over.py", tmp_path).splitlines()
+    if importlib.util.find_spec("plyvel") is not None:
+        assert lines[0] == "plyvel: 1,000 pairs, all the same"
+    assert lines[1:] == [
+        "sqlite3: 8 pairs, all the same",
+        "dbm: 1,000 pairs, all the same",
+        "in Oslo: Bo",
+        "in Oslo: Dora",
+    ]
+    example = load("moving_over")
+    example.make_dbm(tmp_path / "old")
+    given = run("moving_over.py", tmp_path, "dbm", tmp_path / "old", tmp_path / "new")
+    assert given == "1,000 pairs, all the same\n"
+    with lsmkv.DB(tmp_path / "new") as new:
+        pairs = list(new)
+        assert len(pairs) == 1000
+        assert pairs[7] == (b"key 0007", b"value 7")
+
+
+@pytest.mark.parametrize(
+    "wrong", [[(b"a", b"1")], [(b"a", b"1"), (b"b", b"3")], [(b"a", b"1"), (b"c", b"2")]]
+)
+def test_what_does_not_arrive_is_noticed(wrong: list[tuple[bytes, bytes]], tmp_path: Path) -> None:
+    example = load("moving_over")
+    with lsmkv.open(tmp_path / "new", "c") as new:
+        new.update({b"a": b"1", b"b": b"2"})
+    assert example.compare(tmp_path / "new", [(b"a", b"1"), (b"b", b"2")]) == 2
+    with pytest.raises(SystemExit, match=r"differs|in the place of"):
+        example.compare(tmp_path / "new", wrong)
+
+
+def test_backups_are_as_of_one_moment(tmp_path: Path) -> None:
+    lines = run("backup_while_writing.py", tmp_path, tmp_path).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["the bank", "the checkpoint", "the copy"]
+    bank, checkpoint, copy = (figures(line)[0] for line in lines)
+    assert 1000 <= checkpoint <= copy <= bank - 2000
+    example = load("backup_while_writing")
+    with lsmkv.DB(tmp_path / "copy") as db:
+        assert example.verify(db) == copy
+        content = dict(db)
+    moved = content.pop(b"move:%09d" % (copy - 1))
+    while moved.endswith(b" 0"):
+        copy -= 1
+        moved = content.pop(b"move:%09d" % (copy - 1))
+    with pytest.raises(SystemExit, match="not"):
+        example.verify(content.items())
+
+
+def test_sessions_outlive_the_server_and_not_their_time(tmp_path: Path) -> None:
+    pytest.importorskip("redis")
+    pytest.importorskip("hiredis")
+    expected = [
+        "kept: True",
+        "bob: {} - kept: False",
+        "the server was started anew",
+        "ann: {'cart': '3 apples', 'user': 'ann'}",
+        "a wrong token: {}",
+        "sessions ended: 2",
+        "on the phone: {}",
+    ]
+    assert run("sessions.py", tmp_path).splitlines() == expected
+    with serving(tmp_path / "sessions") as server:
+        given = run("sessions.py", tmp_path, str(server.port)).splitlines()
+    assert given == [line for line in expected if "anew" not in line]
+
+
+def test_the_store_of_sessions_has_no_token() -> None:
+    redis = pytest.importorskip("redis")
+    pytest.importorskip("hiredis")
+    example = load("sessions")
+    with serving() as server, redis.Redis(port=server.port, decode_responses=True) as client:
+        sessions = example.Sessions(client)
+        token = sessions.begin("ann")
+        brief = example.Sessions(client, lifetime=1).begin("ann")
+        while client.exists(example.key(brief)):
+            pass
+        assert client.scard(example.of("ann")) == 2
+        other = sessions.begin("ann")  # takes the one that expired out of the set
+        assert client.scard(example.of("ann")) == 2
+        for name in client.scan_iter():
+            assert token not in name
+        assert sessions.end_all("ann") == 2
+        assert sessions.load(token) == sessions.load(other) == {}
+        assert sessions.end_all("ann") == 0
+        assert list(client.scan_iter()) == []
+
+
+@contextmanager
+def web_service(*arguments: str | Path) -> Iterator[str]:
+    """The URL of the service, which is started as a user does, and ended by Ctrl-C."""
+    command = [sys.executable, "-W", "error", str(EXAMPLES / "web_service.py"), "--port", "0"]
+    with subprocess.Popen(
+        [*command, *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": HOME},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        assert process.stderr is not None
+        said = ""
+        while (found := re.search(r"running on (http://[\d.:]+)", said)) is None:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        try:
+            yield found[1]
+        finally:
+            process.send_signal(signal.SIGINT)
+            rest = process.stderr.read()
+            process.wait()
+    assert "Application shutdown complete" in rest
+    assert "Traceback" not in rest
+    assert "Warning" not in rest
+
+
+def request(url: str, method: str = "GET", body: bytes | None = None) -> tuple[int, bytes]:
+    asked = urllib.request.Request(url, data=body, method=method)
+    try:
+        with urllib.request.urlopen(asked) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def test_the_web_service_keeps_notes(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    with web_service(tmp_path / "notes") as url:
+        for day in ("monday", "tuesday", "sunday"):
+            assert request(f"{url}/notes/{day}", "PUT", day.encode()) == (200, b'{"changes":1}')
+        page = request(f"{url}/notes?limit=2")
+        assert page == (200, b'{"names":["monday","sunday"],"more":true}')
+        page = request(f"{url}/notes?limit=2&after=sunday")
+        assert page == (200, b'{"names":["tuesday"],"more":false}')
+        assert request(f"{url}/notes/sunday", "DELETE") == (204, b"")
+        assert request(f"{url}/notes/sunday") == (404, b"no such note\n")
+        assert request(f"{url}/notes/long", "PUT", bytes(100_000))[0] == 413
+        assert request(f"{url}/notes?limit=x")[0] == 400
+    with web_service(tmp_path / "notes") as url:
+        assert request(f"{url}/notes/monday") == (200, b"monday")
+        assert request(f"{url}/notes/monday", "PUT", b"") == (200, b'{"changes":2}')
+
+
+def test_the_web_service_counts_changes_that_meet(tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    pytest.importorskip("uvicorn")
+    with web_service() as url:
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(
+                pool.map(lambda text: request(f"{url}/notes/n", "PUT", text), [b"x"] * 40)
+            )
+        counted = sorted(json.loads(body)["changes"] for _, body in answers)
+        assert counted == list(range(1, 41))
+
+
+def printed(cells: Iterable[Any]) -> str:
+    """All that a notebook's cells have printed."""
+    return "".join(
+        "".join(output["text"])
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if output["output_type"] == "stream"
+    )
+
+
+def pictures(cells: Iterable[Any]) -> list[list[str]]:
+    """The words in each of a notebook's pictures, without the numbers on the axes."""
+    return [
+        [
+            node.text
+            for node in ElementTree.fromstring("".join(svg)).iter(f"{SVG}text")
+            if node.text and re.search("[a-z]", node.text)
+        ]
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if (svg := output.get("data", {}).get("image/svg+xml"))
+    ]
+
+
+def test_the_notebook_prints_and_draws_what_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("matplotlib")
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", HOME)
+    kept = nbformat.read(NOTEBOOK, as_version=4)
+    fresh = nbformat.read(NOTEBOOK, as_version=4)
+    client = nbclient.NotebookClient(fresh, kernel_name="python3", timeout=None)
+    client.execute(cwd=str(tmp_path))
+    assert printed(fresh.cells) == printed(kept.cells)
+    assert pictures(fresh.cells) == pictures(kept.cells)
+    assert len(pictures(kept.cells)) == 2
+
+
+def test_the_notebook_says_what_it_shows() -> None:
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    assert all(cell["metadata"] == {} for cell in cells)  # no times of execution
+    lines = printed(cells).splitlines()
+    rates = {
+        what.strip(): [float(x) for x in re.findall(r"([\d.]+)%", line)]
+        for line in lines[2:5]
+        for what in [line[:27]]
+    }
+    names, counters, hashed = rates.values()
+    formula = [100 * textbook_rate(bits) for bits in (2, 4, 6, 8, 10, 12, 14)]
+    for measured in (names, hashed):
+        assert measured[:5] == [pytest.approx(rate, rel=0.5) for rate in formula[:5]]
+    assert counters[3] > counters[2]  # more often wrong with 8 bits than with 6
+    assert all(wrong > 3 * rate for wrong, rate in zip(counters[4:], formula[4:], strict=True))
+    wasted = [float(line.split()[-2]) for line in lines[5:]]
+    assert wasted == sorted(wasted, reverse=True)
+    assert wasted[0] == pytest.approx(0.5, abs=0.001)
+    assert wasted[-1] < 0.002
+
+
+def textbook_rate(bits: int) -> float:
+    """The textbook's false-positive rate, with as many probes as LevelDB makes."""
+    probes = lsmkv.BloomFilterPolicy(bits).probes
+    return (1 - math.exp(-probes / bits)) ** probes
+
+
+def test_the_readme_tells_of_every_example() -> None:
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    programs = {path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".ipynb")}
+    assert set(re.findall(r"(?m)^### \[`(.*?)`\]\(\1\)$", page)) == programs
+    for name in programs - {NOTEBOOK.name}:
+        assert re.search(rf"(?m)^python examples/{name}", page), name

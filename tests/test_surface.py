@@ -55,6 +55,7 @@ OPERATORS = {
 RECORDS = {
     *("LevelStats", "NameModel", "OptionArguments", "Options", "Report", "Tails", "Violation"),
     *("Limits", "ShardEntry", "ShardExplanation", "ShardsStats", "StoredFile"),
+    *("Change", "PairChange", "Pruned", "ShardSurvey", "VersionSurvey"),
 }
 """Classes of fields or members alone."""
 SAYS_ERRORS = re.compile(r"\b[Rr]aises?\b|\b\w+Error\b|\bErrors\b|errors and costs?\b")

@@ -6,16 +6,11 @@
 from __future__ import annotations
 
 from lsmkv.bulk.build import build
-from lsmkv.bulk.diff import Change, PairChange
 from lsmkv.bulk.manage import diff, prune, versions
-from lsmkv.bulk.prune import Pruned
 from lsmkv.bulk.sources.parts import parts_of
 from lsmkv.bulk.workers import RayExecutor, Workers
 
 __all__ = [
-    "Change",
-    "PairChange",
-    "Pruned",
     "RayExecutor",
     "Workers",
     "build",

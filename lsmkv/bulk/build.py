@@ -37,7 +37,7 @@ from lsmkv.env.objects.base import ObjectStore
 from lsmkv.env.objects.open import is_url
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.env.scratch import scratch_directory
-from lsmkv.errors import raise_typed
+from lsmkv.errors import ConflictError, raise_typed
 from lsmkv.options import MIB, TableArguments
 from lsmkv.shards.version import COMPARATOR, ShardEntry, VersionDocument
 from lsmkv.util.progress import Progress
@@ -114,8 +114,9 @@ def build(
 
     Returns the version.  Raises ``TypeError`` and ``ValueError`` for wrong arguments,
     :class:`CorruptionError` for damaged input, :class:`IOError` when a store or a disk fails for
-    good.  After an error, or Ctrl-C, the version before stays in force; what was written is removed
-    then, or by :func:`prune` after its grace time.
+    good.  After an error, or Ctrl-C, the version before stays in force, unless that came while the
+    new one was being published, which may then be there; what was written is removed then, or by
+    :func:`prune` after its grace time.
 
     Cost, a pair of 16+100 bytes: about 4 us of one processor where lsmkv is compiled; each byte is
     written twice.
@@ -131,23 +132,25 @@ def build(
     _check("attempts", attempts, 1)
     _check("memory_limit", memory_limit, _LEAST_MEMORY)
     settings = table_settings(table_bytes, tables)
-    target = Place(os.fspath(url), options, limits)
+    target = _target(url, options, limits)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
     try:
         sources = parts_of(parts, key=key, value=value)
-        with target.open() as objects, _work_place(work_url, target, name, executor) as work:
+        with (
+            target.open(create=True) as objects,
+            _work_place(work_url, target, name, executor) as work,
+        ):
             probe(objects)
             plan = _Plan(
                 name, work, target, settings, executor, memory_limit, merge, attempts, progress
             )
-            try:
+            with _removed_after(objects, f"shards/{name}/", BaseException):
                 entries = _make(plan, sources, shards)
                 if progress is not None:
                     progress(len(entries), len(entries), "publishing")
+            # Any other error, and Ctrl-C, may come when the version is published already.
+            with _removed_after(objects, f"shards/{name}/", ConflictError):
                 return publish(objects, _draft(plan, entries), after=after)
-            except BaseException:
-                _remove(objects, f"shards/{name}/")
-                raise
     except OSError as error:
         raise_typed(error)
 
@@ -206,6 +209,15 @@ def _draft(plan: _Plan, entries: list[ShardEntry]) -> VersionDocument:
     )
 
 
+def _target(
+    url: str | os.PathLike[str], options: Mapping[str, object] | None, limits: Limits
+) -> Place:
+    place = Place.at(url, options, limits)
+    if options and place.options is None:
+        raise ValueError(f"a local directory takes no options: {sorted(options)}")
+    return place
+
+
 @contextmanager
 def _work_place(
     url: str | os.PathLike[str] | None, target: Place, name: str, executor: Executor | None
@@ -215,9 +227,11 @@ def _work_place(
         with scratch_directory("lsmkv-bulk-") as path:
             yield Place(path)
         return
-    base = target.below("work") if url is None else target._replace(url=os.fspath(url))
+    base = target.below("work") if url is None else Place.at(url, target.options, target.limits)
+    place = base.below(name)
+    place.open(create=True).close()
     try:
-        yield base.below(name)
+        yield place
     finally:
         # Asked of what lies above, so that a directory goes with its last file.
         above, prefix = (target, f"work/{name}/") if url is None else (base, f"{name}/")
@@ -227,6 +241,16 @@ def _work_place(
 
 def _is_of_this_machine(executor: Executor | None) -> bool:
     return executor is None or isinstance(executor, _OF_THIS_MACHINE)
+
+
+@contextmanager
+def _removed_after(objects: ObjectStore, prefix: str, error: type[BaseException]) -> Iterator[None]:
+    """Remove objects after such an error, before which nothing names them."""
+    try:
+        yield
+    except error:
+        _remove(objects, prefix)
+        raise
 
 
 def _remove(objects: ObjectStore, prefix: str) -> None:

@@ -20,7 +20,11 @@ from lsmkv.util.pair_diff import Pair, pair_differences
 
 
 class Change(StrEnum):
-    """What became of a key."""
+    """What became of a key.
+
+    >>> Change("added") is Change.ADDED, f"{Change.REMOVED}"
+    (True, 'removed')
+    """
 
     ADDED = "added"
     REMOVED = "removed"
@@ -28,7 +32,11 @@ class Change(StrEnum):
 
 
 class PairChange(NamedTuple):
-    """A key that the new version does not hold as the old one did."""
+    """A key that the new version does not hold as the old one did.
+
+    >>> PairChange(Change.CHANGED, b"ant", b"6", b"six").new
+    b'six'
+    """
 
     kind: Change
     key: bytes

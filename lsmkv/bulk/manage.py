@@ -33,7 +33,8 @@ def versions(
     """The versions of a shard set, from the oldest; the last one is in force.
 
     An empty list if nothing was published.  A version that is removed meanwhile is left out.  Costs
-    a listing, and a request for each version.
+    a listing, and a request for each version.  Raises :class:`CorruptionError` for a damaged one,
+    and :class:`IOError`.
 
     >>> import lsmkv.bulk, tempfile
     >>> with tempfile.TemporaryDirectory() as here:
@@ -69,6 +70,8 @@ def prune(
     Nothing goes that is younger than ``grace`` seconds, which has to be longer than a build takes,
     and than a reader keeps a version that is no longer in force.  ``dry_run`` only tells what would
     be removed.  Costs three listings, a request for each version that stays, and the removal.
+    Raises ``ValueError``, :class:`CorruptionError` for a damaged version that stays, and
+    :class:`IOError`.
 
     >>> import lsmkv.bulk, tempfile
     >>> with tempfile.TemporaryDirectory() as here:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lsmkv.env.objects.open import open_objects
+from lsmkv.env.objects.open import absolute_url, is_url, open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 
 
@@ -16,9 +17,25 @@ class Place(NamedTuple):
     options: Mapping[str, object] | None = None
     limits: Limits = DEFAULT_LIMITS
 
-    def open(self) -> RetryingObjects:
-        """The objects there; a local directory is made if it is missing."""
-        return open_objects(self.url, options=self.options, limits=self.limits, create=True)
+    @classmethod
+    def at(
+        cls, url: str | os.PathLike[str], options: Mapping[str, object] | None, limits: Limits
+    ) -> Place:
+        """A place that is the same from another working directory.
+
+        ``options`` are those of an object store: a directory, which takes none, leaves them out.
+        """
+        text = absolute_url(url)
+        is_local = not is_url(text) or text.lower().startswith("file:")
+        return cls(text, None if is_local else options, limits)
+
+    def open(self, create: bool = False) -> RetryingObjects:
+        """The objects there.
+
+        With ``create`` a local directory is made if it is missing, which is for the process that
+        calls the others: one that is left alone must not make again what was removed.
+        """
+        return open_objects(self.url, options=self.options, limits=self.limits, create=create)
 
     def below(self, name: str) -> Place:
         """The objects whose names begin with ``name/`` here."""

@@ -24,7 +24,11 @@ GRACE = 24 * 3600.0
 
 
 class Pruned(NamedTuple):
-    """What was removed, or would be in a dry run, and what was kept."""
+    """What was removed, or would be in a dry run, and what was kept.
+
+    >>> Pruned(versions=(1,), kept_versions=(2, 3), objects=(), kept_objects=8, bytes=0).versions
+    (1,)
+    """
 
     versions: tuple[int, ...]
     """The versions that were removed, rising."""

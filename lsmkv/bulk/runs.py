@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from io import BytesIO
+from itertools import accumulate, pairwise
+from operator import add
 from typing import NamedTuple
 
 from lsmkv.bulk.blob import pack_columns, unpack_pairs
@@ -54,40 +56,38 @@ class Run(NamedTuple):
 
 def encode_run(name: str, keys: Sequence[bytes], values: Sequence[bytes]) -> tuple[Run, bytes]:
     """A run of these pairs, of which there are some, in the order of their keys."""
-    pieces: list[bytes] = []
+    sizes = list(accumulate(map(add, map(len, keys), map(len, values)), initial=0))
+    data = BytesIO()
     firsts: list[bytes] = []
     offsets: list[int] = []
-    end = 0
-    per_frame = _pairs_in_a_frame(keys, values)
     at = 0
     while at < len(keys):
-        stop = min(at + per_frame, len(keys))
+        stop = _reach(sizes, sizes[at] + FRAME_BYTES)
         while stop < len(keys) and keys[stop] == keys[stop - 1]:
             stop += 1
-        blob = pack_columns(keys[at:stop], values[at:stop])
         firsts.append(keys[at])
-        offsets.append(end)
-        pieces.append(blob)
-        end += len(blob)
+        offsets.append(data.tell())
+        data.write(pack_columns(keys[at:stop], values[at:stop]))
         at = stop
-    index = pack_columns(firsts, [offset.to_bytes(8, "little") for offset in offsets])
-    footer = end.to_bytes(8, "little") + len(index).to_bytes(8, "little") + MAGIC
-    data = b"".join([*pieces, index, footer])
-    samples = _samples(keys, end // len(keys))
-    return Run(name, len(data), keys[0], keys[-1], len(keys), samples), data
+    end = data.tell()
+    data.write(pack_columns(firsts, [offset.to_bytes(8, "little") for offset in offsets]))
+    footer = end.to_bytes(8, "little") + (data.tell() - end).to_bytes(8, "little") + MAGIC
+    data.write(footer)
+    run = Run(name, data.tell(), keys[0], keys[-1], len(keys), _samples(keys, sizes))
+    return run, data.getvalue()
 
 
-def _pairs_in_a_frame(keys: Sequence[bytes], values: Sequence[bytes]) -> int:
-    total = sum(map(len, keys)) + sum(map(len, values))
-    return max(1, FRAME_BYTES * len(keys) // max(1, total))
+def _reach(sizes: list[int], wanted: int) -> int:
+    """How many pairs have so many bytes, at least; all of them if they have fewer."""
+    return min(bisect_left(sizes, wanted), len(sizes) - 1)
 
 
-def _samples(keys: Sequence[bytes], bytes_a_pair: int) -> tuple[Sample, ...]:
-    """The last key of each of 128 even pieces of the run."""
-    count = min(_SAMPLES, len(keys))
-    ends = [(at + 1) * len(keys) // count for at in range(count)]
+def _samples(keys: Sequence[bytes], sizes: list[int]) -> tuple[Sample, ...]:
+    """The last key of each of 128 pieces of about the same bytes; fewer where pairs are larger."""
+    total = sizes[-1]
+    ends = sorted({max(1, _reach(sizes, total * n // _SAMPLES)) for n in range(1, _SAMPLES + 1)})
     return tuple(
-        Sample(keys[stop - 1], max(1, (stop - start) * bytes_a_pair))
+        Sample(keys[stop - 1], max(1, sizes[stop] - sizes[start]))
         for start, stop in zip([0, *ends], ends, strict=False)
     )
 

@@ -15,8 +15,14 @@ from typing import NamedTuple
 from lsmkv.bulk.place import Place
 from lsmkv.bulk.runs import Run, encode_run
 from lsmkv.bulk.sources.part import Part
+from lsmkv.env.objects.base import ObjectStore
 
-_AT_ONCE = 4096
+_MOST_AT_ONCE = 512
+"""Pairs that are taken from a part before their bytes are counted."""
+_SHARE = 64
+"""So many times the memory limit is met, at least, where pairs are large."""
+_COPIES = 2
+"""A pair's bytes are in memory as objects, and in the run."""
 _OVERHEAD = 190
 """Bytes of memory that a pair takes beside its own: two objects, and their place in a dict."""
 
@@ -43,15 +49,25 @@ def sort_part(task: SortTask) -> list[Run]:
     attempt = secrets.token_hex(4)
     runs: list[Run] = []
     with task.work.open() as objects:
-        pairs = task.part.pairs()
+        pairs = iter(task.part.pairs())
         while True:
-            keys, values = _fill(pairs, task.memory_limit, task.keep_all)
-            if not keys:
-                return runs
             name = f"runs/{task.number:06d}-{attempt}-{len(runs):04d}"
-            run, data = encode_run(name, keys, values)
-            objects.put(name, data)
+            run = _sort_some(task, pairs, objects, name)
+            if run is None:
+                return runs
             runs.append(run)
+
+
+def _sort_some(
+    task: SortTask, pairs: Iterator[tuple[bytes, bytes]], objects: ObjectStore, name: str
+) -> Run | None:
+    """Put a run of the next pairs; None if there are none.  What it held is free afterwards."""
+    keys, values = _fill(pairs, task.memory_limit, task.keep_all)
+    if not keys:
+        return None
+    run, data = encode_run(name, keys, values)
+    objects.put(name, data)
+    return run
 
 
 def _fill(
@@ -61,16 +77,18 @@ def _fill(
     latest: dict[bytes, bytes] = {}
     every: list[tuple[bytes, bytes]] = []
     used = 0
+    at_once = 1
     while used < limit:
-        some = list(itertools.islice(pairs, _AT_ONCE))
+        some = list(itertools.islice(pairs, at_once))
         if not some:
             break
         if keep_all:
             every += some
         else:
             latest.update(some)
-        used += sum(map(len, map(itemgetter(0), some))) + sum(map(len, map(itemgetter(1), some)))
-        used += len(some) * _OVERHEAD
+        size = sum(map(len, map(itemgetter(0), some))) + sum(map(len, map(itemgetter(1), some)))
+        used += _COPIES * size + len(some) * _OVERHEAD
+        at_once = min(2 * at_once, _MOST_AT_ONCE) if size < limit // _SHARE else 1
     if keep_all:
         every.sort(key=itemgetter(0))  # a stable sort: pairs of one key stay in order
         return [key for key, _ in every], [value for _, value in every]

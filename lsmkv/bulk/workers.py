@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
@@ -42,13 +43,13 @@ class Workers(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call ``fn`` in a process: :meth:`concurrent.futures.Executor.submit`."""
-        with self._lock:
+        with self._lock, _without_interrupts():
             if self._shut:
                 raise RuntimeError("the workers were shut down")
             try:
                 return self._pool.submit(fn, *args, **kwargs)
             except BrokenProcessPool:
-                self._pool.shutdown(wait=False)
+                self._pool.shutdown()  # all its processes have been ended
                 self._pool = self._new_pool()
                 return self._pool.submit(fn, *args, **kwargs)
 
@@ -61,13 +62,29 @@ class Workers(Executor):
     def _new_pool(self) -> ProcessPoolExecutor:
         # A fork would copy the locks of this process's threads.
         context = multiprocessing.get_context("spawn")
-        # Ctrl-C goes to all processes of a terminal: these end, and the program tells of it.
         return ProcessPoolExecutor(
-            self._processes,
-            mp_context=context,
-            initializer=signal.signal,
-            initargs=(signal.SIGINT, signal.SIG_DFL),
+            self._processes, mp_context=context, initializer=_end_when_interrupted
         )
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let processes that are started inside hear of no SIGINT until they are ready for it.
+
+    Ctrl-C goes to all processes of a terminal.  Of this process, another thread takes it, or it
+    comes at the end of the block.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_when_interrupted() -> None:
+    """End this process at Ctrl-C, without a word: the one that started it says what there is."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 class RayExecutor(Executor):

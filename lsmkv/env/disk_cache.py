@@ -132,6 +132,10 @@ class DiskCache:
                 self.hits += 1
         return data
 
+    def has(self, identity: str, number: int) -> bool:
+        """Whether a page is there, by its name: it may be damaged.  One call of the system."""
+        return self._reads and os.path.exists(self._path_of(page_key(identity, number)))
+
     def put(self, identity: str, number: int, data: bytes) -> None:
         """Keep a page.  It is not kept if the cache is off or busy, or too small."""
         if not self._writes:

@@ -299,6 +299,8 @@ class MemoryDirectory(_Handle, Directory):
         with self._mutex:
             target._check_open()
             file = self._file(name)
+            if target._folder.removed:
+                raise _error(errno.ENOENT, target._path_of(name))
             if name in target._folder.entries:
                 raise _error(errno.EEXIST, target._path_of(name))
             target._folder.link(name, file)

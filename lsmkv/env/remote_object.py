@@ -83,6 +83,12 @@ class RemoteObject:
         start = offset - first * PAGE_SIZE
         return b"".join(pages)[start : start + length]
 
+    def is_cached(self, start: int, stop: int) -> bool:
+        """Whether the cache on disk has all bytes from ``start`` to ``stop``."""
+        cache = self._source.cache
+        pages = range(start // PAGE_SIZE, -(-stop // PAGE_SIZE))
+        return cache is not None and all(cache.has(self._identity, number) for number in pages)
+
     def _pages(self, cache: DiskCache, first: int, stop: int) -> list[bytes]:
         """The pages from ``first`` to ``stop``."""
         found = [self._cached(cache, number) for number in range(first, stop)]

@@ -58,7 +58,8 @@ class Streams:
                 if run != 0:
                     del self._chains[at]
                     break
-            if abs(run) < _CHAIN or stop > self._limit:
+            # What is read again and again costs no request, even if it looks like a scan.
+            if abs(run) < _CHAIN or self._remote.is_cached(start, stop):
                 self._chains = [*self._chains[-_MOST_CHAINS + 1 :], (start, stop, run)]
                 return None
             back = run < 0

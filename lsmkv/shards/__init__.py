@@ -12,7 +12,6 @@ from lsmkv.shards.iterator import ShardIterator
 from lsmkv.shards.shards import Shards
 from lsmkv.shards.shards import Shards as open  # as lsmkv.open opens a store
 from lsmkv.shards.stats import ShardsStats
-from lsmkv.shards.verify import ShardSurvey, VersionSurvey
 from lsmkv.shards.version import ShardEntry, StoredFile, VersionDocument
 
 __all__ = [
@@ -20,11 +19,9 @@ __all__ = [
     "ShardEntry",
     "ShardExplanation",
     "ShardIterator",
-    "ShardSurvey",
     "Shards",
     "ShardsStats",
     "StoredFile",
     "VersionDocument",
-    "VersionSurvey",
     "open",
 ]

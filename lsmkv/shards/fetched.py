@@ -56,6 +56,7 @@ class FetchedShard(Directory):
         """The sizes of objects that the version does not name."""
         self._sizes = {name: size for name, size in sizes.items() if name in self._stated}
         self._small: dict[str, bytes] = {}
+        self._pieces: dict[str, FilePieces] = {}  # until META has been read
         self._pieces = self._read_meta()
 
     def names(self) -> list[str]:
@@ -83,8 +84,12 @@ class FetchedShard(Directory):
 
     def _fetch(self, name: str) -> bytes:
         self.size(name)
-        data = self._objects.get(f"{self._entry.path}/{name}")
         self.seen.add(name)
+        try:
+            data = self._objects.get(f"{self._entry.path}/{name}")
+        except FileNotFoundError:  # removed since it was listed
+            self._note(name, 0, "missing")
+            return b""
         self._fetched(len(data))
         stated = self._stated[name]
         if len(data) != stated.size:
@@ -95,13 +100,11 @@ class FetchedShard(Directory):
             )
         elif sha256(data).hexdigest() != stated.sha256:
             self._note(name, 0, "its SHA-256 is not the one that the version states")
-        pieces = self._pieces.get(name) if name != META else None
-        if pieces is not None:
-            self._compare(pieces, data)
+        if name in self._pieces:
+            self._compare(self._pieces[name], data)
         return data
 
     def _read_meta(self) -> dict[str, FilePieces]:
-        self._pieces = {}
         if META not in self._sizes:
             return {}
         data = self._fetch(META)

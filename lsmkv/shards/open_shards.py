@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock
 
 from lsmkv.db.db import DB
@@ -60,6 +60,10 @@ class OpenShards:
                     found = self._opener(self.document.shards[index])
                     self._open[index] = found
         return found
+
+    def closed(self, indexes: Iterable[int]) -> list[int]:
+        """Those of these shards that are not open, rising; no index below 0 is one."""
+        return sorted({at for at in indexes if at >= 0 and self._open[at] is None})
 
     def opened(self) -> dict[str, OpenShard]:
         """The shards that are open, by their paths."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 from lsmkv.db.db import DB
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.env.disk_cache import DiskCache
-from lsmkv.env.objects.open import open_objects
+from lsmkv.env.objects.open import is_url, open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, NotFoundError, raise_typed
@@ -38,9 +38,12 @@ from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 from lsmkv.util.progress import Progress
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 CACHE_BYTES = 1024 * MIB
+
+_OPENED_AT_ONCE = 8
 
 
 class Shards:
@@ -105,8 +108,9 @@ class Shards:
         """
         self.url = os.fspath(url)
         """The URL, as it was given."""
+        self._place = self.url if is_url(self.url) else os.path.abspath(self.url)
         self._arguments: dict[str, Any] = {
-            "cache_dir": cache_dir,
+            "cache_dir": None if cache_dir is None else os.path.abspath(cache_dir),
             "cache_bytes": cache_bytes,
             "lru_cache_size": lru_cache_size,
             "options": options,
@@ -129,7 +133,8 @@ class Shards:
         self._cache: DiskCache | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._connections = limits.connections
-        self._lock = Lock()  # of refresh and of closing
+        self._lock = Lock()  # of what follows; nobody waits for a request with it
+        self._refreshing = Lock()
         self._envs: weakref.WeakSet[RemoteEnv] = weakref.WeakSet()  # shards hold them
         self._every: weakref.WeakSet[OpenShard] = weakref.WeakSet()
         self._shards: OpenShards | None = None
@@ -202,22 +207,22 @@ class Shards:
     ) -> list[bytes | None]:
         """The values of many keys, in their order; None for a key that is not there.
 
-        Filters are asked first, here; the blocks of the keys that pass are read at once, over as
-        many connections as the limits allow.
+        Shards that are not open yet are opened at once.  Filters are asked next, here; the blocks
+        of the keys that pass are read at once, over as many connections as the limits allow.
         """
         user_keys = [as_bytes(key, "key") for key in keys]
         shards = self._open()
         values: dict[bytes, bytes | None] = {}
         wanted: list[tuple[OpenShard, bytes]] = []
-        for key in sorted(set(user_keys)):
+        indexes = {key: shards.index_for(key) for key in sorted(set(user_keys))}
+        self._open_several(shards, indexes.values())
+        for key, index in indexes.items():
             values[key] = None
-            index = shards.index_for(key)
             if index >= 0:
                 shard = shards.shard(index)
                 if shard.db.may_contain(key):
                     wanted.append((shard, key))
-        read = partial(_get, fill_cache)
-        found = self._pool().map(read, wanted) if len(wanted) > 1 else map(read, wanted)
+        found = self._at_once(partial(_get, fill_cache), wanted)
         values.update(zip((key for _, key in wanted), found, strict=True))
         return [values[key] for key in user_keys]
 
@@ -280,7 +285,7 @@ class Shards:
         Shards that both have stay open.  Iterators go on in the version that they began with.
         """
         try:
-            with self._lock:
+            with self._refreshing:
                 before = self._open()
                 objects = self._store()
                 if version is None:
@@ -289,16 +294,21 @@ class Shards:
                     document = read_version(objects, version)
                 if document.number == before.document.number:
                     return False
-                self._shards = self._open_version(document, before.opened())
+                taken = self._open_version(document, before.opened())
+                with self._lock:
+                    self._open()  # unless it was closed meanwhile
+                    self._shards = taken
                 return True
         except OSError as error:
             raise_typed(error)
 
     def warm(self) -> None:
-        """Open all shards now, several at once: one request for each."""
+        """Open all shards now, eight at once: one request for each.
+
+        While a shard is opened, it takes about twice the memory that it takes afterwards.
+        """
         shards = self._open()
-        for _ in self._pool().map(shards.shard, range(len(shards))):
-            pass
+        self._open_several(shards, range(len(shards)))
 
     def stats(self) -> ShardsStats:
         """What was read, and what was saved: see :class:`ShardsStats`."""
@@ -331,12 +341,12 @@ class Shards:
         """Close all shards, connections and the cache.  A second close has no effect."""
         with self._lock:
             self._shards = None
-        threads = self._threads
-        if threads is not None:
-            threads.shutdown()
-        for shard in list(self._every):
+            every, envs = list(self._every), list(self._envs)
+        if self._threads is not None:
+            self._threads.shutdown()
+        for shard in every:
             shard.close()
-        for env in list(self._envs):
+        for env in envs:
             env.close()
         if self._cache is not None:
             self._cache.close()
@@ -366,7 +376,7 @@ class Shards:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It is opened anew, with the same version, where it is unpickled: in a worker, say."""
-        return _reopen, (self.url, self.version, self._arguments)
+        return _reopen, (self._place, self.version, self._arguments)
 
     def _open(self) -> OpenShards:
         shards = self._shards
@@ -389,16 +399,40 @@ class Shards:
     def _open_version(self, document: VersionDocument, carried: dict[str, OpenShard]) -> OpenShards:
         expected = {name: Expected(file.size, file.sha256) for name, file in document.objects()}
         env = RemoteEnv(self._store(), self._cache, expected=expected)
-        self._envs.add(env)
+        with self._lock:
+            self._envs.add(env)
 
         def open_shard(entry: ShardEntry) -> OpenShard:
             arguments: OptionArguments = {**self._settings, "env": env}
             shard = OpenShard(entry, DB(entry.path, **arguments))
             env.forget_meta(entry.path)  # all tables are open: they hold what they need of it
-            self._every.add(shard)
+            with self._lock:
+                self._every.add(shard)
+                closed = self._shards is None
+            if closed:  # meanwhile
+                shard.close()
+                raise ClosedError("the shards are closed")
             return shard
 
         return OpenShards(document, open_shard, carried)
+
+    def _open_several(self, shards: OpenShards, indexes: Iterable[int]) -> None:
+        """Open those of these shards that are not open; more at once would take more memory."""
+        wanted = shards.closed(indexes)
+        for first in range(0, len(wanted), _OPENED_AT_ONCE):
+            self._at_once(shards.shard, wanted[first : first + _OPENED_AT_ONCE])
+
+    def _at_once(self, call: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """What the call returns for each item, in their order, with many under way at once."""
+        if len(items) < 2:
+            return [call(item) for item in items]
+        pool = self._pool()
+        try:
+            results = pool.map(call, items)
+        except RuntimeError:  # no call is taken any more: it was closed
+            self._check_open()
+            raise
+        return list(results)
 
     def _pool(self) -> ThreadPoolExecutor:
         """The threads that several requests at once are made in."""

@@ -25,7 +25,16 @@ from lsmkv.util.text import count, quoted
 
 
 class ShardSurvey(NamedTuple):
-    """One shard: its files, and the state of each."""
+    """One shard: its files, and the state of each.  ``Shards.verify`` makes it.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six")], here)
+    ...     with lsmkv.shards.open(here) as s:
+    ...         (shard,) = s.verify().shards
+    >>> shard.severity, [table.name for table in shard.tables]
+    (0, ['000002.ldb'])
+    """
 
     number: int
     """From 0."""
@@ -48,7 +57,16 @@ class ShardSurvey(NamedTuple):
 
 
 class VersionSurvey(NamedTuple):
-    """A version, and all its shards."""
+    """A version, and all its shards.  ``Shards.verify`` makes it.
+
+    >>> import lsmkv.bulk, lsmkv.shards, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = lsmkv.bulk.build([(b"ant", b"six")], here)
+    ...     with lsmkv.shards.open(here) as s:
+    ...         survey = s.verify()
+    >>> survey.severity, survey.document.pairs
+    (0, 1)
+    """
 
     url: str
     document: VersionDocument

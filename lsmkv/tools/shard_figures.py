@@ -83,7 +83,8 @@ class _Drawing:
         yield Text(f"filters    {printable(document.filter_policy or 'none')}")
         if document.prefix_extractor is not None:
             yield Text(f"prefixes   {printable(document.prefix_extractor)}")
-        yield Text(f"build      {printable(document.build)}, published {document.created}")
+        created = document.created[:16].replace("T", " ")
+        yield Text(f"build      {printable(document.build)}, published {created} UTC")
         total = stats.requests.total
         retries = f", {count(total.retries, 'retry')}" if total.retries else ""
         listings = count(stats.requests.list.requests, "listing")

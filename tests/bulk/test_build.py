@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gc
 import json
@@ -152,6 +153,69 @@ def test_a_directory_for_runs(tmp_path: Path) -> None:
     assert read(tmp_path / "set") == sorted(dict(some(500)).items())
 
 
+def test_a_directory_for_runs_takes_no_options_of_the_store(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    for work in (tmp_path / "work", (tmp_path / "work").as_uri()):
+        document = lsmkv.bulk.build(
+            some(50), "memory://set", work_url=work, options={"skip_instance_cache": True}
+        )
+        assert document.pairs == len(dict(some(50)))
+    with pytest.raises(ValueError, match="takes no options"):
+        lsmkv.bulk.build(some(50), tmp_path / "set", options={"region": "here"})
+
+
+class Elsewhere(Executor):
+    """Runs calls in another working directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        with contextlib.chdir(self._path):
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def test_a_relative_path_is_the_same_place_for_all_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    executor = Elsewhere(tmp_path / "elsewhere")
+    lsmkv.bulk.build(some(50), "set", work_url="work", executor=executor)
+    assert read(tmp_path / "set") == sorted(dict(some(50)).items())
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+class Late(Executor):
+    """Runs calls when it is told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], Any]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.calls.append(lambda: fn(*args, **kwargs))
+        if len(self.calls) == 3:
+            raise KeyboardInterrupt
+        return Future()
+
+
+def test_a_task_that_is_left_alone_makes_no_directory(tmp_path: Path) -> None:
+    executor = Late()
+    with pytest.raises(KeyboardInterrupt):
+        lsmkv.bulk.build(
+            [some(50, n) for n in range(4)],
+            tmp_path / "set",
+            work_url=tmp_path / "work",
+            executor=executor,
+        )
+    for call in executor.calls:
+        with pytest.raises(FileNotFoundError):
+            call()
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 class Forgetful(Executor):
     """Loses the first attempt of every call: before it begins, or after it has ended."""
 
@@ -235,6 +299,41 @@ def test_ctrl_c_leaves_the_old_version(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         lsmkv.bulk.build([(b"k", b"new")], tmp_path, progress=interrupt)
     assert read(tmp_path) == [(b"k", b"old")]
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ECONNRESET, "cut off")])
+def test_what_may_be_published_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    lsmkv.bulk.build([(b"k", b"old")], tmp_path)
+    put = LocalObjects.put_if_absent
+
+    def lose(self: LocalObjects, name: str, data: bytes) -> None:
+        put(self, name, data)
+        if name.endswith("2.json"):
+            patched.setattr(LocalObjects, "get", unreachable)
+            raise error
+
+    def unreachable(self: LocalObjects, name: str) -> bytes:
+        raise OSError(errno.ENETUNREACH, "no network", name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalObjects, "put_if_absent", lose)
+        with pytest.raises((KeyboardInterrupt, lsmkv.IOError)):
+            lsmkv.bulk.build([(b"k", b"new")], tmp_path, limits=lsmkv.shards.Limits(attempts=1))
+    assert read(tmp_path) == [(b"k", b"new")]
+    assert leftovers(tmp_path) == []
+
+
+def test_what_lost_a_race_is_removed(tmp_path: Path) -> None:
+    def overtake(done: int, total: int, phase: str) -> None:
+        if phase == "publishing":
+            lsmkv.bulk.build([(b"k", b"first")], tmp_path)
+
+    with pytest.raises(lsmkv.ConflictError):
+        lsmkv.bulk.build([(b"k", b"late")], tmp_path, after=0, progress=overtake)
+    assert read(tmp_path) == [(b"k", b"first")]
     assert leftovers(tmp_path) == []
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from lsmkv.bulk.blob import pack_columns
 
+from lsmkv.bulk.blob import pack_columns
 from lsmkv.bulk.runs import FRAME_BYTES, Run, RunReader, encode_run
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.objects.local import LocalObjects
@@ -87,6 +87,20 @@ def test_samples_weigh_what_lies_between_them() -> None:
     weights = [sample.weight for sample in run.samples]
     assert max(weights) - min(weights) < 0.05 * max(weights)
     assert 0.9 * len(data) < sum(weights) <= len(data)
+
+
+def test_frames_and_samples_are_even_in_bytes_where_pairs_are_not() -> None:
+    small = [(b"a%06d" % n, b"x") for n in range(20_000)]
+    large = [(b"b%06d" % n, b"x" * 50_000) for n in range(100)]
+    keys, values = zip(*small, *large, strict=True)
+    run, data = encode_run(NAME, keys, values)
+    with objects() as store:
+        store.put(NAME, data)
+        chunks = list(RunReader(store, run, b"", None, 1).chunks())
+    sizes = [sum(map(len, [*some, *others])) for some, others in chunks]
+    assert max(sizes) < 1.3 * FRAME_BYTES
+    assert sum(sample.key < b"b" for sample in run.samples) < 10
+    assert max(sample.weight for sample in run.samples) < 2 * len(data) / 100
 
 
 def test_damage_is_found() -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pickle
 import random
+import tracemalloc
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,3 +74,38 @@ def test_an_attempt_meets_no_file_of_another(tmp_path: Path) -> None:
 
 def test_an_empty_part_makes_no_run(tmp_path: Path) -> None:
     assert sort_part(task(tmp_path, [], MIB, False)) == []
+
+
+@dataclass
+class Made:
+    """A part of a program's own, which need not return an iterator."""
+
+    count: int
+    value_size: int
+    as_list: bool = False
+    label: str = "made"
+    size: int | None = None
+
+    def pairs(self) -> Iterable[tuple[bytes, bytes]]:
+        pairs = ((b"%06d" % n, random.randbytes(self.value_size)) for n in range(self.count))
+        return list(pairs) if self.as_list else pairs
+
+
+@pytest.mark.parametrize(("count", "value_size"), [(60_000, 100), (6000, 5000), (40, 1_000_000)])
+def test_memory_is_bounded(tmp_path: Path, count: int, value_size: int) -> None:
+    made: Any = Made(count, value_size)
+    tracemalloc.start()
+    try:
+        runs = sort_part(SortTask(made, 0, Place(str(tmp_path)), 8 * MIB, False))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(run.pairs for run in runs) == count
+    assert peak < 1.5 * 8 * MIB
+
+
+def test_a_part_may_return_a_list_of_pairs(tmp_path: Path) -> None:
+    made: Any = Made(2000, 600, as_list=True)
+    runs = sort_part(SortTask(made, 0, Place(str(tmp_path)), MIB, False))
+    assert len(runs) > 1
+    assert sum(run.pairs for run in runs) == 2000

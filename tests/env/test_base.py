@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -194,6 +195,29 @@ def test_a_link_is_a_second_name(env: Env, base: str, directory: Directory) -> N
         directory.remove("x")
         assert get(other, "x") == b"1"
         assert directory.names() == []
+
+
+def test_nothing_gets_a_name_in_a_removed_directory(
+    env: Env, base: str, directory: Directory
+) -> None:
+    put(directory, "x", b"1")
+    path = os.path.join(base, "gone")
+    with env.open_directory(path, create=True) as gone:
+        env.remove_directory(path)
+        for call in (
+            lambda: gone.create("y"),
+            lambda: directory.link("x", gone),
+            lambda: gone.subdirectory("z", create=True),
+        ):
+            with pytest.raises(FileNotFoundError):
+                call()
+        assert gone.names() == []
+
+
+def test_a_file_says_when_it_was_written(directory: Directory) -> None:
+    before = time.time()
+    put(directory, "x", b"1")
+    assert before - 1 <= directory.modified("x") <= time.time() + 1
 
 
 def test_rename_directory(env: Env, base: str, directory: Directory) -> None:

@@ -7,11 +7,14 @@ import gc
 import random
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from memory_objects import MemoryObjects
 
 from lsmkv.env import fetch_ahead
+from lsmkv.env.disk_cache import PAGE_SIZE, DiskCache
 from lsmkv.env.fetch_ahead import FetchAhead
 from lsmkv.env.remote_file import Held, RemoteFile
 from lsmkv.env.remote_object import RemoteObject, Source
@@ -149,6 +152,24 @@ def test_chance_seldom_makes_a_scan(objects: MemoryObjects, ahead: FetchAhead) -
             read(file, chance.randrange(512) * BLOCK)
     windows = [length for length in lengths(objects) if length > BLOCK]  # 2 are to be expected
     assert len(windows) <= 10
+
+
+def test_what_the_cache_has_is_not_fetched_ahead(
+    objects: MemoryObjects, ahead: FetchAhead, tmp_path: Path
+) -> None:
+    offsets = [PAGE_SIZE * at for at in range(20, 40)]
+    with closing(DiskCache(tmp_path)) as cache:
+        for order in (offsets[::2] + offsets[1::2], offsets):
+            remote = RemoteObject(Source(objects, cache), "o", len(DATA), "o")
+            with RemoteFile(Held(remote, ((0, DATA[:1]),)), ahead) as file:
+                for offset in order:
+                    read(file, offset, PAGE_SIZE)
+            assert lengths(objects) == [PAGE_SIZE] * len(offsets)
+            assert cache.misses == len(offsets)
+        read_on = RemoteObject(Source(objects, cache), "o", len(DATA), "o")
+        with RemoteFile(Held(read_on, ((0, DATA[:1]),)), ahead) as file:
+            scan(file, offsets[0], offsets[-1] + 4 * PAGE_SIZE, PAGE_SIZE)
+        assert lengths(objects)[len(offsets) :][0] >= 256 * KIB - PAGE_SIZE
 
 
 def test_nothing_behind_the_data_is_fetched(objects: MemoryObjects, ahead: FetchAhead) -> None:
@@ -326,6 +347,18 @@ def test_a_read_gives_up_the_windows_of_idle_scans(
         read(file, MIB)
         assert ahead.room == MOST
         scan(idle, 10 * BLOCK, MIB)
+
+
+def test_a_scan_that_is_read_keeps_its_window(objects: MemoryObjects) -> None:
+    ahead = FetchAhead(300 * KIB)
+    with open_file(objects, ahead) as first, open_file(objects, ahead) as second:
+        scan(first, 0, 5 * BLOCK)
+        scan(second, MIB, MIB + 20 * BLOCK)
+        assert lengths(objects)[3:] == [BLOCK] * 20
+        objects.forget_requests()
+        scan(first, 5 * BLOCK, 20 * BLOCK)
+        assert objects.requests == 0
+    ahead.close()
 
 
 def test_a_file_that_is_dropped_gives_its_room_up(

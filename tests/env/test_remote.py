@@ -19,6 +19,7 @@ from memory_objects import MemoryObjects, upload
 from lsmkv import DB, CorruptionError, IOError, MemoryEnv, NotFoundError
 from lsmkv.env.base import Directory
 from lsmkv.env.disk_cache import DiskCache
+from lsmkv.env.local import LocalEnv
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.format.meta import FilePieces, decode_meta, encode_meta
 from lsmkv.options import Options
@@ -115,6 +116,25 @@ def test_what_only_a_log_holds_is_shown(meta: bool) -> None:
     upload(local, "db", objects, "deep/down", meta=Options() if meta else None)
     with DB("deep/down", read_only=True, env=RemoteEnv(objects)) as db:
         assert list(db) == [(b"k", b"v")]
+
+
+@pytest.mark.parametrize("meta", [True, False])
+@pytest.mark.parametrize(
+    "name",
+    ["levels-none", "levels-snappy-bloom", "none-bloom", "old-sst", "snappy", "unflushed-log"],
+)
+def test_what_leveldb_wrote_is_shown(name: str, meta: bool) -> None:
+    path = str(Path(__file__).parent.parent / "data" / name)
+    objects = MemoryObjects()
+    upload(LocalEnv(), path, objects, name, meta=Options() if meta else None)
+    objects.forget_requests()
+    env = RemoteEnv(objects)
+    with DB(path, read_only=True) as local, DB(name, read_only=True, env=env) as db:
+        assert not meta or objects.counts == {"get": 1}
+        assert len(list(local)) > 10
+        assert list(db) == list(local)
+        assert list(db.iterator(reverse=True)) == list(local.iterator(reverse=True))
+    env.close()
 
 
 def test_a_database_at_the_root(built: MemoryEnv, objects: MemoryObjects) -> None:

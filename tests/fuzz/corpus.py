@@ -6,9 +6,17 @@ import time
 from typing import Any
 
 from lsmkv import DB, BinaryFusePolicy, Bloom64Policy, MemoryEnv
+from lsmkv.bulk.assemble import write_shard
+from lsmkv.bulk.blob import pack_columns
+from lsmkv.bulk.runs import encode_run
+from lsmkv.bulk.tables import table_settings
+from lsmkv.env.disk_page import encode_page, page_key
+from lsmkv.env.objects.local import LocalObjects
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.keys import pack
 from lsmkv.format.log import LogReader
+from lsmkv.format.meta import FilePieces, Piece, encode_meta
+from lsmkv.shards.version import COMPARATOR, VersionDocument
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.format import FOOTER_SIZE, Footer, read_block
@@ -24,6 +32,12 @@ VERSIONS = [pack(b"k%d" % key, sequence, 1) for key in range(4) for sequence in 
 """Several versions of each key."""
 SHARED_TAILS = [pack(b"k" + pack(b"", 1, 1) * n + b"k" * (n > 0), 1, 1) for n in range(4)]
 """Keys that have the tail of the one before them inside."""
+
+
+_FILES = [
+    FilePieces("000002.ldb", 130, [Piece(0, b"ab"), Piece(100, b"c" * 30)]),
+    FilePieces("CURRENT", 3, [Piece(0, b"abc")]),
+]
 
 
 def _block(interval: int, keys: list[bytes]) -> bytes:
@@ -56,7 +70,24 @@ def seeds() -> dict[str, list[bytes]]:
     for number, options in enumerate(OPTIONS):
         _take(found, number, options)
     _take_observed(found)
+    _take_shard(found)
     return found
+
+
+def _take_shard(found: dict[str, list[bytes]]) -> None:
+    keys = [b"key%03d" % number for number in range(300)]
+    values = [b"v" * (number % 50) for number in range(300)]
+    found["pairs"] = [pack_columns(keys[:9], values[:9]), pack_columns([], [])]
+    found["run"] = [encode_run("run", keys, values)[1], encode_run("run", keys[:1], [b""])[1]]
+    found["page"] = [encode_page(page_key("an object", 7), b"x" * 40)]
+    with LocalObjects(MemoryEnv(), "/set", True) as objects:
+        tables = table_settings(16 * 1024, {"block_size": 500})
+        entry = write_shard([(keys, values)], objects, "shards/b/0000-1", b"", tables)
+        found["meta"] = [objects.get(f"{entry.path}/META"), encode_meta(_FILES)]
+    document = VersionDocument(
+        1, "0" * 16, "b", "2026-01-01T00:00:00+00:00", COMPARATOR, None, None, (entry,)
+    )
+    found["version"] = [document.encode(), document._replace(shards=()).encode()]
 
 
 def _take_observed(found: dict[str, list[bytes]]) -> None:

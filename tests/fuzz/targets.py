@@ -10,14 +10,19 @@ bytes twice: as they are, and with every checksum made right.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable
 
 from lsmkv import DB, CorruptionError, Error, MemoryEnv, TraceReader
+from lsmkv.bulk.blob import pack_columns, unpack_pairs
+from lsmkv.bulk.runs import Run, RunReader
 from lsmkv.counters import ReadCounters
 from lsmkv.db.observe.published import decode, encode, read_owner
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import RandomAccessFile
+from lsmkv.env.disk_page import decode_page, encode_page, page_key
+from lsmkv.env.objects.local import LocalObjects
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.fuse import (
     TableFilter64,
@@ -29,9 +34,11 @@ from lsmkv.format.batch import decode_batch, encode_batch
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequence_in, unpack
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
+from lsmkv.format.meta import decode_meta, encode_meta
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 from lsmkv.server.requests import ProtocolError, RequestReader
+from lsmkv.shards.version import VersionDocument
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
 from lsmkv.table.block_iterator import ALL, BlockIterator
@@ -39,8 +46,8 @@ from lsmkv.table.filter_block import FilterBlockReader
 from lsmkv.table.format import FOOTER_SIZE, BlockHandle, Footer
 from lsmkv.table.inspection import check
 from lsmkv.table.reader import Table
-from lsmkv.util.checksum import masked_crc32c
-from lsmkv.util.coding import decode_varint32
+from lsmkv.util.checksum import crc32c, masked_crc32c
+from lsmkv.util.coding import decode_varint32, encode_fixed32
 from lsmkv.util.comparator import BYTEWISE, CallableComparator
 from lsmkv.util.compression import NO_COMPRESSION, decompress
 
@@ -501,6 +508,74 @@ def requests_in(chunks: list[bytes]) -> tuple[list[list[bytes]], str, int]:
     return found, "", reader.buffered
 
 
+# What a shard set is made of
+
+
+def fuzz_meta(data: bytes) -> None:
+    """META, as it is and with a right checksum: read, it is written as it was."""
+    for content in (data, data[:-4] + encode_fixed32(masked_crc32c(data[:-4]))):
+        try:
+            files = decode_meta(content)
+        except CorruptionError as error:
+            expect(error.offset is not None, "damage without a place")
+            continue
+        expect(decode_meta(encode_meta(files)) == files, "other files once they are written again")
+        for file in files:
+            ends = [piece.offset + len(piece.data) for piece in file.pieces]
+            starts = [piece.offset for piece in file.pieces]
+            expect(all(end <= file.size for end in ends), "a piece beyond its file")
+            expect(all(a <= b for a, b in zip(ends, starts[1:], strict=False)), "pieces overlap")
+
+
+def fuzz_version(data: bytes) -> None:
+    """A version of a set, as it is and with a right seal: read, it is written and read again."""
+    cut = data.rfind(b',\n "sha256": ')
+    head = data[:cut] if cut > 0 else data
+    sealed = head + f',\n "sha256": "{hashlib.sha256(head).hexdigest()}"\n}}\n'.encode()
+    for content in (data, sealed):
+        try:
+            document = VersionDocument.decode(content, "url")
+        except CorruptionError as error:
+            expect(error.path == "url", "damage without a name")
+            continue
+        again = VersionDocument.decode(document.encode(), "url")
+        expect(again == document, "another version once it is written again")
+        for name, _ in document.objects():
+            expect(name.startswith("shards/") and ".." not in name.split("/"), "a name outside")
+
+
+def fuzz_pairs(data: bytes) -> None:
+    """A blob of pairs, as it is and with a right checksum: read, it is written as it was."""
+    for content in (data, encode_fixed32(crc32c(data[4:])) + data[4:]):
+        try:
+            keys, values = unpack_pairs(content)
+        except CorruptionError:
+            continue
+        expect(pack_columns(keys, values) == content, "another blob once it is written again")
+
+
+def fuzz_run(data: bytes) -> None:
+    """A run: pairs, or damage with its name."""
+    with LocalObjects(MemoryEnv(), "/set", True) as objects:
+        objects.put("run", data)
+        run = Run("run", len(data), b"", b"", 0, ())
+        try:
+            for keys, values in RunReader(objects, run, b"b", b"y", 100).chunks():
+                expect(len(keys) == len(values), "keys without values")
+        except CorruptionError as error:
+            expect("run" in str(error), "damage without a name")
+
+
+def fuzz_page(data: bytes) -> None:
+    """A page of the cache on disk: that page, or damage."""
+    key = page_key("an object", 7)
+    for content in (data, data[:4] + encode_fixed32(masked_crc32c(data[8:])) + data[8:]):
+        try:
+            expect(encode_page(key, decode_page(content, key)) == content, "another page")
+        except CorruptionError:
+            continue
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "batch": fuzz_batch,
     "block": fuzz_block,
@@ -509,10 +584,15 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "filter64": fuzz_filter64,
     "fragments": fuzz_fragments,
     "log": fuzz_log,
+    "meta": fuzz_meta,
+    "page": fuzz_page,
+    "pairs": fuzz_pairs,
     "published": fuzz_published,
     "requests": fuzz_requests,
+    "run": fuzz_run,
     "store": fuzz_store,
     "table": fuzz_table,
     "trace": fuzz_trace,
+    "version": fuzz_version,
     "version-edit": fuzz_version_edit,
 }

@@ -302,6 +302,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
     wbufsize = -1
+    disable_nagle_algorithm = True  # a reply of several writes would wait for 40 ms
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("do_"):

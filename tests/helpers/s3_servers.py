@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import http.client
 import logging
+import threading
 import uuid
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -34,15 +35,31 @@ class S3Server(NamedTuple):
 
 @contextlib.contextmanager
 def an_s3_server() -> Iterator[S3Server]:
-    """A server for some tests; they are skipped where moto is not installed."""
-    server = pytest.importorskip("moto.server")
+    """A server for some tests; they are skipped where moto is not installed.
+
+    It carries out one request at a time: moto's own state bears no threads, and a read beside a
+    write may end in status 500.  Connections are served side by side.
+    """
+    moto = pytest.importorskip("moto.server")
+    from werkzeug.serving import make_server
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
+    app = moto.DomainDispatcherApplication(moto.create_backend_app)
+    mutex = threading.Lock()
+
+    def one_at_a_time(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        with mutex, contextlib.closing(app(environ, start_response)) as reply:
+            return list(reply)
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
     try:
-        yield S3Server(*running.get_host_and_port())
+        yield S3Server("127.0.0.1", server.server_port)
     finally:
-        running.stop()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def s3_options(endpoint: str) -> dict[str, object]:

@@ -23,6 +23,8 @@ PARTS = 16
 SETTINGS: dict[str, Any] = {"shards": 8, "table_bytes": 64 * 1024, "attempts": 10}
 _AT_ONCE = 3
 """Kills of one build."""
+_TOGETHER = 10
+"""Kills of one test, which has to end within minutes."""
 _log = logging.getLogger(__name__)
 
 
@@ -79,11 +81,13 @@ def build_under_kills(
     executor: Any,
     kill: Callable[[random.Random], bool],
     undisturbed: list[object],
+    first: int,
 ) -> None:
     """Builds until as many workers were killed as are asked for; each is like any other."""
+    wanted = min(_TOGETHER, KILLS - first)
     killed = builds = 0
-    while killed < KILLS:
-        with Killer(kill, min(_AT_ONCE, KILLS - killed), seed=builds) as killer:
+    while killed < wanted:
+        with Killer(kill, min(_AT_ONCE, wanted - killed), seed=first + builds) as killer:
             version = lsmkv.bulk.build(
                 made_parts(PARTS, PAIRS // PARTS),
                 bucket.url,
@@ -107,18 +111,20 @@ def build_under_kills(
     _log.info("%d kills in %d builds, %d orphans", killed, builds, len(left))
 
 
+@pytest.mark.parametrize("first", range(0, KILLS, _TOGETHER))
 def test_killed_workers_of_dask_change_no_byte(
-    bucket: Bucket, cluster: DaskCluster, client: Any, undisturbed: list[object]
+    bucket: Bucket, cluster: DaskCluster, client: Any, undisturbed: list[object], first: int
 ) -> None:
     def kill(rng: random.Random) -> bool:
         cluster.kill_worker(rng.randrange(len(cluster.workers)))
         return True
 
-    build_under_kills(bucket, client.get_executor(), kill, undisturbed)
+    build_under_kills(bucket, client.get_executor(), kill, undisturbed, first)
 
 
+@pytest.mark.parametrize("first", range(0, KILLS, _TOGETHER))
 def test_killed_processes_of_workers_change_no_byte(
-    bucket: Bucket, undisturbed: list[object]
+    bucket: Bucket, undisturbed: list[object], first: int
 ) -> None:
     def kill(rng: random.Random) -> bool:
         processes = multiprocessing.active_children()
@@ -128,5 +134,5 @@ def test_killed_processes_of_workers_change_no_byte(
         return True
 
     with lsmkv.bulk.Workers(2) as workers:
-        build_under_kills(bucket, workers, kill, undisturbed)
+        build_under_kills(bucket, workers, kill, undisturbed, first)
     assert multiprocessing.active_children() == []

@@ -145,8 +145,8 @@ def test_a_killed_publisher_leaves_the_old_version_or_the_new_one(
     killed = published = orphans = 0
     for number in range(first, min(first + _TOGETHER, PUBLISHERS)):
         proxy.forget()
-        # Every other one dies about when it publishes.
-        last = requests - rng.randrange(4) if number % 2 else rng.randrange(1, requests)
+        # Every other one dies about when it publishes, which is the last request.
+        last = requests - rng.randrange(2) if number % 2 else rng.randrange(1, requests)
         with Tethered(
             _BUILDER % (PARTS, PAIRS),
             *(bucket.url, json.dumps(bucket.options)),

@@ -200,10 +200,15 @@ def test_processes_share_a_cache(proxy: FaultProxy, tmp_path: Path) -> None:
         return lines
 
     cold = [line.split() for line in readers(2)]
-    assert cold[0][0] == cold[1][0]
+    (third,) = [line.split() for line in readers(1)]
     proxy.forget()
-    ((digest, requests),) = [line.split() for line in readers(1)]
-    assert digest == cold[0][0]
+    (fourth,) = [line.split() for line in readers(1)]
+    assert {digest for digest, _ in (*cold, third, fourth)} == {cold[0][0]}
+    # A page is not kept while another writer is slow; so the third may have some to fetch.
+    assert int(third[1]) < int(cold[0][1]) / 2
     assert object_requests(proxy) == ["versions/00000001.json"]
-    assert requests == "1"
-    _log.info("two cold processes: %s and %s requests; a third one: none", *[n for _, n in cold])
+    assert fourth[1] == "1"
+    _log.info(
+        "processes with one cache: two at once %s and %s requests, then %s, then %s",
+        *(requests for _, requests in (*cold, third, fourth)),
+    )

@@ -16,6 +16,7 @@ import pytest
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
+from lsmkv.env.objects.local import LocalObjects
 from lsmkv.options import KIB
 
 PAIRS = {b"%06d" % n: b"value %d" % n * 20 for n in range(0, 12_000, 2)}
@@ -292,6 +293,63 @@ def test_it_is_pickled_by_its_url_and_version(tmp_path: Path) -> None:
         with pickle.loads(sent) as there:
             assert (there.version, there.get(b"000002")) == (1, PAIRS[b"000002"])
             assert there.stats().cache is not None
+
+
+def test_it_is_unpickled_in_another_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path / "set")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with lsmkv.shards.open("set", cache_dir="cache") as s:
+        sent = pickle.dumps(s)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pickle.loads(sent) as there:
+        assert there.get(b"000002") == PAIRS[b"000002"]
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_many_keys_open_their_shards_at_once(url: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    get_range = LocalObjects.get_range
+    together = threading.Barrier(4)
+
+    def meet(self: LocalObjects, name: str, offset: int, length: int) -> bytes:
+        if name.endswith("/META"):
+            together.wait(60)
+        return get_range(self, name, offset, length)
+
+    monkeypatch.setattr(LocalObjects, "get_range", meet)
+    keys = list(PAIRS)[::500]
+    with lsmkv.shards.open(url) as s:
+        assert s.multi_get(keys) == [PAIRS[key] for key in keys]
+
+
+def test_a_refresh_that_waits_for_the_store_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path)
+    found = LocalObjects.list
+    asked, answered = threading.Event(), threading.Event()
+
+    def wait(self: LocalObjects, prefix: str) -> Any:
+        asked.set()
+        assert answered.wait(60)
+        return found(self, prefix)
+
+    with ThreadPoolExecutor(1) as threads, lsmkv.shards.open(tmp_path) as s:
+        monkeypatch.setattr(LocalObjects, "list", wait)
+        refreshed = threads.submit(s.refresh)
+        try:
+            assert asked.wait(60)
+            keys = list(PAIRS)[::500]
+            reading = threading.Thread(target=lambda: (s.warm(), s.multi_get(keys), s.close()))
+            reading.start()
+            reading.join(30)
+            assert s.closed
+        finally:
+            answered.set()
+        with pytest.raises(lsmkv.ClosedError):
+            refreshed.result()
 
 
 def test_closed(url: Path) -> None:

@@ -73,7 +73,16 @@ def test_help_shows_the_commands_in_groups() -> None:
             found[group] = []
         elif name := re.match("│ ([a-z][a-z-]+) ", line):
             found[group].append(name[1])
-    assert found == {"Options": []} | {group: list(members) for group, members in GROUPS.items()}
+    first_words = {
+        group: list(dict.fromkeys(name.split()[0] for name in members))
+        for group, members in GROUPS.items()
+    }
+    assert found == {"Options": []} | first_words
+
+
+def test_help_of_a_command_with_commands_shows_them() -> None:
+    help_text = lsm("bulk", "--help").out.decode()
+    assert re.findall("│ ([a-z]+) ", help_text) == ["build", "list", "prune", "diff"]
 
 
 def completed(*words: str) -> list[str]:
@@ -98,7 +107,7 @@ def test_shell_completion_of_commands_and_options() -> None:
 
 def test_every_command_prints_json(tmp_path: Path) -> None:
     for name in NAMES:
-        assert "--json" in lsm(name, "--help").out.decode(), name
+        assert "--json" in lsm(*name.split(), "--help").out.decode(), name
     where = tmp_path / "db"
 
     def said(*arguments: str | Path, status: int = 0, stdin: bytes = b"") -> list[Any]:
@@ -128,10 +137,11 @@ def test_every_command_prints_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_has_help(name: str) -> None:
-    done = lsm(name, "--help")
+    done = lsm(*name.split(), "--help")
     assert done.status == 0
     assert name in done.out.decode()
-    assert name in lsm("--help").out.decode()
+    *above, own = name.split()
+    assert own in lsm(*above, "--help").out.decode()
 
 
 def test_a_wrong_call_is_status_2() -> None:

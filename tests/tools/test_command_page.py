@@ -14,8 +14,11 @@ from lsmkv.tools.app import GROUPS, app
 
 PAGE = Path(__file__).parents[2] / "docs" / "command.md"
 BLOCK = re.compile(r"(?ms)^```console\n(.*?)^```$")
-# Times, and whether this machine's file system lets logs be mapped.
-VARYING = re.compile(r"\d+\.\d s\b|(?<=\"seconds\": )[\d.]+|(?m:(?<=^  log) +\w+$)")
+# Times, the names of builds, and whether this machine's file system lets logs be mapped.
+VARYING = re.compile(
+    r"\d+\.\d s\b|(?<=\"seconds\": )[\d.]+|(?m:(?<=^  log) +\w+$)"
+    r"|\d{8}T\d{6}Z-[0-9a-f]{8}|\d{4}-\d\d-\d\d \d\d:\d\d"
+)
 NAMES = {name for members in GROUPS.values() for name in members}
 
 

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["get", "put", "list", "delete"]
 """Whole objects and ranges are ``get``; both ways of putting are ``put``."""
+_KINDS: tuple[Kind, ...] = ("get", "put", "list", "delete")
 
 
 class Requests(NamedTuple):
@@ -45,23 +46,35 @@ class RequestCounts(NamedTuple):
 
 
 class RequestCounters:
-    """Counts requests; any thread may use it.
+    """Counts requests; any thread may use it.  Cost: about a microsecond.
 
     >>> counters = RequestCounters()
-    >>> counters.add("get", Requests(requests=1, bytes_read=5))
+    >>> counters.add("get", requests=1, bytes_read=5)
     >>> counters.snapshot().get.bytes_read, counters.snapshot().total.requests
     (5, 1)
     """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._counts = RequestCounts()
+        self._counts: dict[Kind, list[int]] = {kind: [0] * len(Requests._fields) for kind in _KINDS}
 
-    def add(self, kind: Kind, more: Requests) -> None:
+    def add(
+        self,
+        kind: Kind,
+        requests: int = 0,
+        retries: int = 0,
+        bytes_read: int = 0,
+        bytes_written: int = 0,
+    ) -> None:
         """Count requests of one kind."""
         with self._mutex:
-            self._counts = self._counts._replace(**{kind: getattr(self._counts, kind) + more})
+            counts = self._counts[kind]
+            counts[0] += requests
+            counts[1] += retries
+            counts[2] += bytes_read
+            counts[3] += bytes_written
 
     def snapshot(self) -> RequestCounts:
         """The counts at one moment."""
-        return self._counts
+        with self._mutex:
+            return RequestCounts(*(Requests(*self._counts[kind]) for kind in _KINDS))

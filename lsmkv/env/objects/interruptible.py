@@ -46,7 +46,7 @@ def interruptible(call: Callable[[], _Result]) -> _Result:
 
     The call goes on then, in a thread that does not keep the process alive, and what becomes of it
     is lost.  Signals are for the main thread alone: from other threads this calls at once.
-    Cost: about 0.1 ms in the main thread.
+    Cost: a few tenths of a millisecond in the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()

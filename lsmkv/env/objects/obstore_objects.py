@@ -27,6 +27,7 @@ from lsmkv.env.objects.base import (
     check_range,
 )
 from lsmkv.env.objects.interruptible import interruptible
+from lsmkv.env.objects.obstore_stores import ObstoreStores, Timeouts
 from lsmkv.env.objects.store_errors import errno_of, means_no_bucket, read_reply
 
 CLIENT_OPTIONS = frozenset(
@@ -57,10 +58,10 @@ class ObstoreObjects(ObjectStore):
     process forked from one that has made requests gets ``ENOTSUP``.
     """
 
-    def __init__(self, inner: Any, url: str) -> None:
-        """``inner`` is a store of obstore's; ``url`` names it in messages."""
+    def __init__(self, stores: ObstoreStores, url: str) -> None:
+        """``url`` names the objects in messages."""
         self.url = url
-        self._store = inner
+        self._stores = stores
 
     def get(self, name: str) -> bytes:
         check_object_name(name)
@@ -83,7 +84,7 @@ class ObstoreObjects(ObjectStore):
 
     def list(self, prefix: str) -> list[ObjectInfo]:
         check_prefix(prefix)
-        return self._request(prefix, lambda: _listing(self._store, prefix))
+        return self._request(prefix, lambda: _listing(self._stores.unsized(), prefix))
 
     def delete(self, names: Iterable[str]) -> None:
         """Remove objects, in requests of up to 1,000 where the store has such requests."""
@@ -97,13 +98,14 @@ class ObstoreObjects(ObjectStore):
     # Requests as obstore makes them
 
     def _get(self, name: str) -> bytes:
-        reply = obstore.get(self._store, name)
+        reply = obstore.get(self._stores.unsized(), name)
         return _whole(reply.bytes().to_bytes(), reply.meta["size"])
 
     def _get_range(self, name: str, offset: int, length: int) -> bytes:
         end = offset + length
+        inner = self._stores.sized(length)
         try:
-            reply = obstore.get(self._store, name, options={"range": (offset, end)})
+            reply = obstore.get(inner, name, options={"range": (offset, end)})
             data = reply.bytes().to_bytes()
         except exceptions.GenericError as error:
             text = str(error)
@@ -113,11 +115,12 @@ class ObstoreObjects(ObjectStore):
         return _whole(data, min(end, reply.meta["size"]) - offset)
 
     def _put(self, name: str, data: bytes, mode: Any) -> None:
-        obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+        inner = self._stores.sized(len(data))
+        obstore.put(inner, name, data, mode=mode, use_multipart=False)
 
     def _delete(self, names: Sequence[str]) -> None:
         try:
-            obstore.delete(self._store, list(names))
+            obstore.delete(self._stores.sized(0), list(names))
         except FileNotFoundError as error:
             if means_no_bucket(read_reply(str(error))):
                 raise
@@ -127,7 +130,7 @@ class ObstoreObjects(ObjectStore):
         """For stores that stop at an object that is not there."""
         for name in names:
             try:
-                obstore.delete(self._store, name)
+                obstore.delete(self._stores.sized(0), name)
             except FileNotFoundError:
                 pass
 
@@ -164,11 +167,11 @@ def open_obstore(
     """The objects below a URL that obstore serves.
 
     ``options`` are those of obstore's store (``region``, ``endpoint``, ...), of its HTTP client
-    (``allow_http``, ...) and ``credential_provider``.  ``timeout`` is for one request, in seconds.
+    (``allow_http``, ...) and ``credential_provider``.  ``timeout`` is for one request of
+    few bytes, in seconds: see :class:`ObstoreStores`, unless the options have a ``timeout``.
     ``ValueError`` for an option that obstore does not know, and for a URL that it cannot read.
     """
     client: dict[str, Any] = {
-        "timeout": timedelta(seconds=timeout),
         "connect_timeout": timedelta(seconds=min(timeout, 5.0)),
         "pool_max_idle_per_host": str(connections),
     }
@@ -185,13 +188,21 @@ def open_obstore(
             config[key] = value
     if config:
         further["config"] = config
-    once = {"max_retries": 0, "retry_timeout": timedelta(seconds=timeout)}
     open_store: Any = store.from_url  # overloaded by the kind of store
+
+    def make(timeouts: Timeouts) -> Any:
+        limits = {"timeout": timedelta(seconds=timeouts.whole)}
+        if timeouts.stalled is not None:
+            limits["read_timeout"] = timedelta(seconds=timeouts.stalled)
+        once = {"max_retries": 0, "retry_timeout": limits["timeout"]}
+        return open_store(url, client_options=limits | client, retry_config=once, **further)
+
+    stores = ObstoreStores(make, timeout)
     try:
-        inner = open_store(url, client_options=client, retry_config=once, **further)
+        stores.sized(0)
     except (exceptions.BaseError, TypeError) as error:
         raise ValueError(f"obstore cannot open {url}: {_first_line(error)}") from error
-    return ObstoreObjects(inner, url)
+    return ObstoreObjects(stores, url)
 
 
 _used_by: int | None = None  # the process that has made a request, or one that was forked from it

@@ -30,6 +30,16 @@ def is_url(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
+def absolute_url(url: str | os.PathLike[str]) -> str:
+    """The URL, or path, that another process can open, whatever its working directory.
+
+    >>> absolute_url("s3://bucket/set"), absolute_url("set") == os.path.abspath("set")
+    ('s3://bucket/set', True)
+    """
+    text = os.fspath(url)
+    return text if is_url(text) else os.path.abspath(text)
+
+
 def open_objects(
     url: str | os.PathLike[str],
     *,
@@ -41,7 +51,8 @@ def open_objects(
     """The objects below a URL, or in a local directory.
 
     * A path, or ``file://``: a directory, through ``env`` (the local file system by default).  With
-      ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.
+      ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.  Other stores
+      have no directories, and their buckets are not made here.
     * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and their kin: by obstore, or where that is not
       installed by fsspec, if that can.
     * Any other scheme: by fsspec.

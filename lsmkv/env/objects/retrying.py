@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple, NoReturn, TypeVar
 
 from lsmkv.env.objects.base import PERMANENT_ERRNOS, ObjectInfo, ObjectStore
-from lsmkv.env.objects.counters import Kind, RequestCounters, Requests
+from lsmkv.env.objects.counters import Kind, RequestCounters
 from lsmkv.errors import ClosedError
 
 PAGE = 1000
@@ -36,7 +36,8 @@ class Limits(NamedTuple):
     attempts: int = 5
     """The most requests that are made for one call, retries included."""
     timeout: float = 10.0
-    """Seconds that one request may take, where the store's client can limit that."""
+    """Seconds that one request of few bytes may take, where the store's client can limit that.
+    One that moves many has another second for each MiB."""
     deadline: float = 60.0
     """Seconds after the call's beginning from which on no attempt begins."""
     connections: int = 32
@@ -71,65 +72,62 @@ class RetryingObjects(ObjectStore):
         self._closed = False
 
     def get(self, name: str) -> bytes:
-        return self._request("get", name, lambda: self.inner.get(name), _read)
+        data = self._request("get", name, lambda: self.inner.get(name))
+        self.counters.add("get", bytes_read=len(data))
+        return data
 
     def get_range(self, name: str, offset: int, length: int) -> bytes:
         if length == 0:
             return self.inner.get_range(name, offset, length)  # no request
-        return self._request("get", name, lambda: self.inner.get_range(name, offset, length), _read)
+        data = self._request("get", name, lambda: self.inner.get_range(name, offset, length))
+        self.counters.add("get", bytes_read=len(data))
+        return data
 
     def put(self, name: str, data: bytes) -> None:
-        written = Requests(bytes_written=len(data))
-        self._request("put", name, lambda: self.inner.put(name, data), lambda _: written)
+        self._request("put", name, lambda: self.inner.put(name, data))
+        self.counters.add("put", bytes_written=len(data))
 
     def put_if_absent(self, name: str, data: bytes) -> None:
-        written = Requests(bytes_written=len(data))
-        self._request("put", name, lambda: self.inner.put_if_absent(name, data), lambda _: written)
+        self._request("put", name, lambda: self.inner.put_if_absent(name, data))
+        self.counters.add("put", bytes_written=len(data))
 
     def list(self, prefix: str) -> list[ObjectInfo]:
         """The objects below ``prefix``.  A failure begins the listing anew.
 
         It counts as a request for each 1,000 objects.
         """
-        return self._request("list", prefix, lambda: self.inner.list(prefix), _listed)
+        found = self._request("list", prefix, lambda: self.inner.list(prefix))
+        self.counters.add("list", requests=max(0, len(found) - 1) // PAGE)  # the first is counted
+        return found
 
     def delete(self, names: Iterable[str]) -> None:
         """Remove objects, 1,000 by a request.  Where one fails, those before it are removed."""
         left = iter(names)
         while page := list(itertools.islice(left, PAGE)):
-            self._request("delete", page[0], partial(self.inner.delete, page), _nothing)
+            self._request("delete", page[0], partial(self.inner.delete, page))
 
     def close(self) -> None:
         self._closed = True
         self.inner.close()
 
-    def _request(
-        self,
-        kind: Kind,
-        name: str,
-        attempt: Callable[[], _Result],
-        outcome: Callable[[_Result], Requests],
-    ) -> _Result:
+    def _request(self, kind: Kind, name: str, attempt: Callable[[], _Result]) -> _Result:
         """What ``attempt`` returns, at the first attempt that succeeds."""
         began = time.monotonic()
         for number in itertools.count(1):
             try:
-                result = self._one_attempt(kind, number, attempt)
+                return self._one_attempt(kind, number, attempt)
             except OSError as error:
                 if error.errno in PERMANENT_ERRNOS:
                     raise
                 if not self._waited(number, began):
                     self._give_up(error, name, number, time.monotonic() - began)
-            else:
-                self.counters.add(kind, outcome(result))
-                return result
         raise AssertionError
 
     def _one_attempt(self, kind: Kind, number: int, attempt: Callable[[], _Result]) -> _Result:
         with self._slots:
             if self._closed:
                 raise ClosedError(f"{self.url} was closed before this request")
-            self.counters.add(kind, Requests(requests=1, retries=int(number > 1)))
+            self.counters.add(kind, requests=1, retries=int(number > 1))
             return attempt()
 
     def _waited(self, number: int, began: float) -> bool:
@@ -148,15 +146,3 @@ class RetryingObjects(ObjectStore):
         many = "1 attempt" if attempts == 1 else f"{attempts} attempts"
         text = f"{why} (after {many} in {seconds:.1f} s)"
         raise OSError(error.errno, text, self.url_of(name)) from error
-
-
-def _read(data: bytes) -> Requests:
-    return Requests(bytes_read=len(data))
-
-
-def _listed(objects: list[ObjectInfo]) -> Requests:
-    return Requests(requests=max(0, len(objects) - 1) // PAGE)  # the first one is counted
-
-
-def _nothing(_: None) -> Requests:
-    return Requests()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import typer
 
 import lsmkv.bulk
 from lsmkv.bulk.tables import TABLE_BYTES
-from lsmkv.env.objects.open import is_url
+from lsmkv.env.inputs import find_inputs
 from lsmkv.exchange import Record, recognize
 from lsmkv.options import MIB, TableArguments
 from lsmkv.shards import VersionDocument
@@ -23,6 +22,8 @@ from lsmkv.tools.arguments import filter_arguments, store_options
 from lsmkv.tools.bulk.executors import open_executor
 from lsmkv.tools.console import Progress, guarded, progress, write_line
 from lsmkv.tools.text import count, from_size, size
+
+_SMALL = 16 * MIB
 
 
 class Codec(StrEnum):
@@ -50,7 +51,11 @@ def build(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Processes; by default one for each processor."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Processes; by default one for each processor, or this one for a few MiB.",
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -117,6 +122,8 @@ def build(
         raise ValueError("stdin can be read but once")
     tables = _tables(filters, layout, prefix, block_size, compression)
     started = time.perf_counter()
+    if workers is None and scheduler is None and _are_small(inputs):
+        workers = 1
     with (
         open_executor(workers, scheduler) as executor,
         progress("Bulk build", "part") as bar,
@@ -124,7 +131,7 @@ def build(
         report = partial(_report, bar, executor is not None)
         version = lsmkv.bulk.build(
             [_stdin() if name == "-" else name for name in inputs],
-            into if is_url(into) else os.path.abspath(into),  # workers may be elsewhere
+            into,
             shards=shards,
             executor=executor,
             key=key,
@@ -132,7 +139,7 @@ def build(
             after=after,
             memory_limit=256 * MIB if memory is None else from_size(memory),
             table_bytes=TABLE_BYTES if table_size is None else from_size(table_size),
-            work_url=work if work is None or is_url(work) else os.path.abspath(work),
+            work_url=work,
             options=store_options(into),
             progress=report,
             **tables,
@@ -162,6 +169,13 @@ def _figures(url: str, version: VersionDocument) -> dict[str, object]:
         "bytes": version.bytes,
         "shards": len(version.shards),
     }
+
+
+def _are_small(inputs: list[str]) -> bool:
+    """Whether this process has read the files before others have started."""
+    if "-" in inputs:
+        return False
+    return sum(file.size for name in inputs for file in find_inputs(name)) < _SMALL
 
 
 def _stdin() -> Iterator[Record]:

@@ -36,9 +36,9 @@ def open_executor(workers: int | None, scheduler: str | None) -> Iterator[Execut
         yield pool
     except BaseException:
         # What they are doing is not wanted any more, and may take minutes.
-        pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - before:
             process.terminate()
+        pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()
 

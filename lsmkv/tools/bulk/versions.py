@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 
 import lsmkv.bulk
-from lsmkv.bulk import PairChange
+from lsmkv.bulk.diff import PairChange
 from lsmkv.bulk.manage import versions_to_compare
 from lsmkv.shards import VersionDocument
 from lsmkv.tools.arguments import Hex, store_options
-from lsmkv.tools.console import MISS, guarded, progress, stdout_is_terminal, write_line
+from lsmkv.tools.console import MISS, guarded, progress, say, stdout_is_terminal, write_line
 from lsmkv.tools.differences import Form, print_differences, say_counts
 from lsmkv.tools.text import count, printable, size
 from lsmkv.util.pair_diff import Difference
@@ -40,6 +40,9 @@ def list_(url: Url, as_json: AsJson = False) -> None:
     found = lsmkv.bulk.versions(url, options=store_options(url))
     if as_json:
         write_line(json.dumps([_fields(version) for version in found], indent=2))
+        return
+    if not found:
+        say(f"{url}: no version was published here")
         return
     width = shutil.get_terminal_size().columns if stdout_is_terminal() else None
     for line in table([_HEADINGS, *map(_row, found)], width):

@@ -49,9 +49,11 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
         from obstore.store import MemoryStore
 
         from lsmkv.env.objects.obstore_objects import ObstoreObjects
+        from lsmkv.env.objects.obstore_stores import ObstoreStores
 
         shared = MemoryStore()
-        return lambda: ObstoreObjects(shared, "memory:///place")
+        stores = ObstoreStores(lambda _: shared, 1.0)
+        return lambda: ObstoreObjects(stores, "memory:///place")
     server: S3Server = request.getfixturevalue("s3_server")
     url = f"s3://{server.new_bucket()}/some/place"
     options = s3_options(f"http://{server.host}:{server.port}")

@@ -12,9 +12,9 @@ from lsmkv.env.objects.counters import RequestCounters, RequestCounts, Requests
 def test_counts_are_kept_by_kind() -> None:
     counters = RequestCounters()
     assert counters.snapshot() == RequestCounts()
-    counters.add("get", Requests(requests=2, retries=1, bytes_read=7))
-    counters.add("put", Requests(requests=1, bytes_written=5))
-    counters.add("get", Requests(requests=1))
+    counters.add("get", requests=2, retries=1, bytes_read=7)
+    counters.add("put", requests=1, bytes_written=5)
+    counters.add("get", requests=1)
     counts = counters.snapshot()
     assert counts.get == Requests(requests=3, retries=1, bytes_read=7)
     assert counts.put == Requests(requests=1, bytes_written=5)
@@ -28,7 +28,7 @@ def test_no_count_is_lost_between_threads() -> None:
 
     def work(_: int) -> None:
         for _ in range(500):
-            counters.add("list", Requests(requests=1))
+            counters.add("list", requests=1)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))

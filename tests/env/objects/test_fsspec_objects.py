@@ -6,6 +6,7 @@ import errno
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,37 @@ def test_a_file_system_that_cannot_exclude_others_puts_nothing(tmp_path: Path) -
             store.put_if_absent("x", b"1")
         assert (caught.value.errno, caught.value.filename) == (errno.ENOTSUP, f"{store.url}/x")
         assert store.list("") == []
+
+
+def test_the_file_system_in_memory_excludes_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, store = watched("memory")
+    looking = system.exists
+
+    def look_slowly(path: str) -> bool:
+        found: bool = looking(path)
+        time.sleep(0.02)
+        return found
+
+    monkeypatch.setattr(system, "exists", look_slowly)
+
+    def put(who: int) -> bool:
+        try:
+            store.put_if_absent("x", b"%d" % who)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(put, range(8))) == 1
+
+
+def test_a_listing_is_never_an_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    system, store = watched()
+    asked: list[str] = []
+    monkeypatch.setattr(system, "invalidate_cache", lambda: asked.append("invalidate"))
+    monkeypatch.setattr(system, "find", lambda *_, **__: asked.append("find") or {})
+    assert store.list("") == []
+    assert asked == ["invalidate", "find"]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -51,7 +51,8 @@ def test_ctrl_c_does_not_wait_for_the_call() -> None:
 
     def interrupt() -> None:
         began.wait()
-        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)  # the main thread waits by now
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # another thread gets it
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):

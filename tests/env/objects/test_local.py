@@ -134,19 +134,16 @@ def test_what_was_written_outlives_a_power_cut(write: Write) -> None:
 
 def test_what_is_found_taken_outlives_a_power_cut() -> None:
     """Although the one who put it failed to make its name durable."""
-    env, store = prepared(False)
-    store.put("a/b/other", b"")
     clean, untouched = prepared(False)
-    untouched.put("a/b/other", b"")
     before = len(clean.history)
     put_if_absent(untouched)
-    last = len(clean.history) - 1 - clean.history[::-1].index("dir_sync") - before
-    env.fail_at(last + 1)
+    last = len(clean.history) - clean.history[::-1].index("dir_sync") - before
+    env, store = prepared(False)
+    env.fail_at(last)
     with pytest.raises(OSError, match="error"):
         put_if_absent(store)
     assert env.struck[0][0] == "dir_sync"
-    store.delete(["a/b/other"])
-    env.heal()
+    assert (content(env), content(env.power_cut())) == (NEW, None)
     with pytest.raises(FileExistsError):
         put_if_absent(store)
     assert content(env.power_cut()) == NEW
@@ -187,6 +184,14 @@ def test_put_if_absent_needs_hard_links(code: int) -> None:
     assert files(env) == []
     put(store)
     assert content(env) == NEW
+
+
+def test_a_taken_name_costs_no_write() -> None:
+    env, store = prepared(True)
+    before = env.history.count("append")
+    with pytest.raises(FileExistsError):
+        put_if_absent(store)
+    assert env.history.count("append") == before
 
 
 def test_the_directory_is_made_with_those_above_it(tmp_path: Path) -> None:

@@ -149,8 +149,8 @@ def test_a_range_behind_the_end_is_empty(place: Place) -> None:
 
 @every_call
 def test_a_reply_that_takes_too_long_is_a_transient_failure(place: Place, call: str) -> None:
-    with place.open(ONCE._replace(timeout=0.2)) as store:
-        place.proxy.plan(Delay(30))
+    with place.open(ONCE._replace(timeout=0.4)) as store:
+        place.proxy.plan(Delay(20))
         with pytest.raises(TimeoutError):
             CALLS[call](store)
 

@@ -1,0 +1,54 @@
+"""obstore's stores of one URL, which differ in how long a request may take.
+
+The HTTP client below obstore has one limit for all of its requests, from the connection to the last
+byte.  What is right for a block of 4 KiB would end every upload of 100 MiB.  So there is a store,
+with a client of its own, for each size of request: :meth:`ObstoreStores.sized`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+SLOWEST = 1 << 20
+"""Bytes a second: a transfer that is slower than this is given up."""
+_UNSIZED = -1
+_LONGEST = 64
+"""How many times the limit of a small request a body of unknown length may take."""
+
+
+class Timeouts(NamedTuple):
+    """How long a request may take, in seconds."""
+
+    whole: float
+    stalled: float | None
+    """Without a byte of the reply; None for no such limit, which would count uploads, too."""
+
+
+class ObstoreStores:
+    """Makes obstore's stores as they are needed; any thread may use it."""
+
+    def __init__(self, make: Callable[[Timeouts], Any], timeout: float) -> None:
+        """``timeout`` is for requests of few bytes, in seconds."""
+        self._make = make
+        self._timeout = timeout
+        self._mutex = threading.Lock()
+        self._stores: dict[int, Any] = {}
+
+    def sized(self, length: int) -> Any:
+        """The store for requests that move this many bytes, at :data:`SLOWEST` at least."""
+        seconds = self._timeout + length / SLOWEST
+        doublings = 0 if length < SLOWEST else math.ceil(math.log2(seconds / self._timeout))
+        return self._store(doublings, Timeouts(self._timeout * 2**doublings, None))
+
+    def unsized(self) -> Any:
+        """The store for replies of unknown length, which end if they stall."""
+        return self._store(_UNSIZED, Timeouts(self._timeout * _LONGEST, self._timeout))
+
+    def _store(self, key: int, timeouts: Timeouts) -> Any:
+        with self._mutex:
+            if key not in self._stores:
+                self._stores[key] = self._make(timeouts)
+            return self._stores[key]
