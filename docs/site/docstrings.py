@@ -136,8 +136,10 @@ def literal(quoted: str) -> str:
     """What stands between double backticks.  The name of a page is a link to it."""
     code = f"<code>{html.escape(' '.join(quoted.split()))}</code>"
     page = re.fullmatch(r"docs/(\w+)\.md", quoted)
+    if page is None or not (ROOT / quoted).is_file():
+        return code
     # The reference, which shows all docstrings, lies one folder below the other pages.
-    return f'<a href="../{page[1]}.html">{code}</a>' if page else code
+    return f'<a href="../{page[1]}.html">{code}</a>'
 
 
 def inline(text: str, near: str, symbols: Symbols) -> str:
