@@ -55,7 +55,8 @@ class Symbols:
             return self.by_path[name]
         found = self._by_name.get(name, []) or self._inherited(name)
         if not found:
-            return None
+            inside = name.removeprefix("lsmkv.")  # a public name, which ``lsmkv`` imports
+            return None if inside == name else self.find(inside, "lsmkv")
         order = {symbol: self._rank(symbol, near) for symbol in found}
         first, *others = sorted(found, key=order.__getitem__)
         return None if others and order[others[0]] == order[first] else first

@@ -41,6 +41,7 @@ def symbols(docstrings: ModuleType) -> object:
     [
         (":class:`ClosedError`", "lsmkv.errors.ClosedError"),
         (":class:`~lsmkv.errors.ConflictError`", "lsmkv.errors.ConflictError"),
+        (":class:`~lsmkv.DB`", "lsmkv.db.db.DB"),
         (":meth:`DB.get`", "lsmkv.db.db.DB.get"),
         (":meth:`put`", "lsmkv.db.db.DB.put"),
         (":func:`look_up`", "lsmkv.db.reader.look_up"),
