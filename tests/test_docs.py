@@ -1,15 +1,30 @@
-"""The examples in README.md and docs/*.md are run, and must print what they say they do."""
+"""The examples in README.md and docs/ are run, and must print what they say they do.
+
+Every fence in Python has prompts, so that it is run here.  What ``console`` fences show is run, and
+its output compared, for docs/command.md (``tools/test_command_page.py``).  On other pages such
+fences show commands for a shell; here those of ``lsmkv`` must be ones that it takes.  They are not
+run, because they serve until they are ended (``serve``, ``inspect``, ``top``), measure for minutes
+(``bench``), install something, or need a store of the reader's.
+"""
 
 from __future__ import annotations
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
+
+from lsmkv.tools.app import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted(page for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")] if page.is_file())
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+NEEDED = {"migrating-engines.md": ("lmdb", "rocksdict"), "serve.md": ("hiredis", "redis")}
+"""Packages without which a page's examples are left out."""
+FENCE = re.compile(r"(?ms)^[ \t]*```(\w*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$")
 
 
 class MarkdownParser(doctest.DocTestParser):
@@ -38,6 +53,8 @@ def test_there_are_pages() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in NEEDED.get(page.name, ()):
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)  # examples may leave files behind
     result = run(page)
     assert result.failed == 0
@@ -49,3 +66,52 @@ def test_a_wrong_example_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "wrong.md"
     page.write_text("```python\n>>> 1 + 1\n2\n```\n\n```\n>>> 1 + 1\n3\n```\n", encoding="utf-8")
     assert run(page) == (1, 2)
+
+
+def fences(text: str, language: str) -> list[str]:
+    return [code for name, code in FENCE.findall(text) if name == language]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_all_python_is_run(page: Path) -> None:
+    for code in fences(page.read_text(encoding="utf-8"), "python"):
+        assert code.lstrip().startswith(">>> "), f"without prompts this is not run:\n{code}"
+
+
+def lsmkv_commands(text: str) -> list[list[str]]:
+    """The arguments of each call of lsmkv in the fences for a shell, up to a pipe."""
+    found = []
+    for code in fences(text, "console") + fences(text, "text"):
+        for line in re.findall(r"(?m)^\$ (?:\S*/)?lsmkv (.*)$", code):
+            words = shlex.split(line, comments=True)
+            ends = [at for at, word in enumerate(words) if word in {"|", ">"}]
+            found.append(words[: min(ends, default=None)])
+    return found
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line as lsmkv does; raises what it raises for a wrong one."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    with group.make_context("lsmkv", list(words)) as context:
+        _, command, rest = group.resolve_command(context, [*words])
+        assert command is not None
+        command.make_context(command.name, rest, parent=context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_are_ones_that_lsmkv_takes(page: Path) -> None:
+    for words in lsmkv_commands(page.read_text(encoding="utf-8")):
+        parse(words)
+
+
+def test_a_wrong_command_is_noticed() -> None:
+    assert lsmkv_commands(
+        "```console\n$ lsmkv get zoo ant | wc\nx\n$ bin/lsmkv stats zoo\n```\n"
+    ) == [
+        ["get", "zoo", "ant"],
+        ["stats", "zoo"],
+    ]
+    for words in (["gett", "zoo", "ant"], ["get", "zoo"], ["get", "zoo", "ant", "--colour"]):
+        with pytest.raises(Exception, match=r"No such|Missing|gett|colour"):
+            parse(words)

@@ -192,3 +192,19 @@ def test_the_pictures_of_the_lab_are_small() -> None:
     assert shown == {f"pictures/lab/{at.name}" for at in (PICTURES / "lab").iterdir()}
     assert len(shown) == 4
     assert all(at.stat().st_size < 150_000 for at in (PICTURES / "lab").iterdir())
+
+
+@pytest.mark.usefixtures("pictures")
+def test_the_drawings_of_how_it_works_are_those_that_the_script_makes() -> None:
+    made = script("how").PICTURES
+    assert sorted(made) == sorted(path.stem for path in (PICTURES / "how").glob("*.svg"))
+    for name, draw in made.items():
+        assert (PICTURES / "how" / f"{name}.svg").read_text(encoding="utf-8") == draw()
+        page = (DOCS / "how" / f"{name}.md").read_text(encoding="utf-8")
+        assert f"](../pictures/how/{name}.svg)" in page
+
+
+@pytest.mark.usefixtures("pictures")
+def test_the_drawing_of_shard_sets_is_the_one_that_the_script_makes() -> None:
+    drawn = script("scale").draw()
+    assert (PICTURES / "scale.svg").read_text(encoding="utf-8") == drawn

@@ -44,6 +44,29 @@ _STYLE = """
   }
 """
 
+BOXES = """
+  .box { fill: #f6f8fa; stroke: #9aa3ad; }
+  .mark { fill: #ddf4ff; stroke: #0969da; }
+  .gone { fill: none; stroke: #9aa3ad; stroke-dasharray: 4 3; }
+  .bad { fill: #ffebe9; stroke: #cf222e; }
+  .arrow { stroke: #9aa3ad; fill: none; }
+  .tip { fill: #9aa3ad; }
+  @media (prefers-color-scheme: dark) {
+    .box { fill: #161b22; stroke: #6e7681; }
+    .mark { fill: #0c2d6b; stroke: #4493f8; }
+    .gone { stroke: #6e7681; }
+    .bad { fill: #490202; stroke: #f85149; }
+    .arrow { stroke: #6e7681; }
+    .tip { fill: #6e7681; }
+  }
+"""
+"""Style of boxes and arrows, for :func:`card`."""
+HEAD = (
+    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
+    ' orient="auto"><path d="M0,0 L8,4 L0,8 z" class="tip"/></marker></defs>'
+)
+"""The head of arrows: a part of each picture that has some."""
+
 
 def text(x: float, y: float, classes: str, words: str) -> str:
     """A line of text whose baseline is at ``y``."""
@@ -61,6 +84,22 @@ def bar(x: float, y: float, width: float, height: float, classes: str) -> str:
 def line(x: float, top: float, bottom: float, classes: str) -> str:
     """A vertical line."""
     return f'<line x1="{x:.1f}" y1="{top:.1f}" x2="{x:.1f}" y2="{bottom:.1f}" class="{classes}"/>'
+
+
+def box(x: float, y: float, width: float, height: float, *lines: str, kind: str = "box") -> str:
+    """A box with lines of text in its middle, the first of them larger."""
+    shapes = [
+        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" class="{kind}"/>',
+    ]
+    first = y + height / 2 + 5 - 9 * (len(lines) - 1)
+    for at, words in enumerate(lines):
+        shapes.append(text(x + width / 2, first + 18 * at, "middle" + " small" * (at > 0), words))
+    return "\n".join(shapes)
+
+
+def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
+    """An arrow from one point to another."""
+    return f'<path d="M{x},{y} L{to_x},{to_y}" class="arrow" marker-end="url(#head)"/>'
 
 
 def card(

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from drawing import HERE, bar, card, text
+from drawing import BOXES, HEAD, HERE, arrow, bar, box, card, text
 
 TITLE = "A shard set: built in parallel, published at once, read anywhere"
 TOLD = (
@@ -17,36 +17,6 @@ TOLD = (
 WIDTH = 860
 HEIGHT = 356
 _TOP = 74
-_STYLE = """
-  .box { fill: #f6f8fa; stroke: #9aa3ad; }
-  .arrow { stroke: #9aa3ad; fill: none; }
-  .tip { fill: #9aa3ad; }
-  @media (prefers-color-scheme: dark) {
-    .box { fill: #161b22; stroke: #6e7681; }
-    .arrow { stroke: #6e7681; }
-    .tip { fill: #6e7681; }
-  }
-"""
-_HEAD = (
-    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
-    ' orient="auto"><path d="M0,0 L8,4 L0,8 z" class="tip"/></marker></defs>'
-)
-
-
-def box(x: float, y: float, width: float, height: float, *lines: str) -> str:
-    """A box with lines of text in its middle."""
-    shapes = [
-        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="6" class="box"/>',
-    ]
-    first = y + height / 2 + 5 - 9 * (len(lines) - 1)
-    for at, line in enumerate(lines):
-        shapes.append(text(x + width / 2, first + 18 * at, "middle" + " small" * (at > 0), line))
-    return "\n".join(shapes)
-
-
-def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
-    """An arrow from one point to another."""
-    return f'<path d="M{x},{y} L{to_x},{to_y}" class="arrow" marker-end="url(#head)"/>'
 
 
 def columns() -> list[str]:
@@ -86,7 +56,7 @@ def draw() -> str:
     ]
     y = _TOP + 72 * 3 + 8
     parts = [
-        _HEAD,
+        HEAD,
         *(text(x, 60, "head middle", name) for x, name in heads),
         *columns(),
         *(text(x, y, "small muted middle", words) for x, words in captions),
@@ -99,7 +69,7 @@ def draw() -> str:
             " version in force.",
         ),
     ]
-    return card(TITLE, TOLD, HEIGHT, parts, WIDTH, _STYLE)
+    return card(TITLE, TOLD, HEIGHT, parts, WIDTH, BOXES)
 
 
 if __name__ == "__main__":

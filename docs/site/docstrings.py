@@ -1,8 +1,8 @@
-"""A griffe extension: docstrings, which are plain text with a little reStructuredText, as Markdown.
+"""A griffe extension: docstrings, plain text with a little reStructuredText, become Markdown.
 
-What lsmkv's docstrings use is known and little: double backticks, roles (``:class:`DB```), doctests,
-literal blocks after ``::``, and simple tables.  Roles become links to the reference, where it has
-the thing; doctests become code blocks.
+What lsmkv's docstrings use is known and little: double backticks, roles (``:class:`DB```),
+doctests, literal blocks after ``::``, and simple tables.  Roles become links to the reference,
+where it has the thing; doctests become code blocks.
 """
 
 from __future__ import annotations
@@ -132,6 +132,16 @@ def table(block: list[str]) -> str:
     return "\n".join(["", row(head), "|" + "---|" * len(starts), *map(row, rows), ""])
 
 
+def literal(quoted: str) -> str:
+    """What stands between double backticks.  The name of a page is a link to it."""
+    code = f"<code>{html.escape(' '.join(quoted.split()))}</code>"
+    page = re.fullmatch(r"docs/(\w+)\.md", quoted)
+    if page is None or not (ROOT / quoted).is_file():
+        return code
+    # The reference, which shows all docstrings, lies one folder below the other pages.
+    return f'<a href="../{page[1]}.html">{code}</a>'
+
+
 def inline(text: str, near: str, symbols: Symbols) -> str:
     """Roles as links, and double backticks as single ones; other ``<`` are no tags."""
 
@@ -154,8 +164,6 @@ def inline(text: str, near: str, symbols: Symbols) -> str:
         return f"\x00{len(kept) - 1}\x00"
 
     text = _ROLE.sub(lambda found: keep(link(found)), text)
-    text = _LITERAL.sub(
-        lambda found: keep(f"<code>{html.escape(' '.join(found[1].split()))}</code>"), text
-    )
+    text = _LITERAL.sub(lambda found: keep(literal(found[1])), text)
     text = text.replace("<", "&lt;")
     return re.sub(r"\x00(\d+)\x00", lambda found: kept[int(found[1])], text)

@@ -5,7 +5,7 @@
 * Links to files outside docs/ (SECURITY.md, an example) lead to such pages; the same links work on
   a code host.
 * Examples with prompts are coloured as such.
-* The filter lab, which is one file, gets its link to the page on filters right.
+* The filter lab, which is one file, is fitted into the page that shows it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,28 @@ SHOWN = ("lsmkv", "examples")
 """The directories whose Python files become pages."""
 BESIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md", "LICENSE")
 """Files outside docs/ that become pages."""
+EXAMPLES = "examples.md"
+"""The page about the examples, which is made of their README."""
 LINKED = re.compile(r"tour\.md|glossary\.md|how/.*\.md")
 """The pages whose symbols are links."""
+WIDE = {"README.md": ["navigation"], "bloom.md": ["navigation", "toc"]}
+"""What these pages do without, to have more room."""
+FRAMED = """<script>
+addEventListener("message", (event) => {
+  if (event.source === parent) document.documentElement.style.colorScheme = event.data.scheme;
+});
+new ResizeObserver(() => {
+  parent.postMessage({ labHeight: document.body.scrollHeight }, "*");
+}).observe(document.body);
+</script>
+"""
+"""Lets the lab take its colours from the page around it, and tell that its height: by messages,
+since a page in a folder may not look into its frames."""
 
-_OUTSIDE = re.compile(r"\]\(((?:\.\./)+[^)#\s]*)(#[^)\s]*)?\)")
-_HTML_OUTSIDE = re.compile(r'(?<=href=")((?:\.\./)+[^"#]*)(#[^"]*)?(?=")')
+_LINK = re.compile(r"\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
+_SOURCE = re.compile(r'((?:src|href)=")(?!\w+:|#|/)([^"#]+)')
+_NAMED = re.compile(r"\[((?:docs/)?[\w./]+\.md)\]\(([\w./-]+\.md)(#[^)\s]*)?\)")
+_LIST = re.compile(r"(?m)^(?![-\s#|>`])(.+)\n(?=- )")  # a code host takes this for a list
 _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
 _CODE = re.compile(
     r"(?s)<pre.*?</pre>|<a [^>]*>.*?</a>|<h[12][^>]*>.*?</h[12]>|<code>([^<]+)</code>"
@@ -41,9 +58,20 @@ _symbols = Symbols()
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Read the source."""
+    """Read the source, and put the course, if there is one, behind the guides."""
+    course = course_pages(ROOT / "docs" / "course")
+    if course and config.nav is not None:
+        config.nav.insert(2, {"Course": course})
     if not _symbols.by_path:
         _symbols.read(ROOT, "lsmkv")
+
+
+def course_pages(directory: Path) -> list[str]:
+    """The pages of docs/course in the order of their names, each directory's README first."""
+    pages = sorted(
+        directory.rglob("*.md"), key=lambda path: (path.parent, path.stem != "README", path.name)
+    )
+    return [path.relative_to(ROOT / "docs").as_posix() for path in pages]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -57,7 +85,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if name == "LICENSE":
             text = f"# Licence\n\n```text\n{text}\n```\n"
         add(files, config, "repository/" + name.removesuffix(".md") + ".md", text)
+    for notebook in sorted((ROOT / "examples").glob("*.ipynb")):
+        name = f"source/examples/{notebook.name}"
+        files.append(File.generated(config, name, abs_src_path=str(notebook)))
+    files.append(File.generated(config, EXAMPLES, content=examples_page()))
     return files
+
+
+def examples_page() -> str:
+    """The examples' own page, or a list of them."""
+    path = ROOT / "examples" / "README.md"
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    return "# Examples\n\n" + listing(ROOT / "examples")
 
 
 def add(files: Files, config: MkDocsConfig, name: str, text: str) -> None:
@@ -70,16 +110,26 @@ def add(files: Files, config: MkDocsConfig, name: str, text: str) -> None:
 
 
 def add_listings(files: Files, config: MkDocsConfig, top: Path) -> None:
-    """Add a page for each directory, with the first line of each module's docstring."""
-    directories = {path.parent for path in top.rglob("*.py")}
-    for directory in sorted(directories):
+    """Add a page for each directory."""
+    for directory in sorted({path.parent for path in top.rglob("*.py")}):
         name = directory.relative_to(ROOT).as_posix()
-        lines = [f"# `{name}`", "", "| | |", "|---|---|"]
-        for inner in sorted(path for path in directories if path.parent == directory):
-            lines.append(f"| [`{inner.name}/`]({inner.name}/index.md) | {about(inner)} |")
-        for path in sorted(directory.glob("*.py")):
-            lines.append(f"| [`{path.name}`]({path.name}.md) | {about(path)} |")
-        add(files, config, f"{name}/index.md", "\n".join(lines) + "\n")
+        text = f"# `{name}`\n\n{listing(directory, to_pages=True)}"
+        add(files, config, f"{name}/index.md", text)
+
+
+def listing(directory: Path, to_pages: bool = False) -> str:
+    """A table of what a directory holds, with the first paragraph of each module's docstring.
+
+    It links the modules, or the pages that show them.
+    """
+    lines = ["| | |", "|---|---|"]
+    inner = (path for path in directory.iterdir() if path.is_dir() and any(path.glob("*.py")))
+    for path in sorted(inner):
+        lines.append(f"| [`{path.name}/`]({path.name}/index.md) | {about(path)} |")
+    for path in sorted(directory.glob("*.py")):
+        target = path.name + ".md" * to_pages
+        lines.append(f"| [`{path.name}`]({target}) | {about(path)} |")
+    return "\n".join(lines) + "\n"
 
 
 def about(path: Path) -> str:
@@ -102,9 +152,20 @@ def source_of(target: str) -> str | None:
     """The page, from docs/, that shows a file or directory of the repository."""
     if target in BESIDE:
         return f"source/repository/{target.removesuffix('.md')}.md"
-    if target.split("/")[0] in SHOWN and (ROOT / target).exists():
-        return f"source/{target}.md" if target.endswith(".py") else f"source/{target}/index.md"
-    return None
+    if target == "examples":
+        return EXAMPLES
+    if target.split("/", maxsplit=1)[0] not in SHOWN or not (ROOT / target).exists():
+        return None
+    if (ROOT / target).is_dir():
+        return f"source/{target}/index.md"
+    return f"source/{target}.md" if target.endswith(".py") else f"source/{target}"
+
+
+def place_of(page: str) -> str:
+    """The directory of the repository from which the links of a page are written."""
+    if page == EXAMPLES:
+        return "examples"
+    return "" if page.startswith("source/") else posixpath.join("docs", posixpath.dirname(page))
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -112,30 +173,31 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     name = page.file.src_uri
     if name.startswith("source/") and not name.startswith("source/repository/"):
         return markdown
-    if name.startswith("source/repository/"):
-        markdown = re.sub(r"\]\((?!\w+:|#)", "](../", markdown)
-        markdown = re.sub(r'(src|href)="(?!\w+:|#)', r'\1="../', markdown)
-    here = posixpath.dirname(name)
-    # Where the file lies in the repository, seen from which its links are written.
-    place = "docs/x" if name.startswith("source/repository/") else posixpath.join("docs", here)
+    if name in WIDE:
+        page.meta["hide"] = WIDE[name]
+    place, here = place_of(name), posixpath.dirname(name)
 
-    def lead(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(place, found[1]))
-        if name.startswith("source/repository/"):
-            target = posixpath.normpath(found[1].removeprefix("../"))
-        if target.startswith("docs/"):
-            inside = target.removeprefix("docs/")
-        else:
-            inside = source_of(target) or ""
-        if not inside:
-            return found[0]
-        relative = posixpath.relpath(inside, here or ".")
-        return found[0].replace(found[1], relative)
+    def led(target: str) -> str:
+        """A relative link of the page, as one from where the site has the page."""
+        path = posixpath.normpath(posixpath.join(place, target))
+        shown = path.removeprefix("docs/") if path.startswith("docs/") else source_of(path)
+        return posixpath.relpath(shown, here or ".") if shown else target
 
-    markdown = _OUTSIDE.sub(lead, markdown)
-    if name.startswith("source/repository/"):
-        markdown = re.sub(r'(src|href)="\.\./docs/', r'\1="../../', markdown)
+    if not place.startswith("docs"):
+        markdown = _LIST.sub(r"\1\n\n", markdown)
+        markdown = _SOURCE.sub(lambda found: found[1] + led(found[2]), markdown)
+    markdown = _LINK.sub(lambda found: f"]({led(found[1])}{found[2] or ''})", markdown)
+    markdown = _NAMED.sub(lambda found: titled(found, here), markdown)
     return _PROMPT.sub(r"\1pycon\n", markdown)
+
+
+def titled(found: re.Match[str], here: str) -> str:
+    """A link that is named after its file gets the title of the page, which the site shows."""
+    path = ROOT / posixpath.normpath(posixpath.join("docs", here, found[2]))
+    if not path.is_file():
+        return found[0]
+    title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    return f"[{title}]({found[2]}{found[3] or ''})"
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -144,13 +206,14 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     if not LINKED.fullmatch(name):
         return html
     up = "../" * name.count("/")
-    room = "lsmkv"
+    top = "lsmkv.db" if name.startswith("how/") else "lsmkv"
+    room = top
 
     def link(found: re.Match[str]) -> str:
         nonlocal room
         if found[0].startswith("<h"):
             about_room = _ROOM.search(found[0])
-            room = about_room[1].replace("/", ".").removesuffix(".py") if about_room else "lsmkv"
+            room = about_room[1].replace("/", ".").removesuffix(".py") if about_room else top
         if not found[1]:
             return found[0]
         target = address(found[1], room)
@@ -183,7 +246,8 @@ def line_of(symbol: Symbol | None) -> str | None:
 
 
 def on_post_build(config: MkDocsConfig, **kwargs: Any) -> None:
-    """Mend the lab's link: the lab is copied as it is."""
+    """Fit the lab, which is copied as it is, into the site and into the frame of its page."""
     lab = Path(config.site_dir) / "lab.html"
     text = lab.read_text(encoding="utf-8")
-    lab.write_text(text.replace('href="filters.md"', 'href="filters.html"'), encoding="utf-8")
+    text = text.replace('href="filters.md"', 'href="filters.html" target="_top"')
+    lab.write_text(text.replace("</body>", f"{FRAMED}</body>"), encoding="utf-8")

@@ -31,6 +31,7 @@ class Symbols:
     by_path: dict[str, Symbol] = field(default_factory=dict)
     _by_name: dict[str, list[Symbol]] = field(default_factory=dict)
     _bases: dict[str, list[str]] = field(default_factory=dict)
+    _public: set[str] = field(default_factory=set)
 
     def add(self, symbol: Symbol) -> None:
         """Add a symbol under its path, its last name, and ``Class.method``.
@@ -47,23 +48,22 @@ class Symbols:
     def find(self, name: str, near: str = "") -> Symbol | None:
         """What ``name`` stands for in a page or docstring about ``near``, a dotted path.
 
-        The nearest of several is taken: of those that share the longest beginning of their path
-        with ``near``.  None if there is none, or if two are as near and neither is public.
+        Of several that one is taken whose path begins as ``near`` does, for longest; then one in
+        a module from which ``lsmkv`` itself imports.  None if there is none, or if that leaves two.
         """
         if name in self.by_path:
             return self.by_path[name]
         found = self._by_name.get(name, []) or self._inherited(name)
         if not found:
-            return None
-        ranked = sorted(found, key=lambda symbol: (-_shared(symbol.path, near), _depth(symbol)))
-        if len(ranked) > 1:
-            first, second = ranked[:2]
-            if (_shared(first.path, near), _depth(first)) == (
-                _shared(second.path, near),
-                _depth(second),
-            ):
-                return None
-        return ranked[0]
+            inside = name.removeprefix("lsmkv.")  # a public name, which ``lsmkv`` imports
+            return None if inside == name else self.find(inside, "lsmkv")
+        order = {symbol: self._rank(symbol, near) for symbol in found}
+        first, *others = sorted(found, key=order.__getitem__)
+        return None if others and order[others[0]] == order[first] else first
+
+    def _rank(self, symbol: Symbol, near: str) -> tuple[int, bool, int]:
+        """The nearest symbol's is the least."""
+        return -_shared(symbol.path, near), symbol.file not in self._public, _depth(symbol)
 
     def _inherited(self, name: str) -> list[Symbol]:
         """``Class.method`` where a base of the class has the method."""
@@ -83,6 +83,10 @@ class Symbols:
             module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             self.add(Symbol(module, file, 1))
             tree = ast.parse(path.read_text(encoding="utf-8"))
+            if file == f"{directory}/__init__.py":
+                imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+                modules = [node.module or "" for node in imports]
+                self._public = {module.replace(".", "/") + ".py" for module in modules}
             for name, line in self._defined(tree):
                 self.add(Symbol(f"{module}.{name}", file, line))
 

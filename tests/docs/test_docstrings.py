@@ -1,0 +1,95 @@
+"""docs/site/docstrings.py turns what docstrings use of reStructuredText into Markdown."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytest.importorskip("griffe")
+
+SITE = Path(__file__).parents[2] / "docs" / "site"
+
+
+@pytest.fixture(scope="module")
+def docstrings() -> ModuleType:
+    """The extension, imported as griffe does: by its path."""
+    spec = importlib.util.spec_from_file_location("docstrings", SITE / "docstrings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(SITE))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(SITE))
+    return module
+
+
+@pytest.fixture(scope="module")
+def symbols(docstrings: ModuleType) -> object:
+    found = docstrings.Symbols()
+    found.read(SITE.parents[1], "lsmkv")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("role", "path"),
+    [
+        (":class:`ClosedError`", "lsmkv.errors.ClosedError"),
+        (":class:`~lsmkv.errors.ConflictError`", "lsmkv.errors.ConflictError"),
+        (":class:`~lsmkv.DB`", "lsmkv.db.db.DB"),
+        (":meth:`DB.get`", "lsmkv.db.db.DB.get"),
+        (":meth:`put`", "lsmkv.db.db.DB.put"),
+        (":func:`look_up`", "lsmkv.db.reader.look_up"),
+        (":mod:`lsmkv.util.coding`", "lsmkv.util.coding"),
+        (":class:`its error <ClosedError>`", "lsmkv.errors.ClosedError"),
+    ],
+)
+def test_a_role_is_a_link(docstrings: ModuleType, symbols: object, role: str, path: str) -> None:
+    made = docstrings.to_markdown(f"Raises {role}.", "lsmkv.db.db.DB", symbols)
+    assert f'<autoref identifier="{path}" optional>' in made
+    assert "`" not in made
+
+
+def test_of_two_symbols_the_nearer_one_is_meant(docstrings: ModuleType, symbols: object) -> None:
+    for near in ("lsmkv.aio.db", "lsmkv.plyvel"):
+        made = docstrings.to_markdown(":class:`DB`", near, symbols)
+        assert f'identifier="{near}.DB"' in made
+    assert 'identifier="lsmkv.db.db.DB"' in docstrings.to_markdown(":class:`DB`", "", symbols)
+
+
+def test_what_is_unknown_is_code(docstrings: ModuleType, symbols: object) -> None:
+    made = docstrings.to_markdown("A :class:`Nothing` of ``a < b``, x < y.", "", symbols)
+    assert made == "A <code>Nothing</code> of <code>a &lt; b</code>, x &lt; y."
+
+
+def test_a_page_is_a_link(docstrings: ModuleType, symbols: object) -> None:
+    made = docstrings.to_markdown("See ``docs/api.md``.", "", symbols)
+    assert made == 'See <a href="../api.html"><code>docs/api.md</code></a>.'
+    elsewhere = docstrings.to_markdown("Chromium's ``docs/gone.md``.", "", symbols)
+    assert elsewhere == "Chromium's <code>docs/gone.md</code>."
+
+
+def test_a_doctest_and_a_literal_block_are_code(docstrings: ModuleType, symbols: object) -> None:
+    text = "Bytes::\n\n    a := b*\n\nSo:\n\n>>> f(1)  # doctest: +ELLIPSIS\n``2``\n\nEnd."
+    made = docstrings.to_markdown(text, "", symbols)
+    assert "Bytes:\n\n```text\na := b*\n```\n" in made
+    assert "\n```pycon\n>>> f(1)\n``2``\n```\n" in made
+    assert made.endswith("\nEnd.")
+
+
+def test_a_simple_table_is_a_table(docstrings: ModuleType, symbols: object) -> None:
+    text = (
+        "=====  =====\nflag   opens\n=====  =====\n``r``  to\n       read\nw      all\n=====  ====="
+    )
+    made = docstrings.to_markdown(text, "", symbols).split("\n")
+    assert made[1:-1] == [
+        "| flag | opens |",
+        "|---|---|",
+        "| <code>r</code> | to read |",
+        "| w | all |",
+    ]
