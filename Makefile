@@ -91,6 +91,13 @@ coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compac
 	$(BIN)/python -m coverage run -m pytest -q -p no:cacheprovider -m "not untraced" $(COVERING)
 	$(BIN)/python -m coverage report
 
+.PHONY: docs docs-serve
+docs: $(VENV)/.docs  ## the documentation as a site, in build/site
+	$(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.docs  ## that site at http://127.0.0.1:8000/, built anew when a page is saved
+	$(BIN)/mkdocs serve
+
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 45 minutes, and writes docs/performance.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
 	LSMKV_MYPYC=0 $(BENCH)-pure/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
@@ -136,6 +143,10 @@ $(VENV)/.browser: $(VENV)/.made pyproject.toml
 
 $(VENV)/.scale: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scale]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.made pyproject.toml
