@@ -39,6 +39,7 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 	$(BIN)/python docs/pictures/rate.py
 	$(BIN)/python docs/pictures/lab.py
 	$(BIN)/python docs/pictures/scale.py
+	$(BIN)/python docs/pictures/how.py
 
 .PHONY: screens
 screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)
@@ -93,10 +94,10 @@ coverage: $(VENV)/.lint  ## branches of log, table, version, recovery and compac
 
 .PHONY: docs docs-serve
 docs: $(VENV)/.docs  ## the documentation as a site, in build/site
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 docs-serve: $(VENV)/.docs  ## that site at http://127.0.0.1:8000/, built anew when a page is saved
-	$(BIN)/mkdocs serve
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: $(BENCH)/.made $(BENCH)-pure/.made  ## measures, about 45 minutes, and writes docs/performance.md
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench]'
