@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import math
 import os
 import random
 import resource
@@ -43,6 +44,8 @@ _WIDTH = 100
 _PARTS = 20
 _KEY, _VALUE = 16, 100
 _SHARDS = 8
+_RUN = 0.28
+_MERGED = 1e6
 _FAR = 20  # milliseconds: the mode of the latency of a far store
 _HERE = str(Path(__file__).parent)
 _POOL = 1 << 20
@@ -488,10 +491,16 @@ def trillion(f: Figures) -> list[tuple[str, str]]:
     core_hours = n / (f.pairs / f.one.cpu) / 3600
     resident = f.arithmetic * _SHARDS / f.pairs * n
     readers = resident / (48 << 30)
+    # A run is _RUN of a worker's memory, and a merge takes _MERGED bytes of it for each run.
+    worker = math.sqrt(n * (_KEY + _VALUE) / _RUN * _MERGED)
     per_billion = 1e9 / 1000 * 0.0004
     return [
         ("in object storage", f"{size / 1e12:.0f} TB, {size / 1e9 * 0.023:,.0f} dollars a month"),
         ("core-hours to build", f"{core_hours:,.0f}: a day on {core_hours / 24:,.0f} cores"),
+        (
+            "memory of a worker, all pairs in one build",
+            f"{worker / 1e9:.0f} GB; a sixteenth of the keys in each: {worker / 4e9:.0f} GB",
+        ),
         ("puts", f"{tables_ / 1e6:.1f} million tables, {tables_ / 1000 * 0.005:,.0f} dollars"),
         ("memory for filters and indexes", f"{resident / 1e12:.2f} TB"),
         ("readers of 64 GB that hold them all", f"{readers:,.0f}, each with its range of shards"),
