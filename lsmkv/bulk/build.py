@@ -235,10 +235,10 @@ def _work_place(
     """Where runs lie until the build ends, and are removed then."""
     if url is None and is_url(target.url) and _is_of_this_machine(executor):
         with scratch_directory("lsmkv-bulk-") as path:
-            yield Place(path)
+            yield Place(path, durable=False)
         return
     base = target.below("work") if url is None else Place.at(url, target.options, target.limits)
-    place = base.below(name)
+    place = base.below(name)._replace(durable=False)
     place.open(create=True).close()
     try:
         yield place

@@ -16,6 +16,8 @@ class Place(NamedTuple):
     url: str
     options: Mapping[str, object] | None = None
     limits: Limits = DEFAULT_LIMITS
+    durable: bool = True
+    """False for what is of no use after a power cut: a put does not wait for a local disk."""
 
     @classmethod
     def at(
@@ -35,7 +37,13 @@ class Place(NamedTuple):
         With ``create`` a local directory is made if it is missing, which is for the process that
         calls the others: one that is left alone must not make again what was removed.
         """
-        return open_objects(self.url, options=self.options, limits=self.limits, create=create)
+        return open_objects(
+            self.url,
+            options=self.options,
+            limits=self.limits,
+            create=create,
+            durable=self.durable,
+        )
 
     def below(self, name: str) -> Place:
         """The objects whose names begin with ``name/`` here."""

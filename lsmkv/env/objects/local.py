@@ -52,13 +52,15 @@ class LocalObjects(ObjectStore):
     directory of the name.
     """
 
-    def __init__(self, env: Env, path: str, create: bool = False) -> None:
+    def __init__(self, env: Env, path: str, create: bool = False, durable: bool = True) -> None:
         """With ``create`` the directory is made, and those above it that are missing.
 
-        ``FileNotFoundError`` without it, if there is no directory.
+        Without ``durable``, a :meth:`put` does not wait for the disk: for objects that are of no
+        use after a power cut.  ``FileNotFoundError`` without ``create``, if there is no directory.
         """
         self.url = path.rstrip("/") or "/"
         self._env = env
+        self._durable = durable
         self._root = _open_root(env, path, create)
         self._files = OpenFiles()
 
@@ -134,9 +136,10 @@ class LocalObjects(ObjectStore):
 
     def _put(self, name: str, data: bytes) -> None:
         with self._parent(name, create=True) as (parent, own):
-            with _temporary_file(parent, data) as temporary:
+            with _temporary_file(parent, data, self._durable) as temporary:
                 parent.rename(temporary, own)
-            parent.sync()
+            if self._durable:
+                parent.sync()
 
     def _put_if_absent(self, name: str, data: bytes) -> None:
         with self._parent(name, create=True) as (parent, own):
@@ -285,10 +288,10 @@ def _temporary_name() -> str:
 
 
 @contextmanager
-def _temporary_file(directory: Directory, data: bytes) -> Iterator[str]:
-    """The name of a new and durable file, which is removed if an error comes from inside."""
+def _temporary_file(directory: Directory, data: bytes, durable: bool) -> Iterator[str]:
+    """The name of a new file, which is removed if an error comes from inside."""
     name = _temporary_name()
-    _write(directory, name, data)
+    _write(directory, name, data, durable)
     try:
         yield name
     except BaseException:
@@ -296,12 +299,13 @@ def _temporary_file(directory: Directory, data: bytes) -> Iterator[str]:
         raise
 
 
-def _write(directory: Directory, name: str, data: bytes) -> None:
-    """Make a file, and its content durable; or leave none."""
+def _write(directory: Directory, name: str, data: bytes, durable: bool = True) -> None:
+    """Make a file, and its content durable if that is asked for; or leave none."""
     try:
         with directory.create(name) as file:
             file.append(data)
-            file.sync()
+            if durable:
+                file.sync()
     except BaseException:
         _discard(directory, name)
         raise

@@ -47,12 +47,14 @@ def open_objects(
     limits: Limits = DEFAULT_LIMITS,
     env: Env | None = None,
     create: bool = False,
+    durable: bool = True,
 ) -> RetryingObjects:
     """The objects below a URL, or in a local directory.
 
     * A path, or ``file://``: a directory, through ``env`` (the local file system by default).  With
-      ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.  Other stores
-      have no directories, and their buckets are not made here.
+      ``create`` it is made if it is missing; else that is a ``FileNotFoundError``.  Without
+      ``durable`` a put does not wait for the disk.  Other stores have no directories, and their
+      buckets are not made here.
     * ``s3``, ``gs``, ``az``, ``abfs``, ``http`` and their kin: by obstore, or where that is not
       installed by fsspec, if that can.
     * Any other scheme: by fsspec.
@@ -74,7 +76,7 @@ def open_objects(
     scheme = found[1].lower() if found else "file"
     if scheme == "file":
         path = _path_of(text) if found else text
-        return RetryingObjects(_open_local(path, options, env, create), limits)
+        return RetryingObjects(_open_local(path, options, env, create, durable), limits)
     if env is not None:
         raise ValueError(f"an env holds local directories, not {text}")
     if "?" in text or "#" in text:
@@ -86,13 +88,13 @@ def open_objects(
 
 
 def _open_local(
-    path: str, options: Mapping[str, object] | None, env: Env | None, create: bool
+    path: str, options: Mapping[str, object] | None, env: Env | None, create: bool, durable: bool
 ) -> LocalObjects:
     if options:
         raise ValueError(f"a local directory takes no options: {sorted(options)}")
     if env is None:
-        return LocalObjects(LocalEnv(), os.path.abspath(path), create)
-    return LocalObjects(env, path, create)
+        return LocalObjects(LocalEnv(), os.path.abspath(path), create, durable)
+    return LocalObjects(env, path, create, durable)
 
 
 def _path_of(url: str) -> str:

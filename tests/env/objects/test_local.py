@@ -17,7 +17,7 @@ import pytest
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.memory import MemoryEnv
+from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryWritableFile
 from lsmkv.env.objects import local
 from lsmkv.env.objects.base import ObjectStore
 from lsmkv.env.objects.local import LocalObjects
@@ -358,3 +358,16 @@ def test_a_replaced_object_is_never_read_from_the_old_file() -> None:
             done.set()
             for reader in readers:
                 reader.result()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_what_need_not_be_durable_does_not_wait_for_the_disk(
+    durable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    for kind in (MemoryWritableFile, MemoryDirectory):
+        monkeypatch.setattr(kind, "sync", lambda self: synced.append(self.path))
+    with LocalObjects(MemoryEnv(), "/set", create=True, durable=durable) as objects:
+        objects.put("a/b", b"content")
+        assert objects.get("a/b") == b"content"
+    assert len(synced) == (2 if durable else 0)
