@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -22,6 +23,9 @@ from lsmkv.tools.text import count, printable
 
 _INTERVAL = 0.3
 """Seconds between looks at a file that is watched."""
+
+_PICTURE = re.compile(r"!\[([^]]*)\]\([^)]*\)")
+"""A picture, in place of which a terminal shows what it says."""
 
 LabName = Annotated[
     str, typer.Argument(metavar="LAB", help="The lab's number, or its short name: 4 or bloom.")
@@ -83,7 +87,7 @@ def show(
         told = {"lab": lab.number, "title": lab.title, "text": text, "hints": len(hints)}
         write_line(json.dumps(told))
     elif stdout_is_terminal():
-        stdout_console().print(Markdown(text))
+        stdout_console().print(Markdown(_PICTURE.sub(r"*Picture: \1*", text), hyperlinks=False))
     else:
         write_line(text.rstrip())
 
@@ -148,10 +152,8 @@ def print_results(lab: Lab, results: Sequence[Result]) -> None:
     for result in results:
         first, *more = [printable(line) for line in result.message.split("\n")]
         told = f"  {result.outcome:<11}  {result.check}"
-        if result.outcome == PASSED:
+        if result.outcome in (PASSED, NOT_WRITTEN):
             write_line(f"{told}: {first}")
-        elif result.outcome == NOT_WRITTEN:
-            write_line(f"{told}: {first} yet")
         else:
             write_line(told)
             for line in (first, *more):
@@ -203,5 +205,3 @@ def print_grades(submissions: Sequence[Submission]) -> None:
         cells = [f"{lab.passed} of {len(lab.checks)}" for lab in submission.labs]
         name = printable(submission.name)
         write_line(f"{name:<{wide}}  " + "  ".join(f"{cell:>8}" for cell in cells))
-
-

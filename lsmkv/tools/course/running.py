@@ -63,19 +63,26 @@ def run_one(lab: Lab, path: str, check: Check) -> Result:
         module = load(path)
     except LoadError as error:
         return Result(check.name, ERROR, str(error))
+    return judge(lab, module, path, check)
+
+
+def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
+    """One check of a lab on the module that a file has become."""
     missing = [name for name in lab.functions if not callable(getattr(module, name, None))]
     if missing:
         return Result(check.name, ERROR, f"the file has no function {missing[0]}")
     try:
         with _quiet():
             return Result(check.name, PASSED, check.run(module))
-    except CheckFailure as failure:
-        return Result(check.name, FAILED, str(failure))
     except (Exception, SystemExit) as error:
         cause = _first_cause(error)
+        if isinstance(cause, CheckFailure):
+            return Result(check.name, FAILED, str(cause))
         if isinstance(cause, NotImplementedError):
             where = _frame_of(cause, path)
-            return Result(check.name, NOT_WRITTEN, f"{where.name if where else 'it'} is not written")
+            return Result(
+                check.name, NOT_WRITTEN, f"{where.name if where else 'it'} is not written yet"
+            )
         if isinstance(cause, SystemExit) and _frame_of(cause, path) is None:
             raise  # a signal
         return Result(check.name, ERROR, f"your code raised {_told(cause, path)}")
