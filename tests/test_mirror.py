@@ -73,6 +73,8 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/lab/reads.py": "tools/lab/test_replay.py",
     "tools/lab/trial.py": "tools/lab/test_replay.py",
     # What students begin with, tested with the checks of the lab.
+    "tools/course/labs/scratch.py": "tools/course/labs/test_keys.py",
+    "tools/course/starters/lab1_keys.py": "tools/course/labs/test_keys.py",
     "tools/course/starters/lab4_bloom.py": "tools/course/labs/test_bloom.py",
     "tools/course/worker.py": "tools/course/test_grading.py",
     # One engine like the other: each test takes them in turn.

@@ -38,11 +38,11 @@ def test_what_is_required() -> None:
     require(True, "")
     require_equal(1, 1, "f()")
     require_bytes(b"a", b"a", "it", place)
-    with pytest.raises(CheckFailure, match="f\\(\\) must be 1, and your code returned True.\nWhy"):
+    with pytest.raises(CheckFailure, match=r"f\(\) must be 1, and your code returned True\.\nWhy"):
         require_equal(True, 1, "f()", "Why")
     with pytest.raises(CheckFailure, match="must be bytes, and your code returned 'a'"):
         require_bytes("a", b"a", "it", place)
-    with pytest.raises(CheckFailure, match="byte 0 differs(?s:.*)\nWhy"):
+    with pytest.raises(CheckFailure, match=r"byte 0 differs(?s:.*)\nWhy"):
         require_bytes(b"b", b"a", "it", place, "Why")
     with pytest.raises(CheckFailure, match="never"):
         require(0, "never")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import os
 import random
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 
 import lsmkv
@@ -16,6 +15,7 @@ from lsmkv.filter.bloom import (
     leveldb_hash,
     predicted_rate,
 )
+from lsmkv.format.filenames import FileType
 from lsmkv.tools.course.failure import (
     CheckFailure,
     difference,
@@ -25,11 +25,7 @@ from lsmkv.tools.course.failure import (
     shown,
 )
 from lsmkv.tools.course.lab import Check, Lab
-
-try:
-    import plyvel
-except ImportError:
-    plyvel = None
+from lsmkv.tools.course.labs.scratch import files_of, require_content_by_leveldb, scratch
 
 HASHED: tuple[tuple[bytes, str], ...] = (
     (b"", "No word and no byte is left: only the seed and the length count, h = seed ^ (n * m)."),
@@ -118,7 +114,7 @@ def filter_bytes(code: ModuleType) -> str:
             code.create_filter(list(keys), bits),
             expected,
             f"the filter of {few} at {bits} bits a key",
-            lambda at, keys=keys, data=expected: meaning(keys, data, at),  # type: ignore[misc]
+            functools.partial(meaning, keys, expected),
             "Bit p is in byte p // 8, with the value 1 << (p % 8). The positions of a key are h,"
             " h + d, h + 2d, ... modulo the number of bits, and h + d keeps 32 bits.",
         )
@@ -268,23 +264,16 @@ def in_the_engine(code: ModuleType) -> str:
         )
         read_back(ours, BloomFilterPolicy(BITS), "A store with your filters, reopened with lsmkv's")
         read_back(theirs, student, "A store with lsmkv's own filters, reopened with yours")
-        for name in sorted(os.listdir(ours)):
-            if name.endswith(".ldb"):
-                same_table(os.path.join(ours, name), os.path.join(theirs, name))
-        by_leveldb = "" if plyvel is None else ", and LevelDB itself reads that store"
-        if plyvel is not None:
-            read_by_leveldb(ours)
+        for path in files_of(ours, FileType.TABLE):
+            same_table(path, os.path.join(theirs, os.path.basename(path)))
+        content = {key: b"value %d" % n for n, key in enumerate(PRESENT)}
+        by_leveldb = require_content_by_leveldb(
+            ours, content, "The store with your filters", bloom_filter_bits=BITS
+        )
     return (
         f"of {KEYS:,} Gets of absent keys your filters answered {no:,} with no before a block was"
         f" read (LevelDB's: {reference:,}); the table is LevelDB's byte for byte{by_leveldb}"
     )
-
-
-@contextlib.contextmanager
-def scratch() -> Iterator[str]:
-    """A directory for stores that is removed in the end."""
-    with tempfile.TemporaryDirectory(prefix="lsmkv-course-") as directory:
-        yield directory
 
 
 def fill(directory: str, policy: lsmkv.FilterPolicy) -> None:
@@ -319,19 +308,6 @@ def same_table(path: str, reference: str) -> None:
         raise CheckFailure(
             difference(got, expected, "the table with your filters", lambda at: "in a filter block")
         )
-
-
-def read_by_leveldb(directory: str) -> None:
-    """LevelDB, through plyvel, finds every key of the store."""
-    db = plyvel.DB(directory, bloom_filter_bits=BITS, paranoid_checks=True)
-    try:
-        for n, key in enumerate(PRESENT):
-            require(
-                db.get(key) == b"value %d" % n,
-                f"LevelDB, through plyvel, does not find {key!r} in the store with your filters.",
-            )
-    finally:
-        db.close()
 
 
 def drawing() -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.labs import bloom
+from lsmkv.tools.course.labs import bloom, keys
 
-LABS = (bloom.LAB,)
+LABS = (keys.LAB, bloom.LAB)
 
 
 def find(name: str) -> Lab:

@@ -10,5 +10,5 @@ from lsmkv.tools.course.labs.registry import LABS, find
 def test_labs_are_found() -> None:
     for lab in LABS:
         assert find(str(lab.number)) is find(lab.slug) is lab
-    with pytest.raises(ValueError, match="there is no lab 99: the labs are .*4 \\(bloom\\)"):
+    with pytest.raises(ValueError, match=r"there is no lab 99: the labs are .*4 \(bloom\)"):
         find("99")
