@@ -198,9 +198,9 @@ def in_the_engine(code: ModuleType) -> str:
     )
 
 
-def batch(code: ModuleType, content: dict[bytes, bytes | None]) -> bytes:
-    """A write batch, as a log holds it, with the student's varints for all lengths."""
-    parts = [(1).to_bytes(8, "little"), len(content).to_bytes(4, "little")]
+def batch(code: ModuleType, content: dict[bytes, bytes | None], sequence: int = 1) -> bytes:
+    """A write batch, as a log holds it, with the varints of a module for all lengths."""
+    parts = [sequence.to_bytes(8, "little"), len(content).to_bytes(4, "little")]
     for key, value in content.items():
         parts += [bytes([value is not None]), code.encode_varint(len(key)), key]
         if value is not None:
