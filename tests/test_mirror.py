@@ -75,6 +75,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     # What students begin with, tested with the checks of the lab.
     "tools/course/labs/scratch.py": "tools/course/labs/test_keys.py",
     "tools/course/starters/lab1_keys.py": "tools/course/labs/test_keys.py",
+    "tools/course/starters/lab2_log.py": "tools/course/labs/test_log.py",
     "tools/course/starters/lab3_block.py": "tools/course/labs/test_block.py",
     "tools/course/starters/lab4_bloom.py": "tools/course/labs/test_bloom.py",
     "tools/course/worker.py": "tools/course/test_grading.py",
