@@ -31,7 +31,7 @@ PLACES: tuple[tuple[int, int, str], ...] = (
     (BLOCK_SIZE - HEADER_SIZE, 0, "It fills the block exactly: one fragment, FULL."),
     (BLOCK_SIZE - HEADER_SIZE + 1, 0, "It is one byte too long for the block: FIRST, then LAST."),
     (3 * BLOCK_SIZE, 0, "It fills more than two blocks: FIRST, MIDDLE, ..., LAST."),
-    (10, BLOCK_SIZE - 20, "It begins near the end of its block, and goes on in the next one."),
+    (30, BLOCK_SIZE - 20, "It begins near the end of its block, and goes on in the next one."),
     (10, BLOCK_SIZE - 17, "It ends exactly where its block does."),
     (10, BLOCK_SIZE - 6, "No header fits into the last six bytes: they are zeros."),
     (10, BLOCK_SIZE - 1, "No header fits into the last byte: it is zero."),
@@ -208,7 +208,9 @@ def damaged(code: ModuleType) -> str:
 def in_the_engine(code: ModuleType) -> str:
     """A store recovers the student's log, a torn one too, and the student reads a store's."""
     dice = random.Random(5)
-    content = {b"key%02d" % n: dice.randbytes(dice.choice((10, 800, 33000))) for n in range(40)}
+    content = {
+        b"key%02d" % n: dice.randbytes(dice.choice((10, 800, 33000, 70000))) for n in range(40)
+    }
     log = b""
     for number, (key, value) in enumerate(content.items(), 1):
         made = code.frame(batch(coding, {key: value}, number), len(log) % BLOCK_SIZE)

@@ -19,7 +19,7 @@ def masked_checksum(kind: int, data: bytes) -> int:
 
 
 def frame(payload: bytes, block_offset: int) -> bytes:
-    """The bytes of a record that begins at an offset in its block, in as many fragments as needed."""
+    """The bytes of a record that begins at an offset in its block: one fragment, or several."""
     raise NotImplementedError
 
 

@@ -182,7 +182,7 @@ MISTAKES = (
         "read_log",
         first_fragment_alone,
         "reading a log",
-        "FIRST, MIDDLE, ..., LAST",
+        "FIRST, then LAST",
     ),
     Mistake(
         "a cut fragment kept",
