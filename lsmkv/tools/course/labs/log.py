@@ -182,7 +182,7 @@ def torn(code: ModuleType) -> str:
     zeros = log[: ends[3]] + bytes(5000)
     hint = "A type of 0 is none: zeros behind the last record are room that was never used."
     require_records(code.read_log(zeros), records[:3], "A log that ends in zeros", hint)
-    return f"{len(set(cuts)) + 1} cuts"
+    return f"{len(set(cuts))} cuts, and a log that ends in zeros"
 
 
 def damaged(code: ModuleType) -> str:
