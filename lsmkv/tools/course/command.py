@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import re
+import shutil
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,6 +28,9 @@ _INTERVAL = 0.3
 
 _PICTURE = re.compile(r"!\[([^]]*)\]\([^)]*\)")
 """A picture, in place of which a terminal shows what it says."""
+
+_INDENT = " " * 15
+"""What stands below the name of a check."""
 
 LabName = Annotated[
     str, typer.Argument(metavar="LAB", help="The lab's number, or its short name: 4 or bloom.")
@@ -150,18 +155,27 @@ def print_results(lab: Lab, results: Sequence[Result]) -> None:
     """A line for each check, with its message; then how many passed, and what comes next."""
     write_line(f"Lab {lab.number}: {lab.title}")
     for result in results:
-        first, *more = [printable(line) for line in result.message.split("\n")]
         told = f"  {result.outcome:<11}  {result.check}"
         if result.outcome in (PASSED, NOT_WRITTEN):
-            write_line(f"{told}: {first}")
-        else:
-            write_line(told)
-            for line in (first, *more):
-                write_line(f"               {line}")
+            _write_wrapped(f"{told}: {printable(result.message)}")
+            continue
+        write_line(told)
+        for line in result.message.split("\n"):
+            _write_wrapped(_INDENT + printable(line), is_aligned=line.startswith("  "))
     passed = sum(result.outcome == PASSED for result in results)
     write_line(f"{passed} of {count(len(results), 'check')} passed.")
     if passed < len(results):
         write_line(f"Hints: 'lsmkv course show {lab.number} --hint 1', and so on.")
+
+
+def _write_wrapped(line: str, is_aligned: bool = False) -> None:
+    """Write a line, on a terminal broken to its width, unless its columns have to stay."""
+    if is_aligned or not stdout_is_terminal():
+        write_line(line)
+        return
+    columns = shutil.get_terminal_size().columns
+    for one in textwrap.wrap(line, max(40, columns), subsequent_indent=_INDENT):
+        write_line(one)
 
 
 @guarded

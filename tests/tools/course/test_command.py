@@ -149,3 +149,17 @@ def test_show_fits_the_terminal(columns: int) -> None:
     lines = re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines()
     assert (status, len(lines) > 100) == (0, True)
     assert max(map(len, lines)) <= columns
+
+
+def test_check_fits_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        Path(reference(BLOOM)).read_text() + "\n_right = create_filter\n\n\n"
+        "def create_filter(keys, bits):\n    return bytes(9) + _right(keys, bits)[9:]\n"
+    )
+    status, shown = on_terminal("course", "check", "4", path, columns=80)
+    lines = shown.splitlines()
+    assert (status, max(map(len, lines)) <= 80) == (1, True)
+    at = next(number for number, line in enumerate(lines) if line.strip() == "^^")
+    column = lines[at].index("^^")
+    assert lines[at - 1][column : column + 2] == "00"

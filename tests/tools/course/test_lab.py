@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def test_the_text_is_the_page_of_the_site(lab: Lab) -> None:
     assert page.read_text(encoding="utf-8") == lab.text()
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", lab.text()):
         assert (DOCS / "course" / picture).is_file()
+
+
+def test_the_pictures_are_what_the_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = DOCS / "pictures"
+    monkeypatch.syspath_prepend(str(pictures))
+    drawn = runpy.run_path(str(pictures / "course.py"))["PICTURES"]
+    assert set(drawn) == {lab.slug for lab in LABS}
+    for name, draw in drawn.items():
+        assert (pictures / "course" / f"{name}.svg").read_text(encoding="utf-8") == draw()
 
 
 @every_lab
