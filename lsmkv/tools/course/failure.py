@@ -59,10 +59,10 @@ def difference(got: bytes, expected: bytes, what: str, meaning: Callable[[int], 
         "            " + " " * (3 * (at - begin) + 4 * (begin > 0)) + "^^",
     ]
     if at == len(got):
-        lines.append(f"Your bytes end there: {len(got)} of them, and {len(expected)} are expected.")
+        lines.append(f"Your bytes end there: {len(got):,} of {len(expected):,}.")
         lines.append(f"Byte {at} is {meaning(at)}: expected {expected[at]:02x}.")
     elif at == len(expected):
-        lines.append(f"{len(expected)} bytes are expected, and yours are {len(got)}.")
+        lines.append(f"The bytes expected end there: {len(expected):,}. Yours are {len(got):,}.")
     else:
         lines.append(f"Byte {at} is {meaning(at)}: expected {expected[at]:02x}, got {got[at]:02x}.")
     return "\n".join(lines)

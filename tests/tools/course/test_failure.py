@@ -30,8 +30,8 @@ def test_the_mark_stands_below_the_byte(at: int) -> None:
 
 
 def test_bytes_that_end_early_or_late() -> None:
-    assert "Your bytes end there: 1 of them, and 3" in difference(b"a", b"abc", "it", place)
-    assert "1 bytes are expected, and yours are 3." in difference(b"abc", b"a", "it", place)
+    assert "Your bytes end there: 1 of 3." in difference(b"a", b"abc", "it", place)
+    assert "The bytes expected end there: 1. Yours are 3." in difference(b"abc", b"a", "it", place)
 
 
 def test_what_is_required() -> None:

@@ -26,6 +26,7 @@ from lsmkv.tools.course.failure import (
 )
 from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs.scratch import files_of, require_content_by_leveldb, scratch
+from lsmkv.tools.text import count
 
 HASHED: tuple[tuple[bytes, str], ...] = (
     (b"", "No word and no byte is left: only the seed and the length count, h = seed ^ (n * m)."),
@@ -152,8 +153,8 @@ def no_false_negatives(code: ModuleType) -> str:
         for key in keys:
             require(
                 code.key_may_match(key, data) is True,
-                f"A false negative: {key!r} is among the {number} keys of a filter at {bits} bits"
-                " a key, and key_may_match says it is not (or returns something else than True).\n"
+                f"A false negative: {key!r} is among the {count(number, 'key')} of a filter at"
+                f" {bits} bits a key, and key_may_match says it is not (or returns something else than True).\n"
                 "A store would lose that key. A filter may err on the other side alone.",
             )
     return "60 sets of keys"

@@ -106,7 +106,7 @@ MISTAKES = (
         "encode_varint",
         lambda value: encode_varint(value) if value else b"",
         "writing varints",
-        "Your bytes end there: 0 of them",
+        "Your bytes end there: 0 of 1",
     ),
     Mistake(
         "the length",
