@@ -154,7 +154,8 @@ def no_false_negatives(code: ModuleType) -> str:
             require(
                 code.key_may_match(key, data) is True,
                 f"A false negative: {key!r} is among the {count(number, 'key')} of a filter at"
-                f" {bits} bits a key, and key_may_match says it is not (or returns something else than True).\n"
+                f" {bits} bits a key, and key_may_match says it is not, or"
+                " returns something else than True.\n"
                 "A store would lose that key. A filter may err on the other side alone.",
             )
     return "60 sets of keys"
