@@ -72,6 +72,13 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/output.py": "tools/test_exchange.py",
     "tools/lab/reads.py": "tools/lab/test_replay.py",
     "tools/lab/trial.py": "tools/lab/test_replay.py",
+    # What students begin with, tested with the checks of the lab.
+    "tools/course/labs/scratch.py": "tools/course/labs/test_keys.py",
+    "tools/course/starters/lab1_keys.py": "tools/course/labs/test_keys.py",
+    "tools/course/starters/lab2_log.py": "tools/course/labs/test_log.py",
+    "tools/course/starters/lab3_block.py": "tools/course/labs/test_block.py",
+    "tools/course/starters/lab4_bloom.py": "tools/course/labs/test_bloom.py",
+    "tools/course/worker.py": "tools/course/test_grading.py",
     # One engine like the other: each test takes them in turn.
     "tools/bench/engines/base.py": "tools/bench/test_workloads.py",
     "tools/bench/engines/dbm.py": "tools/bench/test_workloads.py",

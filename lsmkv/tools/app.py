@@ -13,6 +13,7 @@ from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scan
 from lsmkv.tools.bench.command import bench
 from lsmkv.tools.bulk import versions
 from lsmkv.tools.bulk.build import build
+from lsmkv.tools.course.command import check, grade, new, show
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.explaining import explain
@@ -79,6 +80,12 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "filter-lab": filter_lab,
         "bench": bench,
     },
+    "Learn": {
+        "course new": new,
+        "course show": show,
+        "course check": check,
+        "course grade": grade,
+    },
 }
 """The commands by name, in groups; one of two words is below the command of the first one."""
 
@@ -88,6 +95,12 @@ bulk = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(bulk, name="bulk", rich_help_panel="Scale")
+course = typer.Typer(
+    help="A course in storage engines: labs whose parts, written by you, run in the real engine.",
+    no_args_is_help=True,
+)
+app.add_typer(course, name="course", rich_help_panel="Learn")
+APPS = {"": app, "bulk": bulk, "course": course}
 
 
 def _print_version(asked: bool) -> None:
@@ -115,6 +128,6 @@ def _options(
 
 for group, members in GROUPS.items():
     for name, command in members.items():
-        _, is_inner, own = name.rpartition(" ")
-        register = (bulk if is_inner else app).command
+        outer, _, own = name.rpartition(" ")
+        register = APPS[outer].command
         register(own, help=_in_paragraphs(command.__doc__), rich_help_panel=group)(command)

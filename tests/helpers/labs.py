@@ -1,0 +1,49 @@
+"""What the tests of the course's labs share: mistakes are planted in a reference solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lsmkv.tools.course.lab import Lab
+from lsmkv.tools.course.running import FAILED, NOT_WRITTEN, PASSED, judge, load, run_all
+
+COURSE = Path(__file__).parents[1] / "tools" / "course"
+STARTERS = Path(__file__).parents[2] / "lsmkv" / "tools" / "course" / "starters"
+
+
+class Mistake(NamedTuple):
+    """A function that does it wrong, and words of the message that names the mistake."""
+
+    name: str
+    function: str
+    wrong: Callable[..., Any]
+    check: str
+    words: str
+
+
+def reference(lab: Lab) -> str:
+    """The path of a lab's reference solution."""
+    return str(COURSE / "references" / lab.file_name)
+
+
+def assert_caught(lab: Lab, mistake: Mistake) -> None:
+    """The check that is for it fails, and its message names the mistake."""
+    path = reference(lab)
+    check = next(check for check in lab.checks if check.name == mistake.check)
+    module = load(path)
+    assert judge(lab, module, path, check).outcome == PASSED
+    setattr(module, mistake.function, mistake.wrong)
+    result = judge(lab, module, path, check)
+    assert result.outcome == FAILED, result
+    assert mistake.words in result.message.replace("\n", " ")
+
+
+def assert_passed_by_its_reference_alone(lab: Lab) -> None:
+    """The reference passes all checks, and the starter none."""
+    outcomes = {result.check: result.outcome for result in run_all(lab, reference(lab))}
+    assert outcomes == {check.name: PASSED for check in lab.checks}
+    starter = run_all(lab, str(STARTERS / lab.file_name))
+    assert {result.outcome for result in starter} == {NOT_WRITTEN}
+    assert all(result.message.endswith("is not written yet") for result in starter)

@@ -1,0 +1,165 @@
+"""``lsmkv course`` as a student and a teacher start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+from commands import lsm, on_terminal
+from labs import reference
+from processes import ENVIRON
+
+from lsmkv.tools.course.labs.registry import LABS, find
+
+BLOOM = find("bloom")
+
+
+def test_new_lays_out_a_folder_and_replaces_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "student"
+    done = lsm("course", "new", folder)
+    assert (done.status, done.err) == (0, "")
+    names = [lab.file_name for lab in LABS]
+    assert sorted(os.listdir(folder)) == sorted(names)
+    assert (folder / BLOOM.file_name).read_text() == BLOOM.starter()
+    for name in names:
+        (folder / name).unlink()
+    (folder / names[-1]).write_text("my work")
+    done = lsm("course", "new", folder)
+    assert done.status == 2
+    assert "it exists already, and is left as it is" in done.err
+    assert os.listdir(folder) == [names[-1]]
+    assert (folder / names[-1]).read_text() == "my work"
+
+
+def test_new_prints_json(tmp_path: Path) -> None:
+    told = json.loads(lsm("course", "new", tmp_path, "--json").out)
+    assert told == {"path": str(tmp_path), "files": [lab.file_name for lab in LABS]}
+
+
+def test_show_prints_the_text_and_a_hint() -> None:
+    assert lsm("course", "show", "4").out == BLOOM.text_without_hints()
+    assert lsm("course", "show", "bloom", "--hint", "2").out == BLOOM.hints()[1] + "\n"
+    told = json.loads(lsm("course", "show", "4", "--json").out)
+    assert told["hints"] == len(BLOOM.hints())
+    assert told["text"] == BLOOM.text_without_hints()
+    done = lsm("course", "show", "4", "--hint", "99")
+    assert (done.status, done.err) == (2, f"lsmkv: lab 4 has {len(BLOOM.hints())} hints\n")
+    assert "there is no lab 99" in lsm("course", "show", "99").err
+
+
+def test_check_of_a_good_file_and_of_a_starter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = lsm("course", "check", "4", reference(BLOOM))
+    assert done.status == 0
+    assert "8 of 8 checks passed.\n" in done.out
+    assert "Hints" not in done.out
+    monkeypatch.chdir(tmp_path)
+    lsm("course", "new", ".")
+    done = lsm("course", "check", "4")
+    assert done.status == 1
+    assert "0 of 8 checks passed.\nHints: 'lsmkv course show 4 --hint 1'" in done.out
+    told = json.loads(lsm("course", "check", "4", "--json").out)
+    assert (told["lab"], told["file"]) == (4, str(tmp_path / BLOOM.file_name))
+    assert [one["check"] for one in told["checks"]] == [check.name for check in BLOOM.checks]
+    assert {one["outcome"] for one in told["checks"]} == {"not written"}
+
+
+def test_check_says_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(BLOOM.starter().replace("raise NotImplementedError", "return 0", 1))
+    out = lsm("course", "check", "4", path).out
+    assert "  failed       the hash of a key\n               bloom_hash(b'') must be 0x" in out
+    done = lsm("course", "check", "4", tmp_path / "none.py")
+    assert (done.status, done.err) == (2, f"lsmkv: {tmp_path}/none.py: No such file or directory\n")
+    assert "not both" in lsm("course", "check", "4", path, "--watch", "--json").err
+
+
+@pytest.fixture
+def watching(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    path = tmp_path / "mine.py"
+    path.write_text(BLOOM.starter())
+    command = [sys.executable, "-m", "lsmkv", "course", "check", "4", str(path), "--watch"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
+    ) as process:
+        try:
+            yield path, process
+        finally:
+            process.kill()
+
+
+def read_until(stream: IO[str], words: str) -> str:
+    lines: list[str] = []
+    for line in stream:
+        lines.append(line)
+        if words in line:
+            return "".join(lines)
+    raise AssertionError(f"{words} does not come: {lines}")
+
+
+def test_watch_checks_again_after_a_save_and_ends_on_ctrl_c(
+    watching: tuple[Path, subprocess.Popen[str]],
+) -> None:
+    path, process = watching
+    assert process.stdout is not None
+    assert "0 of 8 checks" in read_until(process.stdout, "Waiting for mine.py")
+    new = path.with_suffix(".new")  # as editors save
+    shutil.copy(reference(BLOOM), new)
+    new.replace(path)
+    assert "8 of 8 checks" in read_until(process.stdout, "Waiting for mine.py")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert (process.returncode, err) == (130, "lsmkv: interrupted\n")
+
+
+def test_grade_prints_a_table_and_json(tmp_path: Path) -> None:
+    for name, solved in (("ann", True), ("bob", False)):
+        (tmp_path / name).mkdir()
+        if solved:
+            shutil.copy(reference(BLOOM), tmp_path / name)
+    done = lsm("course", "grade", tmp_path)
+    head, ann, bob = done.out.splitlines()
+    assert (done.status, head.split()[0]) == (0, "student")
+    assert "8 of 8" in ann
+    assert "8 of 8" not in bob
+    shutil.rmtree(tmp_path / "ann")
+    told = json.loads(lsm("course", "grade", tmp_path, "--json", "--seconds", "9").out)
+    assert told["limits"] == {"seconds": 9, "memory_mib": 1024}
+    assert all(
+        check["outcome"] == "missing"
+        for submission in told["submissions"]
+        for lab in submission["labs"]
+        for check in lab["checks"]
+    )
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_show_fits_the_terminal(columns: int) -> None:
+    status, shown = on_terminal("course", "show", "4", columns=columns)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", shown).splitlines()
+    assert (status, len(lines) > 100) == (0, True)
+    assert max(map(len, lines)) <= columns
+
+
+def test_check_fits_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        Path(reference(BLOOM)).read_text() + "\n_right = create_filter\n\n\n"
+        "def create_filter(keys, bits):\n    return bytes(9) + _right(keys, bits)[9:]\n"
+    )
+    status, shown = on_terminal("course", "check", "4", path, columns=80)
+    lines = shown.splitlines()
+    assert (status, max(map(len, lines)) <= 80) == (1, True)
+    at = next(number for number, line in enumerate(lines) if line.strip() == "^^")
+    column = lines[at].index("^^")
+    assert lines[at - 1][column : column + 2] == "00"
