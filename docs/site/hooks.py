@@ -152,7 +152,7 @@ def source_of(target: str) -> str | None:
     """The page, from docs/, that shows a file or directory of the repository."""
     if target in BESIDE:
         return f"source/repository/{target.removesuffix('.md')}.md"
-    if target == "examples":
+    if target in ("examples", "examples/README.md"):
         return EXAMPLES
     if target.split("/", maxsplit=1)[0] not in SHOWN or not (ROOT / target).exists():
         return None
