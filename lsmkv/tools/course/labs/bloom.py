@@ -223,7 +223,7 @@ def rates(code: ModuleType) -> str:
 class StudentPolicy:
     """The student's functions as a filter policy, under LevelDB's name."""
 
-    name = BloomFilterPolicy.name
+    name: str = BloomFilterPolicy().name  # of a native class the attribute is a descriptor
 
     def __init__(self, code: ModuleType) -> None:
         self.code = code
