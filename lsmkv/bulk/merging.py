@@ -8,9 +8,8 @@ takes the place of a tree of losers.)
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
-
-from lsmkv.bulk.runs import upto
 
 Chunk = tuple[list[bytes], list[bytes]]
 """Sorted keys, and their values: two lists of one length."""
@@ -36,7 +35,7 @@ class _Stream:
 
     def take(self, bound: bytes) -> Chunk:
         """The pairs at hand up to ``bound``."""
-        count = upto(self.keys, bound)
+        count = bisect_right(self.keys, bound)
         taken = self.keys[:count], self.values[:count]
         self.keys = self.keys[count:]
         self.values = self.values[count:]

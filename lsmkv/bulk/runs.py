@@ -14,7 +14,7 @@ A frame and the index have checksums, so damage on the way raises :class:`Corrup
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import accumulate, pairwise
@@ -164,8 +164,3 @@ class RunReader:
             return unpack_pairs(blob)
         except CorruptionError as error:
             raise error.located(self._path) from None
-
-
-def upto(keys: list[bytes], bound: bytes) -> int:
-    """How many of these sorted keys are ``bound`` or less."""
-    return bisect_right(keys, bound)

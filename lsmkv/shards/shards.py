@@ -109,25 +109,25 @@ class Shards:
         self.url = os.fspath(url)
         """The URL, as it was given."""
         self._place = absolute_url(url)
-        self._arguments: dict[str, Any] = {
-            "cache_dir": None if cache_dir is None else absolute_url(cache_dir),
-            "cache_bytes": cache_bytes,
-            "lru_cache_size": lru_cache_size,
-            "options": options,
-            "limits": limits,
+        reading: OptionArguments = {
             "filter_policy": filter_policy,
             "prefix_extractor": prefix_extractor,
             "prefix_extractor_name": prefix_extractor_name,
             "max_block_bytes": max_block_bytes,
         }
+        self._arguments: dict[str, Any] = {
+            **reading,
+            "cache_dir": None if cache_dir is None else absolute_url(cache_dir),
+            "cache_bytes": cache_bytes,
+            "lru_cache_size": lru_cache_size,
+            "options": options,
+            "limits": limits,
+        }
         self._settings: OptionArguments = {
+            **reading,
             "read_only": True,
             "lru_cache_size": 0,
             "block_cache": BlockCache(lru_cache_size) if lru_cache_size > 0 else None,
-            "filter_policy": filter_policy,
-            "prefix_extractor": prefix_extractor,
-            "prefix_extractor_name": prefix_extractor_name,
-            "max_block_bytes": max_block_bytes,
         }
         self._objects: RetryingObjects | None = None
         self._cache: DiskCache | None = None

@@ -123,7 +123,7 @@ def children_cpu() -> float:
 
 
 def contents(built: Built) -> list[Any]:
-    """What must be the same, whoever builds."""
+    """What must be the same for every executor."""
     return [(shard.first, shard.meta, shard.files) for shard in built.document.shards]
 
 
