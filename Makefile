@@ -29,7 +29,7 @@ demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode characte
 	@$(BIN)/lsmkv demo --report build/demo.html
 
 .PHONY: pictures
-pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab, docs/command.md's screens
+pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md), docs/filters.md's curves and its lab, docs/command.md's screens, the course's drawings
 	mkdir -p build
 	$(BIN)/lsmkv demo --json > build/demo.json
 	$(BIN)/python docs/pictures/filters.py build/demo.json
@@ -40,6 +40,7 @@ pictures: $(VENV)/.test  ## README.md's pictures (the demo, docs/performance.md)
 	$(BIN)/python docs/pictures/lab.py
 	$(BIN)/python docs/pictures/scale.py
 	$(BIN)/python docs/pictures/how.py
+	$(BIN)/python docs/pictures/course.py
 
 .PHONY: screens
 screens: $(VENV)/.browser  ## docs/inspect.md's pictures of the page (needs chromium)

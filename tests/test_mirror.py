@@ -6,6 +6,7 @@ listed here, each with the file that tests it.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -72,12 +73,8 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/output.py": "tools/test_exchange.py",
     "tools/lab/reads.py": "tools/lab/test_replay.py",
     "tools/lab/trial.py": "tools/lab/test_replay.py",
-    # What students begin with, tested with the checks of the lab.
+    # A course: what its labs share.
     "tools/course/labs/scratch.py": "tools/course/labs/test_keys.py",
-    "tools/course/starters/lab1_keys.py": "tools/course/labs/test_keys.py",
-    "tools/course/starters/lab2_log.py": "tools/course/labs/test_log.py",
-    "tools/course/starters/lab3_block.py": "tools/course/labs/test_block.py",
-    "tools/course/starters/lab4_bloom.py": "tools/course/labs/test_bloom.py",
     "tools/course/worker.py": "tools/course/test_grading.py",
     # One engine like the other: each test takes them in turn.
     "tools/bench/engines/base.py": "tools/bench/test_workloads.py",
@@ -106,8 +103,8 @@ BY_ANOTHER_FILE: dict[str, str] = {
 
 
 def mirror_of(module: str) -> str:
-    """The test file of a module, below ``tests/``."""
-    path = PurePosixPath(module)
+    """The test file of a module, below ``tests/``; a course's starter is tested with its lab."""
+    path = PurePosixPath(re.sub(r"/starters/lab\d+_", "/labs/", module))
     return str(path.with_name(f"test_{path.name}"))
 
 
@@ -144,4 +141,5 @@ def test_a_module_without_a_mirror_is_noticed(tmp_path: Path) -> None:
     for name in ("test_errors.py", "db/test_scan.py", "db/scan/test_scan.py"):
         (tests / name).touch()
     assert mirror_of("db/scan/scan.py") == "db/scan/test_scan.py"
+    assert mirror_of("tools/course/starters/lab2_log.py") == "tools/course/labs/test_log.py"
     assert without_mirror(sources, tests) == {"db/wal.py"}
