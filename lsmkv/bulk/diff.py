@@ -46,19 +46,6 @@ class PairChange(NamedTuple):
     """Its value; None if it was removed."""
 
 
-class DiffCounts(NamedTuple):
-    """How many keys of two versions differ."""
-
-    added: int
-    removed: int
-    changed: int
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.added + self.removed + self.changed
-
-
 class PairStream(Protocol):
     """Pairs in the order of their keys: an iterator of a database, or a generator."""
 
@@ -118,20 +105,6 @@ def diff_versions(
         ):
             for key, a, b in pair_differences(iter(before), iter(after), compare, advance):
                 yield PairChange(_kind(a, b), key, a, b)
-
-
-def count_changes(
-    old: VersionDocument,
-    new: VersionDocument,
-    open_range: OpenRange,
-    advance: Callable[[int], None] = lambda _: None,
-) -> DiffCounts:
-    """How many keys :func:`diff_versions` finds, by kind."""
-    counts = dict.fromkeys(Change, 0)
-    with closing(diff_versions(old, new, open_range, advance)) as changes:
-        for change in changes:
-            counts[change.kind] += 1
-    return DiffCounts(counts[Change.ADDED], counts[Change.REMOVED], counts[Change.CHANGED])
 
 
 def _shards_in(

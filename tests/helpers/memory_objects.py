@@ -8,10 +8,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from lsmkv.env.base import Env
+from lsmkv.env.base import Directory, Env
 from lsmkv.env.objects.base import ObjectInfo, ObjectStore, check_object_name
+from lsmkv.format.filenames import CURRENT, FileType, parse_filename, read_current
+from lsmkv.format.meta import FilePieces, Piece, encode_meta
 from lsmkv.options import Options
-from lsmkv.table.meta import meta_of
+from lsmkv.table.meta import table_pieces
 
 
 class MemoryObjects(ObjectStore):
@@ -106,3 +108,20 @@ def upload(
                 objects.put(f"{prefix}/{name}", directory.read_file(name, 1 << 40))
         if meta is not None:
             objects.put(f"{prefix}/META", meta_of(directory, meta))
+
+
+def meta_of(directory: Directory, options: Options) -> bytes:
+    """The META of a database that nobody writes to, as the builder of a shard makes it."""
+    plain = options._replace(filter_policy=None, prefix_extractor=None, block_cache=None)
+    manifest = read_current(directory)
+    files: list[FilePieces] = []
+    for name in directory.names():
+        parsed = parse_filename(name)
+        kind = None if parsed is None else parsed[1]
+        if kind is FileType.TABLE:
+            files.append(table_pieces(directory, name, plain))
+        elif kind is FileType.LOG or name in (CURRENT, manifest):
+            data = directory.read_file(name, 1 << 40)
+            pieces = [Piece(0, data)] if data else []
+            files.append(FilePieces(name, len(data), pieces))
+    return encode_meta(files)

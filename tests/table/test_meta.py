@@ -1,4 +1,4 @@
-"""lsmkv.table.meta: what META holds of a finished directory."""
+"""lsmkv.table.meta: what META holds of a table."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import pytest
 
 from lsmkv import DB, CorruptionError, MemoryEnv
 from lsmkv.env.base import Directory
-from lsmkv.format.meta import FilePieces, decode_meta
+from lsmkv.format.meta import FilePieces
 from lsmkv.options import Options
-from lsmkv.table.meta import meta_of
+from lsmkv.table.meta import table_pieces
 from lsmkv.table.reader import Table
 
 
 def pieces_in(directory: Directory) -> dict[str, FilePieces]:
-    return {file.name: file for file in decode_meta(meta_of(directory, Options()))}
+    tables = [name for name in directory.names() if name.endswith(".ldb")]
+    return {name: table_pieces(directory, name, Options()) for name in tables}
 
 
 def filled(env: MemoryEnv, count: int) -> Directory:
@@ -35,21 +36,9 @@ def test_every_piece_is_what_the_file_has_there() -> None:
             assert content[offset : offset + len(data)] == data
 
 
-def test_files_that_are_not_read_are_left_out() -> None:
-    directory = filled(MemoryEnv(), 10)
-    directory.create("MANIFEST-000000").close()
-    directory.create("notes.txt").close()
-    directory.create("000000.dbtmp").close()
-    found = pieces_in(directory)
-    assert {"CURRENT"} < set(found)
-    assert not {"LOCK", "LOG", "MANIFEST-000000", "notes.txt", "000000.dbtmp"} & set(found)
-    manifest = directory.read_file("CURRENT", 64).decode().strip()
-    assert found[manifest].pieces == [(0, directory.read_file(manifest, 1 << 20))]
-
-
 def test_a_table_gives_its_first_block_and_its_end() -> None:
     directory = filled(MemoryEnv(), 500)
-    name, file = next((n, f) for n, f in pieces_in(directory).items() if n.endswith(".ldb"))
+    name, file = next(iter(pieces_in(directory).items()))
     with directory.open(name) as handle:
         index = Table(Options(), handle).index
         assert [piece.offset for piece in file.pieces] == [0, index.end(len(index) - 1)]
@@ -58,18 +47,8 @@ def test_a_table_gives_its_first_block_and_its_end() -> None:
 
 
 def test_a_table_of_one_block_is_one_piece() -> None:
-    found = pieces_in(filled(MemoryEnv(), 3))
-    (file,) = [file for name, file in found.items() if name.endswith(".ldb")]
+    (file,) = pieces_in(filled(MemoryEnv(), 3)).values()
     assert [(piece.offset, len(piece.data)) for piece in file.pieces] == [(0, file.size)]
-
-
-def test_a_log_is_one_piece() -> None:
-    env = MemoryEnv()
-    with DB("db", create_if_missing=True, env=env) as db:
-        db.put(b"k", b"v")
-    directory = env.open_directory("db")
-    (log,) = [name for name in directory.names() if name.endswith(".log")]
-    assert pieces_in(directory)[log].pieces == [(0, directory.read_file(log, 1 << 20))]
 
 
 def test_a_damaged_table_is_refused() -> None:
@@ -80,4 +59,4 @@ def test_a_damaged_table_is_refused() -> None:
     with directory.create(name) as file:
         file.append(content[:-1])
     with pytest.raises(CorruptionError, match=name):
-        meta_of(directory, Options())
+        table_pieces(directory, name, Options())
