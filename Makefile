@@ -65,12 +65,19 @@ run-compiled:
 
 test-install: wheel run-install  ## installing with no compiler, with one that fails half way, ...
 
-run-install: $(VENV)/.test
+run-install: $(VENV)/.test $(VENV)/.check
 	LSMKV_DIST=$(DIST) $(BIN)/python -m pytest -q tests/packaging
 
 # Pure, since the compiled wheel is tried with one of them already.
 test-others:  ## the suite under every other CPython that pyenv or the PATH has
 	@PYTHON=$(PYTHON) bash .ci/other-pythons
+
+.PHONY: test-wheels check-dist
+test-wheels: wheel  ## a compiled wheel for every CPython that pyenv or the PATH has, and the suite against each
+	bash .ci/test-wheels $(DIST)
+
+check-dist: $(VENV)/.check  ## what twine, check-wheel-contents, pyroma, auditwheel and pip without a compiler say of dist/
+	bash .ci/check-dist $(DIST) $(BIN)
 
 test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO $(BROWSER_TESTS)
@@ -159,10 +166,14 @@ $(VENV)/.wheel: $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	@touch $@
 
+$(VENV)/.check: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check auditwheel check-wheel-contents cibuildwheel packaging pyroma twine validate-pyproject
+	@touch $@
+
 $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(COMPILED) $(BENCH) $(BENCH)-pure .venv-other build $(DIST) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(COMPILED) $(BENCH) $(BENCH)-pure .venv-other .venv-wheel build $(DIST) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

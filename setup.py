@@ -68,9 +68,16 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify  # noqa: PLC0415 - needed for compiling alone
 
         modules += ["lsmkv/counters.py", "lsmkv/stats.py"]
-        # One group, but named as a separate one: only then does mypyc let classes that are not
-        # native be derived from in interpreted code.
-        found: list[Extension] = mypycify(modules, separate=[(modules, "lsmkv")], opt_level="3")
+        found: list[Extension] = mypycify(
+            modules,
+            # One group, but named as a separate one: only then does mypyc let classes that are not
+            # native be derived from in interpreted code.
+            separate=[(modules, "lsmkv")],
+            # A file for each module, as mypy is built itself there: Microsoft's compiler runs out
+            # of memory, or of sections, in one of 700,000 lines.  gcc makes more of that one.
+            multi_file=os.name == "nt",
+            opt_level="3",  # mypyc spells it, and which warnings count, for each compiler
+        )
         add_docstrings_and_names(found, modules)
     except (Exception, SystemExit) as error:
         if MODE == "1":

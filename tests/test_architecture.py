@@ -52,7 +52,6 @@ ROOMS: list[tuple[str, ...]] = [
 
 LATE_IMPORTS = {
     ("lsmkv.util.checksum", "google_crc32c"),
-    ("lsmkv.util.checksum", "crcmod.predefined"),
     ("lsmkv.env.process", "subprocess"),
     ("lsmkv.env.objects.open", "lsmkv.env.objects.fsspec_objects.open_fsspec"),
     ("lsmkv.env.objects.open", "lsmkv.env.objects.obstore_objects.open_obstore"),
@@ -301,8 +300,8 @@ def test_the_engine_needs_no_extras() -> None:
         apart = ("lsmkv.__main__", "lsmkv.plot", "lsmkv.pytest_plugin")
         if not (in_room(module, "tools") or in_room(module, "server") or module in apart):
             needed |= modules_imported(module)
-    third_party = {"cramjam", "crcmod", "google_crc32c", "mypy_extensions", "sortedcontainers"}
-    assert {"cramjam", "crcmod", "sortedcontainers"} <= needed
+    third_party = {"cramjam", "google_crc32c", "mypy_extensions", "sortedcontainers"}
+    assert {"cramjam", "sortedcontainers"} <= needed
     extras = {"hypothesis", "matplotlib", "numpy", "plyvel", "pytest", "rich", "typer", "hiredis"}
     assert not needed & extras
     assert needed & third_party == third_party

@@ -3,19 +3,27 @@
 LevelDB stores a checksum *masked*, so that the CRC of bytes that contain CRCs of their own stays a
 good one (source: LevelDB, ``util/crc32c.h``; the polynomial is Castagnoli's, RFC 3720, B.4).
 
-``google-crc32c`` computes it where its C implementation is installed, else ``crcmod``.
+``google-crc32c`` computes it where its C implementation is installed.  It has no wheel for musl,
+nor for rarer processors, and its Python fallback is slow; there, this module computes it.
 
 Repair also uses this module: it finds the blocks of a damaged table by their checksums, with
 :func:`find_sealed_end` and :class:`SealFinder`.
+
+Fast paths: :func:`_extend_by_tables` takes eight bytes a step (M. Kounavis and F. Berry,
+"Novel table lookup-based algorithms for high-performance CRC generation", 2008), out of tables of
+machine integers.  Compiled, that is 1.5 GB/s, where a byte a step is 0.4 GB/s and lists of Python's
+integers make it 0.06 GB/s.  Interpreted, it is 0.01 GB/s however it is done.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from mypy_extensions import i64
+from librt.strings import read_i64_le
+from librt.vecs import append, vec
+from mypy_extensions import i64
 
 _MASK_DELTA: Final = 0xA282EAD8
 _POLYNOMIAL = 0x82F63B78  # its bits in reverse order, as CRCs of this kind run
@@ -24,28 +32,81 @@ _Calls = tuple[Callable[[bytes], int], Callable[[int, bytes], int]]
 """The CRC of some bytes, and that of more bytes after those with a given CRC."""
 
 
-def _choose() -> _Calls:
+def _find_google_crc32c() -> _Calls | None:
+    """What ``google-crc32c`` has in C, if that is installed."""
     try:
-        import google_crc32c  # noqa: PLC0415 - an optional dependency
+        with warnings.catch_warnings():
+            # Without its C implementation it warns that it is slow; it is not used then.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            import google_crc32c  # noqa: PLC0415 - an optional dependency
     except ImportError:
-        pass
-    else:
-        if google_crc32c.implementation != "python":
-            fast: _Calls = google_crc32c.value, google_crc32c.extend
-            return fast
-    import crcmod.predefined  # noqa: PLC0415 - a millisecond that is not needed elsewhere
-
-    portable = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
-    return portable, lambda crc, data: portable(data, crc)
+        return None
+    if google_crc32c.implementation == "python":
+        return None
+    found: _Calls = google_crc32c.value, google_crc32c.extend
+    return found
 
 
-_CALLS = _choose()
+def _tables(count: int) -> vec[i64]:
+    """``count`` tables of 256, one after the other.
+
+    The first has, for each byte, the XOR that shifting it out applies to a running CRC.  The n-th
+    has that of a byte which n - 1 zero bytes follow.
+    """
+    tables = vec[i64](capacity=256 * count)
+    for byte in range(256):
+        crc: i64 = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
+        tables = append(tables, crc)
+    for at in range(256 * (count - 1)):
+        before: i64 = tables[at]
+        tables = append(tables, tables[before & 0xFF] ^ before >> 8)
+    return tables
+
+
+def _extend_by_tables(crc: i64, data: bytes) -> i64:
+    """The CRC-32C of bytes whose CRC is ``crc``, and then ``data``."""
+    tables = _TABLES
+    running: i64 = crc ^ 0xFFFFFFFF
+    at: i64 = 0
+    length: i64 = len(data)
+    while at + 8 <= length:
+        word: i64 = read_i64_le(data, at) ^ running
+        running = (
+            tables[1792 + (word & 0xFF)]
+            ^ tables[1536 + (word >> 8 & 0xFF)]
+            ^ tables[1280 + (word >> 16 & 0xFF)]
+            ^ tables[1024 + (word >> 24 & 0xFF)]
+            ^ tables[768 + (word >> 32 & 0xFF)]
+            ^ tables[512 + (word >> 40 & 0xFF)]
+            ^ tables[256 + (word >> 48 & 0xFF)]
+            ^ tables[word >> 56 & 0xFF]
+        )
+        at += 8
+    while at < length:
+        running = tables[(running ^ data[at]) & 0xFF] ^ running >> 8
+        at += 1
+    return running ^ 0xFFFFFFFF
+
+
+def _compute_by_tables(data: bytes) -> int:
+    """The CRC-32C of ``data``."""
+    return _extend_by_tables(0, data)
+
+
+_GOOGLE = _find_google_crc32c()
+_TABLES: Final = _tables(8 if _GOOGLE is None else 1)
+_CALLS: _Calls = (_compute_by_tables, _extend_by_tables) if _GOOGLE is None else _GOOGLE
 _value: Final = _CALLS[0]
 _extend: Final = _CALLS[1]
 
+CRC32C_IMPLEMENTATION: Final = "lsmkv" if _GOOGLE is None else "google-crc32c"
+"""The package whose code computes checksums here."""
+
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C of ``data``.  O(len(data)): about 0.2 us for 4 KiB with google-crc32c."""
+    """The CRC-32C of ``data``.  O(len(data)): 4 KiB take 0.4 us with google-crc32c, else 3 us."""
     return _value(data)
 
 
@@ -79,30 +140,19 @@ def sealing_crc32c(data: bytes, kind: i64) -> int:
     """What :func:`masked_crc32c` gives for ``data`` and then the byte ``kind``, unjoined."""
     crc: i64 = _value(data)
     running: i64 = crc ^ 0xFFFFFFFF
-    return mask(_TABLE[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)
+    return mask(_TABLES[(running ^ kind) & 0xFF] ^ running >> 8 ^ 0xFFFFFFFF)
 
 
-def _byte_table() -> list[int]:
-    """The XOR that shifting out a byte applies to a running CRC, for each byte."""
-    table: list[int] = []
+def _inverse_table() -> vec[i64]:
+    """The table for a step back; the top bytes of the table of steps are all different."""
+    inverse = vec[i64](256 * [0])
     for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
-        table.append(crc)
-    return table
-
-
-def _inverse_table(table: list[int]) -> list[int]:
-    """The table for a step back; the top bytes of ``table`` are all different."""
-    inverse = [0] * 256
-    for byte, changed in enumerate(table):
+        changed: i64 = _TABLES[byte]
         inverse[changed >> 24] = (changed << 8 & 0xFFFFFFFF) ^ byte
     return inverse
 
 
-_TABLE: Final = _byte_table()
-_INVERSE = _inverse_table(_TABLE)
+_INVERSE: Final = _inverse_table()
 _ONE = 0x80000000  # the polynomial 1, its bits in reverse order
 _MOST_STARTS = 1 << 20
 _CODECS = (0, 1, 2, 4)
@@ -117,7 +167,7 @@ def find_sealed_end(data: bytes, length: int, crc: int = -1) -> tuple[int, int]:
     ``length``.  O(length): 0.15 us a byte in pure Python, since each byte needs the running value.
     """
     running = 0xFFFFFFFF if crc < 0 else crc
-    table = _TABLE
+    table = _TABLES
     for at in range(length):
         byte = data[at]
         running = table[(running ^ byte) & 0xFF] ^ running >> 8
@@ -162,7 +212,7 @@ class SealFinder:
         found: list[tuple[int, int]] = []
         running = self._running
         scale = self._scale
-        table = _TABLE
+        table = _TABLES
         inverse = _INVERSE
         known = self._starts
         zeros = self._zeros

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
-import crcmod.predefined
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,20 +30,29 @@ VECTORS = [  # RFC 3720, B.4, the last one an iSCSI read command; the first line
     ),
 ]
 
-# Prints the CRCs of the hex strings in argv, with google_crc32c out of reach or of no use.
+# google_crc32c as it is where its C implementation is missing, or not there at all.
 WITHOUT_C = """
-import sys, types
+import sys, types, warnings
 if sys.argv[1] == "missing":
     sys.modules["google_crc32c"] = None
 else:
     slow = types.ModuleType("google_crc32c")
     slow.implementation = "python"
-    slow.value = lambda data: 1 // 0
+    slow.value = slow.extend = lambda *_: 1 // 0
     sys.modules["google_crc32c"] = slow
 sys.path[:0] = sys.argv[2].split("|")
-from lsmkv.util.checksum import crc32c
-print([crc32c(bytes.fromhex(text)) for text in sys.argv[3:]])
+from lsmkv.util import checksum
+assert checksum.CRC32C_IMPLEMENTATION == "lsmkv"
 """
+
+
+def run_without_c(google: str, program: str, *arguments: str) -> str:
+    """What a program prints that begins by :data:`WITHOUT_C`."""
+    whole = WITHOUT_C + textwrap.dedent(program)
+    command = [sys.executable, "-c", whole, google, "|".join(sys.path), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 @pytest.mark.parametrize(("data", "crc"), VECTORS)
@@ -97,19 +108,57 @@ def test_typed_crc32c_is_that_of_the_type_byte_and_the_data() -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=5000))
-def test_both_implementations_agree(data: bytes) -> None:
+def test_google_crc32c_agrees(data: bytes) -> None:
     google_crc32c = pytest.importorskip("google_crc32c")
-    portable = crcmod.predefined.mkPredefinedCrcFun("crc-32c")
-    assert crc32c(data) == google_crc32c.value(data) == portable(data)
+    assert crc32c(data) == google_crc32c.value(data)
+
+
+def samples() -> list[bytes]:
+    """The vectors, every length up to some steps of the tables, and whole blocks of random data."""
+    source = random.Random(34)
+    lengths = [*range(70), 100, 4096, 4097, 65539]
+    return [data for data, _ in VECTORS] + [source.randbytes(length) for length in lengths]
 
 
 @pytest.mark.parametrize("google", ["missing", "slow"])
-def test_crcmod_is_used_without_a_c_implementation_of_google_crc32c(google: str) -> None:
-    samples = [data for data, _ in VECTORS] + [b"x" * 4096]
-    found = subprocess.run(
-        [sys.executable, "-c", WITHOUT_C, google, "|".join(sys.path), *map(bytes.hex, samples)],
+def test_without_the_c_of_google_crc32c_the_tables_give_the_same(
+    google: str, tmp_path: Path
+) -> None:
+    given = tmp_path / "samples"
+    given.write_text("\n".join(map(bytes.hex, samples())))
+    found = run_without_c(
+        google,
+        """
+        for line in open(sys.argv[3]):
+            data = bytes.fromhex(line)
+            print(checksum.crc32c(data), checksum.masked_crc32c(data), end=" ")
+            print(checksum.typed_crc32c(4, data), checksum.sealing_crc32c(data, 200))
+        """,
+        str(given),
+    )
+    expected = [
+        f"{crc32c(data)} {masked_crc32c(data)} {typed_crc32c(4, data)} {sealing_crc32c(data, 200)}"
+        for data in samples()
+    ]
+    assert found.splitlines() == expected
+
+
+def test_a_google_crc32c_without_c_is_passed_over_in_silence(tmp_path: Path) -> None:
+    package = tmp_path / "google_crc32c"
+    package.mkdir()
+    source = "import warnings\nwarnings.warn('slow', RuntimeWarning)\nimplementation = 'python'\n"
+    (package / "__init__.py").write_text(source)
+    program = """
+    import sys
+    sys.path[:0] = sys.argv[1].split("|")
+    from lsmkv.util.checksum import CRC32C_IMPLEMENTATION
+    print(CRC32C_IMPLEMENTATION)
+    """
+    path = "|".join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(program), path],
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    assert found.stdout.strip() == str([crc32c(data) for data in samples])
+    assert (done.stdout.strip(), done.stderr) == ("lsmkv", "")
