@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -54,6 +55,17 @@ def test_a_wheel_that_is_not_compiled_is_not_published() -> None:
     assert settings["environment"]["LSMKV_MYPYC"] == "1"
     assert settings["test-environment"]["LSMKV_EXPECT_COMPILED"] == "1"
     assert settings["test-environment"]["PYTHONSAFEPATH"] == "1"
+
+
+def test_each_wheel_runs_the_tests_of_what_is_compiled() -> None:
+    command = PROJECT["tool"]["cibuildwheel"]["test-command"]
+    named = {word.removeprefix("{project}/") for word in command.split() if "{project}" in word}
+    assert all((ROOT / name).exists() for name in named)
+    source = (ROOT / "setup.py").read_text()
+    rooms = ast.literal_eval(source.partition("COMPILED_ROOMS = ")[2].partition("\n")[0])
+    assert {f"tests/{room}" for room in rooms} <= named
+    says = {"tests/test_build.py", "tests/test_surface.py", "tests/test_errors.py"}
+    assert says <= named
 
 
 def test_the_classifiers_name_the_pythons_that_have_wheels() -> None:
