@@ -83,7 +83,10 @@ def _requirements(lines: list[str]) -> Iterator[Requirement]:
 def _distribution() -> metadata.Distribution | None:
     """The distribution that this copy of the package belongs to."""
     for found in metadata.distributions(name=NAME):
-        if os.path.realpath(str(found.locate_file(NAME))) == PACKAGE or _is_editable(found):
+        # What builds leave in a source tree (lsmkv.egg-info) has no WHEEL, and may be an old one.
+        whole = found.read_text("WHEEL") is not None
+        beside = os.path.realpath(str(found.locate_file(NAME))) == PACKAGE
+        if whole and (beside or _is_editable(found)):
             return found
     return None
 
