@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from lsmkv.repair.repair import plan_repair, repair_db
     from lsmkv.stats import LevelStats, Stats
 
-__version__ = "0.1.0"
+    __version__: str
+    """The version that is installed; ``"0+not.installed"`` for a source tree that is not."""
 
 LRUCache = BlockCache
 """The block cache, under the name that stands for it in older programs."""
@@ -135,6 +136,7 @@ _LATER = {
     "Stats": "lsmkv.stats",
     "TraceReader": "lsmkv.db.observe.trace",
     "TraceRecord": "lsmkv.db.observe.trace",
+    "__version__": "lsmkv.env.installed",
     "open": "lsmkv.mapping",
     "plan_repair": "lsmkv.repair.repair",
     "read_trace": "lsmkv.db.observe.trace",

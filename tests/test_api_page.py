@@ -47,6 +47,7 @@ FOR_PLYVELS_SAKE = "verify_checksums"
 
 SPOKEN_OF = {"lsmkv", "with", "sync", "progress", FOR_PLYVELS_SAKE}
 """What may stand in backticks besides names of things."""
+PUBLIC = {*lsmkv.__all__, "__version__"}
 FACES = {"aio", "bulk", "plot", "plyvel", "shards", "testing"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -192,8 +193,8 @@ def wrong_members(page: str) -> list[str]:
 
 
 def wrong_names(page: str) -> list[str]:
-    """Names of ``lsmkv.__all__`` that the page lacks, or does not show as they are."""
-    true = {name: name for name in lsmkv.__all__}
+    """Names of ``lsmkv`` that are public and that the page lacks, or does not show as they are."""
+    true = {name: name for name in PUBLIC}
     stated = dict.fromkeys(re.findall(r"`lsmkv\.(\w+)[`(]", page[page.index("\n## What else") :]))
     shown = {name: name for name in stated}
     for call, arguments in re.findall(r"`lsmkv\.(\w+)\((.*?)\)`", page):
@@ -252,7 +253,7 @@ def unknown_names(page: str) -> list[str]:
             owner, name, *_ = dotted.split(".")
             if owner in CLASSES and name not in members(CLASSES[owner]):
                 unknown.append(dotted)
-            if owner == "lsmkv" and name not in {*lsmkv.__all__, *FACES}:
+            if owner == "lsmkv" and name not in PUBLIC | FACES:
                 unknown.append(dotted)
         if re.fullmatch(r"\w+=?", shown) and shown.rstrip("=") not in known:
             unknown.append(shown)

@@ -92,6 +92,11 @@ class LocalFileLock(FileLock):
         self._pid = os.getpid()
         self._fd = fd  # last: from then on there is something to close
 
+    @property
+    def is_ofd(self) -> bool:
+        """Whether this is an OFD lock, not a POSIX one."""
+        return self._ofd
+
     def close(self) -> None:
         """Release the lock.  In a forked child only the child's descriptor is closed.
 

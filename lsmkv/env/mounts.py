@@ -9,7 +9,10 @@ reserved ones, and network and user-space file systems promise nothing.
 from __future__ import annotations
 
 import os
+import re
 import struct
+from collections.abc import Iterator
+from typing import NamedTuple
 
 try:
     import fcntl
@@ -18,6 +21,7 @@ except ImportError:  # Windows
 
 MOUNTS = "/proc/self/mountinfo"
 _KEEPING = ("ext4", "tmpfs")
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
 # struct xfs_fsop_geom_v1, 112 bytes, with its flags at 92 (source: Linux, ``libxfs/xfs_fs.h``).
 _XFS_GEOMETRY = 0x80705864
 _XFS_GEOMETRY_SIZE = 112
@@ -32,22 +36,60 @@ def keeps_reservations(descriptor: int) -> bool:
     ``/proc/self/mountinfo``, of one line a mount.
     """
     try:
-        kind = _file_system(os.fstat(descriptor).st_dev)
+        kind = _type_of_device(os.fstat(descriptor).st_dev)
         return kind in _KEEPING or (kind == "xfs" and not _has_reflinks(descriptor))
     except OSError:
         return False
 
 
-def _file_system(device: int) -> str:
+def file_system_of(path: str) -> str:
+    """The type of the file system that a path is on; empty where it cannot be told.
+
+    Where the device has no mount of its own (a subvolume of btrfs), the deepest mount above counts.
+    """
+    try:
+        return _type_of_device(os.stat(path).st_dev) or _type_of_path(os.path.realpath(path))
+    except OSError:
+        return ""
+
+
+def _type_of_device(device: int) -> str:
     """The type of the file system on a device; empty if no mount has it."""
     number = b"%d:%d" % (os.major(device), os.minor(device))
+    for mount in _mounts():
+        if mount.device == number:
+            return mount.kind
+    return ""
+
+
+def _type_of_path(path: str) -> str:
+    """The type of the deepest mount that a path without links is below; of two, the later one."""
+    inside = os.fsencode(path.rstrip(os.sep) + os.sep)
+    deepest, kind = -1, ""
+    for mount in _mounts():
+        point = mount.point.rstrip(b"/") + b"/"
+        if inside.startswith(point) and len(point) >= deepest:
+            deepest, kind = len(point), mount.kind
+    return kind
+
+
+class _Mount(NamedTuple):
+    """A line of ``/proc/self/mountinfo``."""
+
+    device: bytes
+    point: bytes
+    kind: str
+
+
+def _mounts() -> Iterator[_Mount]:
     with open(MOUNTS, "rb") as mounts:
         for line in mounts:
             # 36 35 98:0 /root /mount/point options optional-fields... - type source options
             before, _, after = line.partition(b" - ")
-            if before.split(b" ", 3)[2:3] == [number]:
-                return after.split(b" ", 1)[0].decode("ascii", "replace")
-    return ""
+            fields = before.split(b" ")
+            if len(fields) > 5:
+                point = _OCTAL.sub(lambda found: bytes([int(found[1], 8)]), fields[4])
+                yield _Mount(fields[2], point, after.split(b" ", 1)[0].decode("ascii", "replace"))
 
 
 def _has_reflinks(descriptor: int) -> bool:

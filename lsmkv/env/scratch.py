@@ -1,4 +1,4 @@
-"""A temporary directory of the local file system."""
+"""A temporary directory, of the system's or inside another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def scratch_directory(prefix: str) -> Iterator[str]:
-    """Make a directory that nobody else has, and remove it with all that is in it at the end."""
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as path:
+def scratch_directory(prefix: str, inside: str | None = None) -> Iterator[str]:
+    """Make a directory that nobody else has, and remove it with all that is in it at the end.
+
+    It is made where the system has temporary files, or ``inside`` a directory.
+    """
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=inside, ignore_cleanup_errors=True) as path:
         yield path

@@ -15,6 +15,8 @@ from lsmkv.tools.bulk import versions
 from lsmkv.tools.bulk.build import build
 from lsmkv.tools.course.command import check, grade, new, show
 from lsmkv.tools.demo.command import demo
+from lsmkv.tools.doctor.command import doctor
+from lsmkv.tools.doctor.engine import version_text
 from lsmkv.tools.dump.command import dump
 from lsmkv.tools.explaining import explain
 from lsmkv.tools.inspect.command import inspect as inspect_store
@@ -22,7 +24,6 @@ from lsmkv.tools.lab.command import filter_lab
 from lsmkv.tools.report.command import report
 from lsmkv.tools.serve import serve
 from lsmkv.tools.statistics import stats
-from lsmkv.tools.text import version_line
 from lsmkv.tools.top.command import top
 from lsmkv.tools.trace.command import trace
 
@@ -30,7 +31,8 @@ app = typer.Typer(
     help="A key-value store in LevelDB's files: read and write one, look into its files, mend it,"
     " or measure how filters cut its disk reads.",
     epilog="Data goes to stdout, messages to stderr. Exit status: 0; 1 if a key is not there or"
-    " stores differ; 2 on an error; 128 + N after signal N. 'verify' exits with 3 for damage.",
+    " stores differ; 2 on an error; 128 + N after signal N. 'verify' exits with 3 for damage,"
+    " 'doctor' with 1 for a problem.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,6 +65,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "diff": compare.diff,
     },
     "Care": {
+        "doctor": doctor,
         "verify": recovery.verify,
         "repair": recovery.repair,
         "checkpoint": maintenance.checkpoint,
@@ -105,7 +108,7 @@ APPS = {"": app, "bulk": bulk, "course": course}
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(version_line())
+        print(version_text())
         raise typer.Exit
 
 
@@ -119,7 +122,11 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version."
+            "--version",
+            "-V",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and what it runs on.",
         ),
     ] = False,
 ) -> None:

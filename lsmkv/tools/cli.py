@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from lsmkv.tools.text import version_line
+from lsmkv.tools.doctor.engine import version_text
 
 _EXTRA = ("typer", "rich")
 _DEADLY = (signal.SIGTERM, signal.SIGHUP)
@@ -31,7 +31,7 @@ def main() -> int:
     """
     if run is None:
         if sys.argv[1:] in (["--version"], ["-V"]):
-            print(version_line())
+            print(version_text())
             return 0
         print(
             "lsmkv: the command line needs typer and rich:"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from unicodedata import combining, east_asian_width
 
-import lsmkv
 from lsmkv.util.text import count, escape, printable, size
 
 __all__ = [
@@ -23,18 +22,12 @@ __all__ = [
     "shown",
     "size",
     "unescape",
-    "version_line",
 ]
 
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(?:([KMGT]?)(?:iB)?)", re.IGNORECASE)
 _BREAK = re.compile(r"(?<=[,;:]) ")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
-
-
-def version_line() -> str:
-    """The version, and whether it is compiled."""
-    return f"lsmkv {lsmkv.__version__} ({'compiled' if lsmkv.COMPILED else 'pure Python'})"
 
 
 def unescape(text: bytes) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lsmkv.env import mounts
-from lsmkv.env.mounts import keeps_reservations
+from lsmkv.env.mounts import file_system_of, keeps_reservations
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts are known on Linux alone")
 
@@ -80,3 +80,38 @@ def test_a_device_that_no_mount_has(
 
 def test_a_closed_descriptor() -> None:
     assert not keeps_reservations(-1)
+
+
+def test_the_file_system_of_a_path_is_that_of_its_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mount_as(monkeypatch, tmp_path, "bcachefs")
+    assert file_system_of(str(tmp_path)) == "bcachefs"
+
+
+def test_a_path_on_a_device_without_a_mount_is_on_the_deepest_one_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A subvolume of btrfs has a device number that no mount has."""
+    place = tmp_path / "a b"
+    (place / "below").mkdir(parents=True)
+    (tmp_path / "a bc").mkdir()
+    escaped = str(place).replace(" ", "\\040")
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "21 1 0:1000001 / / rw - ext4 /dev/sda rw\n"
+        f"22 21 0:1000002 / {escaped} rw shared:1 - xfs /dev/sdb rw\n"
+        f"23 21 0:1000003 / {escaped} rw - btrfs /dev/sdc rw\n"
+        "24 21 0:1000004 / /other rw - nfs4 host:/ rw\n"
+        "a line of another kind\n"
+    )
+    monkeypatch.setattr(mounts, "MOUNTS", str(table))
+    assert file_system_of(str(place)) == "btrfs"
+    assert file_system_of(str(place / "below")) == "btrfs"
+    assert file_system_of(str(tmp_path / "a bc")) == "ext4"
+
+
+def test_a_path_that_cannot_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert file_system_of(str(tmp_path / "missing")) == ""
+    monkeypatch.setattr(mounts, "MOUNTS", str(tmp_path / "missing"))
+    assert file_system_of(str(tmp_path)) == ""

@@ -18,6 +18,7 @@ from commands import lsm_bytes as lsm
 
 import lsmkv
 from lsmkv.tools.app import GROUPS
+from lsmkv.tools.doctor.engine import version_text
 
 HOME = str(Path(lsmkv.__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": HOME, "COLUMNS": "80"}
@@ -50,8 +51,7 @@ def records(path: Path) -> list[tuple[bytes, bytes]]:
 def test_version(option: str) -> None:
     with start(option, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:
         out, _ = done.communicate()
-    kind = "compiled" if lsmkv.COMPILED else "pure Python"
-    assert out == f"lsmkv {lsmkv.__version__} ({kind})\n".encode()
+    assert out.decode() == f"{version_text()}\n"
     assert done.returncode == 0
 
 

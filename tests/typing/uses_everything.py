@@ -349,6 +349,7 @@ def looking(db: DB) -> None:
     assert_type(stats.to_dict(), dict[str, Any])
     stats.gets = 0  # type: ignore[misc]
     assert_type(lsmkv.COMPILED, bool)
+    assert_type(lsmkv.__version__, str)
 
 
 def filtering() -> None:

@@ -6,6 +6,8 @@ import os
 import platform
 from typing import Any
 
+from lsmkv.env.mounts import file_system_of
+
 
 def machine(directory: str) -> dict[str, Any]:
     """Processor, memory, system, interpreter, and the file system of ``directory``."""
@@ -15,7 +17,7 @@ def machine(directory: str) -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "memory_bytes": _memory(),
-        "file_system": _file_system(os.path.realpath(directory)),
+        "file_system": file_system_of(directory) or None,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
     }
 
@@ -33,17 +35,6 @@ def _memory() -> int | None:
         if line.startswith("MemTotal:"):
             return 1024 * int(line.split()[1])
     return None
-
-
-def _file_system(path: str) -> str | None:
-    """The type of the deepest mount that holds a path."""
-    found: tuple[int, str] | None = None
-    for line in _lines("/proc/mounts"):
-        _, point, kind, *_ = line.split()
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and (found is None or len(point) >= found[0]):
-            found = (len(point), kind)
-    return None if found is None else found[1]
 
 
 def _lines(path: str) -> list[str]:

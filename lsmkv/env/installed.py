@@ -1,0 +1,107 @@
+"""What is installed: the distribution that this package comes from, and what it needs beside it.
+
+A distribution of the same name that another copy of the package belongs to is not taken for this
+one's: a source tree on the path of modules has no version, although one may be installed as well.
+
+``lsmkv.__version__`` is looked up here when it is asked for, and not before: to find and read the
+metadata takes 30 ms.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Final, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+NAME: Final = "lsmkv"
+NOT_INSTALLED: Final = "0+not.installed"
+"""The version of a source tree that is not installed; below every real one, as PEP 440 orders."""
+
+Kind = Literal["wheel", "editable", "source"]
+"""How the package got there: installed, installed as a link to a source tree, or not installed."""
+
+PACKAGE: Final = os.path.realpath(os.path.join(os.path.dirname(__file__), os.pardir))
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
+
+
+class Installation(NamedTuple):
+    """Where the package comes from."""
+
+    kind: Kind
+    version: str
+    pure_wheel: bool
+    """Whether a wheel without compiled modules was installed; False if there was no wheel."""
+
+
+class Requirement(NamedTuple):
+    """A distribution that this one asks for."""
+
+    name: str
+    extra: str
+    """The extra that asks for it; empty for what is always needed."""
+    version: str | None
+    """What is installed of it; None if nothing is."""
+
+
+def installation() -> Installation:
+    """How this package is installed, and as which version."""
+    found = _distribution()
+    if found is None:
+        return Installation("source", NOT_INSTALLED, False)
+    kind: Kind = "editable" if _is_editable(found) else "wheel"
+    pure = kind == "wheel" and "Root-Is-Purelib: true" in (found.read_text("WHEEL") or "")
+    return Installation(kind, found.version, pure)
+
+
+def requirements() -> list[Requirement]:
+    """What the installed distribution asks for, in its order; nothing if it is not installed."""
+    found = _distribution()
+    return [] if found is None else list(_requirements(found.requires or []))
+
+
+def version_of(name: str) -> str | None:
+    """The version of an installed distribution; None if there is none of that name."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _requirements(lines: list[str]) -> Iterator[Requirement]:
+    """The requirements of a distribution; those on extras of its own are left out."""
+    for line in lines:
+        name, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
+        if name is not None and name[1] != NAME:
+            yield Requirement(name[1], "" if extra is None else extra[1], version_of(name[1]))
+
+
+def _distribution() -> metadata.Distribution | None:
+    """The distribution that this copy of the package belongs to."""
+    for found in metadata.distributions(name=NAME):
+        # What builds leave in a source tree (lsmkv.egg-info) has no WHEEL, and may be an old one.
+        whole = found.read_text("WHEEL") is not None
+        beside = os.path.realpath(str(found.locate_file(NAME))) == PACKAGE
+        if whole and (beside or _is_editable(found)):
+            return found
+    return None
+
+
+def _is_editable(found: metadata.Distribution) -> bool:
+    """Whether a distribution is a link to the source tree of this package (source: PEP 610)."""
+    try:
+        fields = json.loads(found.read_text("direct_url.json") or "{}")
+        tree = unquote(urlsplit(str(fields["url"])).path)
+        editable = fields["dir_info"]["editable"] is True
+    except (ValueError, KeyError, TypeError):
+        return False
+    if os.name == "nt":
+        tree = tree.lstrip("/")  # file:///C:/tree
+    return editable and os.path.realpath(os.path.join(tree, NAME)) == PACKAGE
+
+
+__version__: Final = installation().version

@@ -1,0 +1,153 @@
+"""What to say of an engine and a directory: what will not work, and what works less well.
+
+A *problem* is that a store will not work; a *remark* is that one works, but slower or with less.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import chain
+
+from lsmkv.env.trial import Trials
+from lsmkv.options import make_options
+from lsmkv.tools.doctor.engine import Advice, Engine
+from lsmkv.tools.doctor.place import Place
+from lsmkv.tools.text import count, size
+
+LEAST_ROOM = 64 << 20
+"""Bytes: a log, the memtable's table, and what a compaction writes before it removes anything."""
+_FEW_FILES = 64
+"""A store has some ten files open beside its tables, and a program has its own."""
+
+
+def problems(engine: Engine, place: Place) -> list[Advice]:
+    """What will not work."""
+    return list(chain(_broken_codecs(engine), _unusable(place), _failed(place), _no_room(place)))
+
+
+def remarks(engine: Engine, place: Place) -> list[Advice]:
+    """What works, but slower or with less than it could."""
+    return list(chain(_slow(engine), _lesser(place), _few_files(place), _not_tried(place)))
+
+
+def _broken_codecs(engine: Engine) -> Iterator[Advice]:
+    broken = [name for name, works in engine.codecs.items() if not works]
+    if broken:
+        yield Advice(
+            f"{' and '.join(broken)} cannot compress: blocks are neither written nor read",
+            "Install cramjam again: pip install --force-reinstall cramjam",
+        )
+
+
+def _unusable(place: Place) -> Iterator[Advice]:
+    if place.missing:
+        yield Advice(
+            f"the directory {place.path} cannot be listed: {place.missing}",
+            "Name a directory that is there, and that you may list.",
+        )
+    elif place.not_tried and not place.holds_store:
+        yield Advice(
+            f"no file can be made in {place.path}: {place.not_tried}",
+            "A store there opens with read_only=True alone. To write, name a directory that you may"
+            " write to.",
+        )
+
+
+def _failed(place: Place) -> Iterator[Advice]:
+    trials = place.trials
+    if trials is None:
+        return
+    elsewhere = "Put the store on another file system, best a local disk."
+    for name, failure, do in (
+        ("a file cannot be written, synced and read", trials.files, elsewhere),
+        ("a file cannot be renamed over an open one", trials.renames, elsewhere),
+        ("names of files cannot be made durable", trials.directory_sync, elsewhere),
+        (
+            "no lock can be taken, so that no store opens for writing",
+            trials.lock,
+            f"{elsewhere} On NFS, the server's lock service has to run.",
+        ),
+    ):
+        if failure:
+            yield Advice(f"{name}: {failure}", do)
+
+
+def _no_room(place: Place) -> Iterator[Advice]:
+    free = place.free_bytes
+    if free is not None and free < LEAST_ROOM and not place.not_tried:
+        yield Advice(
+            f"{size(free)} are free",
+            f"Make room for {size(LEAST_ROOM)} at least: a compaction writes new tables before it"
+            " removes old ones.",
+        )
+    limit = place.open_file_limit
+    if limit is not None and limit < _FEW_FILES:
+        yield Advice(
+            f"a process may open {count(limit, 'file')} at once",
+            "Raise the limit, for example with 'ulimit -n 1024'.",
+        )
+
+
+def _slow(engine: Engine) -> Iterator[Advice]:
+    if engine.pure is not None:
+        yield Advice(f"the engine is not compiled: {engine.pure.what}", engine.pure.do)
+        if engine.crc32c != "google-crc32c":
+            yield Advice(
+                "checksums are computed by Python code, which is slow",
+                "pip install google-crc32c, where there is a wheel of it for this system.",
+            )
+
+
+def _lesser(place: Place) -> Iterator[Advice]:
+    trials = place.trials
+    if trials is None:
+        return
+    if not trials.mapped_log:
+        yield Advice(
+            "the log is written to, not mapped: a put costs a system call more",
+            "Nothing, or a directory on ext4, tmpfs, or XFS without reflinks.",
+        )
+    if trials.links:
+        yield Advice(
+            f"there are no hard links: {trials.links}",
+            "Nothing: a checkpoint copies tables, which takes time and room.",
+        )
+    if sys.platform == "linux" and not trials.lock and not trials.is_ofd:
+        yield Advice(
+            "the lock is one of POSIX, which a fork or another descriptor may drop",
+            "Open the store in one place of one process alone.",
+        )
+
+
+def _few_files(place: Place) -> Iterator[Advice]:
+    limit, most = place.open_file_limit, make_options().max_open_files
+    if limit is not None and _FEW_FILES <= limit < most:
+        yield Advice(
+            f"a process may open {count(limit, 'file')} at once, and a large store opens up to"
+            f" {most:,}",
+            f"Raise the limit ('ulimit -n {2 * most}'), or open with max_open_files={limit // 2}.",
+        )
+
+
+def _not_tried(place: Place) -> Iterator[Advice]:
+    if place.holds_store and place.trials is None and not place.missing:
+        why = f": {place.not_tried}" if place.not_tried else ", on another file system"
+        yield Advice(
+            "nothing was tried: the directory holds a store, which is left alone, and the one above"
+            f" cannot stand in for it{why}",
+            "Name an empty directory on the same file system.",
+        )
+
+
+def works(trials: Trials) -> dict[str, bool]:
+    """What a directory can do, by the names that ``--json`` has."""
+    return {
+        "files": not trials.files,
+        "renames": not trials.renames,
+        "directory_sync": not trials.directory_sync,
+        "hard_links": not trials.links,
+        "lock": not trials.lock,
+        "ofd_lock": trials.is_ofd,
+        "mapped_log": trials.mapped_log,
+    }

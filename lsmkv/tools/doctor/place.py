@@ -1,0 +1,76 @@
+"""What a directory offers to a store: its file system, what works there, how much room there is.
+
+A directory that holds a store is only listed: the trials go to the directory above, if that is on
+the same file system, and are left out otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from lsmkv.env.mounts import file_system_of
+from lsmkv.env.trial import Trials, beside, free_bytes, open_file_limit, try_directory
+from lsmkv.format.filenames import FileType, parse_filename
+
+_OF_STORES = (FileType.CURRENT, FileType.MANIFEST, FileType.TABLE, FileType.LOG)
+
+
+class Place(NamedTuple):
+    """A directory for a store."""
+
+    path: str
+    """As it was given, with the user's home directory as ``~``."""
+    missing: str
+    """Why it cannot be listed, in the system's words; empty if it can."""
+    holds_store: bool
+    file_system: str
+    """Its type; empty if it is not known."""
+    tried_in: str
+    """Where the trials were made: ``"the directory"``, ``"the directory above"`` or ``""``."""
+    trials: Trials | None
+    not_tried: str
+    """Why nothing was tried, in the system's words; empty if that is by intent."""
+    free_bytes: int | None
+    open_file_limit: int | None
+
+
+def place(path: str) -> Place:
+    """Look at a directory, and try what a store does there."""
+    missing, holds_store, not_tried = "", False, ""
+    try:
+        holds_store = any(_is_of_a_store(name) for name in os.listdir(path))
+    except OSError as error:
+        missing = error.strerror or str(error)
+    where = None if missing else beside(path) if holds_store else path
+    trials: Trials | None = None
+    if where is not None:
+        try:
+            trials = try_directory(where)
+        except OSError as error:
+            not_tried = error.strerror or str(error)
+    tried_in = "the directory above" if holds_store else "the directory"
+    return Place(
+        path=shortened(path),
+        missing=missing,
+        holds_store=holds_store,
+        file_system="" if missing else file_system_of(path),
+        tried_in="" if trials is None else tried_in,
+        trials=trials,
+        not_tried=not_tried,
+        free_bytes=None if missing else free_bytes(path),
+        open_file_limit=open_file_limit(),
+    )
+
+
+def shortened(path: str) -> str:
+    """A path as it was given, with the user's home directory as ``~``."""
+    home = os.path.expanduser("~").rstrip(os.sep)
+    if home and (path == home or path.startswith(home + os.sep)):
+        return "~" + path[len(home) :]
+    return path
+
+
+def _is_of_a_store(name: str) -> bool:
+    parsed = parse_filename(name)
+    return parsed is not None and parsed[1] in _OF_STORES
