@@ -60,6 +60,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/app.py": "tools/test_cli.py",
     "tools/commands.py": "tools/test_cli.py",
     "tools/scanning.py": "tools/test_cli.py",
+    "tools/signals.py": "tools/test_cli.py",
     "tools/demo/keys.py": "tools/demo/test_command.py",
     "tools/demo/measure.py": "tools/demo/test_command.py",
     "tools/demo/reading.py": "tools/demo/test_command.py",

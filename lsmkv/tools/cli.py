@@ -5,15 +5,13 @@ The commands themselves, in ``app.py``, need typer and rich.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable
-from types import FrameType
 
 from lsmkv.tools.doctor.engine import version_text
+from lsmkv.tools.signals import exit_on_signals
 
 _EXTRA = ("typer", "rich")
-_DEADLY = (signal.SIGTERM, signal.SIGHUP)
 
 run: Callable[[], None] | None
 try:
@@ -39,22 +37,9 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    _exit_on_signals()
+    exit_on_signals()
     try:
         run()
     except KeyboardInterrupt:
         return 130
     return 0
-
-
-def _exit_on_signals() -> None:
-    """Have SIGTERM and SIGHUP end the process by ``SystemExit``, so that ``finally`` blocks run."""
-    for number in _DEADLY:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-            signal.signal(number, _exit)
-
-
-def _exit(number: int, frame: FrameType | None) -> None:
-    for one in _DEADLY:
-        signal.signal(one, signal.SIG_IGN)  # a second one must not cut the cleaning up short
-    sys.exit(128 + number)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.running import FAILED, NOT_WRITTEN, PASSED, judge, load, run_all
+from lsmkv.tools.course.running import FAILED, NOT_WRITTEN, PASSED, Result, judge, load, run_one
 
 COURSE = Path(__file__).parents[1] / "tools" / "course"
 STARTERS = Path(__file__).parents[2] / "lsmkv" / "tools" / "course" / "starters"
@@ -26,6 +26,11 @@ class Mistake(NamedTuple):
 def reference(lab: Lab) -> str:
     """The path of a lab's reference solution."""
     return str(COURSE / "references" / lab.file_name)
+
+
+def run_all(lab: Lab, path: str) -> list[Result]:
+    """All checks of a lab on a file."""
+    return [run_one(lab, path, check, seconds=60) for check in lab.checks]
 
 
 def assert_caught(lab: Lab, mistake: Mistake) -> None:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import errno
 import json
 import os
 import re
 import shutil
+import sys
 import textwrap
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 from rich.markdown import Markdown
 
-from lsmkv.tools.console import MISS, guarded, stdout_console, stdout_is_terminal, write_line
-from lsmkv.tools.course.grading import Limits, Submission, grade_directory
+from lsmkv.tools.console import (
+    MISS,
+    guarded,
+    progress,
+    stdout_console,
+    stdout_is_terminal,
+    write_line,
+)
+from lsmkv.tools.course.grading import MISSING, Grader, LabGrade, Limits, students
 from lsmkv.tools.course.lab import Lab
 from lsmkv.tools.course.labs.registry import LABS, find
-from lsmkv.tools.course.running import NOT_WRITTEN, PASSED, Result, run_all
+from lsmkv.tools.course.running import NOT_WRITTEN, PASSED, STOPPED, Result, place, run_one
 from lsmkv.tools.text import count, printable
 
 _INTERVAL = 0.3
@@ -28,6 +37,9 @@ _INTERVAL = 0.3
 
 _PICTURE = re.compile(r"!\[([^]]*)\]\([^)]*\)")
 """A picture, in place of which a terminal shows what it says."""
+
+_COMMENT = re.compile(r"<!--.*?-->\n?")
+"""What only a program reads."""
 
 _INDENT = " " * 15
 """What stands below the name of a check."""
@@ -64,7 +76,7 @@ def new(
     for path, lab in files.items():
         write_line(f"{path}  lab {lab.number}: {lab.title}")
     first = LABS[0].number
-    write_line(f"Read a lab with 'lsmkv course show {first}', and in that folder")
+    write_line(f"Read a lab with 'lsmkv course show {first}'. Say 'cd {directory}', and there")
     write_line(f"check what you wrote with 'lsmkv course check {first}'.")
 
 
@@ -92,9 +104,10 @@ def show(
         told = {"lab": lab.number, "title": lab.title, "text": text, "hints": len(hints)}
         write_line(json.dumps(told))
     elif stdout_is_terminal():
-        stdout_console().print(Markdown(_PICTURE.sub(r"*Picture: \1*", text), hyperlinks=False))
+        shown = _COMMENT.sub("", _PICTURE.sub(r"*Picture: \1*", text))
+        stdout_console().print(Markdown(shown, hyperlinks=False))
     else:
-        write_line(text.rstrip())
+        write_line(_COMMENT.sub("", text).rstrip())
 
 
 @guarded
@@ -107,33 +120,38 @@ def check(
     watch: Annotated[
         bool, typer.Option("--watch", help="Check again whenever the file is saved, until Ctrl-C.")
     ] = False,
+    seconds: Annotated[
+        int, typer.Option("--seconds", min=1, metavar="N", help="Time for each check.")
+    ] = 60,
     as_json: AsJson = False,
 ) -> None:
     """Check a lab: exact bytes, properties, and the student's part in the real engine.
 
     The exit status is 1 if a check does not pass. The file is run in this process, as 'python FILE'
-    would run it.
+    would run it. A check that takes too long is stopped, except on Windows.
 
-    JSON: "lab", "file", and "checks": "check", "outcome" (passed, failed, not written, error) and
-    "message" of each.
+    JSON: "lab", "file", and "checks": "check", "outcome" (passed, failed, not written, error,
+    stopped) and "message" of each. What the student's code prints goes to stderr then.
     """
     lab = find(lab_name)
     path = os.path.abspath(lab.file_name if file is None else file)
     if watch and as_json:
         raise ValueError("give --watch or --json, not both")
-    results = run_all(lab, path)
     if as_json:
+        with contextlib.redirect_stdout(sys.stderr):
+            results = [run_one(lab, path, check, seconds) for check in lab.checks]
         told = [asdict(result) for result in results]
         write_line(json.dumps({"lab": lab.number, "file": path, "checks": told}))
     else:
-        print_results(lab, results)
+        results = run_and_print(lab, path, seconds)
     while watch:
         seen = _stamp(path)
         write_line(f"Waiting for {os.path.basename(path)} to be saved; Ctrl-C ends.")
         _flush()
         while _stamp(path) in (seen, None):
             time.sleep(_INTERVAL)
-        print_results(lab, run_all(lab, path))
+        write_line("")
+        run_and_print(lab, path, seconds)
     if any(result.outcome != PASSED for result in results):
         raise typer.Exit(MISS)
 
@@ -151,21 +169,41 @@ def _stamp(path: str) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_ino
 
 
-def print_results(lab: Lab, results: Sequence[Result]) -> None:
-    """A line for each check, with its message; then how many passed, and what comes next."""
+def run_and_print(lab: Lab, path: str, seconds: int) -> list[Result]:
+    """Run a lab's checks, a line for each when it ends; then how many passed, and what comes next.
+
+    After Ctrl-C the line of the student's code that it came in stands last.
+    """
     write_line(f"Lab {lab.number}: {lab.title}")
-    for result in results:
-        told = f"  {result.outcome:<11}  {result.check}"
-        if result.outcome in (PASSED, NOT_WRITTEN):
-            _write_wrapped(f"{told}: {printable(result.message)}")
-            continue
-        write_line(told)
-        for line in result.message.split("\n"):
-            _write_wrapped(_INDENT + printable(line), is_aligned=line.startswith("  "))
+    results: list[Result] = []
+    for check in lab.checks:
+        try:
+            result = run_one(lab, path, check, seconds)
+        except KeyboardInterrupt as error:
+            _print_result(Result(check.name, "interrupted", place(error, path).strip()), "")
+            raise
+        _print_result(result, results[-1].message if results else "")
+        results.append(result)
+        _flush()
     passed = sum(result.outcome == PASSED for result in results)
     write_line(f"{passed} of {count(len(results), 'check')} passed.")
     if passed < len(results):
         write_line(f"Hints: 'lsmkv course show {lab.number} --hint 1', and so on.")
+    return results
+
+
+def _print_result(result: Result, before: str) -> None:
+    """The line of a check, and its message unless it is that of the check before."""
+    told = f"  {result.outcome:<11}  {result.check}"
+    if result.outcome in (PASSED, NOT_WRITTEN):
+        _write_wrapped(f"{told}: {printable(result.message)}")
+        return
+    if result.message == before:
+        write_line(f"{told}: the same")
+        return
+    write_line(told)
+    for line in result.message.split("\n"):
+        _write_wrapped(_INDENT + printable(line), is_aligned=line.startswith("  "))
 
 
 def _write_wrapped(line: str, is_aligned: bool = False) -> None:
@@ -189,33 +227,55 @@ def grade(
     memory: Annotated[
         int, typer.Option("--memory", min=128, metavar="MIB", help="Memory for each check, in MiB.")
     ] = 1024,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="How many checks passed, as a table for a spreadsheet.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Grade a class: all checks of all labs for each student's folder below DIR.
 
-    Each check runs in processes of its own with a time and a memory limit, without a network where
-    the system allows that. This is no sandbox: the code can read and write what you can. Grade
-    strangers' code in a virtual machine or a container.
+    Each lab runs in processes of its own with a time and a memory limit, without a network where
+    the system allows that, as many at once as there are processors. This is no sandbox: the code
+    can read and write what you can. Grade strangers' code in a virtual machine or a container.
 
     JSON: "limits", and "submissions": "name" and "labs", for each "lab", "title", "file", "passed"
     and "checks", with "check", "outcome" and "message" as 'check' has them, where the outcome may
-    also be "stopped" (a limit) or "missing" (no file).
+    also be "missing" (no file).
     """
+    if as_csv and as_json:
+        raise ValueError("give --csv or --json, not both")
     limits = Limits(seconds, memory)
-    submissions = grade_directory(directory, limits)
-    if as_json:
-        told = [asdict(submission) for submission in submissions]
-        write_line(json.dumps({"limits": asdict(limits), "submissions": told}))
-        return
-    print_grades(submissions)
+    names = students(directory)
+    with (
+        progress("grading", "lab", len(names) * len(LABS)) as shown,
+        Grader(limits, shown.advance) as grader,
+    ):
+        graded = grader.grade(directory, names)
+        if as_json:
+            told = [asdict(submission) for submission in graded]
+            write_line(json.dumps({"limits": asdict(limits), "submissions": told}))
+            return
+        if as_csv:
+            table = csv.writer(sys.stdout, lineterminator="\n")
+            table.writerow(["student", *(f"lab {lab.number}" for lab in LABS)])
+            for one in graded:
+                table.writerow([one.name, *(_passed_of(lab) for lab in one.labs)])
+                _flush()
+            return
+        wide = max([len(printable(name)) for name in names] + [7])
+        write_line(f"{'student':<{wide}}" + "".join(f"{lab.number:>5}" for lab in LABS))
+        for one in graded:
+            write_line(f"{printable(one.name):<{wide}}" + "".join(map(_cell, one.labs)))
+            _flush()
+    write_line("Checks passed, of all that the lab has. -: no file; !: a check was stopped.")
 
 
-def print_grades(submissions: Sequence[Submission]) -> None:
-    """A line for each student, a column for each lab."""
-    wide = max([len(submission.name) for submission in submissions] + [7])
-    heads = [f"lab {lab.number}" for lab in LABS]
-    write_line(f"{'student':<{wide}}  " + "  ".join(f"{head:>8}" for head in heads))
-    for submission in submissions:
-        cells = [f"{lab.passed} of {len(lab.checks)}" for lab in submission.labs]
-        name = printable(submission.name)
-        write_line(f"{name:<{wide}}  " + "  ".join(f"{cell:>8}" for cell in cells))
+def _passed_of(lab: LabGrade) -> str:
+    return "" if lab.checks[0].outcome == MISSING else str(lab.passed)
+
+
+def _cell(lab: LabGrade) -> str:
+    if lab.checks[0].outcome == MISSING:
+        return f"{'-':>5}"
+    mark = "!" if any(check.outcome == STOPPED for check in lab.checks) else ""
+    return f"{f'{lab.passed}/{len(lab.checks)}{mark}':>5}"

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from lsmkv.tools.course.failure import CheckFailure
 from lsmkv.tools.course.lab import Check, Lab
+from lsmkv.tools.signals import Terminated
 
 PASSED = "passed"
 FAILED = "failed"
 NOT_WRITTEN = "not written"
 ERROR = "error"
-"""Outcomes of a check; a grade may also be "stopped", see :mod:`lsmkv.tools.course.grading`."""
+STOPPED = "stopped"
+"""Outcomes of a check; a grade may also be "missing", see :mod:`lsmkv.tools.course.grading`."""
 
 _NAME = "student"
 
@@ -47,33 +51,65 @@ def load(path: str) -> ModuleType:
     sys.modules[_NAME] = module  # dataclasses look there
     try:
         exec(compile(source, path, "exec"), module.__dict__)
+    except Terminated:
+        raise
     except (Exception, SystemExit) as error:
         raise LoadError(f"the file cannot be run: {_told(error, path)}") from error
     return module
 
 
-def run_all(lab: Lab, path: str) -> list[Result]:
-    """All checks of a lab on a file, in order."""
-    return [run_one(lab, path, check) for check in lab.checks]
+class OutOfTime(BaseException):
+    """The time of a check is over.  No ``Exception``, which the student's code might catch."""
 
 
-def run_one(lab: Lab, path: str, check: Check) -> Result:
-    """One check of a lab on a file, which is run anew for it."""
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise :class:`OutOfTime` in the block when its time is over, then once more each second.
+
+    Only the main thread can be told, and not on Windows: elsewhere the block is not limited.
+    """
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    is_running = True
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if is_running:
+            raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
     try:
-        module = load(path)
+        yield
+    finally:
+        is_running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run_one(lab: Lab, path: str, check: Check, seconds: float) -> Result:
+    """One check of a lab on a file, which is run anew for it, and stopped after some seconds."""
+    try:
+        with time_limit(seconds):
+            return judge(lab, load(path), path, check)
     except LoadError as error:
         return Result(check.name, ERROR, str(error))
-    return judge(lab, module, path, check)
+    except OutOfTime as error:
+        return Result(
+            check.name, STOPPED, f"it was stopped after {seconds:g} s{place(error, path)}"
+        )
 
 
 def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
     """One check of a lab on the module that a file has become."""
-    missing = [name for name in lab.functions if not callable(getattr(module, name, None))]
-    if missing:
-        return Result(check.name, ERROR, f"the file has no function {missing[0]}")
+    for name in lab.functions:
+        if not callable(getattr(module, name, None)):
+            module.__dict__.pop(name, None)  # a number, say, is as good as nothing
     try:
         with _quiet():
             return Result(check.name, PASSED, check.run(module))
+    except Terminated:
+        raise
     except (Exception, SystemExit) as error:
         cause = _first_cause(error)
         if isinstance(cause, CheckFailure):
@@ -83,8 +119,12 @@ def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
             return Result(
                 check.name, NOT_WRITTEN, f"{where.name if where else 'it'} is not written yet"
             )
-        if isinstance(cause, SystemExit) and _frame_of(cause, path) is None:
-            raise  # a signal
+        if (
+            isinstance(cause, AttributeError)
+            and cause.obj is module
+            and cause.name in lab.functions
+        ):
+            return Result(check.name, ERROR, f"the file has no function {cause.name}")
         return Result(check.name, ERROR, f"your code raised {_told(cause, path)}")
 
 
@@ -115,5 +155,10 @@ def _frame_of(error: BaseException, path: str) -> traceback.FrameSummary | None:
 def _told(error: BaseException, path: str) -> str:
     """An error in a line, with the student's line that raised it."""
     what = type(error).__name__ + (f": {error}" if str(error) else "")
+    return what + place(error, path)
+
+
+def place(error: BaseException, path: str) -> str:
+    """The student's line that an error came through, to be added to a message; empty if none."""
     frame = _frame_of(error, path)
-    return what if frame is None else f"{what}\n  line {frame.lineno}: {frame.line}"
+    return "" if frame is None else f"\n  line {frame.lineno}: {frame.line}"

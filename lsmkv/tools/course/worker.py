@@ -1,7 +1,7 @@
-"""The process that ``lsmkv course grade`` runs one check in: it limits itself, then runs it.
+"""The process that ``lsmkv course grade`` runs a lab's checks in: it limits itself, then runs them.
 
-The result is one line of JSON on stdout, which the student's code does not have: what that prints
-goes nowhere.
+It says when it is ready.  Then each result is one line of JSON on stdout, which the student's code
+does not have: what that prints goes nowhere.
 """
 
 from __future__ import annotations
@@ -39,15 +39,18 @@ def limit(seconds: int, memory_mib: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the check that the arguments name: lab, file, number of the check, and the limits."""
-    slug, path, number, seconds, memory_mib = arguments
+    """Run a lab's checks: the arguments name lab, file, the first check, and the limits of each."""
+    slug, path, first, seconds, memory_mib = arguments
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     lab = find(slug)
-    limit(int(seconds), int(memory_mib))
-    result = run_one(lab, path, lab.checks[int(number)])
-    os.write(out, json.dumps(asdict(result)).encode() + b"\n")
+    checks = lab.checks[int(first) :]
+    os.write(out, b"ready\n")
+    limit(int(seconds) * len(checks), int(memory_mib))
+    for check in checks:
+        result = run_one(lab, path, check, int(seconds))
+        os.write(out, json.dumps(asdict(result)).encode() + b"\n")
     os._exit(0)  # threads that the student's code started do not hold it up
 
 

@@ -69,12 +69,11 @@ def decoded(code: ModuleType) -> str:
     """Numbers come back, with the position after them, wherever they stand."""
     for value in (*NUMBERS, *some_numbers(2)):
         data = encode_varint(value)
-        require_equal(
-            code.decode_varint(data, 0),
-            (value, len(data)),
-            f"decode_varint({data!r}, 0)",
-            "Each byte gives seven bits, and each one's are worth 2**7 times those before it.",
-        )
+        got = code.decode_varint(data, 0)
+        hint = "Each byte gives seven bits, and each one's are worth 2**7 times those before it."
+        if isinstance(got, tuple) and got[:1] == (value,):
+            hint = "The number is right. The second result is the position after the varint."
+        require_equal(got, (value, len(data)), f"decode_varint({data!r}, 0)", hint)
         within = b"\xff" + data + b"\xff"
         require_equal(
             code.decode_varint(within, 1),
@@ -145,12 +144,15 @@ def unpacked(code: ModuleType) -> str:
     """The parts come back, and what has no tag is refused."""
     for parts in KEYS:
         key = pack(*parts)
-        require_equal(
-            code.unpack_key(key),
-            unpack(key),
-            f"unpack_key({key!r})",
-            "The last eight bytes are the tag, whatever the user key holds.",
-        )
+        user_key, sequence, kind = parts
+        got = code.unpack_key(key)
+        hint = "The last eight bytes are the tag, whatever the user key holds."
+        turned = int.from_bytes(key[-8:], "big")
+        if got == (user_key, turned >> 8, turned & 0xFF):
+            hint = "The tag is little-endian: its first byte is the lowest."
+        elif got == (user_key, kind, sequence):
+            hint = "The sequence comes before the kind."
+        require_equal(got, unpack(key), f"unpack_key({key!r})", hint)
     for size in (0, 7):
         require_refused(code, "unpack_key", (bytes(size),), "a tag has eight bytes")
     return f"{len(KEYS)} keys, and 2 that are none"

@@ -9,13 +9,15 @@ LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB)
 
 
 def find(name: str) -> Lab:
-    """A lab by its number or its short name; ``ValueError`` if there is none.
+    """A lab by its number, its short name or its file's name; ``ValueError`` if there is none.
 
-    >>> find("4").slug, find("bloom").number
-    ('bloom', 4)
+    >>> find("4").slug, find("bloom").number, find("lab4_bloom.py").number
+    ('bloom', 4, 4)
     """
+    asked = name.removesuffix(".py")
     for lab in LABS:
-        if name in (str(lab.number), lab.slug):
+        file = lab.file_name.removesuffix(".py")
+        if asked in (str(lab.number), f"lab{lab.number}", lab.slug, file):
             return lab
     names = ", ".join(f"{lab.number} ({lab.slug})" for lab in LABS)
     raise ValueError(f"there is no lab {name}: the labs are {names}")

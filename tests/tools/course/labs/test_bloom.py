@@ -8,7 +8,7 @@ import pytest
 from labs import Mistake, assert_caught, assert_passed_by_its_reference_alone
 
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash, predicted_rate
-from lsmkv.tools.course.labs.bloom import LAB, drawing
+from lsmkv.tools.course.labs.bloom import LAB, drawing, without_cutting
 
 
 def made(keys: Sequence[bytes], bits: int) -> bytes:
@@ -51,7 +51,18 @@ def cut_down(keys: Sequence[bytes], bits: int) -> bytes:
     return data if len(keys) * bits % 8 == 0 or len(data) == 9 else data[:-2] + data[-1:]
 
 
+def with_sums_not_cut(keys: Sequence[bytes], bits: int) -> bytes:
+    return without_cutting(keys, made(keys, bits))
+
+
 MISTAKES = (
+    Mistake(
+        "sums not cut",
+        "create_filter",
+        with_sums_not_cut,
+        "the bytes of a filter",
+        "not cut to 32 bits before the modulus",
+    ),
     Mistake("big-endian words", "bloom_hash", with_words_turned, "the hash of a key", "little"),
     Mistake(
         "the rest turned", "bloom_hash", with_the_rest_turned, "the hash of a key", "left over"

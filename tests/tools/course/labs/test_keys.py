@@ -71,6 +71,20 @@ def up_to_the_first_zero(key: bytes) -> tuple[bytes, int, int]:
     return user_key.split(b"\0")[0], sequence, kind
 
 
+def read_big_endian(key: bytes) -> tuple[bytes, int, int]:
+    return unpack(key[:-8] + key[-8:][::-1])
+
+
+def swapped(key: bytes) -> tuple[bytes, int, int]:
+    user_key, sequence, kind = unpack(key)
+    return user_key, kind, sequence
+
+
+def position_off_by_one(data: bytes, position: int) -> tuple[int, int]:
+    value, end = decode_varint64(data, position)
+    return value, end - 1
+
+
 def any_length(key: bytes) -> tuple[bytes, int, int]:
     return unpack(key) if len(key) >= 8 else (key, 0, 0)
 
@@ -92,6 +106,23 @@ def sequence_of_32_bits(user_key: bytes, sequence: int, kind: int) -> bytes:
 
 
 MISTAKES = (
+    Mistake(
+        "the last byte's position",
+        "decode_varint",
+        position_off_by_one,
+        "reading varints",
+        "The number is right",
+    ),
+    Mistake(
+        "a tag read big-endian",
+        "unpack_key",
+        read_big_endian,
+        "reading internal keys",
+        "little-endian",
+    ),
+    Mistake(
+        "kind before sequence", "unpack_key", swapped, "reading internal keys", "comes before the"
+    ),
     Mistake("lowest last", "encode_varint", lowest_last, "writing varints", "the lowest first"),
     Mistake("127 in two", "encode_varint", too_long_at_128, "writing varints", "the last byte, so"),
     Mistake(
