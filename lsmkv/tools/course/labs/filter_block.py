@@ -216,7 +216,7 @@ def require_groups(
         f"group_keys must return a list of lists, not {shown(got)}.",
     )
     internal_keys = {key for _, keys in blocks for key in keys}
-    if any(key in internal_keys for group in got for key in group):
+    if any(isinstance(key, bytes) and key in internal_keys for group in got for key in group):
         hint = (
             "These are internal keys. A get knows the user key, and not which version it will"
             " find: asked for it, such a filter says no. Cut off the tag, the last eight bytes."

@@ -184,6 +184,11 @@ def by_internal_bytes(read: Read, size: int, user_key: bytes) -> bytes | None:
     return of_key[0][1] if of_key and of_key[0][0][-8] == 1 else None
 
 
+def without_a_look_at_the_size(read: Read, size: int, user_key: bytes) -> bytes | None:
+    read(size - FOOTER_SIZE, FOOTER_SIZE)
+    return got(read, size, user_key)
+
+
 def reads_all(read: Read, size: int, user_key: bytes) -> bytes | None:
     data = read(0, size)
     return got(lambda offset, length: data[offset : offset + length], size, user_key)
@@ -430,6 +435,13 @@ MISTAKES = (
         "the whole table", "get", reads_all, "the reads of a get", "Footer, index, and the one data"
     ),
     Mistake("no magic", "get", without_magic, "damaged tables", "the magic number is damaged"),
+    Mistake(
+        "no look at the size",
+        "get",
+        without_a_look_at_the_size,
+        "damaged tables",
+        "get reads 48 bytes at -48 of a table of 0 bytes",
+    ),
     Mistake("blocks believed", "get", believes_blocks, "damaged tables", "the index is damaged"),
     Mistake(
         "all blocks read",
