@@ -8,8 +8,18 @@ import tempfile
 from collections.abc import Iterator, Mapping
 
 import lsmkv
-from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.env.local import LocalEnv
+from lsmkv.format.filenames import (
+    FileType,
+    manifest_name,
+    parse_filename,
+    set_current,
+    table_name,
+)
+from lsmkv.format.log import LogWriter
+from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.tools.course.failure import CheckFailure, require, shown
+from lsmkv.util.comparator import BYTEWISE
 
 try:
     import plyvel
@@ -30,6 +40,26 @@ def store_with_log(directory: str, log: bytes) -> None:
     (name,) = files_of(directory, FileType.LOG)
     with open(name, "wb") as file:
         file.write(log)
+
+
+def store_with_table(
+    directory: str, table: bytes, smallest: bytes, largest: bytes, last_sequence: int
+) -> None:
+    """Make a store whose only file of data is this table; its first and last key are internal
+    keys."""
+    opened = LocalEnv().open_directory(directory, create=True)
+    with opened.create(table_name(2)) as file:
+        file.append(table)
+    edit = VersionEdit()
+    edit.comparator = BYTEWISE.name
+    edit.log_number = 0
+    edit.prev_log_number = 0
+    edit.next_file_number = 3
+    edit.last_sequence = last_sequence
+    edit.add_file(0, FileMetaData(2, len(table), smallest, largest))
+    with opened.create(manifest_name(1)) as manifest:
+        LogWriter(manifest).add_record(edit.encode())
+    set_current(opened, 1)
 
 
 def files_of(directory: str, kind: FileType) -> list[str]:

@@ -1,0 +1,58 @@
+"""Lab 6: a table.  ``lsmkv course show 6`` is the text, ``lsmkv course check 6`` checks.
+
+Write the eight functions.  Each can be checked as soon as it is written.  Checksums, varints and
+blocks are the engine's; put your own of labs 1 to 3 in their place if you like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lsmkv.table.block import Block  # noqa: F401 - for you to use
+from lsmkv.table.block_builder import BlockBuilder  # noqa: F401
+from lsmkv.util.checksum import masked_crc32c  # noqa: F401
+from lsmkv.util.coding import decode_varint64, encode_varint  # noqa: F401
+
+
+def seal_block(contents: bytes) -> bytes:
+    """A block as it is stored: its contents, and the trailer of five bytes."""
+    raise NotImplementedError
+
+
+def unseal_block(stored: bytes) -> bytes:
+    """The contents of a block that is stored, trailer included.  ``ValueError`` if damaged."""
+    raise NotImplementedError
+
+
+def block_handle(offset: int, size: int) -> bytes:
+    """Where a block begins, and the size of its contents."""
+    raise NotImplementedError
+
+
+def separator(last: bytes, first: bytes) -> bytes:
+    """The index key of a block: from its last key on, and below the first key of the next one."""
+    raise NotImplementedError
+
+
+def successor(last: bytes) -> bytes:
+    """The index key of the last block: from its last key on."""
+    raise NotImplementedError
+
+
+def footer(metaindex: bytes, index: bytes) -> bytes:
+    """The last 48 bytes of a table, from the handles of two blocks."""
+    raise NotImplementedError
+
+
+def build_table(entries: Sequence[tuple[bytes, bytes]], block_size: int) -> bytes:
+    """The table of some internal keys, which rise, and their values."""
+    raise NotImplementedError
+
+
+def get(read: Callable[[int, int], bytes], size: int, user_key: bytes) -> bytes | None:
+    """The newest value of a user key in a table, or None if it is not there, or deleted.
+
+    ``read(offset, length)`` returns bytes of the table, which has ``size`` bytes.  ``ValueError``
+    if a part that was read is damaged.
+    """
+    raise NotImplementedError
