@@ -24,7 +24,8 @@ CONTENT = "content"
 NAME = "name"
 """What a sync makes durable: that of a file, and that of its directory."""
 
-_SEEDS = 4
+_STATES = 160
+"""So many states are drawn at least: each point gives four, and seeds are taken one by one."""
 _MOMENT = re.compile(
     r"before the (?P<verb>[a-z]+) of ((?P<size>[0-9]+) bytes to )?(?P<path>\S+)( to (?P<to>\S+))?"
 )
@@ -92,17 +93,20 @@ class Run:
         Then the rules are asked, too, since the states are drawn at random.  Returns how many
         states there were.
         """
-        broken = [rule.told for rule in rules if not rule.holds(self.operations)]
-        number = 0
-        for seed in range(_SEEDS):
+        broken = [rule for rule in rules if not rule.holds(self.operations)]
+        number = seed = 0
+        while number < _STATES:
             for state in self.env.crash_states(seed=seed):
                 number += 1
                 wrong = judge(state.env)
                 if wrong:
-                    told = [f"{what} does not survive {self._when(state)}: {wrong}"]
-                    raise CheckFailure("\n".join([*told, self.listing(), *(broken[:1] or [hint])]))
+                    told = f"{what} does not survive {self._when(state)}: {wrong}"
+                    about_it = [rule for rule in broken if rule.name in wrong] or broken
+                    why = about_it[0].told if about_it else hint
+                    raise CheckFailure(f"{told}\n{self.listing()}\n{why}")
+            seed += 1
         if broken:
-            raise CheckFailure("\n".join([f"{what}: {broken[0]}", self.listing()]))
+            raise CheckFailure(f"{what}: {broken[0].told}\n{self.listing()}")
         return number
 
     def listing(self) -> str:

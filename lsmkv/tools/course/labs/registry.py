@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.labs import block, bloom, keys, log, manifest
+from lsmkv.tools.course.labs import block, bloom, keys, log, manifest, recovery
 
-LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB, manifest.LAB)
+LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB, manifest.LAB, recovery.LAB)
 
 
 def find(name: str) -> Lab:
