@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.labs import block, bloom, filter_block, keys, log, table
+from lsmkv.tools.course.labs import block, bloom, filter_block, keys, log, manifest, recovery, table
 
-LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB, filter_block.LAB, table.LAB)
+LABS = (
+    keys.LAB,
+    log.LAB,
+    block.LAB,
+    bloom.LAB,
+    filter_block.LAB,
+    table.LAB,
+    manifest.LAB,
+    recovery.LAB,
+)
 
 
 def find(name: str) -> Lab:

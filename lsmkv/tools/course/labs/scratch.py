@@ -95,13 +95,19 @@ def require_same(
 
 
 def require_content_by_leveldb(
-    directory: str, content: Mapping[bytes, bytes | None], what: str, bloom_filter_bits: int = 0
+    directory: str,
+    content: Mapping[bytes, bytes | None],
+    what: str,
+    bloom_filter_bits: int = 0,
+    paranoid_checks: bool = True,
 ) -> str:
     """LevelDB reads the same, if plyvel is installed; words for the result, empty if it is not."""
     if plyvel is None:
         return ""
     try:
-        db = plyvel.DB(directory, bloom_filter_bits=bloom_filter_bits, paranoid_checks=True)
+        db = plyvel.DB(
+            directory, bloom_filter_bits=bloom_filter_bits, paranoid_checks=paranoid_checks
+        )
         try:
             found = {key: db.get(key) for key in content}
         finally:

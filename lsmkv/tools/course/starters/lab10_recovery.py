@@ -1,0 +1,63 @@
+"""Lab 10: recovery.  ``lsmkv course show 10`` is the text, ``lsmkv course check 10`` checks.
+
+Write the five functions.  Each can be checked as soon as it is written.  Batches, checksums, names
+and CURRENT are the engine's; put your own of other labs in their place if you like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from lsmkv.env.base import Directory
+from lsmkv.format.batch import decode_batch  # noqa: F401 - for you to use
+from lsmkv.format.filenames import (  # noqa: F401 - for you to use
+    FileType,
+    parse_filename,
+    set_current,
+)
+from lsmkv.util.checksum import typed_crc32c  # noqa: F401 - for you to use
+
+BLOCK_SIZE = 32768
+HEADER_SIZE = 7
+FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+
+
+def logs_to_replay(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
+    """The logs among a directory's names whose writes no table holds, in the order to replay."""
+    raise NotImplementedError
+
+
+def is_torn_tail(log: bytes, offset: int) -> bool:
+    """Whether no record begins behind ``offset``, where the bytes of a log begin to be bad."""
+    raise NotImplementedError
+
+
+def replay(
+    logs: Sequence[Sequence[bytes | None]], last_sequence: int
+) -> tuple[dict[bytes, bytes | None], int]:
+    """The newest value of each key in some logs, None if it was deleted, and the last sequence.
+
+    A log is a list of its batches, with None where bytes are bad.  ``ValueError`` if acknowledged
+    writes may be missing.
+    """
+    raise NotImplementedError
+
+
+def obsolete_files(
+    names: Sequence[str],
+    tables: Collection[int],
+    log_number: int,
+    prev_log_number: int,
+    manifest_number: int,
+) -> list[str]:
+    """The names that a store in this state does not need any more, and may remove."""
+    raise NotImplementedError
+
+
+def commit(
+    directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
+) -> None:
+    """Write what recovery has made, durably, let CURRENT name the new MANIFEST, and then remove
+    what is obsolete.
+    """
+    raise NotImplementedError

@@ -1,0 +1,74 @@
+"""Lab 9: flush and MANIFEST.  ``lsmkv course show 9`` is the text, ``lsmkv course check 9`` checks.
+
+Write the six functions.  Each can be checked as soon as it is written.  Varints, strings and the
+framing of records are the engine's; put your own of labs 1 and 2 in their place if you like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lsmkv.env.base import Directory, WritableFile
+from lsmkv.format.log import BLOCK_SIZE, frame  # noqa: F401 - for you to use
+from lsmkv.util.coding import (  # noqa: F401 - for you to use
+    decode_string,
+    decode_varint32,
+    decode_varint64,
+    encode_string,
+    encode_varint,
+)
+
+COMPARATOR, LOG_NUMBER, NEXT_FILE_NUMBER, LAST_SEQUENCE = 1, 2, 3, 4
+COMPACT_POINTER, DELETED_FILE, NEW_FILE, PREV_LOG_NUMBER = 5, 6, 7, 9
+LEVELS = 7
+
+Field = tuple[Any, ...]
+"""A field of an edit: its tag, then its content, such as ``(DELETED_FILE, level, number)``."""
+File = tuple[int, int, bytes, bytes]
+"""A table: its number, its size in bytes, its smallest and its largest internal key."""
+Levels = list[list[File]]
+"""The tables of each level.  Level 0 has the highest number first, the others the smallest key."""
+
+
+def encode_edit(fields: Sequence[Field]) -> bytes:
+    """The record of an edit: its fields, in the order given."""
+    raise NotImplementedError
+
+
+def decode_edit(record: bytes) -> list[Field]:
+    """The fields of a record; ``ValueError`` if it is none."""
+    raise NotImplementedError
+
+
+def apply_edit(levels: Levels, fields: Sequence[Field]) -> Levels:
+    """The levels after an edit.  The levels given stay as they are: readers may hold them."""
+    raise NotImplementedError
+
+
+def replay_edits(records: Sequence[bytes]) -> tuple[dict[int, Any], Levels]:
+    """What the records of a MANIFEST amount to: the last value of each of the tags 1, 2, 3, 4 and
+    9, and the levels.
+
+    ``ValueError`` if log number, next file number or last sequence never come.
+    """
+    raise NotImplementedError
+
+
+def set_current(directory: Directory, number: int) -> None:
+    """Let CURRENT name the MANIFEST of this number, which is durable; CURRENT is durable, too."""
+    raise NotImplementedError
+
+
+def flush(
+    directory: Directory,
+    manifest: WritableFile,
+    table_name: str,
+    table: bytes,
+    edit: bytes,
+    old_log: str,
+) -> None:
+    """Put a memtable into a table: write the table, append the edit that names it to the MANIFEST,
+    and remove the log that held its writes.
+    """
+    raise NotImplementedError
