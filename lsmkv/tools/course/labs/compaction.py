@@ -491,7 +491,7 @@ def drawing() -> str:
     """A merge of three runs, version by version."""
     kept = engine_compact(SAMPLE, SNAPSHOT, DEEP)
     lines = [
-        f"three runs, oldest snapshot {SNAPSHOT}; a deeper level may hold 'dog', and no other key",
+        f"three runs; the oldest snapshot is {SNAPSHOT}; a deeper level may hold 'dog' alone",
         "",
         "run  key    tag                      version     what becomes of it",
     ]
@@ -514,13 +514,13 @@ def fate(entry: Entry, newer: Entry | None, stays: bool) -> str:
     _, sequence, value = entry
     if newer is not None:
         if stays:
-            return f"kept: a reader at {SNAPSHOT} does not see {newer[1]}"
+            return f"kept: read at {SNAPSHOT}"
         return f"dropped: every reader sees {newer[1]}"
     if value is not None:
         return "kept: the newest"
     if not stays:
-        return "dropped: it hides nothing deeper"
-    return "kept: it is newer than the snapshot" if sequence > SNAPSHOT else "kept: it hides a key"
+        return "dropped: it hides nothing"
+    return f"kept: newer than {SNAPSHOT}" if sequence > SNAPSHOT else "kept: it hides a key"
 
 
 LAB = Lab(
