@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.labs import block, bloom, filter_block, keys, log, manifest, recovery, table
+from lsmkv.tools.course.labs import (
+    block,
+    bloom,
+    compaction,
+    filter_block,
+    keys,
+    log,
+    manifest,
+    recovery,
+    table,
+)
 
 LABS = (
     keys.LAB,
@@ -14,6 +24,7 @@ LABS = (
     table.LAB,
     manifest.LAB,
     recovery.LAB,
+    compaction.LAB,
 )
 
 
