@@ -694,7 +694,7 @@ def drawing() -> str:
         store = os.path.join(directory, "store")
         sample(store)
         with opened(store, steps, policy) as levels:
-            lines = ["level  table  smallest  largest  index key                        its block"]
+            lines = ["level  table  smallest  largest  index key                   handle"]
             lines += [
                 f"{number:5}  {table.number:5}  {table.smallest.decode():<8}  "
                 f"{table.largest.decode():<7}  {in_index(table)}"
@@ -714,8 +714,8 @@ def in_index(table: AskedTable) -> str:
     assert isinstance(table, StoredTable)
     index = table.table.index
     handle = index.handle(0)
-    where = f"{handle.encode().hex(' ')}: offset {handle.offset}, {handle.size} bytes"
-    return f"{index.keys[0].hex(' '):<32}  {where}"
+    where = f"{handle.encode().hex(' ')}: {handle.offset}, {handle.size}"
+    return f"{index.keys[0].hex(' '):<26}  {where}"
 
 
 def in_full(levels: Levels, step: Step, policy: BloomFilterPolicy, key: bytes) -> str:

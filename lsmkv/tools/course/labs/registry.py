@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.labs import block, bloom, keys, log, reading
+from lsmkv.tools.course.labs import block, bloom, keys, log, merging, reading
 
-LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB, reading.LAB)
+LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB, merging.LAB, reading.LAB)
 
 
 def find(name: str) -> Lab:
