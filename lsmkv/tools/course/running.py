@@ -6,9 +6,10 @@ import contextlib
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
+from typing import TypeVar
 
 from lsmkv.tools.course.failure import CheckFailure
 from lsmkv.tools.course.lab import Check, Lab
@@ -20,6 +21,8 @@ ERROR = "error"
 """Outcomes of a check; a grade may also be "stopped", see :mod:`lsmkv.tools.course.grading`."""
 
 _NAME = "student"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,33 +62,47 @@ def run_all(lab: Lab, path: str) -> list[Result]:
 
 def run_one(lab: Lab, path: str, check: Check) -> Result:
     """One check of a lab on a file, which is run anew for it."""
+    told = run(lab, path, check.name, check.run)
+    return told if isinstance(told, Result) else Result(check.name, PASSED, told)
+
+
+def run(lab: Lab, path: str, name: str, use: Callable[[ModuleType], T]) -> T | Result:
+    """What ``use`` makes of a file, which is run for it; if it fails, the result of that, under
+    this name."""
     try:
         module = load(path)
     except LoadError as error:
-        return Result(check.name, ERROR, str(error))
-    return judge(lab, module, path, check)
+        return Result(name, ERROR, str(error))
+    return attempt(lab, module, path, name, use)
 
 
 def judge(lab: Lab, module: ModuleType, path: str, check: Check) -> Result:
     """One check of a lab on the module that a file has become."""
+    told = attempt(lab, module, path, check.name, check.run)
+    return told if isinstance(told, Result) else Result(check.name, PASSED, told)
+
+
+def attempt(
+    lab: Lab, module: ModuleType, path: str, name: str, use: Callable[[ModuleType], T]
+) -> T | Result:
+    """What ``use`` makes of the module that a file has become; if it fails, the result of that,
+    under this name."""
     missing = [name for name in lab.functions if not callable(getattr(module, name, None))]
     if missing:
-        return Result(check.name, ERROR, f"the file has no function {missing[0]}")
+        return Result(name, ERROR, f"the file has no function {missing[0]}")
     try:
         with _quiet():
-            return Result(check.name, PASSED, check.run(module))
+            return use(module)
     except (Exception, SystemExit) as error:
         cause = _first_cause(error)
         if isinstance(cause, CheckFailure):
-            return Result(check.name, FAILED, str(cause))
+            return Result(name, FAILED, str(cause))
         if isinstance(cause, NotImplementedError):
             where = _frame_of(cause, path)
-            return Result(
-                check.name, NOT_WRITTEN, f"{where.name if where else 'it'} is not written yet"
-            )
+            return Result(name, NOT_WRITTEN, f"{where.name if where else 'it'} is not written yet")
         if isinstance(cause, SystemExit) and _frame_of(cause, path) is None:
             raise  # a signal
-        return Result(check.name, ERROR, f"your code raised {_told(cause, path)}")
+        return Result(name, ERROR, f"your code raised {_told(cause, path)}")
 
 
 @contextlib.contextmanager

@@ -595,11 +595,7 @@ def in_the_engine(code: ModuleType) -> str:
     with scratch() as directory:
         store = os.path.join(directory, "store")
         content = fill(store, BITS)
-        dice = random.Random(3)
-        present = dice.sample(sorted(content), 200)
-        absent = [
-            key for key in (some_key(dice, 0, 10_000) for _ in range(300)) if key not in content
-        ]
+        present, absent = some_gets(content)
         totals = [
             compare(code, store, content, [*present, *absent], policy)
             for policy in (BloomFilterPolicy(BITS), None)
@@ -660,6 +656,54 @@ def compare(
                 filters += mine.filters
                 blocks_read += mine.blocks
     return Cost(filters, blocks_read)
+
+
+def measured_reads(code: ModuleType) -> dict[str, tuple[float, float]]:
+    """Data blocks read per Get by filter setting, of use and wasted: the student's Get and the
+    engine's, on stores of nine tables, for as many present keys as absent ones."""
+    reads: dict[str, tuple[float, float]] = {}
+    for bits in (0, 2, 5, 10, 16):
+        steps: list[Step] = []
+        policy = BloomFilterPolicy(bits) if bits else None
+        with scratch() as directory:
+            store = os.path.join(directory, "store")
+            content = fill(store, bits)
+            present, absent = some_gets(content)
+            with (
+                opened(store, steps, policy) as levels,
+                lsmkv.DB(
+                    store,
+                    read_only=True,
+                    bloom_filter_bits=bits,
+                    lru_cache_size=0,
+                    seek_compaction=False,
+                ) as db,
+            ):
+                for key in (*present, *absent):
+                    got, expected = code.get(levels, key), db.get(key)
+                    require(
+                        got == expected,
+                        f"your get of {key!r} returned {shown(got)}, and DB.get {shown(expected)}.",
+                    )
+                yours = sum(step.said is None for step in steps)
+                engine = db.stats().blocks_read
+        gets = len(present) + len(absent)
+        used = len(present) / gets
+        filters = f"{count(bits, 'bit')} a key" if bits else "no filters"
+        reads[f"{filters}: yours"] = used, yours / gets - used
+        reads[f"{filters}: lsmkv"] = used, engine / gets - used
+    return reads
+
+
+def some_gets(content: Content) -> tuple[list[bytes], list[bytes]]:
+    """Keys of which a store has a version, and as many that it never had."""
+    dice = random.Random(3)
+    present = dice.sample(sorted(content), 200)
+    absent: list[bytes] = []
+    while len(absent) < len(present):
+        key = some_key(dice, 0, 10_000)
+        absent += [key] if key not in content else []
+    return present, absent
 
 
 SAMPLE: tuple[Content, ...] = (
