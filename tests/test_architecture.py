@@ -67,6 +67,8 @@ LATE_IMPORTS = {
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.listen"),
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.serve"),
+    ("lsmkv.tools.course.command", "lsmkv.tools.course.plots.PLOTS"),
+    ("lsmkv.tools.course.command", "lsmkv.tools.course.plots.Plot"),
     ("lsmkv.tools.serve", "lsmkv.server.Server"),
     ("lsmkv.tools.serve", "uvloop"),
     ("lsmkv.testing", "lsmkv.server.server.Server"),

@@ -13,7 +13,7 @@ from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scan
 from lsmkv.tools.bench.command import bench
 from lsmkv.tools.bulk import versions
 from lsmkv.tools.bulk.build import build
-from lsmkv.tools.course.command import check, grade, new, show
+from lsmkv.tools.course.command import check, grade, new, plot, show
 from lsmkv.tools.demo.command import demo
 from lsmkv.tools.doctor.command import doctor
 from lsmkv.tools.doctor.engine import version_text
@@ -87,6 +87,7 @@ GROUPS: dict[str, dict[str, Callable[..., None]]] = {
         "course new": new,
         "course show": show,
         "course check": check,
+        "course plot": plot,
         "course grade": grade,
     },
 }

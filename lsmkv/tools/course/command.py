@@ -13,6 +13,7 @@ import sys
 import textwrap
 import time
 from dataclasses import asdict
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -27,7 +28,7 @@ from lsmkv.tools.console import (
     write_line,
 )
 from lsmkv.tools.course.grading import MISSING, Grader, LabGrade, Limits, students
-from lsmkv.tools.course.lab import Lab
+from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs.registry import LABS, find
 from lsmkv.tools.course.running import NOT_WRITTEN, PASSED, STOPPED, Result, place, run_one
 from lsmkv.tools.text import count, printable
@@ -47,6 +48,11 @@ _INDENT = " " * 15
 LabName = Annotated[
     str, typer.Argument(metavar="LAB", help="The lab's number, or its short name: 4 or bloom.")
 ]
+FileName = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE]", help="The file; the lab's own name, in this folder."),
+]
+Seconds = Annotated[int, typer.Option("--seconds", min=1, metavar="N", help="Time for each check.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
@@ -113,16 +119,11 @@ def show(
 @guarded
 def check(
     lab_name: LabName,
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="[FILE]", help="The file; the lab's own name, in this folder."),
-    ] = None,
+    file: FileName = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Check again whenever the file is saved, until Ctrl-C.")
     ] = False,
-    seconds: Annotated[
-        int, typer.Option("--seconds", min=1, metavar="N", help="Time for each check.")
-    ] = 60,
+    seconds: Seconds = 60,
     as_json: AsJson = False,
 ) -> None:
     """Check a lab: exact bytes, properties, and the student's part in the real engine.
@@ -217,13 +218,69 @@ def _write_wrapped(line: str, is_aligned: bool = False) -> None:
 
 
 @guarded
+def plot(
+    lab_name: LabName,
+    file: FileName = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.svg", help="The picture, replaced if it is there; the lab's own name."
+        ),
+    ] = None,
+    seconds: Seconds = 60,
+    as_json: AsJson = False,
+) -> None:
+    """Draw what your code measures beside the engine's own figures, as SVG: labs 4 and 8.
+
+    Lab 4: the false-positive rate against bits a key. Lab 8: data blocks read per Get under several
+    filters. The exit status is 1 if the code fails. It is run as by 'course check'; a part that is
+    right in its answers but not LevelDB's byte for byte is drawn, too. The picture needs the extra
+    'plot'.
+
+    JSON: "lab", "file", "output", and "measured", the figures by their names in the picture.
+    """
+    try:
+        from lsmkv.tools.course.plots import PLOTS, Plot  # noqa: PLC0415 - matplotlib is an extra
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise ValueError(
+            "course plot needs matplotlib: pip install '.[plot]' in lsmkv's checkout"
+        ) from None
+    lab = find(lab_name)
+    if lab.slug not in PLOTS:
+        others = " and ".join(str(find(slug).number) for slug in PLOTS)
+        raise ValueError(f"lab {lab.number} has no picture of its results: labs {others} have")
+    picture = f"{os.path.splitext(lab.file_name)[0]}.svg" if output is None else output
+    if not picture.endswith(".svg"):
+        raise ValueError(f"{picture}: the picture is SVG, so name it .svg")
+    path = os.path.abspath(lab.file_name if file is None else file)
+    drawn: list[Plot] = []
+
+    def draw(code: ModuleType) -> str:
+        drawn.append(PLOTS[lab.slug](code))
+        return drawn[0].what
+
+    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+        result = run_one(lab, path, Check("the picture", draw), seconds)
+    if not drawn:
+        _print_result(result, "")
+        raise typer.Exit(MISS)
+    with open(picture, "wb") as out:
+        out.write(drawn[0].svg)
+    if as_json:
+        told = {"lab": lab.number, "file": path, "output": picture, "measured": drawn[0].measured}
+        write_line(json.dumps(told))
+    else:
+        write_line(f"{printable(picture)}  lab {lab.number}: {result.message}")
+
+
+@guarded
 def grade(
     directory: Annotated[
         str, typer.Argument(metavar="DIR", help="A folder with a folder for each student.")
     ],
-    seconds: Annotated[
-        int, typer.Option("--seconds", min=1, metavar="N", help="Time for each check.")
-    ] = 20,
+    seconds: Seconds = 20,
     memory: Annotated[
         int, typer.Option("--memory", min=128, metavar="MIB", help="Memory for each check, in MiB.")
     ] = 1024,

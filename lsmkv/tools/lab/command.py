@@ -18,8 +18,14 @@ from lsmkv.tools.arguments import open_input, store_only
 from lsmkv.tools.console import guarded, progress, write_line
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
 from lsmkv.tools.lab.gets import given_gets
+from lsmkv.tools.lab.own import load_policy
 from lsmkv.tools.lab.report import print_report
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, parse_settings
+from lsmkv.tools.lab.settings import (
+    DEFAULT_SETTINGS,
+    OWN,
+    SETTINGS_WITH_OWN,
+    parse_settings,
+)
 from lsmkv.tools.load import Loaded, load_lines, read_records
 from lsmkv.tools.text import printable
 
@@ -43,9 +49,20 @@ def filter_lab(
         typer.Option(metavar="FILE", help="Replay the Gets of a trace: DB(..., trace=FILE)."),
     ] = None,
     settings: Annotated[
-        str,
-        typer.Option(metavar="LIST", help="Filter settings to compare, with spaces between them."),
-    ] = DEFAULT_SETTINGS,
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Filter settings to compare, with spaces between them.",
+            show_default=DEFAULT_SETTINGS,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE[:NAME]",
+            help="A Python file with a filter policy of your own, for settings such as own:10.",
+        ),
+    ] = None,
     gets: Annotated[int, typer.Option(metavar="N", min=1, help="Keys to look up.")] = 10_000,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random choices.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures alone, as JSON.")] = False,
@@ -63,13 +80,22 @@ def filter_lab(
     an average that is spread over the levels, block:auto:10. LevelDB asks filters of the kind block
     alone.
 
+    With --policy, own:10 is a filter for each 2 KiB by your own code, which is run: the functions
+    create_filter(keys, bits_per_key) and key_may_match(key, filter_data) of the file, or its policy
+    of that name, which is made with the bits a key.
+
     JSON: the figures of each setting, the wasted reads of each table, and the verdict.
     """
     if directory is None and keys is None:
         raise ValueError("name a store, or a file of keys with --keys")
     if trace is not None and (directory is None or keys is not None):
         raise ValueError("--trace goes with a store, and not with --keys")
-    wanted = parse_settings(settings)
+    own = None if policy is None else load_policy(policy)
+    if settings is None:
+        settings = DEFAULT_SETTINGS if own is None else SETTINGS_WITH_OWN
+    wanted = parse_settings(settings, own)
+    if own is not None and all(one.kind != OWN for one in wanted):
+        raise ValueError("--policy goes with a setting such as own:10")
     with _store(directory, keys) as db:
         if directory is not None and keys is not None:
             with open_input(keys) as file:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from lsmkv.filter.bloom import BloomFilterPolicy
@@ -23,6 +23,8 @@ Layout = Literal["none", "block", "table"]
 
 DEFAULT_SETTINGS = "none block:5 block:10 block:15 block:20 block:auto:10 table:10 table64:10 fuse"
 """What the lab compares if nothing else is asked for."""
+SETTINGS_WITH_OWN = "none block:5 own:5 block:10 own:10 block:15 own:15"
+"""The same where there is a policy of the user's own: that beside LevelDB's."""
 
 ALLOWED = (
     "none, block:10, table:15, block64:10, table64:10 or fuse; bits a key may be fractions, by"
@@ -39,12 +41,15 @@ class FilterKind(NamedTuple):
 
     layout: Layout
     make_policy: Callable[[float], FilterPolicy] | None
-    """Makes the policy of so many bits a key; None for no filter."""
+    """Makes the policy of so many bits a key; None for no filter, and where a setting has it."""
     takes_bits: bool
     """Whether a setting says how many bits a key."""
     words: str
     """What the filters are, behind the bits a key and in a sentence."""
 
+
+OWN: Final = "own"
+"""The kind whose policy is the user's own, which a setting has beside its text."""
 
 KINDS: Final = {
     "none": FilterKind("none", None, False, "no filter"),
@@ -55,6 +60,7 @@ KINDS: Final = {
         "table", Bloom64Policy, True, "in a filter of 64-bit hashes for each table"
     ),
     "fuse": FilterKind("table", BinaryFusePolicy, False, "a fuse filter for each table"),
+    OWN: FilterKind("block", None, True, "in filters of your own policy"),
 }
 """The kinds of filter, by the words that begin a setting's text."""
 
@@ -173,8 +179,12 @@ def parse_setting(text: str) -> FilterSetting:
     return FilterSetting(found[1], LevelBits(max(numbers), () if is_spread else numbers))
 
 
-def parse_settings(text: str) -> list[FilterSetting]:
+def parse_settings(
+    text: str, own: Callable[[float], FilterPolicy] | None = None
+) -> list[FilterSetting]:
     """The settings that a text lists, with spaces between them; each one once.
+
+    ``own`` makes the policy of those that begin with ``own:``, of so many bits a key.
 
     >>> [str(one) for one in parse_settings("none block:10 none block:10.0")]
     ['none', 'block:10']
@@ -182,4 +192,9 @@ def parse_settings(text: str) -> list[FilterSetting]:
     settings = {str(one): one for one in map(parse_setting, text.split())}
     if not settings:
         raise ValueError("name at least one filter setting, such as block:10")
+    for name, one in settings.items():
+        if one.kind == OWN:
+            if own is None:
+                raise ValueError(f"{name} needs a policy of your own: 'filter-lab --policy FILE'")
+            settings[name] = replace(one, make_policy=own)
     return list(settings.values())

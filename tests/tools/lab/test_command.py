@@ -141,3 +141,42 @@ def test_interrupt(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert (out, err) == (b"", b"lsmkv: interrupted\n")
     assert not list(tmp_path.glob("lsmkv-filter-lab-*"))
+
+
+OWN = """
+from lsmkv import BloomFilterPolicy
+
+def create_filter(keys, bits_per_key):
+    return BloomFilterPolicy(bits_per_key).create_filter(keys)
+
+def key_may_match(key, filter_data):
+    return BloomFilterPolicy().key_may_match(key, filter_data)
+"""
+
+
+def test_a_policy_of_ones_own_beside_leveldbs(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    done = lsm("filter-lab", store, "--policy", path, "--gets", "400", "--json")
+    assert (done.status, done.err) == (0, "")
+    figures = {one["setting"]: one for one in json.loads(done.out)["settings"]}
+    names = ["as stored", "none", "block:5", "own:5", "block:10", "own:10", "block:15", "own:15"]
+    assert list(figures) == names
+    for bits in (5, 10, 15):
+        own = figures[f"own:{bits}"] | {"setting": f"block:{bits}"}
+        assert own == figures[f"block:{bits}"]
+    done = lsm("filter-lab", store, "--policy", path, "--settings", "none own:10", "--gets", "400")
+    assert (done.status, "own:10" in done.out) == (0, True)
+    assert "in filters of your own policy would save" in done.out
+
+
+def test_a_policy_that_loses_keys_is_refused(store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(OWN + "\nkey_may_match = lambda key, data: False\n")
+    done = lsm("filter-lab", store, "--policy", path, "--settings", "own:10")
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("lsmkv: a false negative: your key_may_match says no to b'user")
+    done = lsm("filter-lab", store, "--policy", path, "--settings", "block:10")
+    assert done.err == "lsmkv: --policy goes with a setting such as own:10\n"
+    done = lsm("filter-lab", store, "--settings", "own:10")
+    assert done.err.startswith("lsmkv: own:10 needs a policy of your own")

@@ -170,3 +170,13 @@ def test_another_policy() -> None:
 )
 def test_in_words(text: str, words: str) -> None:
     assert parse_setting(text).in_words() == words
+
+
+def test_a_policy_of_ones_own() -> None:
+    setting, spread, _ = parse_settings("own:10 own:auto:9.5 block:10", BloomFilterPolicy)
+    assert (str(setting), setting.layout, setting.leveldb_asks) == ("own:10", "block", False)
+    assert repr(setting.policy(3)) == "BloomFilterPolicy(10)"
+    assert str(spread) == "own:auto:9.5"
+    assert setting.in_words() == "10 bits a key in filters of your own policy"
+    with pytest.raises(ValueError, match=r"own:10 needs a policy of your own: 'filter-lab --pol"):
+        parse_settings("block:10 own:10")

@@ -240,6 +240,24 @@ def rates(code: ModuleType) -> str:
     return "; ".join(found)
 
 
+def measured_rates(code: ModuleType) -> dict[str, dict[int, float]]:
+    """The rate of errors by bits a key, of the student's filters and of LevelDB's."""
+    keys, absent = some_keys(1, 2000), some_keys(2, 10_000)
+    yours: dict[int, float] = {}
+    reference: dict[int, float] = {}
+    for bits in (1, 2, 4, 6, 8, 10, 12, 14, 16):
+        data = code.create_filter(keys, bits)
+        require(
+            all(code.key_may_match(key, data) for key in keys[:500]),
+            f"At {count(bits, 'bit')} a key, your filter says no to a key that is in it.",
+        )
+        yours[bits] = sum(bool(code.key_may_match(key, data)) for key in absent) / len(absent)
+        policy = BloomFilterPolicy(bits)
+        data = policy.create_filter(keys)
+        reference[bits] = sum(policy.key_may_match(key, data) for key in absent) / len(absent)
+    return {"LevelDB's": reference, "yours": yours}
+
+
 class StudentPolicy:
     """The student's functions as a filter policy, under LevelDB's name."""
 

@@ -11,6 +11,8 @@ from lsmkv.tools.course.labs import (
     keys,
     log,
     manifest,
+    merging,
+    reading,
     recovery,
     table,
 )
@@ -22,6 +24,8 @@ LABS = (
     bloom.LAB,
     filter_block.LAB,
     table.LAB,
+    merging.LAB,
+    reading.LAB,
     manifest.LAB,
     recovery.LAB,
     compaction.LAB,

@@ -1,0 +1,54 @@
+"""Lab 7: memtable and merging iterators.  ``lsmkv course show 7`` is the text,
+``lsmkv course check 7`` checks.
+
+Write the six functions.  Each can be checked as soon as it is written.  Packing and unpacking of
+internal keys are the engine's; put your own of lab 1 in their place if you like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lsmkv.format.keys import pack, unpack  # noqa: F401 - for you to use
+
+Entry = tuple[bytes, bytes]
+"""An internal key, and a value: of a deletion, an empty one."""
+
+
+def sort_key(internal_key: bytes) -> tuple[bytes, int]:
+    """What Python compares in place of an internal key, so that internal keys sort as they must."""
+    raise NotImplementedError
+
+
+def insert(memtable: list[Entry], internal_key: bytes, value: bytes) -> None:
+    """Put an entry into a memtable, a list of entries in the order of their internal keys."""
+    raise NotImplementedError
+
+
+def look_up(memtable: Sequence[Entry], user_key: bytes, sequence: int) -> Entry | None:
+    """The newest version of a user key at or below a sequence: a deletion, too.
+
+    None if the memtable has no such version.
+    """
+    raise NotImplementedError
+
+
+def merge(runs: Sequence[Iterable[Entry]], backwards: bool) -> Iterator[Entry]:
+    """The entries of all runs in one order: that of internal keys or, backwards, its reverse.
+
+    Each run is in that order already.  No entry is taken from a run before it is needed.
+    """
+    raise NotImplementedError
+
+
+def visible(entries: Iterable[Entry], sequence: int) -> Iterator[tuple[bytes, bytes]]:
+    """What a reader at a sequence sees of entries in their order: user keys and values, rising."""
+    raise NotImplementedError
+
+
+def visible_backwards(entries: Iterable[Entry], sequence: int) -> Iterator[tuple[bytes, bytes]]:
+    """What a reader at a sequence sees of entries in reverse order: user keys and values, falling.
+
+    It keeps one version in mind at a time, and no list of them.
+    """
+    raise NotImplementedError
