@@ -144,4 +144,5 @@ def test_the_source_distribution_holds_the_tests(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"README.md", "LICENSE", "CHANGELOG.md", "setup.py", "tests/test_surface.py"} <= names
+    assert {"Makefile", "mkdocs.yml", ".ci/run", "docs/tour.md"} <= names
     assert not any(name.endswith((".so", ".c", ".pyc")) for name in names)
