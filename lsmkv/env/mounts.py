@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ def keeps_reservations(descriptor: int) -> bool:
     False wherever it cannot be told: on systems other than Linux, and for overlays.  Reads
     ``/proc/self/mountinfo``, of one line a mount.
     """
+    if sys.platform != "linux":
+        return False
     try:
         kind = _type_of_device(os.fstat(descriptor).st_dev)
         return kind in _KEEPING or (kind == "xfs" and not _has_reflinks(descriptor))
@@ -47,6 +50,8 @@ def file_system_of(path: str) -> str:
 
     Where the device has no mount of its own (a subvolume of btrfs), the deepest mount above counts.
     """
+    if sys.platform != "linux":
+        return ""
     try:
         return _type_of_device(os.stat(path).st_dev) or _type_of_path(os.path.realpath(path))
     except OSError:
@@ -55,6 +60,8 @@ def file_system_of(path: str) -> str:
 
 def _type_of_device(device: int) -> str:
     """The type of the file system on a device; empty if no mount has it."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     number = b"%d:%d" % (os.major(device), os.minor(device))
     for mount in _mounts():
         if mount.device == number:
@@ -93,6 +100,8 @@ def _mounts() -> Iterator[_Mount]:
 
 
 def _has_reflinks(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        raise NotImplementedError
     geometry = fcntl.ioctl(descriptor, _XFS_GEOMETRY, bytes(_XFS_GEOMETRY_SIZE))
     (flags,) = struct.unpack_from("=I", geometry, _XFS_FLAGS_AT)
     return bool(flags & _XFS_HAS_REFLINKS)

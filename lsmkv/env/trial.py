@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.env.base import Directory
+from lsmkv.env.local import LocalEnv
 from lsmkv.env.lock import LocalFileLock
 from lsmkv.env.scratch import scratch_directory
 
@@ -33,7 +35,7 @@ class Trials(NamedTuple):
     files: str
     """Making, writing, syncing and reading a file."""
     renames: str
-    """Renaming a file over one that is open."""
+    """Renaming a file over another."""
     directory_sync: str
     """Making names durable."""
     links: str
@@ -82,7 +84,7 @@ def free_bytes(path: str) -> int | None:
 
 def open_file_limit() -> int | None:
     """How many files this process may have open at once; None if that is not limited or known."""
-    if resource is None:
+    if sys.platform == "win32" or resource is None:
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if soft == resource.RLIM_INFINITY else soft
@@ -96,31 +98,31 @@ def _attempt(call: Callable[[], None]) -> str:
     return ""
 
 
-def _write(directory: LocalDirectory, name: str) -> None:
+def _write(directory: Directory, name: str) -> None:
     with directory.create(name) as file:
         file.append(_CONTENT)
         file.sync()
 
 
-def _read(directory: LocalDirectory, name: str) -> None:
+def _read(directory: Directory, name: str) -> None:
     if directory.read_file(name, limit=len(_CONTENT)) != _CONTENT:
         raise OSError("what was written is not what is read")
 
 
-def _try_files(directory: LocalDirectory) -> None:
+def _try_files(directory: Directory) -> None:
     _write(directory, "file")
     _read(directory, "file")
     directory.remove("file")
 
 
-def _try_renames(directory: LocalDirectory) -> None:
+def _try_renames(directory: Directory) -> None:
     _write(directory, "new")
-    with directory.create("old"), directory.open("old"):
-        directory.rename("new", "old")
-        _read(directory, "old")
+    directory.create("old").close()
+    directory.rename("new", "old")
+    _read(directory, "old")
 
 
-def _try_links(directory: LocalDirectory) -> None:
+def _try_links(directory: Directory) -> None:
     _write(directory, "linked")
     os.mkdir(os.path.join(directory.path, "other"))
     with directory.subdirectory("other") as other:
@@ -128,7 +130,7 @@ def _try_links(directory: LocalDirectory) -> None:
         _read(other, "linked")
 
 
-def _lock_is_ofd(directory: LocalDirectory) -> bool:
+def _lock_is_ofd(directory: Directory) -> bool:
     try:
         with directory.lock("lock") as lock:
             return isinstance(lock, LocalFileLock) and lock.is_ofd
@@ -136,7 +138,7 @@ def _lock_is_ofd(directory: LocalDirectory) -> bool:
         return False
 
 
-def _log_is_mapped(directory: LocalDirectory) -> bool:
+def _log_is_mapped(directory: Directory) -> bool:
     try:
         with directory.create_log("log") as log:
             log.append(_CONTENT)

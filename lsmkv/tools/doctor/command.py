@@ -166,7 +166,7 @@ class _Report:
         room = max(self._width - _LABEL, _LABEL)
         for number, part in enumerate(fold(printable(text), room, 0).split("\n")):
             shown = f"  {label}" if number == 0 else ""
-            yield Text(f"{shown:{_LABEL}}", "dim").append(part, style)
+            yield Text().append(f"{shown:{_LABEL}}", "dim").append(part, style)
 
     def _advice(self, answer: str, advice: Advice, style: str) -> Iterator[Text]:
         mark = self._mark(answer)

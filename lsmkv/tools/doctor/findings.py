@@ -61,7 +61,7 @@ def _failed(place: Place) -> Iterator[Advice]:
     elsewhere = "Put the store on another file system, best a local disk."
     for name, failure, do in (
         ("a file cannot be written, synced and read", trials.files, elsewhere),
-        ("a file cannot be renamed over an open one", trials.renames, elsewhere),
+        ("a file cannot be renamed over another", trials.renames, elsewhere),
         ("names of files cannot be made durable", trials.directory_sync, elsewhere),
         (
             "no lock can be taken, so that no store opens for writing",
@@ -103,7 +103,8 @@ def _lesser(place: Place) -> Iterator[Advice]:
     trials = place.trials
     if trials is None:
         return
-    if not trials.mapped_log:
+    on_linux = sys.platform == "linux"  # other systems have neither
+    if on_linux and not trials.mapped_log:
         yield Advice(
             "the log is written to, not mapped: a put costs a system call more",
             "Nothing, or a directory on ext4, tmpfs, or XFS without reflinks.",
@@ -113,7 +114,7 @@ def _lesser(place: Place) -> Iterator[Advice]:
             f"there are no hard links: {trials.links}",
             "Nothing: a checkpoint copies tables, which takes time and room.",
         )
-    if sys.platform == "linux" and not trials.lock and not trials.is_ofd:
+    if on_linux and not trials.lock and not trials.is_ofd:
         yield Advice(
             "the lock is one of POSIX, which a fork or another descriptor may drop",
             "Open the store in one place of one process alone.",

@@ -91,7 +91,9 @@ def test_lines_are_no_wider_than_the_terminal(
         extras={"tools": {"rich": None}},
     )
     monkeypatch.setattr(command, "engine", lambda: pure)
-    monkeypatch.setattr(place_module, "try_directory", lambda _: Trials(*6 * [""], False))
+    monkeypatch.setattr("lsmkv.tools.doctor.findings.sys.platform", "linux")
+    unmapped = Trials("", "", "", "", "", is_ofd=True, mapped_log=False)
+    monkeypatch.setattr(place_module, "try_directory", lambda _: unmapped)
     monkeypatch.chdir(tmp_path)
     lines = lsm("doctor", ".").out.decode().splitlines()
     assert max(map(len, lines)) <= min(columns, 100)

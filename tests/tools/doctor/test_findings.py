@@ -63,7 +63,7 @@ def test_nothing_to_say() -> None:
         ({"missing": "gone", "trials": None}, "~/data cannot be listed: gone", "Name a"),
         ({"not_tried": "read-only", "trials": None}, "in ~/data: read-only", "read_only=True"),
         ({"files": "EIO"}, "written, synced and read: EIO", "another file system"),
-        ({"renames": "EIO"}, "renamed over an open one: EIO", "another file system"),
+        ({"renames": "EIO"}, "renamed over another: EIO", "another file system"),
         ({"directory_sync": "EIO"}, "durable: EIO", "another file system"),
         ({"lock": "no locks"}, "no lock can be taken", "NFS"),
         ({"free_bytes": 1 << 20}, "1.0 MiB are free", "64.0 MiB"),
@@ -104,9 +104,11 @@ def test_slow_checksums_are_remarked_where_nothing_is_compiled() -> None:
     assert found({"crc32c": "lsmkv"}) == ([], [])
 
 
-def test_posix_locks_are_what_other_systems_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_have_neither_ofd_locks_nor_mapped_logs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("lsmkv.tools.doctor.findings.sys.platform", "darwin")
-    assert found({"is_ofd": False}) == ([], [])
+    assert found({"is_ofd": False, "mapped_log": False}) == ([], [])
 
 
 def test_a_write_protected_directory_is_one_problem() -> None:
