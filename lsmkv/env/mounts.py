@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 
 try:
     import fcntl
@@ -31,6 +32,8 @@ def keeps_reservations(descriptor: int) -> bool:
     False wherever it cannot be told: on systems other than Linux, and for overlays.  Reads
     ``/proc/self/mountinfo``, of one line a mount.
     """
+    if sys.platform != "linux":
+        return False
     try:
         kind = _file_system(os.fstat(descriptor).st_dev)
         return kind in _KEEPING or (kind == "xfs" and not _has_reflinks(descriptor))
@@ -40,6 +43,8 @@ def keeps_reservations(descriptor: int) -> bool:
 
 def _file_system(device: int) -> str:
     """The type of the file system on a device; empty if no mount has it."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     number = b"%d:%d" % (os.major(device), os.minor(device))
     with open(MOUNTS, "rb") as mounts:
         for line in mounts:
@@ -51,6 +56,8 @@ def _file_system(device: int) -> str:
 
 
 def _has_reflinks(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        raise NotImplementedError
     geometry = fcntl.ioctl(descriptor, _XFS_GEOMETRY, bytes(_XFS_GEOMETRY_SIZE))
     (flags,) = struct.unpack_from("=I", geometry, _XFS_FLAGS_AT)
     return bool(flags & _XFS_HAS_REFLINKS)

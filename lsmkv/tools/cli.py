@@ -13,7 +13,9 @@ from types import FrameType
 from lsmkv.tools.text import version_line
 
 _EXTRA = ("typer", "rich")
-_DEADLY = (signal.SIGTERM, signal.SIGHUP)
+_DEADLY = [signal.SIGTERM]
+if sys.platform != "win32":
+    _DEADLY.append(signal.SIGHUP)
 
 run: Callable[[], None] | None
 try:

@@ -105,7 +105,10 @@ def run_limited(lab: Lab, path: str, check: Check, limits: Limits) -> Result:
             out = b""
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+                if sys.platform == "win32":
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     try:
         return Result(**json.loads(out.splitlines()[-1]))
