@@ -270,9 +270,9 @@ class DiskCache:
         for page in pages:
             if total <= most:
                 break
-            _remove(page.path)
-            total -= page.size
-            self.evictions += 1
+            if _remove(page.path):
+                total -= page.size
+                self.evictions += 1
         return total
 
     def _page_files(self) -> Iterator[_PageFile]:
@@ -348,12 +348,15 @@ def _write_new(path: str, content: bytes) -> None:
         os.close(fd)
 
 
-def _remove(path: str) -> None:
-    """Remove a file; a failure leaves it for the next eviction."""
+def _remove(path: str) -> bool:
+    """Remove a file; whether it is gone.  A failure leaves it for the next eviction."""
     try:
         os.unlink(path)
+    except FileNotFoundError:
+        return True
     except OSError:
-        pass
+        return False
+    return True
 
 
 def _lock(fd: int) -> bool:

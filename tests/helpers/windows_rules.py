@@ -1,8 +1,8 @@
 """Windows' rules for files on top of Linux, for a process that has not imported lsmkv yet.
 
 :func:`install` makes ``sys.platform`` "win32", takes away what Python lacks on Windows, and has the
-calls that Windows knows fail as they do there.  As a pytest plugin (``-p windows_rules``) it does so
-before test files are imported.  What is imitated:
+calls that Windows knows fail as they do there.  As a pytest plugin (``-p windows_rules``) it does
+so before test files are imported.  What is imitated:
 
 * A file that any process under these rules has open or mapped cannot be removed, renamed or
   replaced, nor can a directory with such a file in it be renamed; a mapped file cannot be cut.
@@ -18,7 +18,6 @@ Left out: text of the errors, delete-pending names, devices and streams, ACLs, 2
 from __future__ import annotations
 
 import asyncio
-import builtins
 import ctypes  # noqa: F401 - what is imported before the rules hold works as it does on Linux
 import errno
 import fcntl
@@ -36,6 +35,7 @@ import stat
 import struct
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import types
 import uuid
@@ -43,24 +43,33 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
-USED = (asyncio, builtins, futures, logging, mmap, multiprocessing, pathlib, subprocess, uuid)
+import hypothesis.stateful
+import pytest
+
+sysconfig.get_config_vars()  # which looks for a file of the platform's name, once
+
+USED = (asyncio, futures, hypothesis, logging, mmap, multiprocessing, pathlib, subprocess, uuid)
 
 PROCESSES = "LSMKV_WINDOWS_PROCESSES"
 """Environment: a directory with a file for each process under the rules, by its id."""
 O_BINARY, O_NOINHERIT = 0x8000_0000, 0x4000_0000
 GONE_MODULES = ("fcntl", "resource", "grp", "pwd", "termios", "tty", "pty", "syslog", "spwd", "nis")
-GONE_FROM_OS = """
-    O_ASYNC O_CLOEXEC O_DIRECT O_DIRECTORY O_DSYNC O_NDELAY O_NOATIME O_NOCTTY O_NOFOLLOW O_NONBLOCK
-    O_PATH O_RSYNC O_SYNC O_TMPFILE POSIX_FADV_DONTNEED chown chroot fchdir fchmod fchown fdatasync
-    fork forkpty getegid geteuid getgid getpgid getpriority getuid killpg lchown lockf major makedev
-    minor mkfifo mknod nice pathconf posix_fadvise posix_fallocate posix_spawn pread preadv pwrite
-    pwritev readv register_at_fork sched_getaffinity sched_yield sendfile set_blocking setsid statvfs
-    sync uname wait wait3 wait4 waitid writev
-""".split()
-GONE_FROM_SIGNAL = """
-    SIGALRM SIGBUS SIGCHLD SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGUSR1 SIGUSR2 SIG_BLOCK
-    SIG_SETMASK SIG_UNBLOCK alarm pthread_kill pthread_sigmask setitimer sigwait siginterrupt
-""".split()
+GONE_FROM_OS = (
+    *("O_ASYNC", "O_CLOEXEC", "O_DIRECT", "O_DIRECTORY", "O_DSYNC", "O_NDELAY"),
+    *("O_NOATIME", "O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH", "O_RSYNC", "O_SYNC"),
+    *("O_TMPFILE", "POSIX_FADV_DONTNEED", "chown", "chroot", "fchdir", "fchmod", "fchown"),
+    *("fdatasync", "fork", "forkpty", "getegid", "geteuid", "getgid", "getpgid"),
+    *("getpriority", "getuid", "killpg", "lchown", "lockf", "major", "makedev", "minor"),
+    *("mkfifo", "mknod", "nice", "pathconf", "posix_fadvise", "posix_fallocate"),
+    *("posix_spawn", "pread", "preadv", "pwrite", "pwritev", "readv", "register_at_fork"),
+    *("sched_getaffinity", "sched_yield", "sendfile", "set_blocking", "setsid", "statvfs"),
+    *("sync", "uname", "wait", "wait3", "wait4", "waitid", "writev"),
+)
+GONE_FROM_SIGNAL = (
+    *("SIGALRM", "SIGBUS", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT"),
+    *("SIGSTOP", "SIGUSR1", "SIGUSR2", "SIG_BLOCK", "SIG_SETMASK", "SIG_UNBLOCK", "alarm"),
+    *("pthread_kill", "pthread_sigmask", "setitimer", "sigwait", "siginterrupt"),
+)
 GONE_FROM_SELECT = ("poll", "epoll", "POLLIN", "POLLOUT")
 _OFD_GETLK, _OFD_SETLK = 36, 37
 
@@ -93,7 +102,7 @@ class SharingError(PermissionError):
 
 
 def _processes() -> list[str]:
-    return [name for name in real.listdir(os.environ[PROCESSES])]
+    return real.listdir(os.environ[PROCESSES])
 
 
 def _open_files() -> list[tuple[tuple[int, int], str]]:
@@ -167,7 +176,8 @@ def _spelled(path: Any) -> Any:
 def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
     _refuse_dir_fd(dir_fd)
     path = _spelled(path)
-    assert flags & O_BINARY, f"{path} is opened without O_BINARY, which changes line ends"
+    own = sys._getframe(1).f_globals.get("__name__", "").startswith("lsmkv.")
+    assert flags & O_BINARY or not own, f"{path} is opened without O_BINARY: line ends change"
     if os.path.isdir(path):
         raise PermissionError(errno.EACCES, "Permission denied", path)
     return real.open(path, flags & ~(O_BINARY | O_NOINHERIT) | 0o2000000, mode)
@@ -308,7 +318,8 @@ def install() -> None:
     os.O_ACCMODE_ = os.O_ACCMODE  # type: ignore[attr-defined]
     for name in GONE_MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
-    for module, names in ((os, GONE_FROM_OS), (signal, GONE_FROM_SIGNAL), (select, GONE_FROM_SELECT)):
+    gone = ((os, GONE_FROM_OS), (signal, GONE_FROM_SIGNAL), (select, GONE_FROM_SELECT))
+    for module, names in gone:
         for name in names:
             if hasattr(module, name):
                 delattr(module, name)
@@ -331,6 +342,7 @@ def install() -> None:
     sys.platform = "win32"
 
 
-def pytest_configure() -> None:
-    """Called by pytest, once its own modules are imported."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Called by pytest, once its own modules are imported and before a conftest is."""
     install()
