@@ -338,6 +338,7 @@ def install() -> None:
     for name, call in calls.items():
         setattr(os, name, call)
     shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    shutil._USE_CP_SENDFILE = False  # type: ignore[attr-defined]
     tempfile._bin_openflags = os.O_RDWR | os.O_CREAT | os.O_EXCL | O_BINARY  # type: ignore[attr-defined]
     sys.platform = "win32"
 
