@@ -128,9 +128,11 @@ bench-scale: $(BENCH)/.made  ## measures bulk builds and reads over a network, a
 	LSMKV_MYPYC=1 $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check '.[bench,scale]'
 	$(BENCH)/bin/python docs/performance/make/scale.py docs/scale.md $(BENCH_ARGS)
 
-lint: $(VENV)/.lint  ## ruff; mypy --strict; mypy and pyright on a file that uses everything
+lint: $(VENV)/.lint  ## ruff; mypy --strict as on Linux, Windows and macOS; mypy and pyright on a file that uses everything
 	$(BIN)/ruff check .
 	$(BIN)/mypy lsmkv docs/performance/make tests/typing/uses_everything.py
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 lsmkv tests/typing/uses_everything.py
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin lsmkv tests/typing/uses_everything.py
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright -p pyproject.toml --pythonpath $(BIN)/python
 
 .PHONY: check-workflows release

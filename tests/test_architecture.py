@@ -87,6 +87,7 @@ HARMLESS_OS = {
     "path",
     "register_at_fork",
     "strerror",
+    "times",
 }
 HARMLESS_IO = {"BytesIO"}
 HARMLESS_PATH = {"basename", "dirname", "isabs", "join", "normpath", "split"}

@@ -32,6 +32,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "aio/threads.py": "test_aio.py",
     "aio/transaction.py": "test_aio.py",
     "env/local_file.py": "env/test_local.py",
+    "env/windows_lock.py": "env/test_windows.py",
     "env/streams.py": "env/test_fetch_ahead.py",
     "db/handle.py": "db/test_closing.py",
     "db/admin/maintenance.py": "db/test_db.py",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -75,8 +76,11 @@ def _without_interrupts() -> Iterator[None]:
     """Let processes that are started inside hear of no SIGINT until they are ready for it.
 
     Ctrl-C goes to all processes of a terminal.  Of this process, another thread takes it, or it
-    comes at the end of the block.
+    comes at the end of the block.  Windows cannot hold a signal back.
     """
+    if sys.platform == "win32":
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -87,7 +91,8 @@ def _without_interrupts() -> Iterator[None]:
 def _end_when_interrupted() -> None:
     """End this process at Ctrl-C, without a word: the one that started it says what there is."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 class RayExecutor(Executor):

@@ -25,6 +25,7 @@ import itertools
 import logging
 import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -39,6 +40,12 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt
+except ImportError:  # POSIX
+    msvcrt = None  # type: ignore[assignment]
+
+_BINARY: int = getattr(os, "O_BINARY", 0)
 
 PAGE_SIZE = 32 << 10
 """Bytes of a page, at whose multiples pages begin.  A store takes as long for 4 KiB as for 32 KiB,
@@ -55,6 +62,7 @@ _KEPT = 0.9
 _NAME_LENGTH = 62
 _PATIENCE = 500
 _PAUSE = 0.002  # seconds; with _PATIENCE: as long as an eviction takes, and no longer
+_LOCKED_BYTE = 1 << 30
 _TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -235,7 +243,7 @@ class DiskCache:
         _remove(temporary)
 
     def _commit_locked(self, temporary: str, path: str, size: int) -> bool:
-        """Whether the lock between processes was free."""
+        """Whether the page has its name: another process may be at it for long."""
         fd = self._size_file()
         if not _lock(fd):
             return False
@@ -244,9 +252,13 @@ class DiskCache:
             if total is None or total + size > self.capacity:
                 total = self._evict(size)
             _write_size(fd, total + max(0, size - _length_of(path)))
-            os.rename(temporary, path)
+            os.replace(temporary, path)
+        except PermissionError:
+            if sys.platform != "win32":
+                raise
+            return False  # another process is reading the page that is there
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            _unlock(fd)
         return True
 
     def _evict(self, size: int) -> int:
@@ -258,9 +270,9 @@ class DiskCache:
         for page in pages:
             if total <= most:
                 break
-            _remove(page.path)
-            total -= page.size
-            self.evictions += 1
+            if _remove(page.path):
+                total -= page.size
+                self.evictions += 1
         return total
 
     def _page_files(self) -> Iterator[_PageFile]:
@@ -292,9 +304,7 @@ class DiskCache:
         if self._fd_pid != os.getpid():
             self._close_size_file()
         if self._fd < 0:
-            if fcntl is None:
-                raise OSError("this system has no locks on files")
-            self._fd = os.open(f"{self.path}/{_SIZE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(f"{self.path}/{_SIZE}", os.O_RDWR | os.O_CREAT | _BINARY, 0o600)
             self._fd_pid = os.getpid()
         return self._fd
 
@@ -306,13 +316,13 @@ class DiskCache:
 
 def _read_used(path: str) -> bytes:
     """A page's file, whose use is noted."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY | _BINARY)
     try:
         status = os.fstat(fd)
         content = os.read(fd, status.st_size)
         if abs(time.time() - status.st_mtime) > _TOUCH_AGE:
             try:
-                os.utime(fd)
+                os.utime(path if sys.platform == "win32" else fd)
             except OSError:
                 pass  # on a file system that is read-only; the page is older than it could be
     finally:
@@ -321,7 +331,7 @@ def _read_used(path: str) -> bytes:
 
 
 def _write_new(path: str, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
     try:
         fd = os.open(path, flags, 0o600)
     except FileNotFoundError:
@@ -338,29 +348,50 @@ def _write_new(path: str, content: bytes) -> None:
         os.close(fd)
 
 
-def _remove(path: str) -> None:
-    """Remove a file; a failure leaves it for the next eviction."""
+def _remove(path: str) -> bool:
+    """Remove a file; whether it is gone.  A failure leaves it for the next eviction."""
     try:
         os.unlink(path)
+    except FileNotFoundError:
+        return True
     except OSError:
-        pass
+        return False
+    return True
 
 
 def _lock(fd: int) -> bool:
     """Lock ``SIZE``; False if another writer has held it for long."""
     for _ in range(_PATIENCE):
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            _try_lock(fd)
+        except (BlockingIOError, PermissionError):
             time.sleep(_PAUSE)
         else:
             return True
     return False
 
 
+def _try_lock(fd: int) -> None:
+    if sys.platform == "win32":
+        # A byte far behind the content: Windows lets nobody else read or write a locked one.
+        os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlock(fd: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
 def _read_size(fd: int) -> int | None:
     """The total that ``SIZE`` states; None if it states none, or is damaged."""
-    content = os.pread(fd, _SIZE_BYTES + 1, 0)
+    os.lseek(fd, 0, os.SEEK_SET)  # the descriptor is its caller's alone
+    content = os.read(fd, _SIZE_BYTES + 1)
     if len(content) != _SIZE_BYTES or content[8:] != encode_fixed32(masked_crc32c(content[:8])):
         return None
     return int.from_bytes(content[:8], "little")
@@ -368,7 +399,8 @@ def _read_size(fd: int) -> int | None:
 
 def _write_size(fd: int, total: int) -> None:
     content = total.to_bytes(8, "little")
-    os.pwrite(fd, content + encode_fixed32(masked_crc32c(content)), 0)
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.write(fd, content + encode_fixed32(masked_crc32c(content)))
 
 
 def _length_of(path: str) -> int:

@@ -4,7 +4,7 @@ Files are opened so that a hostile directory can do no harm: never through a sym
 waiting (a FIFO), and only regular files are accepted.  A directory that is renamed or replaced
 while it is open stays the same directory.
 
-Windows is not supported: it has no descriptors for directories.
+Windows has no descriptors for directories: ``LocalEnv`` opens those of ``windows.py`` there.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 
+from lsmkv.env import windows
 from lsmkv.env.base import Directory, Env, WritableFile, check_name
 from lsmkv.env.local_file import (
     Descriptor,
     LocalRandomAccessFile,
     LocalWritableFile,
     naming,
+    require_regular,
     sync_descriptor,
 )
 from lsmkv.env.local_log import LocalLogFile
@@ -79,7 +82,7 @@ class LocalDirectory(Descriptor, Directory):
         with naming(path):
             follow = self._env.follow_symlinks
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=follow)
-        _require_regular(status, path)
+        require_regular(status, path)
         return status.st_size
 
     def modified(self, name: str) -> float:
@@ -198,7 +201,7 @@ class LocalDirectory(Descriptor, Directory):
                 raise
             try:
                 status = os.fstat(fd)
-                _require_regular(status, path)
+                require_regular(status, path)
             except BaseException:
                 os.close(fd)
                 raise
@@ -218,7 +221,7 @@ class LocalDirectory(Descriptor, Directory):
         """The error of a failed open, which names the kind of file that was found."""
         if error.errno in _ODD_FILE:
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
-            _require_regular(status, path)
+            require_regular(status, path)
 
     def _sync_parent(self, made: bool) -> None:
         """Make this directory's own name durable.
@@ -235,7 +238,7 @@ class LocalDirectory(Descriptor, Directory):
         except OSError as error:
             if error.errno not in _NOT_SYNCABLE:
                 raise
-            if made:
+            if made and sys.platform != "win32":
                 os.sync()
 
 
@@ -268,12 +271,17 @@ class LocalEnv(Env):
         self.follow_symlinks = follow_symlinks
         self.ofd_locks = ofd_locks
 
-    def open_directory(self, path: str, create: bool = False) -> LocalDirectory:
+    def open_directory(self, path: str, create: bool = False) -> Directory:
         """Open a directory; with ``create`` it is made if missing, and its own name is durable.
 
         The path may be a symbolic link to a directory.  ``OSError`` with ``ENOSYS`` where the
-        platform lacks directory descriptors.
+        platform lacks directory descriptors, and is not Windows.
         """
+        if sys.platform == "win32":
+            return windows.open_directory(path, create, self.follow_symlinks)
+        return self._open_directory(path, create)
+
+    def _open_directory(self, path: str, create: bool) -> LocalDirectory:
         if not self.supported:
             why = "LocalEnv needs directory descriptors (dir_fd), which this platform lacks"
             raise OSError(errno.ENOSYS, why, path)
@@ -294,7 +302,10 @@ class LocalEnv(Env):
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory; ``OSError`` with ``ENOTEMPTY`` if it is not."""
-        os.rmdir(path)
+        if sys.platform == "win32":
+            windows.remove_directory(path)
+        else:
+            os.rmdir(path)
 
     def rename_directory(self, old: str, new: str) -> None:
         """Rename, and fsync the directory that holds both names.
@@ -304,6 +315,9 @@ class LocalEnv(Env):
         """
         if os.path.lexists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
+        if sys.platform == "win32":
+            windows.rename_directory(old, new)
+            return
         os.rename(old, new)
         with self.open_directory(os.path.dirname(os.path.abspath(new))) as parent:
             parent.sync()
@@ -316,19 +330,6 @@ def _make_directory(path: str, parent: int | None = None) -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def _require_regular(status: os.stat_result, path: str) -> None:
-    """``OSError`` that says what the file is, unless it is a regular one."""
-    mode = status.st_mode
-    if stat.S_ISREG(mode):
-        return
-    if stat.S_ISLNK(mode):
-        way_out = "follow_symlinks=True, with read_only=True, reads through it"
-        raise OSError(errno.ELOOP, f"refused: a symbolic link ({way_out})", path)
-    if stat.S_ISDIR(mode):
-        raise OSError(errno.EISDIR, "a directory, where a file is expected", path)
-    raise OSError(errno.EINVAL, "not a regular file", path)
 
 
 def is_write_protected(path: str) -> bool:

@@ -13,6 +13,8 @@ import errno
 import functools
 import io
 import os
+import stat
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -62,6 +64,8 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
         self.size = size
 
     def read(self, offset: int, length: int) -> bytes:
+        if sys.platform == "win32":  # which has WindowsRandomAccessFile
+            raise NotImplementedError
         try:
             if offset + length > self.size:
                 # A read allocates all that it asks for: never ask for more than there is.
@@ -79,10 +83,14 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
         """The system's own ``pread``, unless a derived class has a ``read`` of its own."""
         if self._fd < 0 or type(self).read is not LocalRandomAccessFile.read:
             return self._read_all
+        if sys.platform == "win32":
+            raise NotImplementedError
         return functools.partial(os.pread, self._fd)
 
     def _read_on(self, data: bytes, offset: int, length: int) -> bytes:
         """Complete a short read, up to the end of the file."""
+        if sys.platform == "win32":
+            raise NotImplementedError
         parts = [data]
         done = len(data)
         while data and done < length:
@@ -171,7 +179,7 @@ class LocalWritableFile(Descriptor, WritableFile):
         synced now and then.
         """
         begun = self._sync_begun
-        if self._synced or not hasattr(os, "posix_fadvise"):
+        if sys.platform != "linux" or self._synced or not hasattr(os, "posix_fadvise"):
             return
         try:
             size = self.size()
@@ -195,6 +203,19 @@ def naming(path: str, target: str | None = None) -> Iterator[None]:
         raise
 
 
+def require_regular(status: os.stat_result, path: str) -> None:
+    """``OSError`` that says what the file is, unless it is a regular one."""
+    mode = status.st_mode
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISLNK(mode):
+        way_out = "follow_symlinks=True, with read_only=True, reads through it"
+        raise OSError(errno.ELOOP, f"refused: a symbolic link ({way_out})", path)
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, "a directory, where a file is expected", path)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
 def sync_descriptor(fd: int, call: Callable[[int], None]) -> None:
     """Make data durable, by ``call`` or by the stronger call of this system."""
     if fd < 0:  # which Python's own fsync takes for a ValueError
@@ -205,7 +226,7 @@ def sync_descriptor(fd: int, call: Callable[[int], None]) -> None:
 
 def _full_sync(fd: int) -> bool:
     """Flush the drive's cache if the system has a call for that; returns whether it has."""
-    if _FULL_SYNC is None:
+    if sys.platform == "win32" or _FULL_SYNC is None:
         return False
     try:
         fcntl.fcntl(fd, _FULL_SYNC)

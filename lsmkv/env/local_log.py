@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 import weakref
 from collections.abc import Callable
 from typing import NamedTuple
@@ -158,6 +159,8 @@ class LocalLogFile(LocalWritableFile):
 
     def _reserve_to(self, wanted: int) -> None:
         """Reserve room up to ``wanted``; as much as the file has again, if there is so much."""
+        if sys.platform != "linux":  # as keeps_reservations asks
+            raise NotImplementedError
         reserved = self._reserved
         least = _round_up(wanted)
         for step in (_round_up(max(wanted, min(2 * reserved, reserved + _MOST))), least):
@@ -191,6 +194,8 @@ class LocalLogFile(LocalWritableFile):
         The system reads zeros of the file into the same zeros of the map: unlike a store, the call
         lets other threads run while it waits for pages.
         """
+        if sys.platform != "linux":
+            raise NotImplementedError
         start = self._touched
         stop = min(max(wanted, start + _TOUCHED), self._reserved)
         at = start

@@ -36,7 +36,7 @@ from lsmkv.errors import LockedError
 
 try:
     import fcntl
-except ImportError:  # Windows: opening a directory is refused before a lock is asked for
+except ImportError:  # Windows, which has windows_lock.py
     fcntl = None  # type: ignore[assignment]
 
 _LINUX = sys.platform.startswith("linux")
@@ -104,6 +104,8 @@ class LocalFileLock(FileLock):
         file, and would keep an OFD lock alive.  The child itself must not undo anything, for the
         lock is its parent's.
         """
+        if sys.platform == "win32":  # which has WindowsFileLock
+            raise NotImplementedError
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
@@ -142,6 +144,8 @@ def take_lock(
 def _take_lock(
     directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
 ) -> LocalFileLock:
+    if sys.platform == "win32":
+        raise NotImplementedError
     with _table.mutex:
         home = os.fstat(directory)
         home_key = (home.st_dev, home.st_ino, name)
@@ -173,6 +177,8 @@ def lock_holder(directory: int, name: str, open_file: Callable[[], int], ofd: bo
     ``open_file`` opens the lock file for reading.  Nothing is locked, not even for a moment, so
     that no owner to be is refused.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError
     with _table.mutex:
         home = os.fstat(directory)
         home_key = (home.st_dev, home.st_ino, name)
@@ -207,6 +213,8 @@ def _file_key(status: os.stat_result) -> _Key:
 
 def _lock(fd: int, ofd: bool, path: str) -> bool:
     """Take the lock; whether it is an OFD lock."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     try:
         try:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
@@ -225,6 +233,8 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
 
 def _set_lock(fd: int, ofd: bool, kind: int) -> None:
     """Lock or unlock the whole file, as LevelDB does; never waits."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     if ofd:
         fcntl.fcntl(fd, _OFD_SETLK, _pack_flock(kind))
     elif kind == fcntl.F_UNLCK:
@@ -251,6 +261,8 @@ def _unpack_flock(answer: bytes) -> tuple[int, int]:
 
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
     """The error for a lock that was refused, with its holder as far as that can be known."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     kind, pid = _asked(fd, ofd)
     if kind == fcntl.F_UNLCK:  # released in between
         return LockedError(path)
@@ -268,6 +280,8 @@ def _asked(fd: int, ofd: bool) -> tuple[int, int]:
 
     The id is -1 for an OFD lock, which has no process, and 0 for one of another pid namespace.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError
     try:
         answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
     except OSError:
@@ -280,6 +294,8 @@ def _written_pid(fd: int) -> int | None:
 
     An owner that has only just locked the file has not replaced yet what a killed one left.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError
     try:
         content = os.pread(fd, _PID_DIGITS + 1, 0)
     except OSError:
@@ -306,6 +322,8 @@ def _write_pid(fd: int, content: bytes) -> None:
     A file with more names than one, or with more in it than a pid, may be data of a user that a
     hostile directory calls ``LOCK``: it is locked, but never written.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError
     try:
         status = os.fstat(fd)
         if status.st_nlink <= 1 and status.st_size <= _PID_DIGITS:

@@ -23,7 +23,7 @@ from lsmkv.env.local import LocalDirectory, LocalEnv
 
 try:
     import fcntl
-except ImportError:  # Windows, where nothing is started
+except ImportError:  # Windows, where nothing is started: see can_start
     fcntl = None  # type: ignore[assignment]
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -54,7 +54,12 @@ def can_start() -> bool:
 
     Not in a frozen program, nor where Python is a part of another one.
     """
-    if os.name != "posix" or getattr(sys, "frozen", False) or not sys.executable:
+    if (
+        sys.platform == "win32"
+        or os.name != "posix"
+        or getattr(sys, "frozen", False)
+        or not sys.executable
+    ):
         return False
     return _INTERPRETER.fullmatch(os.path.basename(sys.executable)) is not None
 
@@ -98,7 +103,7 @@ class Process:
         import subprocess  # noqa: PLC0415 - see get_ready
 
         # Not its own number: that may be one of the first three, if the owner has these closed.
-        fd = fcntl.fcntl(directory.descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+        fd = _duplicate(directory.descriptor)
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 _command(module, fd, directory.path),
@@ -124,8 +129,8 @@ class Process:
             raise
         self._input = self._process.stdin.fileno()  # type: ignore[union-attr]
         self._output = self._process.stdout.fileno()  # type: ignore[union-attr]
-        os.set_blocking(self._input, False)
-        os.set_blocking(self._output, False)
+        _never_wait(self._input)
+        _never_wait(self._output)
         self._lines = _Lines()
         self._unsent = b""
 
@@ -154,6 +159,8 @@ class Process:
 
         :class:`ProcessEnded` when no more will come.
         """
+        if sys.platform == "win32":
+            raise NotImplementedError
         line = self._lines.take()
         if line is not None:
             return line
@@ -217,11 +224,11 @@ class Port:
         os.dup2(null, 1)
         os.close(null)
         self._lines = _Lines()
-        self._poll = select.poll()
-        self._poll.register(self._input, select.POLLIN)
 
     def step_back(self) -> None:
         """Lower the priority, for machines with too few processors for all processes."""
+        if sys.platform == "win32":
+            raise NotImplementedError
         os.nice(_NICENESS)
 
     def receive(self, seconds: float) -> bytes | None:
@@ -235,7 +242,7 @@ class Port:
             if os.getppid() != self._owner:
                 raise ProcessEnded("the owner has ended")
             wait = min(seconds, _CHECK_OWNER_EVERY)
-            if self._poll.poll(wait * 1000):
+            if _is_readable(self._input, wait):
                 self._lines.put(_read(self._input))
             line = self._lines.take()
             seconds -= wait
@@ -271,6 +278,28 @@ def _command(module: str, directory: int, place: str) -> list[str]:
     arguments = [_HOME, module, str(os.getpid()), str(directory), place, *path]
     # The compiled modules share an extension that lies beside the package.
     return [sys.executable, "-I", "-S", "-c", _BOOT, *arguments, os.path.dirname(_HOME)]
+
+
+def _duplicate(fd: int) -> int:
+    """A duplicate, which is not one of the first three numbers."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def _never_wait(fd: int) -> None:
+    if sys.platform == "win32":
+        raise NotImplementedError
+    os.set_blocking(fd, False)
+
+
+def _is_readable(fd: int, seconds: float) -> bool:
+    """Whether there is something to read, or the end, within this many seconds."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 class _Lines:

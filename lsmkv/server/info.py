@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -12,6 +11,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from lsmkv.util.search import IS_COMPILED
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from lsmkv.server.session import Service
@@ -72,13 +76,20 @@ def _clients(service: Service) -> Fields:
 
 def _memory(service: Service) -> Fields:
     stats = service.db.stats()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "used_memory": stats.memtable_bytes + stats.block_cache_bytes,
-        "used_memory_peak": peak * (1 if sys.platform == "darwin" else 1024),
+        "used_memory_peak": _peak_memory(),
         "maxmemory": 0,
         "maxmemory_policy": "noeviction",
     }
+
+
+def _peak_memory() -> int:
+    """The most bytes that this process has had in memory; 0 where the system does not tell."""
+    if sys.platform == "win32":
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak * (1 if sys.platform == "darwin" else 1024)
 
 
 def _persistence(service: Service) -> Fields:
@@ -117,8 +128,8 @@ def _replication(service: Service) -> Fields:
 
 
 def _cpu(service: Service) -> Fields:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return {"used_cpu_sys": f"{usage.ru_stime:.6f}", "used_cpu_user": f"{usage.ru_utime:.6f}"}
+    times = os.times()
+    return {"used_cpu_sys": f"{times.system:.6f}", "used_cpu_user": f"{times.user:.6f}"}
 
 
 def _commandstats(service: Service) -> Fields:

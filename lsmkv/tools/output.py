@@ -39,11 +39,13 @@ def open_output(path: str, force: bool) -> Iterator[Output]:
         with _NewFile(temporary, path) as output:
             yield output
         _require_free(target, force)
-        os.rename(temporary, target)
+        os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    if sys.platform == "win32":
+        return  # which opens no directories
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -55,7 +57,7 @@ class _NewFile:
     """A new file, durable once it is left without an exception; its errors name ``path``."""
 
     def __init__(self, temporary: str, path: str) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         self._file = open(os.open(temporary, flags, 0o666), "wb")  # noqa: SIM115 - see __exit__
         self._path = path
 

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -87,6 +88,8 @@ def serve(
 
     JSON: "path", "host", "port", "unixsocket".
     """
+    if sys.platform == "win32" and unix_socket is not None:
+        raise ValueError("--unixsocket needs a system with Unix sockets: Windows has --port alone")
     try:
         from lsmkv.server import Server  # noqa: PLC0415 - hiredis is an extra
     except ImportError as error:
@@ -112,9 +115,7 @@ def serve(
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
 
     async def run() -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, server.shut_down)
+        _call_on_signals(asyncio.get_running_loop(), server.shut_down)
         try:
             await server.start()
         except OSError as error:
@@ -132,6 +133,15 @@ def serve(
         runner.run(run())
     if not as_json:
         say(f"{directory} is closed")
+
+
+def _call_on_signals(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    """Call from the loop at Ctrl-C and SIGTERM.  Windows' loops have no handlers of signals."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if sys.platform == "win32":
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(call))
+        else:
+            loop.add_signal_handler(number, call)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

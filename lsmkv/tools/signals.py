@@ -6,7 +6,9 @@ import signal
 import sys
 from types import FrameType
 
-_DEADLY = (signal.SIGTERM,) if sys.platform == "win32" else (signal.SIGTERM, signal.SIGHUP)
+_DEADLY = [signal.SIGTERM]
+if sys.platform != "win32":
+    _DEADLY.append(signal.SIGHUP)
 
 
 class Terminated(SystemExit):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -396,3 +397,48 @@ def test_errors_of_reading_name_the_file(
         monkeypatch.setattr(os, "pread", fail)
         with pytest.raises(OSError, match=r"bad sector: .*store/x"):
             reader.read(0, 0)
+
+
+class FakeFcntl:
+    """macOS' ``fcntl``, as far as syncing goes; its answer is an error number."""
+
+    def __init__(self, answer: int) -> None:
+        self.answer = answer
+        self.synced: list[int] = []
+
+    def fcntl(self, fd: int, call: int) -> None:
+        assert call == 51
+        if self.answer:
+            raise OSError(self.answer, os.strerror(self.answer))
+        self.synced.append(fd)
+
+
+@pytest.mark.parametrize("what", ["file", "directory"])
+@pytest.mark.parametrize(
+    ("answer", "plain_syncs"),
+    [(0, 0), (errno.ENOTSUP, 1), (errno.EINVAL, 1), (errno.ENOTTY, 1), (errno.EIO, None)],
+)
+def test_on_macos_the_drives_cache_is_flushed(
+    store: LocalDirectory,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+    answer: int,
+    plain_syncs: int | None,
+) -> None:
+    """By F_FULLFSYNC; by fsync where the file system has none."""
+    plain: list[int] = []
+    macos = FakeFcntl(answer)
+    with store.create("file") as file:
+        monkeypatch.setattr(local_file, "_FULL_SYNC", 51)
+        monkeypatch.setattr(local_file, "fcntl", macos)
+        monkeypatch.setattr(local_file, "SYNC_CONTENT", plain.append)
+        monkeypatch.setattr(os, "fsync", plain.append)
+        synced = file if what == "file" else store
+        if plain_syncs is None:
+            with pytest.raises(OSError, match=re.escape(synced.path)) as caught:
+                synced.sync()
+            assert caught.value.errno == answer
+        else:
+            synced.sync()
+    assert len(plain) == (plain_syncs or 0)
+    assert len(macos.synced) == (1 if answer == 0 else 0)

@@ -372,3 +372,35 @@ def test_a_moved_directory_is_still_locked(tmp_path: Path, store: LocalDirectory
             pytest.raises(LockedError),
         ):
             moved.lock("LOCK")
+
+
+def test_the_structure_that_macos_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``struct flock`` of the BSDs: start, length, pid, type, whence; 24 bytes."""
+    monkeypatch.setattr(lock_module, "_LINUX", False)
+    packed = lock_module._pack_flock(3)
+    assert packed == bytes(20) + (3).to_bytes(2, sys.byteorder) + bytes(2)
+    answer = bytes(16) + (77).to_bytes(4, sys.byteorder) + (1).to_bytes(2, sys.byteorder) + bytes(2)
+    assert lock_module._unpack_flock(answer) == (1, 77)
+
+
+def test_without_ofd_locks_one_process_has_one_owner(tmp_path: Path) -> None:
+    """As on macOS, where a second POSIX lock in one process would be granted: the table refuses it,
+    and a refused opening does not drop the lock, which another process still meets."""
+    env = LocalEnv(ofd_locks=False)
+    store = env.open_directory(str(tmp_path))
+    other = env.open_directory(str(tmp_path))
+    lock = store.lock("LOCK")
+    for _ in range(2):
+        with pytest.raises(LockedError) as caught:
+            other.lock("LOCK")
+        assert caught.value.pid == os.getpid()
+        assert other.lock_holder("LOCK") == os.getpid()
+    script = """
+import sys
+from lsmkv.env.local import LocalEnv
+print(LocalEnv(ofd_locks=False).open_directory(sys.argv[1]).lock_holder("LOCK"))
+"""
+    assert python(script, str(tmp_path)).stdout == f"{os.getpid()}\n"
+    lock.close()
+    other.lock("LOCK").close()
+    assert python(script, str(tmp_path)).stdout == "None\n"

@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 import redis
+import typer
 from commands import fails, lsm
 from processes import ENVIRON
 
 import lsmkv
+from lsmkv.tools import serve as serve_module
 
 COMMAND = [sys.executable, "-W", "error", "-m", "lsmkv", "serve"]
 
@@ -159,3 +161,33 @@ def test_without_hiredis(tmp_path: Path) -> None:
     assert done.stderr == (
         "lsmkv: serve needs hiredis: pip install '.[server]' in lsmkv's checkout\n"
     )
+
+
+def test_on_windows_signals_reach_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose ``add_signal_handler`` raises ``NotImplementedError`` there."""
+
+    class Loop:
+        def __init__(self) -> None:
+            self.called: list[object] = []
+
+        def call_soon_threadsafe(self, call: object) -> None:
+            self.called.append(call)
+
+    handlers: dict[int, Any] = {}
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    loop = Loop()
+    serve_module._call_on_signals(loop, test_json)  # type: ignore[arg-type]
+    assert set(handlers) == {signal.SIGINT, signal.SIGTERM}
+    for number, handler in handlers.items():
+        handler(number, None)
+    assert loop.called == [test_json, test_json]
+
+
+def test_on_windows_there_are_no_unix_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(typer.Exit):
+        serve_module.serve(str(tmp_path), unix_socket="socket")
+    assert "Unix sockets: Windows has --port alone" in capsys.readouterr().err

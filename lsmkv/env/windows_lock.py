@@ -1,0 +1,182 @@
+"""The lock on a store under Windows, through ``msvcrt.locking``: one owner, lsmkv or LevelDB.
+
+The lock is on the first byte of ``LOCK``.  LevelDB locks the whole file, and opens it so that no
+other process can open it for writing; so the two refuse each other.  A lock belongs to an open
+file, so a second open in the same process is refused, too.  A file that is open can be neither
+removed nor renamed, so the holes that POSIX leaves (``lock.py``) are not there.
+
+Locks of Windows are mandatory: no other open file can read the locked byte.  That shows that the
+lock is held, without taking it.  The owner writes its process id behind the byte, for messages,
+and an error in writing it is ignored.  It is removed on release.
+
+Windows releases the lock of a killed process, but not at once.  So a lock that is held is asked for
+again, for a fifth of a second.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from lsmkv.env.base import FileLock
+from lsmkv.errors import LockedError
+
+try:
+    import msvcrt
+except ImportError:  # POSIX, where these are not taken
+    msvcrt = None  # type: ignore[assignment]
+
+_HELD_ELSEWHERE = (errno.EACCES, errno.EDEADLK)
+_ATTEMPTS = 20
+_PAUSE = 0.01  # seconds
+_MARK = b"\n"  # the byte that is locked
+_PID_DIGITS = 20
+_PID_LIMIT = 2**32
+
+
+class WindowsFileLock(FileLock):
+    """A held lock."""
+
+    _fd = -1
+    _doomed: str | None = None
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def remove_when_released(self, path: str) -> bool:
+        """Have the lock file removed when the lock is released; False if it is not held now."""
+        if self._fd < 0:
+            return False
+        self._doomed = path
+        return True
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        try:
+            _write(fd, b"")
+            _unlock(fd)
+        finally:
+            os.close(fd)
+        if self._doomed is not None:
+            try:
+                os.unlink(self._doomed)
+            except OSError:
+                pass  # its next owner has it open
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def take_lock(real_path: str, path: str, open_file: Callable[[], int]) -> WindowsFileLock:
+    """Lock a file that ``open_file`` opens for reading and writing, making it if need be.
+
+    ``path`` is for messages.  Raises ``LockedError`` if the lock is held.
+    """
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE)
+        try:
+            fd = open_file()
+        except PermissionError:
+            # LevelDB shares the file with no writer.
+            if not os.access(real_path, os.W_OK):
+                raise
+            continue
+        try:
+            _lock(fd)
+        except OSError as error:
+            holder = _written_pid(fd)
+            os.close(fd)
+            if error.errno not in _HELD_ELSEWHERE:
+                raise
+            if holder == os.getpid():
+                break
+            continue
+        except BaseException:
+            os.close(fd)
+            raise
+        lock = WindowsFileLock(fd)
+        _write(fd, _MARK + b"%d" % os.getpid())
+        return lock
+    raise LockedError(path, _holder_in(open_file))
+
+
+def lock_holder(open_file: Callable[[], int]) -> int | None:
+    """The process that holds the lock: its id, or 0 if that is not known; None if it is free.
+
+    ``open_file`` opens the lock file for reading.  Nothing is locked.  LevelDB leaves the file
+    empty, which has no byte to try: it is not noticed.
+    """
+    try:
+        fd = open_file()
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        return 0
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.read(fd, 1)
+    except PermissionError:
+        return _written_pid(fd) or 0
+    else:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _holder_in(open_file: Callable[[], int]) -> int | None:
+    try:
+        fd = open_file()
+    except OSError:
+        return None
+    try:
+        return _written_pid(fd)
+    finally:
+        os.close(fd)
+
+
+def _written_pid(fd: int) -> int | None:
+    """The pid that the owner wrote; None if there is no number."""
+    try:
+        os.lseek(fd, len(_MARK), os.SEEK_SET)
+        content = os.read(fd, _PID_DIGITS + 1)
+    except OSError:
+        return None
+    if not content.isdigit() or len(content) > _PID_DIGITS:  # bytes.isdigit knows ASCII only
+        return None
+    pid = int(content)
+    return pid if 0 < pid < _PID_LIMIT else None
+
+
+def _write(fd: int, content: bytes) -> None:
+    """Replace what is in the lock file, if that is plainly a lock file's content.
+
+    A file with more names than one, or with more in it than a pid, may be data of a user that a
+    hostile directory calls ``LOCK``: it is locked, but never written.
+    """
+    try:
+        status = os.fstat(fd)
+        if status.st_nlink <= 1 and status.st_size <= len(_MARK) + _PID_DIGITS:
+            os.ftruncate(fd, 0)
+            os.lseek(fd, 0, os.SEEK_SET)
+            os.write(fd, content)
+    except OSError:
+        return  # the pid is for messages: a store opens on a full disk, too
+
+
+def _lock(fd: int) -> None:
+    """Lock the first byte; never waits."""
+    if sys.platform == "win32":
+        os.lseek(fd, 0, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, len(_MARK))
+
+
+def _unlock(fd: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(fd, 0, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, len(_MARK))
