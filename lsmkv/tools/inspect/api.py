@@ -20,7 +20,7 @@ from lsmkv.tools.inspect.plain import NotThereError, Plain, whole_number
 from lsmkv.tools.inspect.replays import DEFAULT_GETS, Question, Replays
 from lsmkv.tools.inspect.scratch import Scratch
 from lsmkv.tools.inspect.source import Source
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS
+from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, PolicyMaker
 from lsmkv.tools.text import from_hex, unescape
 
 Query = Mapping[str, str]
@@ -35,10 +35,17 @@ class Api:
     errors of the store are raised as they are.
     """
 
-    def __init__(self, path: str, trace: str | None = None, env: Env | None = None) -> None:
-        """``trace`` is a file whose Gets may be replayed; ``env`` is as for :class:`Source`."""
+    def __init__(
+        self,
+        path: str,
+        trace: str | None = None,
+        env: Env | None = None,
+        own: PolicyMaker | None = None,
+    ) -> None:
+        """``trace`` is a file whose Gets may be replayed, ``own`` makes a policy to replay them
+        under; ``env`` is as for :class:`Source`."""
         self.source = Source(path, env)
-        self.replays = Replays(path, trace, env)
+        self.replays = Replays(path, trace, env, own)
         self.live = Live(self.source.directory)
         self._lock = threading.Lock()
         self._histories: list[History] = []

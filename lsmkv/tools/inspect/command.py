@@ -16,6 +16,8 @@ import typer
 from lsmkv.tools.arguments import Stored, is_shard_set, open_shard
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.inspect.api import Api
+from lsmkv.tools.lab.own import load_policy
+from lsmkv.tools.lab.settings import PolicyMaker
 
 DEFAULT_PORT = 8731
 _EXTRA = ("starlette", "uvicorn")
@@ -47,6 +49,13 @@ def inspect(
         str | None,
         typer.Option(metavar="FILE", help="A trace, DB(..., trace=FILE), to replay in the lab."),
     ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE[:NAME]",
+            help="A Python file with a filter policy of your own, as 'filter-lab' takes it.",
+        ),
+    ] = None,
     open_page: Annotated[
         bool, typer.Option("--open/--no-browser", help="Open the page in the browser.")
     ] = False,
@@ -72,6 +81,7 @@ def inspect(
         raise ValueError("a token has at least 8 characters")
     if trace is not None:
         os.stat(trace)  # what is wrong with the name is told at once
+    own = None if policy is None else load_policy(policy)
     try:
         from lsmkv.tools.inspect.server import listen, serve  # noqa: PLC0415 - takes 0.2 s
     except ImportError as error:
@@ -80,7 +90,7 @@ def inspect(
         raise ValueError(
             "inspect needs starlette and uvicorn: pip install '.[tools]' in lsmkv's checkout"
         ) from None
-    with _opened(directory, shard, trace) as api:
+    with _opened(directory, shard, trace, own) as api:
         try:
             listener = listen(host, port, token)
         except OSError as error:
@@ -101,16 +111,18 @@ def inspect(
 
 
 @contextlib.contextmanager
-def _opened(where: str, shard: int | None, trace: str | None) -> Iterator[Api]:
+def _opened(
+    where: str, shard: int | None, trace: str | None, own: PolicyMaker | None
+) -> Iterator[Api]:
     """A store, or a shard of a shard set."""
     with contextlib.ExitStack() as stack:
         if is_shard_set(where):
             path, env = stack.enter_context(open_shard(where, shard or 0))
-            yield stack.enter_context(contextlib.closing(Api(path, trace, env)))
+            yield stack.enter_context(contextlib.closing(Api(path, trace, env, own)))
             return
         if shard is not None:
             raise ValueError(f"{where} is no shard set, so --shard does not go with it")
-        yield stack.enter_context(contextlib.closing(Api(where, trace)))
+        yield stack.enter_context(contextlib.closing(Api(where, trace, own=own)))
 
 
 def address(host: str, port: int, token: str | None) -> str:

@@ -14,7 +14,13 @@ from lsmkv.env.base import Env
 from lsmkv.errors import Error
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.lab.experiment import choose_gets, experiment, open_store
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, FilterSetting, parse_settings
+from lsmkv.tools.lab.settings import (
+    DEFAULT_SETTINGS,
+    SETTINGS_WITH_OWN,
+    FilterSetting,
+    PolicyMaker,
+    parse_settings,
+)
 from lsmkv.tools.text import printable, size
 
 MOST_GETS = 10_000
@@ -56,14 +62,23 @@ class _State(NamedTuple):
 class Replays:
     """The replays of one store, for any number of threads."""
 
-    def __init__(self, path: str, trace: str | None = None, env: Env | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        trace: str | None = None,
+        env: Env | None = None,
+        own: PolicyMaker | None = None,
+    ) -> None:
+        """``own`` makes the policy of settings such as ``own:10``."""
         self._path = path
+        self._own = own
         self._env = env
         self._trace = trace
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._unwanted = threading.Event()
-        self._state = _State(Question(traced=trace is not None))
+        settings = DEFAULT_SETTINGS if own is None else SETTINGS_WITH_OWN
+        self._state = _State(Question(settings, traced=trace is not None))
 
     def close(self) -> None:
         """End what runs."""
@@ -75,7 +90,7 @@ class Replays:
 
         It fails for a store whose tables have more than ``most_bytes``.
         """
-        settings = parse_settings(question.settings)
+        settings = parse_settings(question.settings, self._own)
         if len(settings) > MOST_SETTINGS:
             raise ValueError(f"at most {MOST_SETTINGS} filter settings at once")
         if question.gets < 1:

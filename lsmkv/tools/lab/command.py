@@ -49,13 +49,9 @@ def filter_lab(
         typer.Option(metavar="FILE", help="Replay the Gets of a trace: DB(..., trace=FILE)."),
     ] = None,
     settings: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Filter settings to compare, with spaces between them.",
-            show_default=DEFAULT_SETTINGS,
-        ),
-    ] = None,
+        str,
+        typer.Option(metavar="LIST", help="Filter settings to compare, with spaces between them."),
+    ] = DEFAULT_SETTINGS,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -91,8 +87,8 @@ def filter_lab(
     if trace is not None and (directory is None or keys is not None):
         raise ValueError("--trace goes with a store, and not with --keys")
     own = None if policy is None else load_policy(policy)
-    if settings is None:
-        settings = DEFAULT_SETTINGS if own is None else SETTINGS_WITH_OWN
+    if own is not None and settings == DEFAULT_SETTINGS:
+        settings = SETTINGS_WITH_OWN
     wanted = parse_settings(settings, own)
     if own is not None and all(one.kind != OWN for one in wanted):
         raise ValueError("--policy goes with a setting such as own:10")

@@ -1,4 +1,7 @@
-"""A filter policy of the user's own, out of a Python file: ``lsmkv filter-lab --policy``."""
+"""A filter policy of the user's own, out of a Python file.
+
+It is that of ``--policy`` of ``lsmkv filter-lab`` and ``lsmkv inspect``.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 from lsmkv.errors import Error
 from lsmkv.filter.policy import FilterPolicy
+from lsmkv.tools.lab.settings import PolicyMaker
 
 CREATE, ASK = "create_filter", "key_may_match"
 
@@ -53,7 +57,7 @@ def _call(name: str, function: Callable[..., Any], *arguments: object) -> Any:
         raise PolicyError(f"your {name} raised {type(error).__name__}: {error}") from error
 
 
-def load_policy(where: str) -> Callable[[float], FilterPolicy]:
+def load_policy(where: str) -> PolicyMaker:
     """What makes the policy of so many bits a key, by the code that ``where`` names.
 
     ``FILE.py`` has the functions ``create_filter(keys, bits_per_key)`` and ``key_may_match(key,
@@ -83,7 +87,7 @@ def load_policy(where: str) -> Callable[[float], FilterPolicy]:
     return lambda bits: OwnPolicy(lambda keys: create(keys, _plain(bits)), ask)
 
 
-def _by_object(own: Any, what: str) -> Callable[[float], FilterPolicy]:
+def _by_object(own: Any, what: str) -> PolicyMaker:
     """By a policy, or what makes one."""
 
     def make(bits: float) -> FilterPolicy:

@@ -20,6 +20,8 @@ from lsmkv.filter.levels import FEWEST_BITS, MOST_BITS, LevelBits
 from lsmkv.filter.policy import FilterPolicy
 
 Layout = Literal["none", "block", "table"]
+PolicyMaker = Callable[[float], FilterPolicy]
+"""Makes a policy of so many bits a key."""
 
 DEFAULT_SETTINGS = "none block:5 block:10 block:15 block:20 block:auto:10 table:10 table64:10 fuse"
 """What the lab compares if nothing else is asked for."""
@@ -40,7 +42,7 @@ class FilterKind(NamedTuple):
     """A kind of filter, by the layout and the policy of its filters."""
 
     layout: Layout
-    make_policy: Callable[[float], FilterPolicy] | None
+    make_policy: PolicyMaker | None
     """Makes the policy of so many bits a key; None for no filter, and where a setting has it."""
     takes_bits: bool
     """Whether a setting says how many bits a key."""
@@ -79,7 +81,7 @@ class FilterSetting:
 
     kind: str
     bits: LevelBits | None = None
-    make_policy: Callable[[float], FilterPolicy] | None = None
+    make_policy: PolicyMaker | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -179,9 +181,7 @@ def parse_setting(text: str) -> FilterSetting:
     return FilterSetting(found[1], LevelBits(max(numbers), () if is_spread else numbers))
 
 
-def parse_settings(
-    text: str, own: Callable[[float], FilterPolicy] | None = None
-) -> list[FilterSetting]:
+def parse_settings(text: str, own: PolicyMaker | None = None) -> list[FilterSetting]:
     """The settings that a text lists, with spaces between them; each one once.
 
     ``own`` makes the policy of those that begin with ``own:``, of so many bits a key.
@@ -195,6 +195,6 @@ def parse_settings(
     for name, one in settings.items():
         if one.kind == OWN:
             if own is None:
-                raise ValueError(f"{name} needs a policy of your own: 'filter-lab --policy FILE'")
+                raise ValueError(f"{name} needs a policy of your own: --policy FILE")
             settings[name] = replace(one, make_policy=own)
     return list(settings.values())

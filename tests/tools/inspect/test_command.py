@@ -70,6 +70,7 @@ def test_what_is_refused(made_store: Path, tmp_path: Path) -> None:
     fails(lsm("inspect", made_store, "--host", "0.0.0.0", "--port", "0"), "give --token")
     fails(lsm("inspect", made_store, "--token", "short"), "at least 8 characters")
     fails(lsm("inspect", made_store, "--trace", tmp_path / "trace"), "No such file", "trace")
+    fails(lsm("inspect", made_store, "--policy", tmp_path / "own.py"), "No such file", "own.py")
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         fails(lsm("inspect", made_store, "--port", str(port)), "in use", "--port 0")

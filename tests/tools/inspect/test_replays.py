@@ -17,7 +17,8 @@ from lsmkv.tools.inspect import replays as module
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.plain import Plain
 from lsmkv.tools.inspect.replays import Question, Replays
-from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, parse_setting
+from lsmkv.tools.lab.own import OwnPolicy
+from lsmkv.tools.lab.settings import DEFAULT_SETTINGS, SETTINGS_WITH_OWN, parse_setting
 
 SETTINGS = "none block:4 table:15 block:10,10,5 block64:7.5 table64:auto:10 fuse"
 NODE = shutil.which("node")
@@ -46,6 +47,22 @@ def test_it_is_what_filter_lab_prints(made_store: Path) -> None:
     arguments = ("--settings", SETTINGS, "--gets", "500", "--seed", "7", "--json")
     assert state["outcome"] == json.loads(lsm("filter-lab", made_store, *arguments).out)
     assert (state["error"], state["cut"]) == ("", "")
+
+
+def test_a_policy_of_ones_own(made_store: Path) -> None:
+    with contextlib.closing(Replays(str(made_store), own=lsmkv.BloomFilterPolicy)) as replays:
+        assert replays.state()["question"]["settings"] == SETTINGS_WITH_OWN
+        told = done(replays, Question("block:6 own:6", gets=300))["outcome"]
+        _, leveldbs, own = told["settings"]
+        assert own == leveldbs | {"setting": "own:6"}
+    failing = OwnPolicy(lambda keys: b"", lambda key, data: False)
+    with contextlib.closing(Replays(str(made_store), own=lambda bits: failing)) as replays:
+        assert "a false negative" in done(replays, Question("own:6", gets=10))["error"]
+    with (
+        contextlib.closing(Replays(str(made_store))) as replays,
+        pytest.raises(ValueError, match="own:6 needs a policy of your own"),
+    ):
+        replays.start(Question("own:6"))
 
 
 def test_the_gets_of_a_trace(made_store: Path, tmp_path: Path) -> None:
@@ -117,12 +134,14 @@ def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
 @pytest.mark.skipif(NODE is None, reason="there is no node")
 def test_the_page_takes_the_texts_that_are_settings() -> None:
     right = [*DEFAULT_SETTINGS.split(), *SETTINGS.split(), "block64:auto:9.5", "table64:10,0,8.5"]
+    right += [*SETTINGS_WITH_OWN.split(), "own:auto:10"]
     wrong = [
         "block",
         "block:",
         "fuse:10",
         "none64",
         "block65:10",
+        "own64:10",
         "table:1.",
         "auto:10",
         "block:,1",

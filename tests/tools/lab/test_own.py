@@ -23,8 +23,15 @@ def key_may_match(key, filter_data):
 CLASS = """
 from lsmkv import BloomFilterPolicy
 
-class Mine(BloomFilterPolicy):
-    pass
+class Mine:
+    def __init__(self, bits):
+        self.policy = BloomFilterPolicy(bits)
+
+    def create_filter(self, keys):
+        return self.policy.create_filter(keys)
+
+    def key_may_match(self, key, filter_data):
+        return self.policy.key_may_match(key, filter_data)
 
 def make(bits):
     assert type(bits) in (int, float)

@@ -8,7 +8,7 @@ import { percent } from "./sentences.js";
 const PAUSE = 400; // milliseconds between two looks at one that runs
 const HOTTEST = 40;
 const BITS = "[0-9]+(\\.[0-9]+)?";
-const SETTING = `(none|fuse|(block|table)(64)?:(auto:${BITS}|${BITS}(,${BITS})*))`;
+const SETTING = `(none|fuse|((block|table)(64)?|own):(auto:${BITS}|${BITS}(,${BITS})*))`;
 
 /** The part of the lab that replays Gets. */
 export class Replay {
