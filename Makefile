@@ -139,8 +139,7 @@ lint: $(VENV)/.lint  ## ruff; mypy --strict as on Linux, Windows and macOS; mypy
 check-workflows: $(VENV)/.workflows  ## what actionlint and the schemas say of .github, and pre-commit of its configuration
 	bash .ci/workflows $(BIN)
 
-release: $(VENV)/.wheel  ## VERSION=x.y.z: checks, builds the distributions, and tags; pushing the tag publishes
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check twine
+release: $(VENV)/.made  ## VERSION=x.y.z: checks, builds the distributions, and tags; pushing the tag publishes
 	$(BIN)/python .ci/release $(VERSION)
 
 $(VENV)/.workflows: $(VENV)/.made
