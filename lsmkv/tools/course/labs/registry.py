@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lsmkv.tools.course.lab import Lab
-from lsmkv.tools.course.labs import block, bloom, keys, log
+from lsmkv.tools.course.labs import block, bloom, keys, log, measuring
 
-LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB)
+LABS = (keys.LAB, log.LAB, block.LAB, bloom.LAB, measuring.LAB)
 
 
 def find(name: str) -> Lab:
