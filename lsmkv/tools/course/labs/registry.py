@@ -11,6 +11,7 @@ from lsmkv.tools.course.labs import (
     keys,
     log,
     manifest,
+    measuring,
     merging,
     reading,
     recovery,
@@ -29,6 +30,7 @@ LABS = (
     manifest.LAB,
     recovery.LAB,
     compaction.LAB,
+    measuring.LAB,
 )
 
 
