@@ -320,11 +320,12 @@ def grade(
                 _flush()
             return
         wide = max([len(printable(name)) for name in names] + [7])
-        write_line(f"{'student':<{wide}}" + "".join(f"{lab.number:>5}" for lab in LABS))
+        write_line(f"{'lab':<{wide}}" + "".join(f"{lab.number:>5}" for lab in LABS))
+        write_line(f"{'checks':<{wide}}" + "".join(f"{len(lab.checks):>5}" for lab in LABS))
         for one in graded:
             write_line(f"{printable(one.name):<{wide}}" + "".join(map(_cell, one.labs)))
             _flush()
-    write_line("Checks passed, of all that the lab has. -: no file; !: a check was stopped.")
+    write_line("The numbers are checks passed. -: no file; !: a check was stopped.")
 
 
 def _passed_of(lab: LabGrade) -> str:
@@ -335,4 +336,4 @@ def _cell(lab: LabGrade) -> str:
     if lab.checks[0].outcome == MISSING:
         return f"{'-':>5}"
     mark = "!" if any(check.outcome == STOPPED for check in lab.checks) else ""
-    return f"{f'{lab.passed}/{len(lab.checks)}{mark}':>5}"
+    return f"{f'{lab.passed}{mark}':>5}"
