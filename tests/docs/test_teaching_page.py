@@ -13,7 +13,7 @@ from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
 from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.table.block import Block
-from lsmkv.tools.course.grading import Limits, run_limited
+from lsmkv.tools.course.grading import Grader, Limits
 from lsmkv.tools.course.labs.compaction import engine_scores, levels_of
 from lsmkv.tools.course.labs.log import log_of
 from lsmkv.tools.course.labs.registry import LABS, find
@@ -193,7 +193,8 @@ def test_the_json_shown_is_that_of_grading(tmp_path: Path) -> None:
     rounded = rest.replace(body, "return max(1, min(30, round(bits_per_key * 0.69)))", 1)
     path = tmp_path / lab.file_name
     path.write_text(head + found + rounded)
-    check = next(check for check in lab.checks if check.name == "the number of probes")
-    result = run_limited(lab, str(path), check, Limits(seconds=20, memory_mib=1024))
+    with Grader(Limits(seconds=20, memory_mib=1024)) as grader:
+        checks = grader.grade_lab(lab, str(tmp_path)).checks
+    result = next(result for result in checks if result.check == "the number of probes")
     shown = PAGE.partition("<!-- grade -->\n```json\n")[2].partition("```")[0]
     assert json.loads(shown) == vars(result)
