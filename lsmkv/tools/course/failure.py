@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lsmkv.errors import CorruptionError
+
 _AROUND = 7
 """Bytes shown on either side of the one that differs."""
 
@@ -27,6 +29,21 @@ def require_equal(got: object, expected: object, call: str, hint: str = "") -> N
     if type(got) is not type(expected) or got != expected:
         wrong = f"{call} must be {shown(expected)}, and your code returned {shown(got)}"
         raise CheckFailure(f"{wrong}.\n{hint}" if hint else f"{wrong}.")
+
+
+def require_refused(call: Callable[[], object], told: str, why: str = "", hint: str = "") -> None:
+    """Fail unless a call raises ``ValueError``, or what the engine's decoders raise."""
+    try:
+        done = f"returned {shown(call())}"
+    except (ValueError, CorruptionError):
+        return
+    except (CheckFailure, NotImplementedError):
+        raise
+    except Exception as error:
+        done = f"raised {type(error).__name__}"
+    since = f", since {why}" if why else ""
+    wrong = f"{told} must raise ValueError{since}, and your code {done}."
+    raise CheckFailure(f"{wrong}\n{hint}" if hint else wrong)
 
 
 def require_bytes(

@@ -1,4 +1,4 @@
-"""What holds of every lab: its text, its hints, its starter."""
+"""What holds of every lab: its text, its hints, its starter, its reference solution."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from labs import assert_passed_by_its_reference_alone
 
 from lsmkv.tools.course.lab import Lab
 from lsmkv.tools.course.labs.registry import LABS
@@ -36,6 +37,16 @@ def test_the_text_names_what_there_is(lab: Lab) -> None:
         assert f"| {check.name} |" in text
     for function in lab.functions:
         assert f"`{function}(" in text or f"`{function}`" in text
+
+
+@every_lab
+def test_the_text_shows_the_bytes(lab: Lab) -> None:
+    assert f"```text\n{lab.drawing()}```" in lab.text()
+
+
+@every_lab
+def test_the_reference_passes_and_the_starter_does_not(lab: Lab) -> None:
+    assert_passed_by_its_reference_alone(lab)
 
 
 @every_lab

@@ -19,7 +19,13 @@ from lsmkv.format.keys import (
 from lsmkv.format.log import frame
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder
-from lsmkv.tools.course.failure import CheckFailure, require, require_bytes, require_equal, shown
+from lsmkv.tools.course.failure import (
+    require,
+    require_bytes,
+    require_equal,
+    require_refused,
+    shown,
+)
 from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs.scratch import (
     require_content,
@@ -93,29 +99,10 @@ def refused(code: ModuleType) -> str:
         (b"\xff\xff\xff", "the last byte says that another one follows"),
         (b"\x80" * 10 + b"\x01", "a varint has at most ten bytes"),
     ):
-        require_refused(code, "decode_varint", (data, 0), why)
+        require_refused(
+            functools.partial(code.decode_varint, data, 0), f"decode_varint({data!r}, 0)", why
+        )
     return "4 cases"
-
-
-def require_refused(
-    code: ModuleType, function: str, arguments: tuple[object, ...], why: str
-) -> None:
-    """A function raises ``ValueError``, and nothing else."""
-    told = f"{function}({', '.join(map(repr, arguments))})"
-    try:
-        got = getattr(code, function)(*arguments)
-    except ValueError:
-        return
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        raise CheckFailure(
-            f"{told} must raise ValueError, since {why}, and your code raised"
-            f" {type(error).__name__}."
-        ) from None
-    raise CheckFailure(
-        f"{told} must raise ValueError, since {why}, and your code returned {shown(got)}."
-    )
 
 
 def packed(code: ModuleType) -> str:
@@ -154,7 +141,10 @@ def unpacked(code: ModuleType) -> str:
             hint = "The sequence comes before the kind."
         require_equal(got, unpack(key), f"unpack_key({key!r})", hint)
     for size in (0, 7):
-        require_refused(code, "unpack_key", (bytes(size),), "a tag has eight bytes")
+        key = bytes(size)
+        require_refused(
+            functools.partial(code.unpack_key, key), f"unpack_key({key!r})", "a tag has eight bytes"
+        )
     return f"{len(KEYS)} keys, and 2 that are none"
 
 

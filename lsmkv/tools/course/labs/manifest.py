@@ -11,10 +11,16 @@ from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.manifest import read_manifest
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.recording import RecordingEnv
-from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import manifest_name, read_current
 from lsmkv.format.log import BLOCK_SIZE, LogReader, frame
-from lsmkv.tools.course.failure import CheckFailure, require, require_bytes, require_equal, shown
+from lsmkv.tools.course.failure import (
+    CheckFailure,
+    require,
+    require_bytes,
+    require_equal,
+    require_refused,
+    shown,
+)
 from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs.edits import (
     APPLIED,
@@ -104,27 +110,10 @@ def refusing(code: ModuleType) -> str:
         if cut not in ends
     ]
     for data, why in cases:
-        require_refused(code, "decode_edit", data, why)
+        require_refused(
+            functools.partial(code.decode_edit, data), f"decode_edit({shown(data)})", why
+        )
     return f"{len(cases)} records that are none"
-
-
-def require_refused(code: ModuleType, function: str, data: object, why: str) -> None:
-    """A function raises ``ValueError``, or what the engine's decoders raise."""
-    told = f"{function}({shown(data)})"
-    try:
-        got = getattr(code, function)(data)
-    except (ValueError, CorruptionError):
-        return
-    except (CheckFailure, NotImplementedError):
-        raise
-    except Exception as error:
-        raise CheckFailure(
-            f"{told} must raise ValueError, since {why}, and your code raised"
-            f" {type(error).__name__}."
-        ) from None
-    raise CheckFailure(
-        f"{told} must raise ValueError, since {why}, and your code returned {shown(got)}."
-    )
 
 
 def applying(code: ModuleType) -> str:
@@ -209,7 +198,11 @@ def replaying(code: ModuleType) -> str:
         fields = [(tag, 7) for tag in (LOG_NUMBER, NEXT_FILE_NUMBER, LAST_SEQUENCE)]
         records = [encoded(SNAPSHOT), encoded([one for one in fields if one[0] != missing])]
         name = LAYOUT[missing][0]
-        require_refused(code, "replay_edits", records, f"no record has a {name} (tag {missing})")
+        require_refused(
+            functools.partial(code.replay_edits, records),
+            f"replay_edits({shown(records)})",
+            f"no record has a {name} (tag {missing})",
+        )
     return f"{len(manifests())} MANIFESTs, and 3 that lack a counter"
 
 

@@ -16,7 +16,7 @@ from typing import TypeGuard
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
-from lsmkv.tools.course.failure import CheckFailure, require, require_equal, shown
+from lsmkv.tools.course.failure import CheckFailure, require, require_equal, require_refused, shown
 from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs.bloom import some_keys
 from lsmkv.tools.course.labs.experimenting import (
@@ -52,7 +52,7 @@ def summaries(code: ModuleType) -> str:
         require_numbers(
             got, summarize(samples), f"summarize({shown(samples)})", summary_hint(got, samples)
         )
-    require_value_error(lambda: code.summarize([]), "summarize([])")
+    require_refused(lambda: code.summarize([]), "summarize([])")
     return f"{len(cases)} sets of samples"
 
 
@@ -120,10 +120,8 @@ def intervals(code: ModuleType) -> str:
         hint = interval_hint(got, a, b, resamples, number)
         require_numbers(got, ratio_interval(a, b, resamples, number), call, hint)
         missed += number >= len(few) and conclude(got[0], got[2]) != UNDECIDED
-    require_value_error(
-        lambda: code.ratio_interval([], [], 100, 1), "ratio_interval([], [], 100, 1)"
-    )
-    require_value_error(
+    require_refused(lambda: code.ratio_interval([], [], 100, 1), "ratio_interval([], [], 100, 1)")
+    require_refused(
         lambda: code.ratio_interval([1], [1, 2], 100, 1), "ratio_interval([1], [1, 2], 100, 1)"
     )
     return (
@@ -475,15 +473,6 @@ def require_numbers(
         numbers = ", ".join(f"{number:g}" for number in expected)
         raise CheckFailure(f"{call} must be ({numbers}), and your code returned {told}.\n{hint}")
     return expected
-
-
-def require_value_error(call: Callable[[], object], words: str) -> None:
-    """Fail unless a call raises ``ValueError``."""
-    try:
-        got = call()
-    except ValueError:
-        return
-    raise CheckFailure(f"{words} must raise ValueError, and your code returned {shown(got)}.")
 
 
 def shown_list(numbers: Sequence[float]) -> str:

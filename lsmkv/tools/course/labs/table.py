@@ -6,7 +6,6 @@ import functools
 import itertools
 import os
 import random
-from collections.abc import Callable
 from types import ModuleType
 
 import lsmkv
@@ -24,7 +23,14 @@ from lsmkv.table.format import (
     Footer,
 )
 from lsmkv.table.format import seal_block as sealed
-from lsmkv.tools.course.failure import CheckFailure, require, require_bytes, require_equal, shown
+from lsmkv.tools.course.failure import (
+    CheckFailure,
+    require,
+    require_bytes,
+    require_equal,
+    require_refused,
+    shown,
+)
 from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs import block
 from lsmkv.tools.course.labs.scratch import (
@@ -151,37 +157,22 @@ def unseals(code: ModuleType) -> str:
         require_refused(
             functools.partial(code.unseal_block, bad),
             f"unseal_block on a block whose byte {at} is damaged ({sealed_meaning(3, at)})",
-            "Check the checksum, of contents and type, before you believe them.",
+            hint="Check the checksum, of contents and type, before you believe them.",
         )
     for short in range(BLOCK_TRAILER_SIZE):
         require_refused(
             functools.partial(code.unseal_block, stored[:short]),
             f"unseal_block on {count(short, 'byte')}",
-            "A stored block has at least the five bytes of its trailer.",
+            hint="A stored block has at least the five bytes of its trailer.",
         )
     other = b"abc" + bytes([SNAPPY])
     checksum = masked_crc32c(other).to_bytes(4, "little")
     require_refused(
         functools.partial(code.unseal_block, other + checksum),
         "unseal_block on a block of type 1, whose checksum is right",
-        "Type 1 is compressed by Snappy: its contents are not what is stored.",
+        hint="Type 1 is compressed by Snappy: its contents are not what is stored.",
     )
     return f"3 blocks, and {len(stored) + BLOCK_TRAILER_SIZE + 1} damaged ones"
-
-
-def require_refused(call: Callable[[], object], what: str, hint: str) -> None:
-    """Fail unless a call finds damage: :class:`ValueError`, or an error of the engine's."""
-    try:
-        got = call()
-    except (ValueError, lsmkv.CorruptionError):
-        return
-    except (NotImplementedError, CheckFailure):
-        raise
-    except Exception as error:
-        told = f"raised {type(error).__name__}"
-    else:
-        told = f"returned {shown(got)}"
-    raise CheckFailure(f"{what} must raise ValueError, and your code {told}.\n{hint}") from None
 
 
 def handles(code: ModuleType) -> str:
@@ -535,7 +526,7 @@ def damaged(code: ModuleType) -> str:
         require_refused(
             functools.partial(code.get, Reads(bad), len(bad), b"antler"),
             f"get(..., b'antler') in a table in which {what} is damaged",
-            "Compare the magic number, and open each block with unseal_block.",
+            hint="Compare the magic number, and open each block with unseal_block.",
         )
     bad = data[:value] + bytes([data[value] ^ 1]) + data[value + 1 :]
     try:
@@ -551,7 +542,7 @@ def damaged(code: ModuleType) -> str:
         require_refused(
             functools.partial(code.get, Reads(data[len(data) - size :]), size, b"cat"),
             f"get in a table of {count(size, 'byte')}",
-            "A table has at least the 48 bytes of its footer. Look at the size first.",
+            hint="A table has at least the 48 bytes of its footer. Look at the size first.",
         )
     return f"{len(bad_places) + 4} damaged tables"
 
