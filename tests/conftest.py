@@ -11,6 +11,7 @@ import faulthandler
 import gc
 import linecache
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType, ModuleType
@@ -25,6 +26,10 @@ _LONGEST_TEST = 300.0  # seconds; only a hang takes that long
 
 settings.register_profile("lsmkv", deadline=None)
 settings.load_profile("lsmkv")
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so would the processes of tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
