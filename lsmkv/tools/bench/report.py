@@ -93,14 +93,18 @@ def ratio(numbers: dict[str, float]) -> str:
 
 
 def times(number: float) -> str:
-    """How many times as much.
+    """How many times as much, in five characters at most, below a million.
 
-    >>> times(0.034), times(9.994), times(31.26), times(1234.5)
-    ('0.03', '9.99', '31.3', '1,234')
+    >>> times(0.034), times(9.994), times(31.26), times(1234.5), times(98765)
+    ('0.03', '9.99', '31.3', '1.2k', '99k')
     """
     if number < 9.995:
         return f"{number:.2f}"
-    return f"{number:.1f}" if number < 99.95 else f"{number:,.0f}"
+    if number < 99.95:
+        return f"{number:.1f}"
+    if number < 999.5:
+        return f"{number:.0f}"
+    return f"{number / 1000:.1f}k" if number < 9950 else f"{number / 1000:.0f}k"
 
 
 def _head(results: dict[str, Any]) -> list[str]:
