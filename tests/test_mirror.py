@@ -76,6 +76,8 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/lab/reads.py": "tools/lab/test_replay.py",
     "tools/lab/trial.py": "tools/lab/test_replay.py",
     # A course: what its labs share.
+    "tools/course/labs/asked_tables.py": "tools/course/labs/test_reading.py",
+    "tools/course/labs/reading_store.py": "tools/course/labs/test_reading.py",
     "tools/course/labs/scratch.py": "tools/course/labs/test_keys.py",
     "tools/course/worker.py": "tools/course/test_grading.py",
     # One engine like the other: each test takes them in turn.

@@ -7,7 +7,9 @@ import os
 from drawing import BOXES, MARGIN, bar, box, card, line, text
 
 from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.tools.course.labs.reading import BITS, SAMPLE, Step, opened, sample, walk
+from lsmkv.tools.course.labs.asked_tables import Step, walk
+from lsmkv.tools.course.labs.reading import SAMPLE, sample
+from lsmkv.tools.course.labs.reading_store import BITS, opened
 from lsmkv.tools.course.labs.scratch import scratch
 
 LEFT, RIGHT = 78, 462

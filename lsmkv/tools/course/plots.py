@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from lsmkv.plot import blocks_per_get, false_positive_rates, to_svg
 from lsmkv.tools.course.labs.bloom import measured_rates
-from lsmkv.tools.course.labs.reading import measured_reads
+from lsmkv.tools.course.labs.reading_store import measured_reads
 
 
 class Plot(NamedTuple):

@@ -2,197 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-from abc import abstractmethod
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import ModuleType
-from typing import NamedTuple, overload
 
 import lsmkv
-from lsmkv.counters import NUM_LEVELS, ReadCounters
-from lsmkv.db.manifest import read_manifest
-from lsmkv.db.version import Version
-from lsmkv.env.local import LocalEnv
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
-from lsmkv.filter.policy import FilterPolicy
-from lsmkv.format.filenames import FileType, read_current, table_name
-from lsmkv.format.keys import (
-    KIND_VALUE,
-    MAX_SEQUENCE,
-    InternalKeyComparator,
-    pack,
-    unpack,
-    user_key_of,
-)
-from lsmkv.format.version_edit import FileMetaData
-from lsmkv.options import Options
-from lsmkv.stats import LevelStats
-from lsmkv.table.reader import Table
 from lsmkv.tools.course.failure import CheckFailure, require, require_equal, shown
 from lsmkv.tools.course.lab import Check, Lab
-from lsmkv.tools.course.labs.scratch import (
-    files_of,
-    require_content_by_leveldb,
-    require_same,
-    scratch,
+from lsmkv.tools.course.labs.asked_tables import (
+    AskedTable,
+    Content,
+    Levels,
+    MadeTable,
+    Step,
+    StoredTable,
+    Watched,
+    candidates,
+    described,
+    holds,
+    in_order,
+    path,
+    value_in,
+    walk,
 )
+from lsmkv.tools.course.labs.reading_store import BITS, in_the_engine, opened
+from lsmkv.tools.course.labs.scratch import scratch
 from lsmkv.tools.text import count
-from lsmkv.util.comparator import BytewiseComparator
-
-Content = dict[bytes, bytes | None]
-"""Keys and values; a value of None is a deletion."""
-
-BITS = 10
-
-
-class Step(NamedTuple):
-    """What a Get asked of a table: its filter, or a block."""
-
-    level: int
-    table: int
-    block: int
-    said: bool | None
-    """The answer of the filter; None if the block was read."""
-
-    def __str__(self) -> str:
-        if self.said is None:
-            return f"read block {self.block} of table {self.table}"
-        return (
-            f"filter of block {self.block} of table {self.table}: {'maybe' if self.said else 'no'}"
-        )
-
-
-class AskedTable:
-    """A table as the student's Get sees it, which notes down every step."""
-
-    def __init__(
-        self, steps: list[Step], level: int, number: int, ends: tuple[bytes, bytes]
-    ) -> None:
-        self.number = number
-        self.smallest, self.largest = ends
-        self.index_keys: list[bytes] = []
-        self._steps = steps
-        self._level = level
-
-    def key_may_match(self, block: int, key: bytes) -> bool:
-        """The filter's answer; a table without filters says maybe."""
-        self._require_block(block)
-        said = self._ask(block, key)
-        self._steps.append(Step(self._level, self.number, block, said))
-        return said
-
-    def read_block(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
-        """The entries of a block."""
-        self._require_block(block)
-        self._steps.append(Step(self._level, self.number, block, None))
-        return self._read(block)
-
-    def _require_block(self, block: int) -> None:
-        require(
-            type(block) is int and 0 <= block < len(self.index_keys),
-            f"{self} has the blocks 0 to {len(self.index_keys) - 1}, and your code asks for"
-            f" {shown(block)}.",
-        )
-
-    def __repr__(self) -> str:
-        return f"table {self.number} ({self.smallest!r} to {self.largest!r})"
-
-    @abstractmethod
-    def _ask(self, block: int, key: bytes) -> bool: ...
-
-    @abstractmethod
-    def _read(self, block: int) -> Sequence[tuple[bytes, bytes | None]]: ...
-
-
-Levels = list[list[AskedTable]]
-
-
-class MadeTable(AskedTable):
-    """A table that a check makes up.
-
-    Its filters err for the keys that are given as ``taken_for``, or by a policy's own filters.
-    """
-
-    def __init__(
-        self,
-        steps: list[Step],
-        level: int,
-        number: int,
-        content: Content,
-        taken_for: Sequence[bytes] = (),
-        policy: FilterPolicy | None = None,
-        block_keys: int = 2,
-    ) -> None:
-        """``block_keys`` is the number of keys in a block."""
-        keys = sorted(content)
-        super().__init__(steps, level, number, (keys[0], keys[-1]))
-        self._content = content
-        self._blocks = [keys[at : at + block_keys] for at in range(0, len(keys), block_keys)]
-        self.index_keys = [block[-1] for block in self._blocks]
-        self._taken_for = taken_for
-        self._policy = policy
-        self._filters = [policy.create_filter(block) for block in self._blocks] if policy else []
-
-    def _ask(self, block: int, key: bytes) -> bool:
-        if self._policy is not None:
-            return self._policy.key_may_match(key, self._filters[block])
-        return key in self._blocks[block] or key in self._taken_for
-
-    def _read(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
-        return [(key, self._content[key]) for key in self._blocks[block]]
-
-
-class StoredTable(AskedTable):
-    """A table of a store, read by the engine's own reader."""
-
-    def __init__(self, steps: list[Step], level: int, file: FileMetaData, table: Table) -> None:
-        ends = user_key_of(file.smallest), user_key_of(file.largest)
-        super().__init__(steps, level, file.number, ends)
-        self.index_keys = [user_key_of(key) for key in table.index.keys]
-        self.table = table
-        self._counters = ReadCounters()
-
-    def _ask(self, block: int, key: bytes) -> bool:
-        return self.table.filters.may_match(block, key, -1, self._counters)
-
-    def _read(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
-        keys, values = self.table.read(block, self._counters).entries()
-        entries = zip(map(unpack, keys), values, strict=True)
-        return [(key, value if kind == KIND_VALUE else None) for (key, _, kind), value in entries]
-
-
-class Watched(Sequence[AskedTable]):
-    """A sorted level, which counts how many of its tables are looked at."""
-
-    def __init__(self, tables: list[AskedTable]) -> None:
-        self._tables = tables
-        self.looks = 0
-
-    def __len__(self) -> int:
-        return len(self._tables)
-
-    @overload
-    def __getitem__(self, at: int) -> AskedTable: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[AskedTable]: ...
-
-    def __getitem__(self, at: int | slice) -> AskedTable | list[AskedTable]:
-        found = self._tables[at]
-        self.looks += len(found) if isinstance(found, list) else 1
-        return found
-
-
-def in_order(level: int, number: int, size: int = 3) -> list[AskedTable]:
-    """Tables of a sorted level: ``000c`` to ``002c``, ``010c`` to ``012c``, and so on."""
-    return [
-        MadeTable([], level, 10 + at, {b"%03d%dc" % (at, n): b"v" for n in range(size)})
-        for at in range(number)
-    ]
 
 
 def finding(code: ModuleType) -> str:
@@ -297,31 +137,6 @@ def ordering(code: ModuleType) -> str:
     return f"{len(ASKED)} keys"
 
 
-def candidates(levels: Levels, key: bytes) -> list[AskedTable]:
-    """The tables that a Get asks, by their ranges: the engine's choice."""
-    files = [
-        [
-            FileMetaData(
-                table.number,
-                0,
-                pack(table.smallest, MAX_SEQUENCE, KIND_VALUE),
-                pack(table.largest, 0, KIND_VALUE),
-            )
-            for table in level
-        ]
-        for level in levels
-    ]
-    version = Version(InternalKeyComparator(BytewiseComparator()), files)
-    tables = {table.number: table for level in levels for table in level}
-    return [tables[file.number] for _, file in version.candidates(key)]
-
-
-def described(levels: Levels) -> str:
-    """The levels that hold something, for a message."""
-    filled = (f"{number}: {level}" for number, level in enumerate(levels) if level)
-    return "; ".join(filled)
-
-
 def blocks(code: ModuleType) -> str:
     """The block of a table where a key would be."""
     asked = 0
@@ -372,17 +187,6 @@ def answers(code: ModuleType) -> str:
     return f"{len(ASKED)} keys"
 
 
-def holds(table: AskedTable, key: bytes) -> bool:
-    """Whether a made-up table has a version of a key."""
-    return isinstance(table, MadeTable) and key in table._content
-
-
-def value_in(table: AskedTable, key: bytes) -> bytes | None:
-    """The value that a made-up table has for a key."""
-    assert isinstance(table, MadeTable)
-    return table._content[key]
-
-
 def filters_first(code: ModuleType) -> str:
     """No block is read but where the filter said maybe, and none behind the answer."""
     for key in ASKED:
@@ -393,14 +197,6 @@ def filters_first(code: ModuleType) -> str:
         walk(layers(steps), key)
         require_path(got, steps, key)
     return f"{len(ASKED)} keys, each by the cheapest way"
-
-
-def walk(levels: Levels, key: bytes) -> None:
-    """Go the way of a Get, for the steps that it takes."""
-    for table in candidates(levels, key):
-        block = bisect_left(table.index_keys, key)
-        if table.key_may_match(block, key) and key in dict(table.read_block(block)):
-            return
 
 
 def require_path(got: list[Step], expected: list[Step], key: bytes) -> None:
@@ -430,11 +226,6 @@ def require_path(got: list[Step], expected: list[Step], key: bytes) -> None:
         f"get of {key!r} took these steps: {path(got)}.\nThe cheapest way is: {path(expected)}.\n"
         f"{hint}"
     )
-
-
-def path(steps: Sequence[Step]) -> str:
-    """Steps in a sentence."""
-    return "; ".join(map(str, steps)) or "none"
 
 
 def expecting(code: ModuleType) -> str:
@@ -508,202 +299,6 @@ class EveryKey:
 
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
         return True
-
-
-def some_key(dice: random.Random, low: int, high: int) -> bytes:
-    """A key between two numbers, out of as many as there are numbers."""
-    return b"%05d" % dice.randrange(low, high)
-
-
-def fill(directory: str, bits: int) -> Content:
-    """A store with four tables on level 2, two on level 1, and three on level 0; what it holds."""
-    content: Content = {}
-    dice = random.Random(1)
-    ranges = [(at, at + 2500) for at in range(0, 10_000, 2500)] + [(0, 5000), (5000, 10_000)]
-    with lsmkv.DB(
-        directory,
-        create_if_missing=True,
-        block_size=512,
-        compression=None,
-        bloom_filter_bits=bits,
-        seek_compaction=False,
-    ) as db:
-        for low, high in [*ranges, *[(0, 10_000)] * 3]:
-            for number in range(120):
-                key = some_key(dice, low, high)
-                value = None if number % 9 == 0 else b"value %d of %d" % (number, low) + bytes(20)
-                content[key] = value
-                if value is None:
-                    db.delete(key)
-                else:
-                    db.put(key, value)
-            db.flush()
-    return content
-
-
-@contextlib.contextmanager
-def opened(directory: str, steps: list[Step], policy: FilterPolicy | None) -> Iterator[Levels]:
-    """The tables of a store by level, as its MANIFEST has them, which note down every step."""
-    folder = LocalEnv().open_directory(directory)
-    manifest = read_manifest(folder, read_current(folder))
-    levels: Levels = []
-    with contextlib.ExitStack() as stack:
-        for level, files in enumerate(manifest.levels):
-            tables: list[StoredTable] = []
-            for file in files.values():
-                table = Table(Options(filter_policy=policy), folder.open(table_name(file.number)))
-                stack.callback(table.close)
-                tables.append(StoredTable(steps, level, file, table))
-            by = table_number if level == 0 else smallest_key
-            levels.append(sorted(tables, key=by))
-        yield levels
-
-
-def table_number(table: AskedTable) -> int:
-    return table.number
-
-
-def smallest_key(table: AskedTable) -> bytes:
-    return table.smallest
-
-
-class Cost(NamedTuple):
-    """What a Get costs on one level."""
-
-    filters: int
-    blocks: int
-
-
-def costs_of(steps: Sequence[Step], has_filters: bool) -> list[Cost]:
-    """The costs of a Get by level, of the steps that it took."""
-    return [
-        Cost(
-            sum(has_filters and step.said is not None for step in steps if step.level == level),
-            sum(step.said is None for step in steps if step.level == level),
-        )
-        for level in range(NUM_LEVELS)
-    ]
-
-
-def costs_in(levels: Sequence[LevelStats]) -> list[Cost]:
-    """The costs of Gets by level, of the engine's counters."""
-    return [Cost(level.filters_asked, level.blocks_read) for level in levels]
-
-
-def in_the_engine(code: ModuleType) -> str:
-    """The student's Get and the engine's go through one store's tables, and cost the same."""
-    with scratch() as directory:
-        store = os.path.join(directory, "store")
-        content = fill(store, BITS)
-        present, absent = some_gets(content)
-        totals = [
-            compare(code, store, content, [*present, *absent], policy)
-            for policy in (BloomFilterPolicy(BITS), None)
-        ]
-        tables = len(files_of(store, FileType.TABLE))
-        by_leveldb = require_content_by_leveldb(store, content, "The store", BITS)
-    (filters, reads), (_, reads_without) = totals
-    return (
-        f"in the {tables} tables of a store, {len(present) + len(absent)} Gets of yours gave the"
-        f" engine's answers{by_leveldb}; they asked {filters:,} filters and read {reads:,} blocks,"
-        f" exactly as db.stats() counts them, and {reads_without:,} blocks without filters"
-    )
-
-
-def compare(
-    code: ModuleType,
-    store: str,
-    content: Content,
-    keys: Sequence[bytes],
-    policy: FilterPolicy | None,
-) -> Cost:
-    """Get keys both ways, and compare answers and costs; the costs of all."""
-    steps: list[Step] = []
-    filters = blocks_read = 0
-    told_filters = "with filters" if policy else "without filters"
-    with (
-        opened(store, steps, policy) as levels,
-        lsmkv.DB(
-            store,
-            read_only=True,
-            bloom_filter_bits=BITS if policy else 0,
-            lru_cache_size=0,
-            seek_compaction=False,
-        ) as db,
-    ):
-        for key in keys:
-            steps.clear()
-            got = code.get(levels, key)
-            before = db.stats()
-            expected = db.get(key)
-            spent = costs_in((db.stats() - before).levels)
-            require_same({key: expected}, {key: content.get(key)}, "DB.get answers")
-            require(
-                got == expected,
-                f"In a store {told_filters}, your get of {key!r} returned {shown(got)}, and DB.get"
-                f" {shown(expected)}. Your steps: {path(steps)}.",
-            )
-            for level, (mine, engine) in enumerate(
-                zip(costs_of(steps, policy is not None), spent, strict=True)
-            ):
-                require(
-                    mine == engine,
-                    f"In a store {told_filters}, for {key!r} on level {level}, db.stats() counts"
-                    f" {count(engine.filters, 'filter')} asked and"
-                    f" {count(engine.blocks, 'block')} read, and your get asked {mine.filters} and"
-                    f" read {mine.blocks}. Your steps: {path(steps)}.",
-                )
-                filters += mine.filters
-                blocks_read += mine.blocks
-    return Cost(filters, blocks_read)
-
-
-def measured_reads(code: ModuleType) -> dict[str, tuple[float, float]]:
-    """Data blocks read per Get by filter setting, of use and wasted: the student's Get and the
-    engine's, on stores of nine tables, for as many present keys as absent ones."""
-    reads: dict[str, tuple[float, float]] = {}
-    for bits in (0, 2, 5, 10, 16):
-        steps: list[Step] = []
-        policy = BloomFilterPolicy(bits) if bits else None
-        with scratch() as directory:
-            store = os.path.join(directory, "store")
-            content = fill(store, bits)
-            present, absent = some_gets(content)
-            with (
-                opened(store, steps, policy) as levels,
-                lsmkv.DB(
-                    store,
-                    read_only=True,
-                    bloom_filter_bits=bits,
-                    lru_cache_size=0,
-                    seek_compaction=False,
-                ) as db,
-            ):
-                for key in (*present, *absent):
-                    got, expected = code.get(levels, key), db.get(key)
-                    require(
-                        got == expected,
-                        f"your get of {key!r} returned {shown(got)}, and DB.get {shown(expected)}.",
-                    )
-                yours = sum(step.said is None for step in steps)
-                engine = db.stats().blocks_read
-        gets = len(present) + len(absent)
-        used = len(present) / gets
-        filters = f"{count(bits, 'bit')} a key" if bits else "no filters"
-        reads[f"{filters}: yours"] = used, yours / gets - used
-        reads[f"{filters}: lsmkv"] = used, engine / gets - used
-    return reads
-
-
-def some_gets(content: Content) -> tuple[list[bytes], list[bytes]]:
-    """Keys of which a store has a version, and as many that it never had."""
-    dice = random.Random(3)
-    present = dice.sample(sorted(content), 200)
-    absent: list[bytes] = []
-    while len(absent) < len(present):
-        key = some_key(dice, 0, 10_000)
-        absent += [key] if key not in content else []
-    return present, absent
 
 
 SAMPLE: tuple[Content, ...] = (

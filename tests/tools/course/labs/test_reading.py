@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from labs import Mistake, assert_caught, reference
 
-from lsmkv.tools.course.labs.reading import LAB, AskedTable
+from lsmkv.tools.course.labs.asked_tables import AskedTable
+from lsmkv.tools.course.labs.reading import LAB
 from lsmkv.tools.course.running import load
 
 Level = Sequence[AskedTable]

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lsmkv.tools.course.labs.reading import candidates
+from lsmkv.tools.course.labs.asked_tables import candidates
 from lsmkv.util.search import SortedKeys
 
 if TYPE_CHECKING:
