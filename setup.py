@@ -28,7 +28,7 @@ COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair", "server")
 INTERPRETED = {"lsmkv/server/server.py"}
 MODE = os.environ.get("LSMKV_MYPYC", "")
 
-# What the source distribution holds beside what an installation needs: all that the makefile does.
+# What the source distribution holds beside what an installation needs: all that `make test` does.
 ALSO_IN_SDIST = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "mkdocs.yml")
 TREES_IN_SDIST = (".ci", "docs", "examples", "tests")
 # Places in mypyc's C: the name of a function, class or getter, and the literal that describes it.

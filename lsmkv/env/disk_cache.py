@@ -364,7 +364,7 @@ def _lock(fd: int) -> bool:
     for _ in range(_PATIENCE):
         try:
             _try_lock(fd)
-        except (BlockingIOError, PermissionError):
+        except BlockingIOError:
             time.sleep(_PAUSE)
         else:
             return True
@@ -375,7 +375,10 @@ def _try_lock(fd: int) -> None:
     if sys.platform == "win32":
         # A byte far behind the content: Windows lets nobody else read or write a locked one.
         os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
     else:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

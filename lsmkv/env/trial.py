@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ except ImportError:  # Windows
 
 PREFIX = "lsmkv-doctor-"
 """How the names of scratch directories begin."""
+_HOUR = 3600
 _CONTENT = b"tried by lsmkv doctor\n"
 
 
@@ -49,6 +51,7 @@ class Trials(NamedTuple):
 
 def try_directory(path: str) -> Trials:
     """Try everything in a directory; ``OSError`` if no scratch directory can be made in it."""
+    _sweep(path)
     with (
         scratch_directory(PREFIX, inside=path) as place,
         LocalEnv().open_directory(place) as directory,
@@ -62,6 +65,15 @@ def try_directory(path: str) -> Trials:
             is_ofd=_lock_is_ofd(directory),
             mapped_log=_log_is_mapped(directory),
         )
+
+
+def _sweep(path: str) -> None:
+    """Remove what a trial that was killed an hour ago or more has left."""
+    with os.scandir(path) as entries:
+        left = [entry for entry in entries if entry.name.startswith(PREFIX)]
+    for entry in left:
+        if entry.is_dir(follow_symlinks=False) and time.time() - entry.stat().st_mtime > _HOUR:
+            shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def beside(path: str) -> str | None:

@@ -8,7 +8,8 @@
   seconds, since readers of the files that the engine replaces (``CURRENT``, ``STATS``) close them
   at once, as virus scanners do.
 * A directory cannot be synced: NTFS writes its journal of names in their order, and syncing a file
-  writes out the journal before it.  So ``Directory.sync`` does nothing.
+  writes out the journal before it.  So ``rename`` syncs the file under its new name, and
+  ``Directory.sync`` does nothing.
 * There is no ``pread``: a file's reads take turns, by a lock.
 * There is no ``O_NOFOLLOW``: a name is looked at before it is opened and again afterwards.  While
   a file is open its name cannot be given to another, so only a change to a link and back within
@@ -133,6 +134,7 @@ class WindowsDirectory(Directory):
         source, target = self._real_path_of(old), self._real_path_of(new)
         with naming(self._path_of(old), self._path_of(new)):
             patiently(lambda: os.replace(source, target))
+            patiently(lambda: _sync(target))
 
     def remove(self, name: str) -> None:
         """Remove a file; a lock that this directory holds is removed once it is released."""
@@ -258,6 +260,20 @@ def remove_directory(path: str) -> None:
 def rename_directory(old: str, new: str) -> None:
     """``LocalEnv.rename_directory``: ``FileExistsError`` if the new name is taken."""
     patiently(lambda: os.rename(old, new))
+    with os.scandir(new) as entries:
+        files = (entry.path for entry in entries if entry.is_file(follow_symlinks=False))
+        synced = next(files, None)
+    if synced is not None:
+        patiently(lambda: _sync(synced))
+
+
+def _sync(path: str) -> None:
+    """Sync a file, and with it the journal, which holds the names that were given before."""
+    fd = os.open(path, os.O_RDWR | _FLAGS)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def patiently(call: Callable[[], R]) -> R:

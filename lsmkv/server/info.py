@@ -128,8 +128,13 @@ def _replication(service: Service) -> Fields:
 
 
 def _cpu(service: Service) -> Fields:
-    times = os.times()
-    return {"used_cpu_sys": f"{times.system:.6f}", "used_cpu_user": f"{times.user:.6f}"}
+    if sys.platform == "win32":
+        times = os.times()
+        system, user = times.system, times.user
+    else:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        system, user = usage.ru_stime, usage.ru_utime
+    return {"used_cpu_sys": f"{system:.6f}", "used_cpu_user": f"{user:.6f}"}
 
 
 def _commandstats(service: Service) -> Fields:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import Protocol, Self
 
+from lsmkv.env.local_file import sync_descriptor
+
 
 class Output(Protocol):
     """What a command writes to."""
@@ -48,7 +50,7 @@ def open_output(path: str, force: bool) -> Iterator[Output]:
         return  # which opens no directories
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync_descriptor(descriptor, os.fsync)
     finally:
         os.close(descriptor)
 
@@ -68,7 +70,7 @@ class _NewFile:
         try:
             if kind is None:
                 self._file.flush()
-                os.fsync(self._file.fileno())
+                sync_descriptor(self._file.fileno(), os.fsync)
             self._file.close()
         except OSError as error:
             if kind is None:

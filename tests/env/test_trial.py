@@ -14,6 +14,7 @@ import pytest
 
 from lsmkv.env import lock as lock_module
 from lsmkv.env.trial import (
+    PREFIX,
     beside,
     free_bytes,
     open_file_limit,
@@ -43,6 +44,16 @@ def test_all_works_on_a_local_disk(tmp_path: Path) -> None:
     assert trials[:5] == ("", "", "", "", "")
     assert trials.is_ofd is (sys.platform == "linux")
     assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_trial_left_is_removed_after_an_hour(tmp_path: Path) -> None:
+    for name in (f"{PREFIX}old", f"{PREFIX}young", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    for name in (f"{PREFIX}old", "other"):
+        os.utime(tmp_path / name, (1, 1))
+    try_directory(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == [f"{PREFIX}young", "other"]
 
 
 @pytest.mark.parametrize(

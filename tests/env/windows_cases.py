@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import types
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -128,6 +129,32 @@ def test_a_file_is_written_cut_and_read(directory: WindowsDirectory) -> None:
     assert directory.size("000001.log") == 14
     assert directory.modified("000001.log") > 0
     directory.sync()
+
+
+def test_a_new_name_is_synced(
+    directory: WindowsDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the file, Windows writes the journal, which has the name."""
+    calls: list[str] = []
+    replace, rename, fsync = os.replace, os.rename, os.fsync
+
+    def note(name: str, call: Callable[..., None]) -> Callable[..., None]:
+        def noted(*arguments: object) -> None:
+            calls.append(name)
+            call(*arguments)
+
+        return noted
+
+    directory.create("new").close()
+    (tmp_path / "staged").mkdir()
+    (tmp_path / "staged" / "CURRENT").touch()
+    monkeypatch.setattr(windows.os, "replace", note("replace", replace))
+    monkeypatch.setattr(windows.os, "rename", note("rename", rename))
+    monkeypatch.setattr(windows.os, "fsync", note("sync", fsync))
+    directory.rename("new", "CURRENT")
+    assert calls == ["replace", "sync"]
+    windows.rename_directory(str(tmp_path / "staged"), str(tmp_path / "checkpoint"))
+    assert calls == ["replace", "sync", "rename", "sync"]
 
 
 def test_short_reads_are_completed(

@@ -1,7 +1,7 @@
 """What a directory offers to a store: its file system, what works there, how much room there is.
 
-A directory that holds a store is only listed: the trials go to the directory above, if that is on
-the same file system, and are left out otherwise.
+A directory that holds a store, or is in one, is only listed: the trials go to the directory above,
+if that is on the same file system and no store, and are left out otherwise.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Place(NamedTuple):
     missing: str
     """Why it cannot be listed, in the system's words; empty if it can."""
     holds_store: bool
+    """Whether it holds a store, or is a part of one."""
     file_system: str
     """Its type; empty if it is not known."""
     tried_in: str
@@ -39,10 +40,13 @@ def place(path: str) -> Place:
     """Look at a directory, and try what a store does there."""
     missing, holds_store, not_tried = "", False, ""
     try:
-        holds_store = any(_is_of_a_store(name) for name in os.listdir(path))
+        holds_store = _holds_store(path)
     except OSError as error:
         missing = error.strerror or str(error)
-    where = None if missing else beside(path) if holds_store else path
+    above = None if missing else beside(path)
+    if above is not None and _is_listed_as_store(above):
+        holds_store, above = True, None
+    where = None if missing else above if holds_store else path
     trials: Trials | None = None
     if where is not None:
         try:
@@ -71,6 +75,13 @@ def shortened(path: str) -> str:
     return path
 
 
-def _is_of_a_store(name: str) -> bool:
-    parsed = parse_filename(name)
-    return parsed is not None and parsed[1] in _OF_STORES
+def _holds_store(path: str) -> bool:
+    parsed = map(parse_filename, os.listdir(path))
+    return any(one is not None and one[1] in _OF_STORES for one in parsed)
+
+
+def _is_listed_as_store(path: str) -> bool:
+    try:
+        return _holds_store(path)
+    except OSError:
+        return False

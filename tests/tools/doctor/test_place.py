@@ -54,6 +54,17 @@ def test_a_store_is_neither_opened_nor_changed(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["store"]
 
 
+def test_a_part_of_a_store_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    lsmkv.DB(path, create_if_missing=True).close()
+    (path / "lost").mkdir()
+    folders = [path.stat().st_mtime_ns, (path / "lost").stat().st_mtime_ns]
+    found = place(str(path / "lost"))
+    assert found.holds_store
+    assert found.trials is None
+    assert folders == [path.stat().st_mtime_ns, (path / "lost").stat().st_mtime_ns]
+
+
 def test_nothing_is_tried_where_the_directory_above_is_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
