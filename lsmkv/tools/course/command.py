@@ -52,7 +52,9 @@ FileName = Annotated[
     str | None,
     typer.Argument(metavar="[FILE]", help="The file; the lab's own name, in this folder."),
 ]
-Seconds = Annotated[int, typer.Option("--seconds", min=1, metavar="N", help="Time for each check.")]
+Seconds = Annotated[
+    int, typer.Option("--seconds", min=1, metavar="N", help="Seconds until a check is stopped.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 
@@ -82,8 +84,9 @@ def new(
     for path, lab in files.items():
         write_line(f"{path}  lab {lab.number}: {lab.title}")
     first = LABS[0].number
-    write_line(f"Read a lab with 'lsmkv course show {first}'. Say 'cd {directory}', and there")
-    write_line(f"check what you wrote with 'lsmkv course check {first}'.")
+    there = "" if os.path.samefile(directory, ".") else f", after 'cd {printable(directory)}'"
+    write_line(f"Read a lab with 'lsmkv course show {first}'.")
+    write_line(f"Check what you wrote with 'lsmkv course check {first}'{there}.")
 
 
 @guarded
