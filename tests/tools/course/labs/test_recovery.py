@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,6 +15,7 @@ from lsmkv.env.base import Directory
 from lsmkv.format.batch import decode_batch
 from lsmkv.format.filenames import FileType, manifest_name, parse_filename, set_current
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST
+from lsmkv.tools.course.labs.committing import failing
 from lsmkv.tools.course.labs.recovery import LAB
 from lsmkv.tools.course.running import load
 from lsmkv.util.checksum import typed_crc32c
@@ -261,6 +263,26 @@ def ignores_a_failed_sync(
         directory.remove(name)
 
 
+def stops_removing(
+    directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
+) -> None:
+    solution().commit(directory, files, manifest_number, ())
+    with contextlib.suppress(OSError):
+        for name in obsolete:
+            directory.remove(name)
+
+
+def goes_on_removing(
+    directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
+) -> None:
+    """No mistake: so does the engine."""
+    solution().commit(directory, files, manifest_number, ())
+    for name in obsolete:
+        with contextlib.suppress(OSError):
+            directory.remove(name)
+    directory.sync()
+
+
 def commit(**wrong: object) -> Callable[..., None]:
     return functools.partial(commit_by, **wrong)  # type: ignore[arg-type]
 
@@ -408,6 +430,14 @@ MISTAKES = (
         "returns as if all were well",
     ),
     Mistake("a second sync", "commit", ignores_a_failed_sync, DISK, "When the sync of 0001"),
+    Mistake("stops removing", "commit", stops_removing, DISK, "so you may go on, but with all the"),
+    Mistake(
+        "table not synced, on a failing disk",
+        "commit",
+        commit(unsynced=".ldb"),
+        DISK,
+        "What was not synced before that is gone",
+    ),
     Mistake("always torn in a store", "is_torn_tail", lambda *_: True, ENGINE, "finds records be"),
     Mistake("no tombstones in a store", "replay", BY(replay_by, forgets=True), ENGINE, "deletion"),
     Mistake("the newest alone in a store", "logs_to_replay", the_newest_alone, ENGINE, "lsmkv"),
@@ -417,6 +447,12 @@ MISTAKES = (
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
+
+
+def test_a_file_that_cannot_be_removed_may_stay() -> None:
+    code = ModuleType("student")
+    vars(code)["commit"] = goes_on_removing
+    assert failing(code).endswith("calls, each of which failed once")
 
 
 def test_each_check_catches_a_mistake() -> None:
