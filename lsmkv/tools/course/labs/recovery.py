@@ -65,6 +65,14 @@ LOGS: tuple[tuple[tuple[str, ...], int, int, list[str], str], ...] = (
         ["000004.log", "000008.log"],
         "The log with the previous log number counts, too, if there is one.",
     ),
+    (
+        ("000007.log", "000006.log", "000000.log"),
+        7,
+        0,
+        ["000000.log", "000007.log"],
+        "A log counts if its number is the previous log number, even if that is 0: there is no"
+        " further rule.",
+    ),
     (("000003.log",), 0, 0, ["000003.log"], "A log number of 0 is that of a store with no table."),
     (
         ("LOG", "LOG.old", "LOCK", "CURRENT", "MANIFEST-000009", "000009.ldb", "000009.dbtmp"),
@@ -99,6 +107,7 @@ def torn_tails(code: ModuleType) -> str:
     for log, offset, what, hint in bad_logs():
         pieces, damage = pieces_of_log(log)
         torn = damage is None or damage.torn
+        assert damage is None or damage.offset == offset, "the log is bad from there on"
         assert pieces, "the engine reads records of each log"
         number += 1
         got = code.is_torn_tail(log, offset)
@@ -148,6 +157,10 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
     last = (offset + len(long)) // BLOCK_SIZE * BLOCK_SIZE
     bad_first = first + long[:100] + b"?" + long[101:]
     bad_block = first + b"?" * (last - offset)
+    across = bad_block[:-20] + frame(b"across the end of a block", 0)
+    good_first = (
+        "The offset is that of the whole record that is bad. Its FIRST is good, but it is no"
+    )
     return [
         (
             (bad_first, offset, "A long record whose FIRST fragment is bad"),
@@ -169,6 +182,23 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
                 "Bad bytes, then a long record",
             ),
             "A long record begins with a FIRST fragment.",
+        ),
+        (
+            (first + long[:-50], offset, "A long record whose FIRST is good, and its LAST cut off"),
+            f"{good_first} record after that one: begin at offset + 1.",
+        ),
+        (
+            (across, offset, "Bad bytes, and a fragment that crosses the end of its block"),
+            "Its checksum is right, but no fragment goes on in the next block: its data must end"
+            " within its block.",
+        ),
+        (
+            (
+                first + b"?" * 30 + frame(b"", offset + 30),
+                offset,
+                "Bad bytes, then a record without data",
+            ),
+            "A record without data is a header alone, and may be the last 7 bytes of the log.",
         ),
     ]
 
@@ -258,10 +288,22 @@ OBSOLETE: tuple[tuple[tuple[str, ...], int, list[str], str], ...] = (
     (("000008.sst", "000010.ldb"), 0, ["000010.ldb"], "A table is a table by its number."),
     (("000003.log", "000009.log", "000011.log"), 0, ["000003.log"], "Logs from 9 on are needed."),
     (("000003.log", "000005.log"), 5, ["000003.log"], "The previous log is needed, too."),
+    (
+        ("000000.log", "000003.log"),
+        0,
+        ["000003.log"],
+        "A previous log number of 0 is that of 000000.log, as it is when logs are replayed.",
+    ),
     (("MANIFEST-000002", "MANIFEST-000007"), 0, ["MANIFEST-000002"], "One MANIFEST is in force."),
     (("000007.dbtmp",), 0, ["000007.dbtmp"], "A temporary file is what a crash left of a change."),
     (("CURRENT", "LOCK", "LOG", "LOG.old", "lost"), 0, [], "These are no files of a version."),
-    (("notes.txt", "000003.log.gz", "x.ldb", "MANIFEST"), 0, [], "Never touch a stranger's file."),
+    (("notes.txt", "000003.log.gz", "x.ldb", "MANIFEST"), 0, [], "Never remove a foreign file."),
+    (
+        ("MANIFEST-000007", "MANIFEST-000010"),
+        0,
+        [],
+        "A MANIFEST with a number above that of the one in force stays: only those below it go.",
+    ),
 )
 """Names, the previous log number, what is obsolete, and why."""
 

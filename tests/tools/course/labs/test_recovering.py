@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+import lsmkv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import RecordingEnv
+from lsmkv.format.filenames import log_name, manifest_name
 from lsmkv.tools.course.failure import CheckFailure
-from lsmkv.tools.course.labs.power_cuts import PATH
+from lsmkv.tools.course.labs.power_cuts import PATH, write
 from lsmkv.tools.course.labs.recovering import (
     Damage,
     Found,
@@ -42,6 +44,21 @@ def test_the_engine_judges_logs() -> None:
     found = engine_replays([batches(5, 6, 0)], 4, keys)
     assert found == Found({b"key5": b"value 5", b"key6": b"value 6", b"old": b"old"}, 6)
     assert engine_replays([batches(5, 0), batches(7)], 4, keys) is None
+
+
+def test_the_engine_replays_log_0_and_keeps_manifests_of_larger_numbers() -> None:
+    env = MemoryEnv()
+    lsmkv.DB(PATH, create_if_missing=True, env=env).close()
+    with env.open_directory(PATH) as directory:
+        write(directory, log_name(0), log_of(batches(1)))
+    with lsmkv.DB(PATH, env=env) as db:
+        assert db.get(b"key1") == b"value 1"
+        with env.open_directory(PATH) as directory:
+            write(directory, manifest_name(1000), b"not in force")
+        db.put(b"key", b"value")
+        db.flush()
+    with env.open_directory(PATH) as directory:
+        assert manifest_name(1000) in directory.names()
 
 
 def test_crashes_are_of_all_kinds_and_always_the_same() -> None:

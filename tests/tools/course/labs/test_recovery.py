@@ -46,6 +46,11 @@ def no_previous_log(names: Sequence[str], log_number: int, prev_log_number: int)
     return logs
 
 
+def no_log_zero(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
+    logs: list[str] = solution().logs_to_replay(names, log_number, prev_log_number)
+    return [name for name in logs if name != "000000.log"]
+
+
 def the_newest_alone(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
     logs: list[str] = solution().logs_to_replay(names, log_number, prev_log_number)
     return logs[-1:]
@@ -66,14 +71,15 @@ def all_that_have_a_number(
 # Mistakes with torn tails.
 
 
-def good_fragment(log: bytes, at: int, checks: bool = True) -> int:
+def good_fragment(log: bytes, at: int, checks: bool = True, crosses: bool = False) -> int:
     """The type of the fragment that begins there, 0 if there is none."""
     if at + HEADER_SIZE > len(log):
         return 0
     kind = log[at + 6]
     data = log[at + HEADER_SIZE : at + HEADER_SIZE + int.from_bytes(log[at + 4 : at + 6], "little")]
     whole = at + HEADER_SIZE + int.from_bytes(log[at + 4 : at + 6], "little")
-    if not FULL <= kind <= LAST or whole > len(log) or whole > (at // BLOCK_SIZE + 1) * BLOCK_SIZE:
+    limit = len(log) if crosses else min(len(log), (at // BLOCK_SIZE + 1) * BLOCK_SIZE)
+    if not FULL <= kind <= LAST or whole > limit:
         return 0
     right = log[at : at + 4] == typed_crc32c(kind, data).to_bytes(4, "little")
     return kind if right or not checks else 0
@@ -104,6 +110,19 @@ def starts_of_blocks(log: bytes, offset: int) -> Sequence[int]:
 
 def without_checksum(log: bytes, offset: int) -> bool:
     return all(good_fragment(log, at, checks=False) == 0 for at in anywhere(log, offset))
+
+
+def from_the_offset_on(log: bytes, offset: int) -> Sequence[int]:
+    return range(offset, len(log))
+
+
+def short_of_an_empty_record(log: bytes, offset: int) -> Sequence[int]:
+    return range(offset + 1, len(log) - HEADER_SIZE)
+
+
+def across_blocks(log: bytes, offset: int) -> bool:
+    kinds = [good_fragment(log, at, crosses=True) for at in anywhere(log, offset)]
+    return FULL not in kinds and FIRST not in kinds
 
 
 def runs_past_the_end(log: bytes, offset: int) -> bool:
@@ -298,6 +317,7 @@ MISTAKES = (
         "newer ones alone", "logs_to_replay", newer_ones_alone, LOGS, "with that number counts"
     ),
     Mistake("no previous log", "logs_to_replay", no_previous_log, LOGS, "previous log number"),
+    Mistake("no log 0", "logs_to_replay", no_log_zero, LOGS, "even if that is 0"),
     Mistake("the newest alone", "logs_to_replay", the_newest_alone, LOGS, "the oldest first"),
     Mistake("every log", "logs_to_replay", every_log, LOGS, "Logs below the log number are in"),
     Mistake("all numbers", "logs_to_replay", all_that_have_a_number, LOGS, "Logs end in .log"),
@@ -331,6 +351,21 @@ MISTAKES = (
         torn_by(starts_of_blocks, FULL, FIRST),
         TORN,
         "try each byte behind the offset",
+    ),
+    Mistake(
+        "at the offset, too",
+        "is_torn_tail",
+        torn_by(from_the_offset_on, FULL, FIRST),
+        TORN,
+        "begin at offset + 1",
+    ),
+    Mistake("across blocks", "is_torn_tail", across_blocks, TORN, "must end within its block"),
+    Mistake(
+        "no empty record",
+        "is_torn_tail",
+        torn_by(short_of_an_empty_record, FULL, FIRST),
+        TORN,
+        "may be the last 7 bytes",
     ),
     Mistake("stops at a gap", "replay", BY(replay_by, stops=True), REPLAY, "your replay does not"),
     Mistake("skips a gap", "replay", BY(replay_by, skips=True), REPLAY, "102 is missing"),
@@ -367,6 +402,20 @@ MISTAKES = (
         obsolete_by(lambda number, kind, tables, log: kind is FileType.LOG and number < log),
         OBSOLETE,
         "The previous log is needed",
+    ),
+    Mistake(
+        "log 0",
+        "obsolete_files",
+        obsolete_by(lambda number, kind, tables, log: kind is FileType.LOG and number == 0),
+        OBSOLETE,
+        "A previous log number of 0 is that of 000000.log",
+    ),
+    Mistake(
+        "all other MANIFESTs",
+        "obsolete_files",
+        obsolete_by(lambda number, kind, tables, log: kind is FileType.MANIFEST and number != 7),
+        OBSOLETE,
+        "only those below it go",
     ),
     Mistake("all others", "obsolete_files", all_but_what_is_needed, OBSOLETE, "no files of a ver"),
     Mistake(
