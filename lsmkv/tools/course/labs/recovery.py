@@ -18,6 +18,7 @@ from lsmkv.tools.course.labs.committing import commit_plan, committing, failing,
 from lsmkv.tools.course.labs.log import parts
 from lsmkv.tools.course.labs.power_cuts import PATH
 from lsmkv.tools.course.labs.recovering import (
+    BAD_BEGINNING,
     Found,
     Pieces,
     batches,
@@ -25,10 +26,12 @@ from lsmkv.tools.course.labs.recovering import (
     by_the_student,
     crash_states,
     engine_replays,
+    needed_logs,
     pieces_of_log,
     replayed_by_the_student,
     require_found,
     require_replayed,
+    why_missing,
 )
 from lsmkv.tools.course.labs.scratch import (
     require_content,
@@ -215,7 +218,7 @@ REPLAYED: tuple[tuple[list[Pieces], str], ...] = (
     ([batches(101, 0), batches(0, 103)], "The gap is between two logs: 102 is missing."),
     ([batches(101, 102), batches(104)], "The second log does not begin where the first one ended."),
     ([batches(101, 102), batches(102, 103)], "Two batches with one sequence: logs are mixed up."),
-    ([batches(0, 102)], "Bad bytes before the first batch: nobody can tell what was in them."),
+    ([batches(0, 102)], BAD_BEGINNING),
     ([batches(101), []], "A new log is empty."),
     ([[]], "There is nothing to replay."),
 )
@@ -330,8 +333,10 @@ def in_the_engine(code: ModuleType) -> str:
         when = f"After a {'kill' if state.names is None else 'power cut'} {state.moment}"
         with state.env.open_directory(PATH) as directory:
             found = by_the_student(code, directory, when)
+            logs = needed_logs(directory)
         expected = by_the_engine(RecordingEnv(state.env))
-        require_found(found, expected, when, "lsmkv")
+        hint = why_missing(logs) if expected is None else ""
+        require_found(found, expected, when, "lsmkv", hint)
         if found is None:
             refused += 1
         elif number % (4 * POINTS // ON_DISK) == 1:

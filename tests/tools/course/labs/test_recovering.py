@@ -7,10 +7,13 @@ import pytest
 import lsmkv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import RecordingEnv
+from lsmkv.format.batch import decode_batch
 from lsmkv.format.filenames import log_name, manifest_name
 from lsmkv.tools.course.failure import CheckFailure
 from lsmkv.tools.course.labs.power_cuts import PATH, write
 from lsmkv.tools.course.labs.recovering import (
+    BAD_BEGINNING,
+    GAP,
     Damage,
     Found,
     batches,
@@ -19,10 +22,12 @@ from lsmkv.tools.course.labs.recovering import (
     crash_states,
     engine_replays,
     log_of,
+    needed_logs,
     pieces_of,
     pieces_of_log,
     recording,
     require_found,
+    why_missing,
 )
 
 
@@ -86,6 +91,24 @@ def test_the_tables_alone_lack_what_is_in_the_log() -> None:
     assert found is not None
     assert tables
     assert tables != found.content
+
+
+def test_a_loss_is_explained_by_its_cause() -> None:
+    assert why_missing([batches(0, 102), batches(103)]) == BAD_BEGINNING
+    assert why_missing([[], batches(0, 102)]) == BAD_BEGINNING
+    assert why_missing([batches(101, 0), batches(0, 103)]) == GAP
+    assert why_missing([[]]) == GAP
+
+
+def test_the_logs_that_count_are_those_that_the_engine_reads() -> None:
+    for state in crash_states(20, seed=2):
+        with state.env.open_directory(PATH) as directory:
+            logs = needed_logs(directory)
+        found = by_the_engine(RecordingEnv(state.env))
+        last = [piece for log in logs for piece in log if piece is not None][-1:]
+        if found is not None and last:
+            sequence, operations = decode_batch(last[0])
+            assert found.last_sequence == sequence + len(operations) - 1
 
 
 def test_what_was_found_is_compared() -> None:

@@ -489,6 +489,13 @@ MISTAKES = (
     ),
     Mistake("always torn in a store", "is_torn_tail", lambda *_: True, ENGINE, "finds records be"),
     Mistake("no tombstones in a store", "replay", BY(replay_by, forgets=True), ENGINE, "deletion"),
+    Mistake(
+        "a bad beginning in a store",
+        "replay",
+        BY(replay_by, judges_bad_beginnings=False),
+        ENGINE,
+        "Bad bytes before the first batch",
+    ),
     Mistake("the newest alone in a store", "logs_to_replay", the_newest_alone, ENGINE, "lsmkv"),
 )
 
