@@ -37,7 +37,7 @@ Pieces = list[bytes | None]
 
 
 class Damage(NamedTuple):
-    """Where the bytes of a log begin to be bad, and whether a record comes behind."""
+    """Where the bytes of a log begin to be bad, and whether a record comes after them."""
 
     offset: int
     torn: bool
@@ -201,7 +201,7 @@ def replayed_by_the_student(
         require(
             got is damage.torn,
             f"{when}, {name} is bad from byte {damage.offset:,} on, and the engine finds"
-            f" {'no record' if damage.torn else 'records'} behind. is_torn_tail must be"
+            f" {'no record' if damage.torn else 'records'} after that. is_torn_tail must be"
             f" {damage.torn}, and your code returned {shown(got)}.",
         )
     try:
@@ -250,7 +250,7 @@ def require_found(
         )
         return
     if got is None:
-        bad = "Bad bytes alone are no loss: only a batch behind them at another sequence is."
+        bad = "Bad bytes alone are no loss: only a batch after them at another sequence is."
         raise CheckFailure(
             f"{when}, {engine} recovers the store, and your replay raises ValueError.\n"
             f"{hint or bad}"

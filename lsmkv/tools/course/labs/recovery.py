@@ -114,10 +114,10 @@ def torn_tails(code: ModuleType) -> str:
         assert pieces, "the engine reads records of each log"
         number += 1
         got = code.is_torn_tail(log, offset)
-        behind = "no record begins behind" if torn else "a record begins behind"
+        after = f"{'no' if torn else 'a'} record begins after that offset"
         require(
             got is torn,
-            f"{what}: is_torn_tail(log, {offset:,}) must be {torn}, since {behind}, and your code"
+            f"{what}: is_torn_tail(log, {offset:,}) must be {torn}, since {after}, and your code"
             f" returned {shown(got)}.\n{hint}",
         )
     return f"{number} logs"
@@ -143,7 +143,7 @@ def bad_logs() -> list[tuple[bytes, int, str, str]]:
             bad = log[:at] + bytes([log[at] ^ 0x41]) + log[at + 1 :]
             what = f"A log of 4 records, with a wrong byte {at} in record {index + 1}"
             hint = (
-                "Its length may be what is wrong, so try each byte behind the offset: is there a"
+                "Its length may be what is wrong, so try each byte after the offset: is there a"
                 " fragment of type FULL or FIRST whose data end within the block and the file, and"
                 " whose checksum is right?"
             )
@@ -161,9 +161,7 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
     bad_first = first + long[:100] + b"?" + long[101:]
     bad_block = first + b"?" * (last - offset)
     across = bad_block[:-20] + frame(b"across the end of a block", 0)
-    good_first = (
-        "The offset is that of the whole record that is bad. Its FIRST is good, but it is no"
-    )
+    good_first = "The offset is that of the record that is bad, and its good FIRST is a part of it"
     return [
         (
             (bad_first, offset, "A long record whose FIRST fragment is bad"),
@@ -171,11 +169,11 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
             " no record.",
         ),
         (
-            (bad_first + behind, offset, "A long record with a bad FIRST, and a record behind it"),
-            "The record behind may be in another block.",
+            (bad_first + behind, offset, "A long record with a bad FIRST, and a record after it"),
+            "The next record may be in another block.",
         ),
         (
-            (bad_block + frame(b"behind", 0), offset, "A block of bad bytes, and a record behind"),
+            (bad_block + frame(b"behind", 0), offset, "A block of bad bytes, and then a record"),
             "Go on to the end of the file, block by block.",
         ),
         (
@@ -188,7 +186,7 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
         ),
         (
             (first + long[:-50], offset, "A long record whose FIRST is good, and its LAST cut off"),
-            f"{good_first} record after that one: begin at offset + 1.",
+            f"{good_first}: begin at offset + 1.",
         ),
         (
             (across, offset, "Bad bytes, and a fragment that crosses the end of its block"),
@@ -211,10 +209,13 @@ REPLAYED: tuple[tuple[list[Pieces], str], ...] = (
     ([batches(101, 102), batches(103)], "The sequence runs on through all logs."),
     ([batches(107, 108)], "The oldest batch may begin anywhere: nobody knows what came before."),
     ([batches(50, 51)], "The last sequence is never below that of the MANIFEST."),
-    ([batches(101, 102, 0)], "Bad bytes with nothing behind are a torn tail: this is no error."),
-    ([batches(101, 0, 102)], "The sequence goes on, so only a record was torn that nobody knows."),
+    (
+        [batches(101, 102, 0)],
+        "Bad bytes with nothing after them are a torn tail: this is no error.",
+    ),
+    ([batches(101, 0, 102)], "The sequence goes on, so the torn record was never acknowledged."),
     ([batches(101, 0), batches(102)], "The next log goes on at the sequence: nothing is missing."),
-    ([batches(101, 0, 103)], "Behind the bad bytes, the sequence has a gap: 102 is missing."),
+    ([batches(101, 0, 103)], "After the bad bytes, the sequence has a gap: 102 is missing."),
     ([batches(101, 0), batches(0, 103)], "The gap is between two logs: 102 is missing."),
     ([batches(101, 102), batches(104)], "The second log does not begin where the first one ended."),
     ([batches(101, 102), batches(102, 103)], "Two batches with one sequence: logs are mixed up."),
@@ -254,7 +255,7 @@ def replaying(code: ModuleType) -> str:
     cases = [*REPLAYED, *((some_logs(seed), "") for seed in range(60))]
     for logs, hint in cases:
         expected = engine_replays(logs, 100, keys)
-        when = f"With {in_words(logs)}, where the MANIFEST's last sequence is 100"
+        when = f"If {in_words(logs)}, and the MANIFEST's last sequence is 100"
         try:
             got = code.replay(logs, 100)
         except ValueError:
@@ -281,7 +282,8 @@ def in_words(logs: list[Pieces]) -> str:
             last = sequence + len(operations) - 1
             words.append(f"{sequence}" if last == sequence else f"{sequence}-{last}")
         told.append("[" + ", ".join(words) + "]")
-    return "logs with the writes " + " and ".join(told)
+    subject = "the log holds" if len(told) == 1 else "the logs hold"
+    return f"{subject} the writes {' and '.join(told)}"
 
 
 STATE_WORDS = "tables 4 and 8, log number 9, previous log number {prev}, and MANIFEST-000007"

@@ -321,7 +321,7 @@ MISTAKES = (
     Mistake("the newest alone", "logs_to_replay", the_newest_alone, LOGS, "the oldest first"),
     Mistake("every log", "logs_to_replay", every_log, LOGS, "Logs below the log number are in"),
     Mistake("all numbers", "logs_to_replay", all_that_have_a_number, LOGS, "Logs end in .log"),
-    Mistake("always torn", "is_torn_tail", lambda *_: True, TORN, "a record begins behind"),
+    Mistake("always torn", "is_torn_tail", lambda *_: True, TORN, "a record begins after"),
     Mistake("never torn", "is_torn_tail", lambda *_: False, TORN, "nothing can follow"),
     Mistake(
         "right behind alone",
@@ -330,8 +330,8 @@ MISTAKES = (
         TORN,
         "Its length may be what is wrong",
     ),
-    Mistake("by its length", "is_torn_tail", runs_past_the_end, TORN, "no record begins behind"),
-    Mistake("no checksum", "is_torn_tail", without_checksum, TORN, "no record begins behind"),
+    Mistake("by its length", "is_torn_tail", runs_past_the_end, TORN, "no record begins after"),
+    Mistake("no checksum", "is_torn_tail", without_checksum, TORN, "no record begins after"),
     Mistake(
         "any fragment", "is_torn_tail", torn_by(anywhere, 1, 2, 3, 4), TORN, "without its FIRST"
     ),
@@ -350,7 +350,7 @@ MISTAKES = (
         "is_torn_tail",
         torn_by(starts_of_blocks, FULL, FIRST),
         TORN,
-        "try each byte behind the offset",
+        "try each byte after the offset",
     ),
     Mistake(
         "at the offset, too",
@@ -487,7 +487,9 @@ MISTAKES = (
         DISK,
         "What was not synced before that is gone",
     ),
-    Mistake("always torn in a store", "is_torn_tail", lambda *_: True, ENGINE, "finds records be"),
+    Mistake(
+        "always torn in a store", "is_torn_tail", lambda *_: True, ENGINE, "finds records after"
+    ),
     Mistake("no tombstones in a store", "replay", BY(replay_by, forgets=True), ENGINE, "deletion"),
     Mistake(
         "a bad beginning in a store",
