@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
@@ -199,13 +199,15 @@ def rules(plan: Plan, obsolete: list[str]) -> list[Rule]:
 
 
 def failing(code: ModuleType) -> str:
-    """Each call on the disk fails in turn: commit says so, and removes nothing."""
+    """Each call on the disk fails in turn: before the change of CURRENT commit says so, and removes
+    nothing; afterwards it may go on, with all the others."""
     env, directory = on_a_faulty_disk()
     before = env.calls
     commit_with(code, directory)
     number = env.calls - before
     for n in range(1, number + 1):
         env, directory = on_a_faulty_disk()
+        made = env.calls
         env.fail_at(n)
         try:
             commit_with(code, directory)
@@ -213,21 +215,39 @@ def failing(code: ModuleType) -> str:
         except OSError:
             raised = True
         env.heal()
-        judge_failure(env, raised, n)
+        judge_failure(env, raised, n, is_in_force(env.history[made : made + n - 1]))
     return f"{number} calls, each of which failed once"
 
 
-def judge_failure(env: FaultyEnv, raised: bool, n: int) -> None:
-    """Fail unless the student's commit did right after its n-th call on the disk failed."""
+def is_in_force(calls: Sequence[str]) -> bool:
+    """Whether the change of CURRENT is durable after these calls on the disk."""
+    return "rename" in calls and "dir_sync" in calls[calls.index("rename") :]
+
+
+def judge_failure(env: FaultyEnv, raised: bool, n: int, in_force: bool) -> None:
+    """Fail unless the student's commit did right after its n-th call on the disk failed.
+
+    ``in_force``: the change of CURRENT was durable by then.  lsmkv goes on with the other files if
+    it cannot remove one, and so may the student.
+    """
     if not env.struck:
         return
     call, path = env.struck[0]
     name = path.rpartition("/")[2]
     what = "the sync of the directory" if call == "dir_sync" else f"the {call} of {name}"
     _, _, obsolete, content = crashed()
-    if call != "remove":
-        with env.open_directory(PATH) as directory:
-            gone = sorted(set(obsolete) - set(directory.names()))
+    with env.open_directory(PATH) as directory:
+        names = set(directory.names())
+    if in_force:
+        left = sorted(set(obsolete) & names - {name})
+        require(
+            raised or not left,
+            f"When {what} fails (call {n} on the disk), your commit returns, and leaves"
+            f" {', '.join(left)}.\nThe new MANIFEST is in force by then, so you may go on, but with"
+            " all the other files. Or let the OSError through.",
+        )
+    elif call != "remove":
+        gone = sorted(set(obsolete) - names)
         require(
             not gone,
             f"When {what} fails (call {n} on the disk), your commit goes on, and removes"
@@ -243,7 +263,8 @@ def judge_failure(env: FaultyEnv, raised: bool, n: int) -> None:
     require(
         not wrong,
         f"When {what} fails (call {n} on the disk), and then the power is cut, writes are lost:"
-        f" {wrong}",
+        f" {wrong}\nWhat was not synced before that is gone, and after a sync that failed, a second"
+        " one makes nothing durable. See the check 'a commit and power cuts'.",
     )
 
 

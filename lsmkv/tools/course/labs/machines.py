@@ -73,9 +73,20 @@ class Machine:
             return "The cold start: the last rounds were dropped, not the first."
         if self.runs != alternate(names, every):
             return f"The order of the runs must be that of alternate(names, {warmup} + {rounds})."
+        dropped = every - max(map(len, kept.values()))
+        if dropped != warmup and kept == {n: costs[dropped:] for n, costs in self.costs.items()}:
+            return (
+                f"You dropped {counted(dropped)} of each, and {warmup} must go: warm-up is counted"
+                " in rounds, and each thing runs once in a round."
+            )
         if kept != {name: costs[warmup:] for name, costs in self.costs.items()}:
             return "The samples of a thing are what run(name) returned for it, in that order."
         return ""
+
+
+def counted(samples: int) -> str:
+    """So many samples, in words."""
+    return f"{samples} sample{'' if samples == 1 else 's'}"
 
 
 class Trap(NamedTuple):

@@ -106,8 +106,10 @@ def intervals(code: ModuleType) -> str:
         ([dice.uniform(9, 11) for _ in range(10)], [dice.uniform(9, 11) for _ in range(10)])
         for _ in range(equal)
     ]
-    a, b = pairs[-1]
-    once, again = (code.ratio_interval(list(a), list(b), RESAMPLES, SEED) for _ in range(2))
+    once, again = (  # ten, since intervals from other dice may be equal by chance
+        [code.ratio_interval(list(a), list(b), RESAMPLES, SEED) for a, b in pairs[-10:]]
+        for _ in range(2)
+    )
     require(
         once == again,
         "ratio_interval returned something else when it was called again with the same samples and"
@@ -149,9 +151,11 @@ def interval_hint(
             statistics.median(a) / statistics.median(b): "That is the ratio of the medians. Divide"
             " round by round first: what disturbs both runs of a round cancels then.",
             statistics.fmean(ratios): "That is the mean of the ratios. Take their median.",
+            statistics.median(medians): "That is the median of the resamples. `ratio` is the median"
+            " of a[i] / b[i] of your rounds, not of the resamples.",
         }
         told = (words for value, words in known.items() if near(value, ratio))
-        return next(told, "It is the median of a[i] / b[i].")
+        return next(told, "It is the median of a[i] / b[i] of your rounds, not of the resamples.")
     if near(low, ratio) and near(high, ratio):
         return "Draw with replacement: a round may come several times, and another not at all."
     if near(low, medians[0]) and near(high, medians[-1]):
@@ -340,17 +344,7 @@ class Reads:
 def predictions(code: ModuleType) -> str:
     """The formula, then block reads counted in stores of one table to five."""
     for tables, rate in ((4, 0.25), (0, 0.25), (1, 0.0), (4, 1.0), (7, 0.0084), (1000, 0.5)):
-        got = code.predict(tables, rate)
-        expected = predict(tables, rate)
-        hint = (
-            "Each of the tables that lack the key costs a read with the probability of the rate;"
-            " the block that holds the key is always read: one more."
-        )
-        if is_number(got) and near(got, tables * rate):
-            hint = "The block that holds the key is read, too: one more."
-        elif is_number(got) and near(got, (tables + 1) * rate):
-            hint = "The filter of the table that holds the key never says no: its read is whole."
-        require_number(got, expected, f"predict({tables}, {rate})", hint)
+        require_predicted(code.predict(tables, rate), tables, rate)
     told: list[str] = []
     with open_store(BITS) as db:
         for number in range(TABLES):
@@ -364,6 +358,19 @@ def predictions(code: ModuleType) -> str:
             )
             told.append(f"{counted:.2f} (predicted {predicted:.2f})")
     return "blocks a Get below 0 to 4 tables: " + ", ".join(told)
+
+
+def require_predicted(got: object, tables: int, rate: float) -> None:
+    """Fail unless this is the number of blocks that a Get is expected to read."""
+    hint = (
+        "Each of the tables that lack the key costs a read with the probability of the rate;"
+        " the block that holds the key is always read: one more."
+    )
+    if is_number(got) and near(got, tables * rate):
+        hint = "The block that holds the key is read, too: one more."
+    elif is_number(got) and near(got, (tables + 1) * rate):
+        hint = "The filter of the table that holds the key never says no: its read is whole."
+    require_number(got, predict(tables, rate), f"predict({tables}, {rate:g})", hint)
 
 
 def in_the_engine(code: ModuleType) -> str:
@@ -395,7 +402,7 @@ def oldest_ratio(code: ModuleType) -> float:
     """Reads with filters over those without, for keys of the oldest table, by the student."""
     with_filters, without = code.predict(TABLES - 1, RATE), code.predict(TABLES - 1, 1.0)
     for got, rate in ((with_filters, RATE), (without, 1.0)):
-        require_number(got, predict(TABLES - 1, rate), f"predict({TABLES - 1}, {rate:.4f})", "")
+        require_predicted(got, TABLES - 1, rate)
     return float(with_filters / without)
 
 
@@ -460,8 +467,11 @@ def near(one: float, other: float) -> bool:
 
 def require_number(got: object, expected: float, call: str, hint: str) -> None:
     """Fail unless a call returned this number."""
-    good = is_number(got) and near(got, expected)
-    require(good, f"{call} must be {expected:g}, and your code returned {shown(got)}.\n{hint}")
+    if not (is_number(got) and near(got, expected)):
+        told, returned = f"{expected:g}", shown(got)
+        if is_number(got):
+            told, returned = in_one_format((expected,), (got,))
+        raise CheckFailure(f"{call} must be {told}, and your code returned {returned}.\n{hint}")
 
 
 def require_numbers(
@@ -469,10 +479,22 @@ def require_numbers(
 ) -> tuple[float, float, float]:
     """Fail unless a call returned these three numbers."""
     if not (is_triple(got) and all(map(near, got, expected))):
-        told = f"({', '.join(f'{number:g}' for number in got)})" if is_triple(got) else shown(got)
-        numbers = ", ".join(f"{number:g}" for number in expected)
-        raise CheckFailure(f"{call} must be ({numbers}), and your code returned {told}.\n{hint}")
+        told, returned = f"({', '.join(f'{number:g}' for number in expected)})", shown(got)
+        if is_triple(got):
+            told, returned = in_one_format(expected, got)
+        raise CheckFailure(f"{call} must be {told}, and your code returned {returned}.\n{hint}")
     return expected
+
+
+def in_one_format(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[str, str]:
+    """Numbers in a message, both to six digits, or to as many as it takes to tell them apart."""
+    for form in ("g", ".12g", ".17g"):
+        told = [", ".join(f"{number:{form}}" for number in numbers) for numbers in (one, other)]
+        if told[0] != told[1]:
+            break
+    if len(one) > 1:
+        told = [f"({numbers})" for numbers in told]
+    return told[0], told[1]
 
 
 def shown_list(numbers: Sequence[float]) -> str:

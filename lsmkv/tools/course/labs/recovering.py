@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
@@ -14,7 +14,16 @@ from lsmkv.env.base import Directory, Env
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import CrashState, RecordingEnv
 from lsmkv.format.batch import encode_batch
-from lsmkv.format.filenames import CURRENT, LOG, log_name, manifest_name, read_current, table_name
+from lsmkv.format.filenames import (
+    CURRENT,
+    LOG,
+    FileType,
+    log_name,
+    manifest_name,
+    parse_filename,
+    read_current,
+    table_name,
+)
 from lsmkv.format.keys import KIND_DELETION, sequence_in
 from lsmkv.format.log import BLOCK_SIZE, LogReader, frame
 from lsmkv.options import Options
@@ -28,7 +37,7 @@ Pieces = list[bytes | None]
 
 
 class Damage(NamedTuple):
-    """Where the bytes of a log begin to be bad, and whether a record comes behind."""
+    """Where the bytes of a log begin to be bad, and whether a record comes after them."""
 
     offset: int
     torn: bool
@@ -68,6 +77,25 @@ def log_of(pieces: Pieces) -> bytes:
         log += made[:-1] + b"?" if piece is None else made
     assert len(log) < BLOCK_SIZE
     return log
+
+
+BAD_BEGINNING = "Bad bytes before the first batch: nobody can tell what was in them."
+GAP = "A batch that does not begin where the one before it ended comes after a gap."
+
+
+def why_missing(logs: Sequence[Pieces]) -> str:
+    """Why writes are missing, where lsmkv says that they are."""
+    first = next((piece for log in logs for piece in log), b"")
+    return BAD_BEGINNING if first is None else GAP
+
+
+def needed_logs(directory: Directory) -> list[Pieces]:
+    """The logs of a directory that count, by the engine's rules, in order."""
+    state = read_manifest(directory, read_current(directory))
+    parsed = [parse_filename(name) for name in directory.names()]
+    numbers = sorted(one[0] for one in parsed if one is not None and one[1] is FileType.LOG)
+    needed = [n for n in numbers if n >= state.log_number or n == state.prev_log_number]
+    return [pieces_of(directory, log_name(number))[0] for number in needed]
 
 
 class Found(NamedTuple):
@@ -173,7 +201,7 @@ def replayed_by_the_student(
         require(
             got is damage.torn,
             f"{when}, {name} is bad from byte {damage.offset:,} on, and the engine finds"
-            f" {'no record' if damage.torn else 'records'} behind. is_torn_tail must be"
+            f" {'no record' if damage.torn else 'records'} after that. is_torn_tail must be"
             f" {damage.torn}, and your code returned {shown(got)}.",
         )
     try:
@@ -215,15 +243,14 @@ def require_found(
 ) -> None:
     """Fail unless the student's recovery finds what an engine's does."""
     if expected is None:
-        gap = "A batch that does not begin where the one before it ended is behind a gap."
         require(
             got is None,
             f"{when}, writes are missing: {engine} refuses the store, and your replay does not.\n"
-            f"{hint or gap}",
+            f"{hint or GAP}",
         )
         return
     if got is None:
-        bad = "Bad bytes alone are no loss: only a batch behind them at another sequence is."
+        bad = "Bad bytes alone are no loss: only a batch after them at another sequence is."
         raise CheckFailure(
             f"{when}, {engine} recovers the store, and your replay raises ValueError.\n"
             f"{hint or bad}"

@@ -18,6 +18,7 @@ from lsmkv.tools.course.labs.committing import commit_plan, committing, failing,
 from lsmkv.tools.course.labs.log import parts
 from lsmkv.tools.course.labs.power_cuts import PATH
 from lsmkv.tools.course.labs.recovering import (
+    BAD_BEGINNING,
     Found,
     Pieces,
     batches,
@@ -25,10 +26,12 @@ from lsmkv.tools.course.labs.recovering import (
     by_the_student,
     crash_states,
     engine_replays,
+    needed_logs,
     pieces_of_log,
     replayed_by_the_student,
     require_found,
     require_replayed,
+    why_missing,
 )
 from lsmkv.tools.course.labs.scratch import (
     require_content,
@@ -65,6 +68,14 @@ LOGS: tuple[tuple[tuple[str, ...], int, int, list[str], str], ...] = (
         ["000004.log", "000008.log"],
         "The log with the previous log number counts, too, if there is one.",
     ),
+    (
+        ("000007.log", "000006.log", "000000.log"),
+        7,
+        0,
+        ["000000.log", "000007.log"],
+        "A log counts if its number is the previous log number, even if that is 0: there is no"
+        " further rule.",
+    ),
     (("000003.log",), 0, 0, ["000003.log"], "A log number of 0 is that of a store with no table."),
     (
         ("LOG", "LOG.old", "LOCK", "CURRENT", "MANIFEST-000009", "000009.ldb", "000009.dbtmp"),
@@ -99,13 +110,14 @@ def torn_tails(code: ModuleType) -> str:
     for log, offset, what, hint in bad_logs():
         pieces, damage = pieces_of_log(log)
         torn = damage is None or damage.torn
+        assert damage is None or damage.offset == offset, "the log is bad from there on"
         assert pieces, "the engine reads records of each log"
         number += 1
         got = code.is_torn_tail(log, offset)
-        behind = "no record begins behind" if torn else "a record begins behind"
+        after = f"{'no' if torn else 'a'} record begins after that offset"
         require(
             got is torn,
-            f"{what}: is_torn_tail(log, {offset:,}) must be {torn}, since {behind}, and your code"
+            f"{what}: is_torn_tail(log, {offset:,}) must be {torn}, since {after}, and your code"
             f" returned {shown(got)}.\n{hint}",
         )
     return f"{number} logs"
@@ -131,7 +143,7 @@ def bad_logs() -> list[tuple[bytes, int, str, str]]:
             bad = log[:at] + bytes([log[at] ^ 0x41]) + log[at + 1 :]
             what = f"A log of 4 records, with a wrong byte {at} in record {index + 1}"
             hint = (
-                "Its length may be what is wrong, so try each byte behind the offset: is there a"
+                "Its length may be what is wrong, so try each byte after the offset: is there a"
                 " fragment of type FULL or FIRST whose data end within the block and the file, and"
                 " whose checksum is right?"
             )
@@ -148,6 +160,8 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
     last = (offset + len(long)) // BLOCK_SIZE * BLOCK_SIZE
     bad_first = first + long[:100] + b"?" + long[101:]
     bad_block = first + b"?" * (last - offset)
+    across = bad_block[:-20] + frame(b"across the end of a block", 0)
+    good_first = "The offset is that of the record that is bad, and its good FIRST is a part of it"
     return [
         (
             (bad_first, offset, "A long record whose FIRST fragment is bad"),
@@ -155,11 +169,11 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
             " no record.",
         ),
         (
-            (bad_first + behind, offset, "A long record with a bad FIRST, and a record behind it"),
-            "The record behind may be in another block.",
+            (bad_first + behind, offset, "A long record with a bad FIRST, and a record after it"),
+            "The next record may be in another block.",
         ),
         (
-            (bad_block + frame(b"behind", 0), offset, "A block of bad bytes, and a record behind"),
+            (bad_block + frame(b"behind", 0), offset, "A block of bad bytes, and then a record"),
             "Go on to the end of the file, block by block.",
         ),
         (
@@ -170,6 +184,23 @@ def long_logs() -> list[tuple[tuple[bytes, int, str], str]]:
             ),
             "A long record begins with a FIRST fragment.",
         ),
+        (
+            (first + long[:-50], offset, "A long record whose FIRST is good, and its LAST cut off"),
+            f"{good_first}: begin at offset + 1.",
+        ),
+        (
+            (across, offset, "Bad bytes, and a fragment that crosses the end of its block"),
+            "Its checksum is right, but no fragment goes on in the next block: its data must end"
+            " within its block.",
+        ),
+        (
+            (
+                first + b"?" * 30 + frame(b"", offset + 30),
+                offset,
+                "Bad bytes, then a record without data",
+            ),
+            "A record without data is a header alone, and may be the last 7 bytes of the log.",
+        ),
     ]
 
 
@@ -178,14 +209,17 @@ REPLAYED: tuple[tuple[list[Pieces], str], ...] = (
     ([batches(101, 102), batches(103)], "The sequence runs on through all logs."),
     ([batches(107, 108)], "The oldest batch may begin anywhere: nobody knows what came before."),
     ([batches(50, 51)], "The last sequence is never below that of the MANIFEST."),
-    ([batches(101, 102, 0)], "Bad bytes with nothing behind are a torn tail: this is no error."),
-    ([batches(101, 0, 102)], "The sequence goes on, so only a record was torn that nobody knows."),
+    (
+        [batches(101, 102, 0)],
+        "Bad bytes with nothing after them are a torn tail: this is no error.",
+    ),
+    ([batches(101, 0, 102)], "The sequence goes on, so the torn record was never acknowledged."),
     ([batches(101, 0), batches(102)], "The next log goes on at the sequence: nothing is missing."),
-    ([batches(101, 0, 103)], "Behind the bad bytes, the sequence has a gap: 102 is missing."),
+    ([batches(101, 0, 103)], "After the bad bytes, the sequence has a gap: 102 is missing."),
     ([batches(101, 0), batches(0, 103)], "The gap is between two logs: 102 is missing."),
     ([batches(101, 102), batches(104)], "The second log does not begin where the first one ended."),
     ([batches(101, 102), batches(102, 103)], "Two batches with one sequence: logs are mixed up."),
-    ([batches(0, 102)], "Bad bytes before the first batch: nobody can tell what was in them."),
+    ([batches(0, 102)], BAD_BEGINNING),
     ([batches(101), []], "A new log is empty."),
     ([[]], "There is nothing to replay."),
 )
@@ -221,7 +255,7 @@ def replaying(code: ModuleType) -> str:
     cases = [*REPLAYED, *((some_logs(seed), "") for seed in range(60))]
     for logs, hint in cases:
         expected = engine_replays(logs, 100, keys)
-        when = f"With {in_words(logs)}, where the MANIFEST's last sequence is 100"
+        when = f"If {in_words(logs)}, and the MANIFEST's last sequence is 100"
         try:
             got = code.replay(logs, 100)
         except ValueError:
@@ -248,7 +282,8 @@ def in_words(logs: list[Pieces]) -> str:
             last = sequence + len(operations) - 1
             words.append(f"{sequence}" if last == sequence else f"{sequence}-{last}")
         told.append("[" + ", ".join(words) + "]")
-    return "logs with the writes " + " and ".join(told)
+    subject = "the log holds" if len(told) == 1 else "the logs hold"
+    return f"{subject} the writes {' and '.join(told)}"
 
 
 STATE_WORDS = "tables 4 and 8, log number 9, previous log number {prev}, and MANIFEST-000007"
@@ -258,10 +293,22 @@ OBSOLETE: tuple[tuple[tuple[str, ...], int, list[str], str], ...] = (
     (("000008.sst", "000010.ldb"), 0, ["000010.ldb"], "A table is a table by its number."),
     (("000003.log", "000009.log", "000011.log"), 0, ["000003.log"], "Logs from 9 on are needed."),
     (("000003.log", "000005.log"), 5, ["000003.log"], "The previous log is needed, too."),
+    (
+        ("000000.log", "000003.log"),
+        0,
+        ["000003.log"],
+        "A previous log number of 0 is that of 000000.log, as it is when logs are replayed.",
+    ),
     (("MANIFEST-000002", "MANIFEST-000007"), 0, ["MANIFEST-000002"], "One MANIFEST is in force."),
     (("000007.dbtmp",), 0, ["000007.dbtmp"], "A temporary file is what a crash left of a change."),
     (("CURRENT", "LOCK", "LOG", "LOG.old", "lost"), 0, [], "These are no files of a version."),
-    (("notes.txt", "000003.log.gz", "x.ldb", "MANIFEST"), 0, [], "Never touch a stranger's file."),
+    (("notes.txt", "000003.log.gz", "x.ldb", "MANIFEST"), 0, [], "Never remove a foreign file."),
+    (
+        ("MANIFEST-000007", "MANIFEST-000010"),
+        0,
+        [],
+        "A MANIFEST with a number above that of the one in force stays: only those below it go.",
+    ),
 )
 """Names, the previous log number, what is obsolete, and why."""
 
@@ -288,8 +335,10 @@ def in_the_engine(code: ModuleType) -> str:
         when = f"After a {'kill' if state.names is None else 'power cut'} {state.moment}"
         with state.env.open_directory(PATH) as directory:
             found = by_the_student(code, directory, when)
+            logs = needed_logs(directory)
         expected = by_the_engine(RecordingEnv(state.env))
-        require_found(found, expected, when, "lsmkv")
+        hint = why_missing(logs) if expected is None else ""
+        require_found(found, expected, when, "lsmkv", hint)
         if found is None:
             refused += 1
         elif number % (4 * POINTS // ON_DISK) == 1:

@@ -1,7 +1,7 @@
 """Lab 10: recovery.  ``lsmkv course show 10`` is the text, ``lsmkv course check 10`` checks.
 
 Write the five functions.  Each can be checked as soon as it is written.  Batches, checksums, names
-and CURRENT are the engine's; put your own of other labs in their place if you like.
+and CURRENT are the engine's; use your own from other labs instead if you like.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def logs_to_replay(names: Sequence[str], log_number: int, prev_log_number: int) 
 
 
 def is_torn_tail(log: bytes, offset: int) -> bool:
-    """Whether no record begins behind ``offset``, where the bytes of a log begin to be bad."""
+    """Whether no record begins after ``offset``, where the bytes of a log begin to be bad."""
     raise NotImplementedError
 
 

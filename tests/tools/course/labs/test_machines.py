@@ -47,6 +47,7 @@ def test_a_sound_experiment_finds_the_truth(trap: Trap) -> None:
         ("abbaabba", slice(0, -1), "the last rounds were dropped"),
         ("baabbaab", slice(1, None), "must be that of alternate(names, 1 + 3)"),
         ("abbaabba", slice(None, 0, -1), "in that order"),
+        ("abbaabba", slice(2, None), "You dropped 2 samples of each, and 1 must go"),
     ],
 )
 def test_a_trap_is_named(order: str, kept: slice, words: str) -> None:

@@ -100,6 +100,17 @@ def with_the_ratio_of_the_medians(
     return low, statistics.median(a) / statistics.median(b), high
 
 
+def with_the_ratio_of_the_resamples(
+    a: Sequence[float], b: Sequence[float], resamples: int, seed: int
+) -> Triple:
+    low, _, high = ratio_interval(a, b, resamples, seed)
+    return low, statistics.median(medians_of(a, b, resamples, seed)), high
+
+
+def nearly_right(tables: int, rate: float) -> float:
+    return tables * rate + 1 + 1e-8
+
+
 def of_any_lengths(a: Sequence[float], b: Sequence[float], resamples: int, seed: int) -> Triple:
     return ratio_interval(a, b, resamples, seed) if len(a) == len(b) else (1.0, 1.0, 1.0)
 
@@ -130,6 +141,11 @@ def with_the_warmup_kept(run: Run, names: Sequence[str], rounds: int, warmup: in
 def with_the_end_dropped(run: Run, names: Sequence[str], rounds: int, warmup: int) -> Found:
     found = experiment(run, names, warmup + rounds, 0)
     return {name: costs[:rounds] for name, costs in found.items()}
+
+
+def with_too_many_dropped(run: Run, names: Sequence[str], rounds: int, warmup: int) -> Found:
+    found = experiment(run, names, warmup + rounds, 0)
+    return {name: costs[warmup * len(names) :] for name, costs in found.items()}
 
 
 def with_means(run: Run, names: Sequence[str], rounds: int, warmup: int) -> dict[str, float]:
@@ -209,6 +225,13 @@ MISTAKES = (
         INTERVAL,
         "Divide round by round first",
     ),
+    Mistake(
+        "the ratio of the resamples",
+        "ratio_interval",
+        with_the_ratio_of_the_resamples,
+        INTERVAL,
+        "That is the median of the resamples",
+    ),
     Mistake("the extremes", "ratio_interval", with_the_extremes, INTERVAL, "are the extremes"),
     Mistake("5 % at each end", "ratio_interval", with_five_percent, INTERVAL, "It is 2.5 %"),
     Mistake(
@@ -251,6 +274,13 @@ MISTAKES = (
     ),
     Mistake("a kept warm-up", "experiment", with_the_warmup_kept, EXPERIMENT, "Drop them"),
     Mistake("the end dropped", "experiment", with_the_end_dropped, EXPERIMENT, "not the first"),
+    Mistake(
+        "warm-up counted in runs",
+        "experiment",
+        with_too_many_dropped,
+        EXPERIMENT,
+        "You dropped 4 samples of each, and 2 must go: warm-up is counted in rounds",
+    ),
     Mistake("means", "experiment", with_means, EXPERIMENT, "a list for each of"),
     Mistake("samples sorted", "experiment", with_samples_sorted, EXPERIMENT, "in that order"),
     Mistake("all of a first", "experiment", one_after_the_other, TRAPS, "The drift: all runs of"),
@@ -288,6 +318,20 @@ MISTAKES = (
     Mistake("always faster", "conclude", lambda low, high: "faster", ENGINE, "of two equal stores"),
     Mistake(
         "predicted without tables", "predict", lambda tables, rate: 1 + rate, ENGINE, "predict("
+    ),
+    Mistake(
+        "predicted without its own read",
+        "predict",
+        lambda tables, rate: tables * rate,
+        ENGINE,
+        "must be 1.22423, and your code returned 0.224227. The block that holds the key is read",
+    ),
+    Mistake(
+        "nearly right",
+        "predict",
+        nearly_right,
+        PREDICTION,
+        "must be 2, and your code returned 2.00000001.",
     ),
 )
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+import lsmkv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import RecordingEnv
+from lsmkv.format.batch import decode_batch
+from lsmkv.format.filenames import log_name, manifest_name
 from lsmkv.tools.course.failure import CheckFailure
-from lsmkv.tools.course.labs.power_cuts import PATH
+from lsmkv.tools.course.labs.power_cuts import PATH, write
 from lsmkv.tools.course.labs.recovering import (
+    BAD_BEGINNING,
+    GAP,
     Damage,
     Found,
     batches,
@@ -17,10 +22,12 @@ from lsmkv.tools.course.labs.recovering import (
     crash_states,
     engine_replays,
     log_of,
+    needed_logs,
     pieces_of,
     pieces_of_log,
     recording,
     require_found,
+    why_missing,
 )
 
 
@@ -42,6 +49,21 @@ def test_the_engine_judges_logs() -> None:
     found = engine_replays([batches(5, 6, 0)], 4, keys)
     assert found == Found({b"key5": b"value 5", b"key6": b"value 6", b"old": b"old"}, 6)
     assert engine_replays([batches(5, 0), batches(7)], 4, keys) is None
+
+
+def test_the_engine_replays_log_0_and_keeps_manifests_of_larger_numbers() -> None:
+    env = MemoryEnv()
+    lsmkv.DB(PATH, create_if_missing=True, env=env).close()
+    with env.open_directory(PATH) as directory:
+        write(directory, log_name(0), log_of(batches(1)))
+    with lsmkv.DB(PATH, env=env) as db:
+        assert db.get(b"key1") == b"value 1"
+        with env.open_directory(PATH) as directory:
+            write(directory, manifest_name(1000), b"not in force")
+        db.put(b"key", b"value")
+        db.flush()
+    with env.open_directory(PATH) as directory:
+        assert manifest_name(1000) in directory.names()
 
 
 def test_crashes_are_of_all_kinds_and_always_the_same() -> None:
@@ -69,6 +91,24 @@ def test_the_tables_alone_lack_what_is_in_the_log() -> None:
     assert found is not None
     assert tables
     assert tables != found.content
+
+
+def test_a_loss_is_explained_by_its_cause() -> None:
+    assert why_missing([batches(0, 102), batches(103)]) == BAD_BEGINNING
+    assert why_missing([[], batches(0, 102)]) == BAD_BEGINNING
+    assert why_missing([batches(101, 0), batches(0, 103)]) == GAP
+    assert why_missing([[]]) == GAP
+
+
+def test_the_logs_that_count_are_those_that_the_engine_reads() -> None:
+    for state in crash_states(20, seed=2):
+        with state.env.open_directory(PATH) as directory:
+            logs = needed_logs(directory)
+        found = by_the_engine(RecordingEnv(state.env))
+        last = [piece for log in logs for piece in log if piece is not None][-1:]
+        if found is not None and last:
+            sequence, operations = decode_batch(last[0])
+            assert found.last_sequence == sequence + len(operations) - 1
 
 
 def test_what_was_found_is_compared() -> None:

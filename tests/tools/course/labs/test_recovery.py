@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,6 +15,7 @@ from lsmkv.env.base import Directory
 from lsmkv.format.batch import decode_batch
 from lsmkv.format.filenames import FileType, manifest_name, parse_filename, set_current
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST
+from lsmkv.tools.course.labs.committing import failing
 from lsmkv.tools.course.labs.recovery import LAB
 from lsmkv.tools.course.running import load
 from lsmkv.util.checksum import typed_crc32c
@@ -44,6 +46,11 @@ def no_previous_log(names: Sequence[str], log_number: int, prev_log_number: int)
     return logs
 
 
+def no_log_zero(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
+    logs: list[str] = solution().logs_to_replay(names, log_number, prev_log_number)
+    return [name for name in logs if name != "000000.log"]
+
+
 def the_newest_alone(names: Sequence[str], log_number: int, prev_log_number: int) -> list[str]:
     logs: list[str] = solution().logs_to_replay(names, log_number, prev_log_number)
     return logs[-1:]
@@ -64,14 +71,15 @@ def all_that_have_a_number(
 # Mistakes with torn tails.
 
 
-def good_fragment(log: bytes, at: int, checks: bool = True) -> int:
+def good_fragment(log: bytes, at: int, checks: bool = True, crosses: bool = False) -> int:
     """The type of the fragment that begins there, 0 if there is none."""
     if at + HEADER_SIZE > len(log):
         return 0
     kind = log[at + 6]
     data = log[at + HEADER_SIZE : at + HEADER_SIZE + int.from_bytes(log[at + 4 : at + 6], "little")]
     whole = at + HEADER_SIZE + int.from_bytes(log[at + 4 : at + 6], "little")
-    if not FULL <= kind <= LAST or whole > len(log) or whole > (at // BLOCK_SIZE + 1) * BLOCK_SIZE:
+    limit = len(log) if crosses else min(len(log), (at // BLOCK_SIZE + 1) * BLOCK_SIZE)
+    if not FULL <= kind <= LAST or whole > limit:
         return 0
     right = log[at : at + 4] == typed_crc32c(kind, data).to_bytes(4, "little")
     return kind if right or not checks else 0
@@ -102,6 +110,19 @@ def starts_of_blocks(log: bytes, offset: int) -> Sequence[int]:
 
 def without_checksum(log: bytes, offset: int) -> bool:
     return all(good_fragment(log, at, checks=False) == 0 for at in anywhere(log, offset))
+
+
+def from_the_offset_on(log: bytes, offset: int) -> Sequence[int]:
+    return range(offset, len(log))
+
+
+def short_of_an_empty_record(log: bytes, offset: int) -> Sequence[int]:
+    return range(offset + 1, len(log) - HEADER_SIZE)
+
+
+def across_blocks(log: bytes, offset: int) -> bool:
+    kinds = [good_fragment(log, at, crosses=True) for at in anywhere(log, offset)]
+    return FULL not in kinds and FIRST not in kinds
 
 
 def runs_past_the_end(log: bytes, offset: int) -> bool:
@@ -261,6 +282,26 @@ def ignores_a_failed_sync(
         directory.remove(name)
 
 
+def stops_removing(
+    directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
+) -> None:
+    solution().commit(directory, files, manifest_number, ())
+    with contextlib.suppress(OSError):
+        for name in obsolete:
+            directory.remove(name)
+
+
+def goes_on_removing(
+    directory: Directory, files: Mapping[str, bytes], manifest_number: int, obsolete: Sequence[str]
+) -> None:
+    """No mistake: so does the engine."""
+    solution().commit(directory, files, manifest_number, ())
+    for name in obsolete:
+        with contextlib.suppress(OSError):
+            directory.remove(name)
+    directory.sync()
+
+
 def commit(**wrong: object) -> Callable[..., None]:
     return functools.partial(commit_by, **wrong)  # type: ignore[arg-type]
 
@@ -276,10 +317,11 @@ MISTAKES = (
         "newer ones alone", "logs_to_replay", newer_ones_alone, LOGS, "with that number counts"
     ),
     Mistake("no previous log", "logs_to_replay", no_previous_log, LOGS, "previous log number"),
+    Mistake("no log 0", "logs_to_replay", no_log_zero, LOGS, "even if that is 0"),
     Mistake("the newest alone", "logs_to_replay", the_newest_alone, LOGS, "the oldest first"),
     Mistake("every log", "logs_to_replay", every_log, LOGS, "Logs below the log number are in"),
     Mistake("all numbers", "logs_to_replay", all_that_have_a_number, LOGS, "Logs end in .log"),
-    Mistake("always torn", "is_torn_tail", lambda *_: True, TORN, "a record begins behind"),
+    Mistake("always torn", "is_torn_tail", lambda *_: True, TORN, "a record begins after"),
     Mistake("never torn", "is_torn_tail", lambda *_: False, TORN, "nothing can follow"),
     Mistake(
         "right behind alone",
@@ -288,8 +330,8 @@ MISTAKES = (
         TORN,
         "Its length may be what is wrong",
     ),
-    Mistake("by its length", "is_torn_tail", runs_past_the_end, TORN, "no record begins behind"),
-    Mistake("no checksum", "is_torn_tail", without_checksum, TORN, "no record begins behind"),
+    Mistake("by its length", "is_torn_tail", runs_past_the_end, TORN, "no record begins after"),
+    Mistake("no checksum", "is_torn_tail", without_checksum, TORN, "no record begins after"),
     Mistake(
         "any fragment", "is_torn_tail", torn_by(anywhere, 1, 2, 3, 4), TORN, "without its FIRST"
     ),
@@ -308,7 +350,22 @@ MISTAKES = (
         "is_torn_tail",
         torn_by(starts_of_blocks, FULL, FIRST),
         TORN,
-        "try each byte behind the offset",
+        "try each byte after the offset",
+    ),
+    Mistake(
+        "at the offset, too",
+        "is_torn_tail",
+        torn_by(from_the_offset_on, FULL, FIRST),
+        TORN,
+        "begin at offset + 1",
+    ),
+    Mistake("across blocks", "is_torn_tail", across_blocks, TORN, "must end within its block"),
+    Mistake(
+        "no empty record",
+        "is_torn_tail",
+        torn_by(short_of_an_empty_record, FULL, FIRST),
+        TORN,
+        "may be the last 7 bytes",
     ),
     Mistake("stops at a gap", "replay", BY(replay_by, stops=True), REPLAY, "your replay does not"),
     Mistake("skips a gap", "replay", BY(replay_by, skips=True), REPLAY, "102 is missing"),
@@ -345,6 +402,20 @@ MISTAKES = (
         obsolete_by(lambda number, kind, tables, log: kind is FileType.LOG and number < log),
         OBSOLETE,
         "The previous log is needed",
+    ),
+    Mistake(
+        "log 0",
+        "obsolete_files",
+        obsolete_by(lambda number, kind, tables, log: kind is FileType.LOG and number == 0),
+        OBSOLETE,
+        "A previous log number of 0 is that of 000000.log",
+    ),
+    Mistake(
+        "all other MANIFESTs",
+        "obsolete_files",
+        obsolete_by(lambda number, kind, tables, log: kind is FileType.MANIFEST and number != 7),
+        OBSOLETE,
+        "only those below it go",
     ),
     Mistake("all others", "obsolete_files", all_but_what_is_needed, OBSOLETE, "no files of a ver"),
     Mistake(
@@ -408,8 +479,25 @@ MISTAKES = (
         "returns as if all were well",
     ),
     Mistake("a second sync", "commit", ignores_a_failed_sync, DISK, "When the sync of 0001"),
-    Mistake("always torn in a store", "is_torn_tail", lambda *_: True, ENGINE, "finds records be"),
+    Mistake("stops removing", "commit", stops_removing, DISK, "so you may go on, but with all the"),
+    Mistake(
+        "table not synced, on a failing disk",
+        "commit",
+        commit(unsynced=".ldb"),
+        DISK,
+        "What was not synced before that is gone",
+    ),
+    Mistake(
+        "always torn in a store", "is_torn_tail", lambda *_: True, ENGINE, "finds records after"
+    ),
     Mistake("no tombstones in a store", "replay", BY(replay_by, forgets=True), ENGINE, "deletion"),
+    Mistake(
+        "a bad beginning in a store",
+        "replay",
+        BY(replay_by, judges_bad_beginnings=False),
+        ENGINE,
+        "Bad bytes before the first batch",
+    ),
     Mistake("the newest alone in a store", "logs_to_replay", the_newest_alone, ENGINE, "lsmkv"),
 )
 
@@ -417,6 +505,12 @@ MISTAKES = (
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
+
+
+def test_a_file_that_cannot_be_removed_may_stay() -> None:
+    code = ModuleType("student")
+    vars(code)["commit"] = goes_on_removing
+    assert failing(code).endswith("calls, each of which failed once")
 
 
 def test_each_check_catches_a_mistake() -> None:
