@@ -68,7 +68,7 @@ def fill(directory: str, bits: int) -> Content:
                     key: None if n % 9 == 0 else b"value %d of %d%s" % (n, low, end)
                     for n, key in enumerate(some)
                 }
-                for some, end in ((keys, bytes(20)), (keys[::3], b", again" + bytes(13)))
+                for some, end in ((keys, b"." * 20), (keys[::3], b", again" + b"." * 13))
             ]
             write(db, first)
             with db.snapshot():  # for which the flush keeps what is overwritten

@@ -319,6 +319,13 @@ MISTAKES = (
         "has two versions of the key in a block: the first of them is the newest",
     ),
     Mistake(
+        "the oldest version, shown as text",
+        "get",
+        getting(with_the_oldest_of_a_store),
+        "in the real engine",
+        "....', and DB.get b'value 23 of 2500, again....",
+    ),
+    Mistake(
         "a deletion skipped",
         "get",
         getting(through_deletions),
