@@ -219,7 +219,7 @@ def versions_in(table: AskedTable, key: bytes) -> list[bytes | None]:
 
 
 def walk(levels: Levels, key: bytes) -> None:
-    """Go the way of a Get, for the steps that it takes."""
+    """Take the path of a Get, for the steps that it takes."""
     for table in candidates(levels, key):
         block = bisect_left(table.index_keys, key)
         if table.key_may_match(block, key) and key in dict(table.read_block(block)):

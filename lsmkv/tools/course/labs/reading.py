@@ -50,7 +50,9 @@ def finding(code: ModuleType) -> str:
             got = code.find_table(level, key)
             hint = "Both ends of a range belong to it: smallest <= key <= largest."
             if expected is None:
-                hint = "The key may fall between two tables, or before or behind them all: None."
+                hint = (
+                    "The key may fall between two tables, before the first or after the last: None."
+                )
             require(
                 got is expected,
                 f"find_table in a level of {count(number, 'table')}, {level}, must find"
@@ -96,7 +98,7 @@ def bisecting(code: ModuleType) -> str:
 
 
 def layers(steps: list[Step]) -> Levels:
-    """Tables on three levels, with each case of a Get's way among their keys."""
+    """Tables on three levels, with each case of a Get's path among their keys."""
     made: Levels = [[] for _ in range(NUM_LEVELS)]
     table24: Content = {b"a": b"a24", b"b": b"new", b"c": b""}
     table26: Content = {b"d": None, b"e": b"e26", b"k": b"k26"}
@@ -117,7 +119,7 @@ def layers(steps: list[Step]) -> Levels:
 
 
 ASKED = sorted({*(bytes([byte]) for byte in b"_abcdefghijklmnopqrstuv"), b"", b"aa", b"gg", b"bb"})
-"""Keys, one of each kind of way through :func:`layers`."""
+"""Keys, one of each kind of path through :func:`layers`."""
 
 
 def ordering(code: ModuleType) -> str:
@@ -160,7 +162,7 @@ def blocks(code: ModuleType) -> str:
                 at if at < len(index_keys) else None,
                 f"block_for({index_keys}, {key!r})",
                 "An index key is at or above all keys of its block: the first index key that is not"
-                " below the key names the block, and behind the last one there is none.",
+                " below the key names the block. Above the last one there is none: None.",
             )
     return f"{asked} keys"
 
@@ -174,8 +176,8 @@ def answers(code: ModuleType) -> str:
         versions = versions_in(holders[0], key) if holders else [None]
         expected = versions[0]
         got = code.get(levels, key)
-        in_vain = {table.number for table in candidates(levels, key) if not holds(table, key)}
-        misled = next((step.table for step in steps if step.said and step.table in in_vain), None)
+        errs = {table.number for table in candidates(levels, key) if not holds(table, key)}
+        misled = next((step.table for step in steps if step.said and step.table in errs), None)
         where = (
             f"Table {holders[0].number} has its newest version" if holders else "No table has it"
         )
@@ -185,7 +187,7 @@ def answers(code: ModuleType) -> str:
         elif got != expected and got in versions[1:]:
             hint = f"{where}, and an older one in the same block: the first of them is the newest."
         elif misled is not None:
-            hint = f"{where}. The filter of table {misled} says maybe in vain: go on to the next."
+            hint = f"{where}. The filter of table {misled} is a false positive: go on to the next."
         elif expected is None:
             hint = f"{where}, a deletion, so there is no such key, whatever older tables hold."
         elif expected == b"":
@@ -201,7 +203,7 @@ def answers(code: ModuleType) -> str:
 
 
 def filters_first(code: ModuleType) -> str:
-    """No block is read but where the filter said maybe, and none behind the answer."""
+    """No block is read but where the filter said maybe, and none after the answer."""
     for key in ASKED:
         steps: list[Step] = []
         levels = layers(steps)
@@ -366,7 +368,7 @@ def sample(directory: str) -> None:
 
 
 def drawing() -> str:
-    """The tables of a small store, and the ways of three Gets through them."""
+    """The tables of a small store, and the paths of three Gets through them."""
     steps: list[Step] = []
     policy = BloomFilterPolicy(BITS)
     with scratch() as directory:

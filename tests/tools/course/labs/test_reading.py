@@ -302,7 +302,7 @@ MISTAKES = (
         "block_for",
         behind_them_all,
         "the block of a table",
-        "behind the last one there is none",
+        "Above the last one there is none",
     ),
     Mistake(
         "the oldest version",
@@ -344,7 +344,7 @@ MISTAKES = (
         "get",
         getting(believing_maybe),
         "the answer of a Get",
-        "The filter of table 24 says maybe in vain",
+        "The filter of table 24 is a false positive: go on to the next",
     ),
     Mistake(
         "any value",
