@@ -1,4 +1,4 @@
-"""Draws ``reading.svg``: the way of a Get through five tables on three levels."""
+"""Draws ``reading.svg``: the path of a Get through five tables on three levels."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def draw() -> str:
         text(MARGIN, y + 44, "small muted", "the first table that holds the key has the answer."),
     ]
     return card(
-        "The way of a Get",
+        "The path of a Get",
         "Five tables on three levels over the line of keys. A Get of cow asks those whose ranges"
         " cover it, newest first. Two filters say no. The third says maybe: one block is read.",
         y + 62,

@@ -92,8 +92,10 @@ def _window(data: bytes, begin: int, at: int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value in a message: bytes in hexadecimal, whatever is long cut off."""
-    if isinstance(value, bytes):
+    """A value in a message: bytes in hexadecimal unless all are printable, long ones cut off."""
+    if isinstance(value, bytes) and not (
+        value and value.isascii() and value.decode().isprintable()
+    ):
         text = f"the bytes {value.hex(' ')}" if value else "no bytes"
     else:
         text = repr(value)

@@ -51,4 +51,7 @@ def test_what_is_required() -> None:
 def test_values_are_shown_short() -> None:
     assert shown(b"") == "no bytes"
     assert shown(b"\x01\x02") == "the bytes 01 02"
+    assert shown(b"old") == "b'old'"
+    assert shown(b"old\n") == "the bytes 6f 6c 64 0a"
+    assert shown("é".encode()) == "the bytes c3 a9"
     assert len(shown(bytes(1000))) == 100

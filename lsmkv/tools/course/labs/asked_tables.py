@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple, overload
 
 from lsmkv.counters import ReadCounters
@@ -104,11 +105,13 @@ class MadeTable(AskedTable):
         taken_for: Sequence[bytes] = (),
         policy: FilterPolicy | None = None,
         block_keys: int = 2,
+        older: Content | None = None,
     ) -> None:
-        """``block_keys`` is the number of keys in a block."""
+        """``block_keys`` is the number of keys in a block; ``older`` has older versions of some."""
         keys = sorted(content)
         super().__init__(steps, level, number, (keys[0], keys[-1]))
         self._content = content
+        self._older = older or {}
         self._blocks = [keys[at : at + block_keys] for at in range(0, len(keys), block_keys)]
         self.index_keys = [block[-1] for block in self._blocks]
         self._taken_for = taken_for
@@ -121,7 +124,11 @@ class MadeTable(AskedTable):
         return key in self._blocks[block] or key in self._taken_for
 
     def _read(self, block: int) -> Sequence[tuple[bytes, bytes | None]]:
-        return [(key, self._content[key]) for key in self._blocks[block]]
+        return [(key, value) for key in self._blocks[block] for value in self.versions(key)]
+
+    def versions(self, key: bytes) -> list[bytes | None]:
+        """The values of a key, the newest first."""
+        return [content[key] for content in (self._content, self._older) if key in content]
 
 
 class StoredTable(AskedTable):
@@ -147,11 +154,11 @@ class Watched(Sequence[AskedTable]):
     """A sorted level, which counts how many of its tables are looked at."""
 
     def __init__(self, tables: list[AskedTable]) -> None:
-        self._tables = tables
+        self.tables = tables
         self.looks = 0
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self.tables)
 
     @overload
     def __getitem__(self, at: int) -> AskedTable: ...
@@ -160,17 +167,19 @@ class Watched(Sequence[AskedTable]):
     def __getitem__(self, at: slice) -> list[AskedTable]: ...
 
     def __getitem__(self, at: int | slice) -> AskedTable | list[AskedTable]:
-        found = self._tables[at]
+        found = self.tables[at]
         self.looks += len(found) if isinstance(found, list) else 1
         return found
 
 
 def in_order(level: int, number: int, size: int = 3) -> list[AskedTable]:
-    """Tables of a sorted level: ``000c`` to ``002c``, ``010c`` to ``012c``, and so on."""
-    return [
-        MadeTable([], level, 10 + at, {b"%03d%dc" % (at, n): b"v" for n in range(size)})
+    """Tables of a sorted level: ``00000c`` to ``00002c``, ``00010c`` to ``00012c``, and so on."""
+    tables: list[AskedTable] = [
+        MadeTable([], level, 10 + at, {b"%04d%dc" % (at, n): b"v" for n in range(size)})
         for at in range(number)
     ]
+    assert all(one.largest < next_one.smallest for one, next_one in pairwise(tables))
+    return tables
 
 
 def candidates(levels: Levels, key: bytes) -> list[AskedTable]:
@@ -200,17 +209,17 @@ def described(levels: Levels) -> str:
 
 def holds(table: AskedTable, key: bytes) -> bool:
     """Whether a made-up table has a version of a key."""
-    return isinstance(table, MadeTable) and key in table._content
+    return isinstance(table, MadeTable) and bool(table.versions(key))
 
 
-def value_in(table: AskedTable, key: bytes) -> bytes | None:
-    """The value that a made-up table has for a key."""
+def versions_in(table: AskedTable, key: bytes) -> list[bytes | None]:
+    """The values that a made-up table has for a key, the newest first."""
     assert isinstance(table, MadeTable)
-    return table._content[key]
+    return table.versions(key)
 
 
 def walk(levels: Levels, key: bytes) -> None:
-    """Go the way of a Get, for the steps that it takes."""
+    """Take the path of a Get, for the steps that it takes."""
     for table in candidates(levels, key):
         block = bisect_left(table.index_keys, key)
         if table.key_may_match(block, key) and key in dict(table.read_block(block)):

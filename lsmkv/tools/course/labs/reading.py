@@ -27,10 +27,10 @@ from lsmkv.tools.course.labs.asked_tables import (
     holds,
     in_order,
     path,
-    value_in,
+    versions_in,
     walk,
 )
-from lsmkv.tools.course.labs.reading_store import BITS, in_the_engine, opened
+from lsmkv.tools.course.labs.reading_store import BITS, in_the_engine, opened, write
 from lsmkv.tools.course.labs.scratch import scratch
 from lsmkv.tools.text import count
 
@@ -50,7 +50,9 @@ def finding(code: ModuleType) -> str:
             got = code.find_table(level, key)
             hint = "Both ends of a range belong to it: smallest <= key <= largest."
             if expected is None:
-                hint = "The key may fall between two tables, or before or behind them all: None."
+                hint = (
+                    "The key may fall between two tables, before the first or after the last: None."
+                )
             require(
                 got is expected,
                 f"find_table in a level of {count(number, 'table')}, {level}, must find"
@@ -65,17 +67,25 @@ def told(table: object) -> str:
 
 
 def bisecting(code: ModuleType) -> str:
-    """A large level is searched by halves."""
+    """A large level is searched by halves, in all its parts."""
     level = Watched(in_order(1, 5000, 2))
     most = 0
-    for at in (0, 1, 2499, 4998, 4999):
+    keys: dict[bytes, AskedTable | None] = {b"": None}
+    for at in sorted({0, *range(1, 5000, 199), 2499, 2500, 4998, 4999}):
+        table = level.tables[at]
+        inside = (table.smallest, table.smallest + b"\0", table.largest)
+        keys |= {**dict.fromkeys(inside, table), table.largest + b"\0": None}
+    for key, expected in keys.items():
         level.looks = 0
-        key = b"%03d1c" % at
-        found = code.find_table(level, key)
+        got = code.find_table(level, key)
         looks = level.looks
+        place = f"It lies in {expected}."
+        if expected is None:
+            place = "It lies before the first table, between two tables, or after the last one."
         require(
-            getattr(found, "largest", None) == key,
-            f"find_table does not find {key!r} in a level of 5,000 tables.",
+            got is expected,
+            f"find_table in a level of 5,000 tables must find {told(expected)} for {key!r}, and"
+            f" your code returned {told(got)}.\n{place}",
         )
         require(
             looks <= 40,
@@ -84,16 +94,18 @@ def bisecting(code: ModuleType) -> str:
             " each Get, costs as much as a look at each table.",
         )
         most = max(most, looks)
-    return f"at most {most} of 5,000 tables looked at"
+    return f"{len(keys)} keys, at most {most} of 5,000 tables looked at for each"
 
 
 def layers(steps: list[Step]) -> Levels:
-    """Tables on three levels, with each case of a Get's way among their keys."""
+    """Tables on three levels, with each case of a Get's path among their keys."""
     made: Levels = [[] for _ in range(NUM_LEVELS)]
+    table24: Content = {b"a": b"a24", b"b": b"new", b"c": b""}
+    table26: Content = {b"d": None, b"e": b"e26", b"k": b"k26"}
     made[0] = [
         MadeTable(steps, 0, 21, {b"b": b"old", b"e": b"older", b"f": b"f21", b"m": None}),
-        MadeTable(steps, 0, 24, {b"a": b"a24", b"b": b"new", b"c": b""}, [b"aa"]),
-        MadeTable(steps, 0, 26, {b"d": None, b"e": b"e26", b"k": b"k26"}),
+        MadeTable(steps, 0, 24, table24, [b"aa"], older={b"b": b"old24"}),
+        MadeTable(steps, 0, 26, table26, older={b"d": b"d26", b"k": None}),
     ]
     made[1] = [
         MadeTable(steps, 1, 15, {b"a": b"a15", b"c": b"gone", b"d": b"gone"}),
@@ -107,7 +119,7 @@ def layers(steps: list[Step]) -> Levels:
 
 
 ASKED = sorted({*(bytes([byte]) for byte in b"_abcdefghijklmnopqrstuv"), b"", b"aa", b"gg", b"bb"})
-"""Keys, one of each kind of way through :func:`layers`."""
+"""Keys, one of each kind of path through :func:`layers`."""
 
 
 def ordering(code: ModuleType) -> str:
@@ -150,7 +162,7 @@ def blocks(code: ModuleType) -> str:
                 at if at < len(index_keys) else None,
                 f"block_for({index_keys}, {key!r})",
                 "An index key is at or above all keys of its block: the first index key that is not"
-                " below the key names the block, and behind the last one there is none.",
+                " below the key names the block. Above the last one there is none: None.",
             )
     return f"{asked} keys"
 
@@ -161,18 +173,21 @@ def answers(code: ModuleType) -> str:
         steps: list[Step] = []
         levels = layers(steps)
         holders = [table for table in candidates(levels, key) if holds(table, key)]
-        expected = value_in(holders[0], key) if holders else None
+        versions = versions_in(holders[0], key) if holders else [None]
+        expected = versions[0]
         got = code.get(levels, key)
-        in_vain = {table.number for table in candidates(levels, key) if not holds(table, key)}
-        misled = next((step.table for step in steps if step.said and step.table in in_vain), None)
+        errs = {table.number for table in candidates(levels, key) if not holds(table, key)}
+        misled = next((step.table for step in steps if step.said and step.table in errs), None)
         where = (
             f"Table {holders[0].number} has its newest version" if holders else "No table has it"
         )
         hint = f"{where}. The first table that holds the key has the answer."
         if not holders:
             hint = f"{where}. A filter's maybe is no proof: look whether the key is in the block."
+        elif got != expected and got in versions[1:]:
+            hint = f"{where}, and an older one in the same block: the first of them is the newest."
         elif misled is not None:
-            hint = f"{where}. The filter of table {misled} says maybe in vain: go on to the next."
+            hint = f"{where}. The filter of table {misled} is a false positive: go on to the next."
         elif expected is None:
             hint = f"{where}, a deletion, so there is no such key, whatever older tables hold."
         elif expected == b"":
@@ -188,21 +203,53 @@ def answers(code: ModuleType) -> str:
 
 
 def filters_first(code: ModuleType) -> str:
-    """No block is read but where the filter said maybe, and none behind the answer."""
+    """No block is read but where the filter said maybe, and none after the answer."""
     for key in ASKED:
         steps: list[Step] = []
-        code.get(layers(steps), key)
+        levels = layers(steps)
+        code.get(levels, key)
         got = list(steps)
         steps.clear()
-        walk(layers(steps), key)
-        require_path(got, steps, key)
+        walk(levels, key)
+        require_path(got, list(steps), levels, key)
     return f"{len(ASKED)} keys, each by the cheapest way"
 
 
-def require_path(got: list[Step], expected: list[Step], key: bytes) -> None:
+def require_path(got: list[Step], expected: list[Step], levels: Levels, key: bytes) -> None:
     """Fail, with the likely reason, unless a Get has taken these steps."""
     if got == expected:
         return
+    hint = order_hint(got, levels, key) or step_hint(got, expected, levels, key)
+    raise CheckFailure(
+        f"get of {key!r} took these steps: {path(got)}.\nThe cheapest way is: {path(expected)}.\n"
+        f"{hint}"
+    )
+
+
+def order_hint(got: list[Step], levels: Levels, key: bytes) -> str:
+    """What is wrong with the tables that a Get asked, or with their order; empty if nothing is."""
+    tables = {table.number: (level, table) for level, one in enumerate(levels) for table in one}
+    asked = list(dict.fromkeys(step.table for step in got))
+    order = [table.number for table in candidates(levels, key)]
+    for number in asked:
+        level, table = tables[number]
+        if number not in order:
+            ends = f"{table.smallest!r} to {table.largest!r}"
+            return f"You asked table {number}, whose range does not cover the key: {ends}."
+    for number, first in zip(asked, order, strict=False):
+        level, level_of_first = tables[number][0], tables[first][0]
+        if number != first and level == level_of_first:
+            return f"Table {first} is newer than table {number}: ask it first."
+        if number != first:
+            return (
+                f"Table {first} on level {level_of_first} is newer than table {number} on level"
+                f" {level}: ask it first."
+            )
+    return ""
+
+
+def step_hint(got: list[Step], expected: list[Step], levels: Levels, key: bytes) -> str:
+    """What is wrong with the steps of a Get that asks the right tables in the right order."""
     hint = "Ask the filter of the block that the index names; if it says no, go to the next table."
     unasked = [
         step
@@ -218,14 +265,13 @@ def require_path(got: list[Step], expected: list[Step], key: bytes) -> None:
         )
     elif twice is not None:
         hint = f"One step was taken twice: {twice}."
-    elif len(got) > len(expected) and got[: len(expected)] == expected:
-        hint = "Your Get goes on behind the answer. Deletions are answers, too."
+    elif got[: len(expected)] == expected and any(
+        holds(table, key) for table in candidates(levels, key)
+    ):
+        hint = "Your Get goes on after the answer. Deletions are answers, too."
     elif [step for step in expected if step.said is None] == reads:
         hint = "The blocks are the right ones. Which filters does your Get ask, and in which order?"
-    raise CheckFailure(
-        f"get of {key!r} took these steps: {path(got)}.\nThe cheapest way is: {path(expected)}.\n"
-        f"{hint}"
-    )
+    return hint
 
 
 def expecting(code: ModuleType) -> str:
@@ -317,16 +363,12 @@ def sample(directory: str) -> None:
         directory, create_if_missing=True, compression=None, bloom_filter_bits=BITS
     ) as db:
         for content in SAMPLE:
-            for key, value in content.items():
-                if value is None:
-                    db.delete(key)
-                else:
-                    db.put(key, value)
+            write(db, content)
             db.flush()
 
 
 def drawing() -> str:
-    """The tables of a small store, and the ways of three Gets through them."""
+    """The tables of a small store, and the paths of three Gets through them."""
     steps: list[Step] = []
     policy = BloomFilterPolicy(BITS)
     with scratch() as directory:
@@ -362,10 +404,10 @@ def in_full(levels: Levels, step: Step, policy: BloomFilterPolicy, key: bytes) -
     table = next(one for one in levels[step.level] if one.number == step.table)
     assert isinstance(table, StoredTable)
     if step.said is None:
-        found = dict(table.read_block(step.block))
+        values = [value for one, value in table.read_block(step.block) if one == key]
         said = f"{key.decode()} is not in it"
-        if key in found:
-            value = found[key]
+        if values:
+            value = values[0]
             said = "a deletion" if value is None else f"the value {value.decode()}"
         return f"  table {step.table:2}  block {step.block}  read from disk: {said}"
     data = table.table.filters.readers[0].filter_for(table.table.index.offsets[step.block]) or b""

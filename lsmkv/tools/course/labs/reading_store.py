@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from lsmkv.format.filenames import FileType, read_current, table_name
 from lsmkv.options import Options
 from lsmkv.stats import LevelStats
 from lsmkv.table.reader import Table
-from lsmkv.tools.course.failure import require, shown
+from lsmkv.tools.course.failure import CheckFailure, require, shown
 from lsmkv.tools.course.labs.asked_tables import (
     AskedTable,
     Content,
@@ -45,7 +46,10 @@ def some_key(dice: random.Random, low: int, high: int) -> bytes:
 
 
 def fill(directory: str, bits: int) -> Content:
-    """A store with four tables on level 2, two on level 1, and three on level 0; what it holds."""
+    """A store with four tables on level 2, two on level 1, and three on level 0; what it holds.
+
+    Each table has two versions of every third of its keys.
+    """
     content: Content = {}
     dice = random.Random(1)
     ranges = [(at, at + 2500) for at in range(0, 10_000, 2500)] + [(0, 5000), (5000, 10_000)]
@@ -58,16 +62,29 @@ def fill(directory: str, bits: int) -> Content:
         seek_compaction=False,
     ) as db:
         for low, high in [*ranges, *[(0, 10_000)] * 3]:
-            for number in range(120):
-                key = some_key(dice, low, high)
-                value = None if number % 9 == 0 else b"value %d of %d" % (number, low) + bytes(20)
-                content[key] = value
-                if value is None:
-                    db.delete(key)
-                else:
-                    db.put(key, value)
-            db.flush()
+            keys = [some_key(dice, low, high) for _ in range(120)]
+            first, again = [
+                {
+                    key: None if n % 9 == 0 else b"value %d of %d%s" % (n, low, end)
+                    for n, key in enumerate(some)
+                }
+                for some, end in ((keys, b"." * 20), (keys[::3], b", again" + b"." * 13))
+            ]
+            write(db, first)
+            with db.snapshot():  # for which the flush keeps what is overwritten
+                write(db, again)
+                db.flush()
+            content |= {**first, **again}
     return content
+
+
+def write(db: lsmkv.DB, content: Content) -> None:
+    """Put and delete keys."""
+    for key, value in content.items():
+        if value is None:
+            db.delete(key)
+        else:
+            db.put(key, value)
 
 
 @contextlib.contextmanager
@@ -167,11 +184,12 @@ def compare(
             expected = db.get(key)
             spent = costs_in((db.stats() - before).levels)
             require_same({key: expected}, {key: content.get(key)}, "DB.get answers")
-            require(
-                got == expected,
-                f"In a store {told_filters}, your get of {key!r} returned {shown(got)}, and DB.get"
-                f" {shown(expected)}. Your steps: {path(steps)}.",
-            )
+            if got != expected:
+                raise CheckFailure(
+                    f"In a store {told_filters}, your get of {key!r} returned {shown(got)}, and"
+                    f" DB.get {shown(expected)}. Your steps: {path(steps)}."
+                    + hint_of_versions(levels, key, got)
+                )
             for level, (mine, engine) in enumerate(
                 zip(costs_of(steps, policy is not None), spent, strict=True)
             ):
@@ -185,6 +203,20 @@ def compare(
                 filters += mine.filters
                 blocks_read += mine.blocks
     return Cost(filters, blocks_read)
+
+
+def hint_of_versions(levels: Levels, key: bytes, got: object) -> str:
+    """What to say of an answer that is an older version in some block; else nothing."""
+    for table in (table for level in levels for table in level):
+        block = bisect_left(table.index_keys, key)
+        entries = table.read_block(block) if block < len(table.index_keys) else ()
+        versions = [value for found, value in entries if found == key]
+        if got in versions[1:] and got != versions[0]:
+            return (
+                f"\nTable {table.number} has two versions of the key in a block: the first of them"
+                " is the newest."
+            )
+    return ""
 
 
 def measured_reads(code: ModuleType) -> dict[str, tuple[float, float]]:

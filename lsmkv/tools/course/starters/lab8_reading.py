@@ -46,7 +46,7 @@ def tables_to_ask(levels: Sequence[Sequence[Table]], key: bytes) -> list[Table]:
 
 
 def block_for(index_keys: Sequence[bytes], key: bytes) -> int | None:
-    """The number of the data block that may hold the key, or None if the key is behind them all."""
+    """The number of the data block that may hold the key, or None if the key is above them all."""
     raise NotImplementedError
 
 

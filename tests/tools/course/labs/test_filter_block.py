@@ -12,6 +12,7 @@ from lsmkv.tools.course.labs.filter_block import (
     SAMPLE,
     Blocks,
     grouped,
+    in_the_engine,
     parts,
 )
 from lsmkv.tools.course.running import load
@@ -91,6 +92,11 @@ def array_counted(blocks: Blocks, create_filter: Create) -> bytes:
     return data[:-5] + ((len(data) - 5 - array) // 4).to_bytes(4, "little") + data[-1:]
 
 
+def array_beyond_the_end(blocks: Blocks, create_filter: Create) -> bytes:
+    data = made(blocks, create_filter)
+    return data[:-5] + len(data).to_bytes(4, "little") + data[-1:]
+
+
 def filters_of_nothing(blocks: Blocks, create_filter: Create) -> bytes:
     for keys in grouped(blocks):
         create_filter(keys)
@@ -107,6 +113,18 @@ def empty_behind_the_last(data: bytes, offset: int) -> bytes:
 
 def always_2_kib(data: bytes, offset: int) -> bytes | None:
     return found(data[:-1] + b"\x0b", offset)
+
+
+def one_place_too_far(data: bytes, offset: int) -> bytes | None:
+    """Right, but for the filter after the last one, and where its bytes make no sense."""
+    array = int.from_bytes(data[-5:-1], "little")
+    number = offset >> data[-1] if data else 0
+    if len(data) < 5 or number != (len(data) - 5 - array) // 4:
+        return found(data, offset)
+    start, end = (
+        int.from_bytes(data[at : at + 4], "little") for at in (len(data) - 5, len(data) - 1)
+    )
+    return data[start:end] if start <= end <= array else None
 
 
 def into_the_array(data: bytes, offset: int) -> bytes | None:
@@ -197,7 +215,9 @@ MISTAKES = (
         "group_keys",
         lambda blocks: [list(dict.fromkeys(keys)) for keys in RIGHT.group_keys(blocks)],
         "the keys of each filter",
-        "Two versions of a key count twice",
+        "blocks = a block at 0 with ant (sequence number 9) and ant (sequence number 2); the end at"
+        " 100 group_keys(blocks) must be [[b'ant', b'ant']], and your code returned [[b'ant']]."
+        " Two versions of a key count twice",
     ),
     Mistake(
         "no place for an empty one",
@@ -298,6 +318,15 @@ MISTAKES = (
         "The last byte of this filter block is 12, not 11: read it",
     ),
     Mistake(
+        "one place too far",
+        "filter_for",
+        one_place_too_far,
+        "finding a filter",
+        "with armadillo; the end at 100 filter_for(data, 2048) must be None, and your code returned"
+        " no bytes. After the last filter there is none: None, and not an empty one. Here is one"
+        " filter. What stands in the place of the next offset",
+    ),
+    Mistake(
         "into the array",
         "filter_for",
         into_the_array,
@@ -309,7 +338,9 @@ MISTAKES = (
         "key_may_match",
         no_where_there_is_none,
         "asking for a key",
-        "There is no filter 3",
+        "data = the filter block of a block at 0 with ant and bee; a block at 1500 with cat; a"
+        " block at 5000 with dog; the end at 5600 key_may_match(data, 6144, b'ant', may_match) must"
+        " be True, and your code returned False. There is no filter 3",
     ),
     Mistake(
         "yes for an empty one",
@@ -354,6 +385,13 @@ MISTAKES = (
         "lsmkv reads None for the key b'",
     ),
     Mistake(
+        "offsets that lsmkv cannot read",
+        "build_filter_block",
+        array_beyond_the_end,
+        "in the real engine",
+        "lsmkv cannot read a table with your filter block: filter offsets beyond the filter block.",
+    ),
+    Mistake(
         "no filters",
         "build_filter_block",
         lambda blocks, create: made(((0, ()),), create),
@@ -380,6 +418,20 @@ MISTAKES = (
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
+
+
+def test_some_keys_of_the_store_have_two_versions() -> None:
+    code = load(reference(LAB))
+    given: list[Blocks] = []
+
+    def build(blocks: Blocks, create_filter: Create) -> bytes:
+        given.append(blocks)
+        return made(blocks, create_filter)
+
+    code.__dict__["build_filter_block"] = build
+    assert "answered" in in_the_engine(code)
+    keys = [key[:-8] for _, keys in given[0] for key in keys]
+    assert len(keys) - len(set(keys)) > 100
 
 
 def test_each_check_catches_a_mistake() -> None:

@@ -101,6 +101,6 @@ def test_the_content_of_a_store_is_compared() -> None:
     with DB(PATH, create_if_missing=True, env=env) as db:
         db.put(b"k", b"v")
     assert content_differs(env, PATH, {b"k": b"v"}) == ""
-    assert "where the bytes 77 was written" in content_differs(env, PATH, {b"k": b"w"})
+    assert "where b'w' was written" in content_differs(env, PATH, {b"k": b"w"})
     assert "where it was deleted" in content_differs(env, PATH, {})
     assert "lsmkv does not open the store" in content_differs(env, "/none", {})

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from labs import Mistake, assert_caught, reference
 
-from lsmkv.tools.course.labs.asked_tables import AskedTable
+from lsmkv.tools.course.labs.asked_tables import AskedTable, StoredTable
 from lsmkv.tools.course.labs.reading import LAB
-from lsmkv.tools.course.running import load
+from lsmkv.tools.course.labs.reading_store import BITS, fill, opened
+from lsmkv.tools.course.running import PASSED, judge, load
 
 Level = Sequence[AskedTable]
 
@@ -39,6 +42,22 @@ def in_a_gap(level: Level, key: bytes) -> AskedTable | None:
 
 def one_by_one(level: Level, key: bytes) -> AskedTable | None:
     return next((table for table in level if table.smallest <= key <= table.largest), None)
+
+
+def in_the_first_thousand(level: Level, key: bytes) -> AskedTable | None:
+    at = bisect_left(level, key, hi=min(len(level), 1000), key=lambda table: table.largest)
+    return level[at] if at < len(level) and level[at].smallest <= key else None
+
+
+def by_doubling(level: Level, key: bytes) -> AskedTable | None:
+    """Right: steps of 1, 2, 4 and so on, and a binary search in the last one."""
+    high = 1
+    while high < len(level) and level[high].largest < key:
+        high *= 2
+    at = bisect_left(
+        level, key, high // 2, min(high + 1, len(level)), key=lambda table: table.largest
+    )
+    return level[at] if at < len(level) and level[at].smallest <= key else None
 
 
 def by_a_list_of_ends(level: Level, key: bytes) -> AskedTable | None:
@@ -96,24 +115,54 @@ def getting(step: Callable[[AskedTable, int, bytes], tuple[bool, bytes | None]])
     return get
 
 
+def newest_of(table: AskedTable, block: int) -> dict[bytes, bytes | None]:
+    """The keys of a block with their newest values."""
+    return dict(reversed(table.read_block(block)))
+
+
+def with_the_oldest_version(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
+    if not table.key_may_match(block, key):
+        return False, None
+    found = dict(table.read_block(block))
+    return key in found, found.get(key)
+
+
+def with_the_oldest_of_a_store(
+    table: AskedTable, block: int, key: bytes
+) -> tuple[bool, bytes | None]:
+    if isinstance(table, StoredTable):
+        return with_the_oldest_version(table, block, key)
+    if not table.key_may_match(block, key):
+        return False, None
+    found = newest_of(table, block)
+    return key in found, found.get(key)
+
+
+def find_in_a_gap(levels: Sequence[Level], key: bytes) -> list[AskedTable]:
+    """The tables to ask by a find_table that looks at the ends alone."""
+    first = [table for table in to_ask(levels, key) if table in levels[0]]
+    deeper = (in_a_gap(level, key) for level in levels[1:])
+    return first + [table for table in deeper if table is not None]
+
+
 def through_deletions(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
     if not table.key_may_match(block, key):
         return False, None
-    value = dict(table.read_block(block)).get(key)
+    value = newest_of(table, block).get(key)
     return value is not None, value
 
 
 def through_empty_values(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
     if not table.key_may_match(block, key):
         return False, None
-    found = dict(table.read_block(block))
+    found = newest_of(table, block)
     return key in found and found[key] != b"", found.get(key)
 
 
 def believing_maybe(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
     if not table.key_may_match(block, key):
         return False, None
-    return True, dict(table.read_block(block)).get(key)
+    return True, newest_of(table, block).get(key)
 
 
 def with_any_value(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
@@ -129,14 +178,14 @@ def asking_with_a_tag(table: AskedTable, block: int, key: bytes) -> tuple[bool, 
 
 
 def reading_first(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
-    found = dict(table.read_block(block))
+    found = newest_of(table, block)
     return table.key_may_match(block, key) and key in found, found.get(key)
 
 
 def reading_twice(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
-    if not table.key_may_match(block, key) or key not in dict(table.read_block(block)):
+    if not table.key_may_match(block, key) or key not in newest_of(table, block):
         return False, None
-    return True, dict(table.read_block(block))[key]
+    return True, newest_of(table, block)[key]
 
 
 def with_the_filter_of_block_0(
@@ -144,19 +193,19 @@ def with_the_filter_of_block_0(
 ) -> tuple[bool, bytes | None]:
     if not table.key_may_match(0, key) and block == 0:
         return False, None
-    found = dict(table.read_block(block))
+    found = newest_of(table, block)
     return key in found, found.get(key)
 
 
 def with_no_filter(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
-    found = dict(table.read_block(block))
+    found = newest_of(table, block)
     return key in found, found.get(key)
 
 
 def with_the_next_block(table: AskedTable, block: int, key: bytes) -> tuple[bool, bytes | None]:
     if not table.key_may_match(block, key):
         return False, None
-    found = dict(table.read_block(block))
+    found = newest_of(table, block)
     if key not in found and block + 1 < len(table.index_keys):
         table.read_block(block + 1)
     return key in found, found.get(key)
@@ -195,6 +244,20 @@ MISTAKES = (
         one_by_one,
         "found by bisection",
         "tables of 5,000 to find one",
+    ),
+    Mistake(
+        "the first thousand",
+        "find_table",
+        in_the_first_thousand,
+        "found by bisection",
+        "in a level of 5,000 tables must find table 1205 for b'11950c', and your code returned",
+    ),
+    Mistake(
+        "a gap of a large level",
+        "find_table",
+        in_a_gap,
+        "found by bisection",
+        "It lies before the first table, between two tables",
     ),
     Mistake(
         "a list of ends",
@@ -239,7 +302,28 @@ MISTAKES = (
         "block_for",
         behind_them_all,
         "the block of a table",
-        "behind the last one there is none",
+        "Above the last one there is none",
+    ),
+    Mistake(
+        "the oldest version",
+        "get",
+        getting(with_the_oldest_version),
+        "the answer of a Get",
+        "Table 24 has its newest version, and an older one in the same block: the first",
+    ),
+    Mistake(
+        "the oldest version in a store",
+        "get",
+        getting(with_the_oldest_of_a_store),
+        "in the real engine",
+        "has two versions of the key in a block: the first of them is the newest",
+    ),
+    Mistake(
+        "the oldest version, shown as text",
+        "get",
+        getting(with_the_oldest_of_a_store),
+        "in the real engine",
+        "....', and DB.get b'value 23 of 2500, again....",
     ),
     Mistake(
         "a deletion skipped",
@@ -260,7 +344,7 @@ MISTAKES = (
         "get",
         getting(believing_maybe),
         "the answer of a Get",
-        "The filter of table 24 says maybe in vain",
+        "The filter of table 24 is a false positive: go on to the next",
     ),
     Mistake(
         "any value",
@@ -275,6 +359,27 @@ MISTAKES = (
         getting(asking_with_a_tag),
         "the answer of a Get",
         "Is each filter asked for the key as it is",
+    ),
+    Mistake(
+        "a table that does not cover the key",
+        "tables_to_ask",
+        find_in_a_gap,
+        "filters first",
+        "You asked table 15, whose range does not cover the key: b'a' to b'd'.",
+    ),
+    Mistake(
+        "level 0 asked oldest first",
+        "tables_to_ask",
+        oldest_first,
+        "filters first",
+        "Table 24 is newer than table 21: ask it first.",
+    ),
+    Mistake(
+        "level 0 asked last",
+        "tables_to_ask",
+        level_0_last,
+        "filters first",
+        "Table 24 on level 0 is newer than table 15 on level 1: ask it first.",
     ),
     Mistake(
         "the block before the filter",
@@ -305,7 +410,7 @@ MISTAKES = (
         "One step was taken twice: read block 0",
     ),
     Mistake(
-        "all tables asked", "get", from_all_tables, "filters first", "goes on behind the answer"
+        "all tables asked", "get", from_all_tables, "filters first", "goes on after the answer"
     ),
     Mistake(
         "the block of the key left out",
@@ -348,6 +453,25 @@ MISTAKES = (
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_mistake_is_named(mistake: Mistake) -> None:
     assert_caught(LAB, mistake)
+
+
+def test_a_search_by_doubling_is_a_binary_search_too() -> None:
+    code = load(reference(LAB))
+    code.__dict__["find_table"] = by_doubling
+    outcomes = {judge(LAB, code, reference(LAB), check).outcome for check in LAB.checks}
+    assert outcomes == {PASSED}
+
+
+def test_each_table_of_the_store_has_two_versions_of_keys(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    fill(store, BITS)
+    with opened(store, [], None) as levels:
+        tables = [table for level in levels for table in level]
+        assert [len(level) for level in levels[:3]] == [3, 2, 4]
+        for table in tables:
+            blocks = map(table.read_block, range(len(table.index_keys)))
+            keys = [[key for key, _ in block] for block in blocks]
+            assert any(len(set(block)) < len(block) for block in keys)
 
 
 def test_each_check_catches_a_mistake() -> None:

@@ -118,7 +118,7 @@ def test_what_was_found_is_compared() -> None:
     for got, expected, words in (
         (found, None, "Here, writes are missing: lsmkv refuses the store"),
         (None, found, "Here, lsmkv recovers the store, and your replay raises ValueError"),
-        (Found({}, 5), found, "lsmkv finds the bytes 31 for the key b'a'"),
+        (Found({}, 5), found, "lsmkv finds b'1' for the key b'a'"),
         (found._replace(last_sequence=4), found, "the last sequence is 5, and your replay"),
     ):
         with pytest.raises(CheckFailure, match=words):
