@@ -61,7 +61,7 @@ GONE_FROM_OS = (
     *("fdatasync", "fork", "forkpty", "getegid", "geteuid", "getgid", "getpgid"),
     *("getpriority", "getuid", "killpg", "lchown", "lockf", "major", "makedev", "minor"),
     *("mkfifo", "mknod", "nice", "pathconf", "posix_fadvise", "posix_fallocate"),
-    *("posix_spawn", "pread", "preadv", "pwrite", "pwritev", "readv", "register_at_fork"),
+    *("pread", "preadv", "pwrite", "pwritev", "readv", "register_at_fork"),
     *("sched_getaffinity", "sched_yield", "sendfile", "set_blocking", "setsid", "statvfs"),
     *("sync", "uname", "wait", "wait3", "wait4", "waitid", "writev"),
 )
