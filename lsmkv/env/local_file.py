@@ -57,20 +57,21 @@ class Descriptor:
 
 
 class LocalRandomAccessFile(Descriptor, RandomAccessFile):
-    """A file read with ``pread``: one system call a read, unless the kernel gives less."""
+    """A file read with ``pread``: one system call a read, unless the kernel gives less.
+
+    Not for Windows, which has no ``pread``: there, ``windows.py`` has a class of its own.
+    """
 
     def __init__(self, fd: int, path: str, size: int) -> None:
         super().__init__(fd, path)
         self.size = size
 
     def read(self, offset: int, length: int) -> bytes:
-        if sys.platform == "win32":  # which has WindowsRandomAccessFile
-            raise NotImplementedError
         try:
             if offset + length > self.size:
                 # A read allocates all that it asks for: never ask for more than there is.
                 length = min(length, max(0, os.fstat(self._fd).st_size - offset))
-            data = os.pread(self._fd, length, offset)
+            data: bytes = os.pread(self._fd, length, offset)  # type: ignore[attr-defined,unused-ignore]
             if len(data) < length:
                 return self._read_on(data, offset, length)
             return data
@@ -83,18 +84,14 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
         """The system's own ``pread``, unless a derived class has a ``read`` of its own."""
         if self._fd < 0 or type(self).read is not LocalRandomAccessFile.read:
             return self._read_all
-        if sys.platform == "win32":
-            raise NotImplementedError
-        return functools.partial(os.pread, self._fd)
+        return functools.partial(os.pread, self._fd)  # type: ignore[attr-defined,unused-ignore]
 
     def _read_on(self, data: bytes, offset: int, length: int) -> bytes:
         """Complete a short read, up to the end of the file."""
-        if sys.platform == "win32":
-            raise NotImplementedError
         parts = [data]
         done = len(data)
         while data and done < length:
-            data = os.pread(self._fd, length - done, offset + done)
+            data = os.pread(self._fd, length - done, offset + done)  # type: ignore[attr-defined,unused-ignore]
             parts.append(data)
             done += len(data)
         return b"".join(parts)

@@ -30,14 +30,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from lsmkv.env.base import FileLock
 from lsmkv.errors import LockedError
 
 try:
-    import fcntl
-except ImportError:  # Windows, which has windows_lock.py
-    fcntl = None  # type: ignore[assignment]
+    if sys.platform == "win32":  # which has windows_lock.py: what needs it is not called there
+        fcntl: Any = None
+    else:
+        import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment,unused-ignore]
 
 _LINUX = sys.platform.startswith("linux")
 # The numbers are the same on every Linux; an interpreter built against old headers lacks the names.
@@ -51,7 +55,7 @@ _ATTEMPTS = 100
 _PATIENCE = 100
 """Attempts, with a pause after each, at a lock whose owner is dead."""
 _PAUSE = 0.01  # seconds
-_PID_DIGITS = 20
+PID_DIGITS = 20
 _PID_LIMIT = 2**31
 
 _Key = tuple[int, int, str]
@@ -104,8 +108,6 @@ class LocalFileLock(FileLock):
         file, and would keep an OFD lock alive.  The child itself must not undo anything, for the
         lock is its parent's.
         """
-        if sys.platform == "win32":  # which has WindowsFileLock
-            raise NotImplementedError
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
@@ -144,8 +146,6 @@ def take_lock(
 def _take_lock(
     directory: int, name: str, path: str, open_file: Callable[[], int], ofd: bool
 ) -> LocalFileLock:
-    if sys.platform == "win32":
-        raise NotImplementedError
     with _table.mutex:
         home = os.fstat(directory)
         home_key = (home.st_dev, home.st_ino, name)
@@ -177,8 +177,6 @@ def lock_holder(directory: int, name: str, open_file: Callable[[], int], ofd: bo
     ``open_file`` opens the lock file for reading.  Nothing is locked, not even for a moment, so
     that no owner to be is refused.
     """
-    if sys.platform == "win32":
-        raise NotImplementedError
     with _table.mutex:
         home = os.fstat(directory)
         home_key = (home.st_dev, home.st_ino, name)
@@ -213,8 +211,6 @@ def _file_key(status: os.stat_result) -> _Key:
 
 def _lock(fd: int, ofd: bool, path: str) -> bool:
     """Take the lock; whether it is an OFD lock."""
-    if sys.platform == "win32":
-        raise NotImplementedError
     try:
         try:
             _set_lock(fd, ofd, fcntl.F_WRLCK)
@@ -233,8 +229,6 @@ def _lock(fd: int, ofd: bool, path: str) -> bool:
 
 def _set_lock(fd: int, ofd: bool, kind: int) -> None:
     """Lock or unlock the whole file, as LevelDB does; never waits."""
-    if sys.platform == "win32":
-        raise NotImplementedError
     if ofd:
         fcntl.fcntl(fd, _OFD_SETLK, _pack_flock(kind))
     elif kind == fcntl.F_UNLCK:
@@ -261,8 +255,6 @@ def _unpack_flock(answer: bytes) -> tuple[int, int]:
 
 def _refusal(fd: int, ofd: bool, path: str) -> LockedError:
     """The error for a lock that was refused, with its holder as far as that can be known."""
-    if sys.platform == "win32":
-        raise NotImplementedError
     kind, pid = _asked(fd, ofd)
     if kind == fcntl.F_UNLCK:  # released in between
         return LockedError(path)
@@ -280,8 +272,6 @@ def _asked(fd: int, ofd: bool) -> tuple[int, int]:
 
     The id is -1 for an OFD lock, which has no process, and 0 for one of another pid namespace.
     """
-    if sys.platform == "win32":
-        raise NotImplementedError
     try:
         answer = fcntl.fcntl(fd, _OFD_GETLK if ofd else fcntl.F_GETLK, _pack_flock(fcntl.F_WRLCK))
     except OSError:
@@ -294,16 +284,20 @@ def _written_pid(fd: int) -> int | None:
 
     An owner that has only just locked the file has not replaced yet what a killed one left.
     """
-    if sys.platform == "win32":
-        raise NotImplementedError
     try:
-        content = os.pread(fd, _PID_DIGITS + 1, 0)
+        content: bytes = os.pread(fd, PID_DIGITS + 1, 0)  # type: ignore[attr-defined,unused-ignore]
     except OSError:
         return None
-    if not content.isdigit() or len(content) > _PID_DIGITS:  # bytes.isdigit knows ASCII only
+    pid = pid_in(content, _PID_LIMIT)
+    return None if pid == os.getpid() else pid
+
+
+def pid_in(content: bytes, limit: int) -> int | None:
+    """The number of a process in a lock file, above 0 and below ``limit``; None if it is none."""
+    if not content.isdigit() or len(content) > PID_DIGITS:  # bytes.isdigit knows ASCII only
         return None
     pid = int(content)
-    return pid if 0 < pid < _PID_LIMIT and pid != os.getpid() else None
+    return pid if 0 < pid < limit else None
 
 
 def _alive(pid: int) -> bool:
@@ -322,13 +316,11 @@ def _write_pid(fd: int, content: bytes) -> None:
     A file with more names than one, or with more in it than a pid, may be data of a user that a
     hostile directory calls ``LOCK``: it is locked, but never written.
     """
-    if sys.platform == "win32":
-        raise NotImplementedError
     try:
         status = os.fstat(fd)
-        if status.st_nlink <= 1 and status.st_size <= _PID_DIGITS:
+        if status.st_nlink <= 1 and status.st_size <= PID_DIGITS:
             os.ftruncate(fd, 0)
             if content:
-                os.pwrite(fd, content, 0)
+                os.pwrite(fd, content, 0)  # type: ignore[attr-defined,unused-ignore]
     except OSError:
         return  # the pid is for messages: a store opens on a full disk, too

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 
 from lsmkv.env.base import FileLock
+from lsmkv.env.lock import PID_DIGITS, pid_in
 from lsmkv.errors import LockedError
 
 try:
@@ -33,7 +34,6 @@ _HELD_ELSEWHERE = (errno.EACCES, errno.EDEADLK)
 _ATTEMPTS = 20
 _PAUSE = 0.01  # seconds
 _MARK = b"\n"  # the byte that is locked
-_PID_DIGITS = 20
 _PID_LIMIT = 2**32
 
 
@@ -144,13 +144,10 @@ def _written_pid(fd: int) -> int | None:
     """The pid that the owner wrote; None if there is no number."""
     try:
         os.lseek(fd, len(_MARK), os.SEEK_SET)
-        content = os.read(fd, _PID_DIGITS + 1)
+        content = os.read(fd, PID_DIGITS + 1)
     except OSError:
         return None
-    if not content.isdigit() or len(content) > _PID_DIGITS:  # bytes.isdigit knows ASCII only
-        return None
-    pid = int(content)
-    return pid if 0 < pid < _PID_LIMIT else None
+    return pid_in(content, _PID_LIMIT)
 
 
 def _write(fd: int, content: bytes) -> None:
@@ -161,7 +158,7 @@ def _write(fd: int, content: bytes) -> None:
     """
     try:
         status = os.fstat(fd)
-        if status.st_nlink <= 1 and status.st_size <= len(_MARK) + _PID_DIGITS:
+        if status.st_nlink <= 1 and status.st_size <= len(_MARK) + PID_DIGITS:
             os.ftruncate(fd, 0)
             os.lseek(fd, 0, os.SEEK_SET)
             os.write(fd, content)
