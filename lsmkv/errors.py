@@ -225,6 +225,17 @@ class ForkedError(ClosedError):
     """
 
 
+class NestedCallError(Error, RuntimeError):
+    """A call by a signal handler or finalizer that would wait for the call that it has interrupted.
+
+    Reads answer there, ``close`` is done when the interrupted call ends, and so is a write without
+    ``sync``.  Whatever cannot keep its promise before it returns raises this, and does nothing.
+
+    >>> issubclass(NestedCallError, RuntimeError)
+    True
+    """
+
+
 class ReadOnlyError(Error):
     """A write to a store that is open for reading only.
 

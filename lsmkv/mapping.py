@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 from collections.abc import (
     ItemsView,
     Iterable,
@@ -25,7 +24,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar, Unpack, cast, overload
 
@@ -39,6 +38,7 @@ from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
 from lsmkv.format.filenames import LOST, FileType, parse_filename
 from lsmkv.options import OptionArguments, make_options
+from lsmkv.util.threads import new_reentrant_lock
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
 
@@ -165,7 +165,8 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """
         self._db = db
         self._read_only = read_only
-        self._write_lock = threading.Lock()
+        # Reentrant: a signal handler may write through the mapping in the middle of this.
+        self._write_lock: Any = new_reentrant_lock()
 
     @property
     def db(self) -> DB:
@@ -268,14 +269,14 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """
         self._check_writable()
         operation = _encode(key, "key"), _encode(value, "value")
-        with self._write_lock:
+        with self._exclusively():
             self._db.put(*operation)
 
     def __delitem__(self, key: Text) -> None:
         """Remove ``key``; ``KeyError`` if it is not there.  Costs a lookup and a write."""
         self._check_writable()
         user_key = _encode(key, "key")
-        with self._write_lock:
+        with self._exclusively():
             if user_key not in self._db:
                 raise KeyError(key)
             self._db.delete(user_key)
@@ -294,7 +295,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """
         self._check_writable()
         user_key = _encode(key, "key")
-        with self._write_lock:
+        with self._exclusively():
             value = self._db.get(user_key)
             if value is not None:
                 self._db.delete(user_key)
@@ -316,7 +317,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         ((b'c', b'3'), (b'a', b'1'))
         """
         self._check_writable()
-        with self._write_lock, self._db.iterator(reverse=last, fill_cache=False) as pairs:
+        with self._exclusively(), self._db.iterator(reverse=last, fill_cache=False) as pairs:
             for key, value in pairs:
                 self._db.delete(key)
                 return key, value
@@ -334,7 +335,7 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """
         self._check_writable()
         user_key, value = _encode(key, "key"), _encode(default, "value")
-        with self._write_lock:
+        with self._exclusively():
             present = self._db.get(user_key)
             if present is not None:
                 return present
@@ -445,13 +446,21 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         if self._read_only:
             raise ReadOnlyError(f"{self._db.path}: opened with 'r'; to write, open it with 'w'")
 
+    def _exclusively(self) -> AbstractContextManager[object]:
+        """Keeps other threads from writing through the mapping.
+
+        A call by a signal handler or finalizer does not wait: the thread that writes may be waiting
+        for the call that it has interrupted.
+        """
+        return nullcontext() if self._db._is_nested else self._write_lock
+
     def _write_when_full(self, batch: WriteBatch) -> None:
         if len(batch) >= BATCH_OPERATIONS or batch.approximate_size() >= BATCH_BYTES:
             self._write(batch)
             batch.clear()
 
     def _write(self, batch: WriteBatch) -> None:
-        with self._write_lock:
+        with self._exclusively():
             self._db.write(batch)
 
 

@@ -8,7 +8,6 @@ thread that waits for a change takes a ticket under the lock, and waits without 
 
 from __future__ import annotations
 
-import _thread
 from collections.abc import Callable
 
 from lsmkv.db.background_jobs import (
@@ -23,8 +22,9 @@ from lsmkv.db.obsolete import PendingOutputs
 from lsmkv.db.store import Store
 from lsmkv.db.workers.pool import WorkerPool
 from lsmkv.env.process import get_ready
-from lsmkv.env.ticket import Ticket
+from lsmkv.env.ticket import InlineTicket, Ticket
 from lsmkv.errors import ClosedError
+from lsmkv.util.threads import get_ident, start_new_thread
 
 
 class Background:
@@ -49,6 +49,9 @@ class Background:
         self.reserved: set[int] = set()
         """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
+        self._inline = False
+        """Whether jobs run in the calls that wait for them, and no thread is started."""
+        self._running_inline = False
 
     # For writers and readers
 
@@ -74,7 +77,8 @@ class Background:
         if not self.workers.should_start_ahead(size, seconds):
             return
         get_ready()  # 2 ms here, and four times that in a thread beside one that writes batches
-        with self._store.lock:
+        with self._store.lock.afterwards, self._store.lock.guard:
+            self._store.lock.claim()
             self._flush_expected = True
             try:
                 self._start_thread()
@@ -99,7 +103,8 @@ class Background:
         """
         store = self._store
         while True:
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 if store.open_view().immutable is None and not self.has_obsolete_files:
                     return
                 ticket = self.ticket()
@@ -125,11 +130,13 @@ class Background:
         compaction = RangeCompaction(level, begin, end, rewrite_before)
         store = self._store
         try:
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 store.open_view()
                 self._range_compactions.append(compaction)
             while True:
-                with store.lock:
+                with store.lock.afterwards, store.lock.guard:
+                    store.lock.claim()
                     if compaction.done and not self.has_obsolete_files:
                         return
                     moved = compaction.moved
@@ -149,11 +156,13 @@ class Background:
         is open until :meth:`withdraw` has returned.
         """
         store = self._store
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             store.open_view()
             self._publications.append(publication)
         while True:
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 if publication.begun:  # its end comes, whatever else ends meanwhile
                     self.raise_error()
                     if publication.done and not self.has_obsolete_files:
@@ -167,7 +176,8 @@ class Background:
         """Take a publication back if its commit was not begun, else wait for its end."""
         store = self._store
         while not publication.done:
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 if publication.begun:
                     ticket = None if publication.done else store.changed.ticket()
                 else:
@@ -180,7 +190,7 @@ class Background:
 
     def ticket(self) -> Ticket:
         """A ticket for the next change that background work will bring, to be acquired without
-        the lock.
+        the lock.  Where no thread does the work, acquiring it does.
 
         Caller holds the lock.  Raises the error that ended the work, or :class:`ClosedError`, if no
         change will come.
@@ -188,6 +198,8 @@ class Background:
         self.raise_error()
         if self._store.closing:
             raise ClosedError("the database is closed")
+        if self._inline and not self._running_inline and self._running_thread is None:
+            return InlineTicket(self.run_next_job)
         self.schedule()
         self.raise_error()
         return self._store.changed.ticket()
@@ -203,6 +215,41 @@ class Background:
         if thread is not None:
             thread.wait()
 
+    def go_inline(self) -> None:
+        """Start no thread any more, since the interpreter ends: work that a call waits for is done
+        in that call.  The work that is under way ends at its next step, and is waited for."""
+        store = self._store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            self._inline = True
+        self.workers.disable()
+        self.stop()
+
+    def run_next_job(self) -> None:
+        """Do the most urgent piece of work, in the calling thread, which counts as one of the
+        store's meanwhile: what is called in the middle of it must not wait."""
+        store = self._store
+        thread = get_ident()
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            if self._running_inline:
+                return
+            self._running_inline = True
+            job = self._next_job()
+        store.lock.threads.append(thread)
+        try:
+            self._run_one(job)
+        except Stopped:
+            pass
+        except Exception as error:
+            self._end_by(error)
+        finally:
+            store.lock.threads.remove(thread)
+            self._running_inline = False
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                store.changed.notify_all()
+
     def stop(self) -> None:
         """End the work at its next step, and wait for that.  ``store.closing`` is set already."""
         self.wait_until_idle()
@@ -216,12 +263,14 @@ class Background:
 
     def _start_thread(self) -> None:
         """Start the thread if there is work and it is not running.  Caller holds the lock."""
-        if self._running_thread is not None or self._next_job() is None:
+        if self._inline or self._running_thread is not None or self._next_job() is None:
             return
-        thread = BackgroundThread(None if self.owner is None else self.owner())
+        thread = BackgroundThread(
+            None if self.owner is None else self.owner(), self._store.lock.threads
+        )
         try:
             self._running_thread = thread
-            _thread.start_new_thread(self._run, (thread,))
+            start_new_thread(self._run, (thread,))
         except BaseException:
             self._running_thread = None
             raise
@@ -258,29 +307,42 @@ class Background:
         store = self._store
         try:
             while True:
-                with store.lock:
+                if store.lock.due:
+                    store.lock.leave()
+                with store.lock.afterwards, store.lock.guard:
+                    store.lock.claim()
                     if self._running_thread is not thread:
                         return  # its start was interrupted, and given up
                     job = self._next_job()
-                    if job is None and not self.has_obsolete_files:
+                    if self._inline or (job is None and not self.has_obsolete_files):
                         self._running_thread = None
                         store.changed.notify_all()
                         return
-                # A flush goes first, and removes the obsolete files while its worker computes.
-                if self.has_obsolete_files and job != self._flush:
-                    self.jobs.remove_obsolete()
-                elif job is not None:
-                    job()
+                self._run_one(job)
         except Stopped:
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 self._running_thread = None
                 store.changed.notify_all()
         except BaseException as error:
-            # Every later write raises it, whatever it is.
-            with store.lock:
-                self._running_thread = None
-                self._keep_error(error)
-            store.info_log.warn(f"Background work ended by an error: {self.error}")
+            self._end_by(error)
+
+    def _run_one(self, job: Callable[[], None] | None) -> None:
+        """Run a job, or remove obsolete files: a flush goes first, and does that while its worker
+        computes."""
+        if self.has_obsolete_files and job != self._flush:
+            self.jobs.remove_obsolete()
+        elif job is not None:
+            job()
+
+    def _end_by(self, error: BaseException) -> None:
+        """Keep an error, whatever it is: every later write raises it."""
+        store = self._store
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            self._running_thread = None
+            self._keep_error(error)
+        store.info_log.warn(f"Background work ended by an error: {self.error}")
 
     def _keep_error(self, error: BaseException) -> None:
         """Caller holds the lock."""
@@ -300,7 +362,8 @@ class Background:
     def _publish(self) -> None:
         """Commit the first publication."""
         store = self._store
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             if not self._publications:
                 return
             publication = self._publications.pop(0)
@@ -308,12 +371,14 @@ class Background:
         try:
             self.jobs.publish(publication)
         except BaseException as error:
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 # Before the ingest's thread wakes up and lets a writer go on.
                 self._keep_error(error)
             raise
         finally:
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 publication.done = True
                 store.changed.notify_all()
 
@@ -323,7 +388,8 @@ class Background:
     def _compact_range(self) -> None:
         """Carry out one step of the first range compaction."""
         store = self._store
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             whole = self._range_compactions[0]
             if whole.cancelled:
                 del self._range_compactions[0]
@@ -332,7 +398,8 @@ class Background:
             rest = self.jobs.compact_range(whole, self._run_urgent)
         except Cancelled:
             return
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             if rest is not None:
                 whole.begin = rest
             else:
@@ -343,8 +410,10 @@ class Background:
     def _run_urgent(self) -> None:
         """Run the jobs that cannot wait for a compaction's end.  It calls this every few blocks."""
         store = self._store
-        if store.closing:
+        if store.closing or (self._inline and not self._running_inline):
             raise Stopped
+        if store.lock.due:
+            store.lock.leave()
         view = store.view
         if view is not None and view.immutable is not None:
             self._flush()

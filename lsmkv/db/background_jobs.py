@@ -26,6 +26,7 @@ from lsmkv.db.store import Store, View
 from lsmkv.db.version import total_size
 from lsmkv.db.workers.pool import WorkerPool
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.util.threads import pause
 
 _LONGEST_LAST_FLUSH = 1.0  # seconds, once the store closes
 _WAKE_UP = 0.0002
@@ -114,7 +115,8 @@ class BackgroundJobs:
         """Make a table of the immutable memtable, and commit it."""
         store = self._store
         started = time.monotonic()
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             view = store.open_view()
             memtable = view.immutable
             assert memtable is not None
@@ -130,7 +132,7 @@ class BackgroundJobs:
             self._shrinkage = file.size / max(memtable.usage, 1)
             self._count_flush(level, file, time.monotonic() - started)
         if self._commit(edit, flushed=True):
-            time.sleep(_WAKE_UP)
+            pause(_WAKE_UP)
 
     def _write_table(
         self, memtable: MemTable, oldest_pinned: int, pinned: list[int]
@@ -196,7 +198,8 @@ class BackgroundJobs:
         for file in publication.files:
             edit.add_file(self._level_for(file), file)
         self._commit(edit)
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             store.open_view().memtable.log_number = publication.log_number
         publication.committed = True
         for level, file in edit.new_files:
@@ -257,7 +260,8 @@ class BackgroundJobs:
                 self._move(compaction)
                 return
         started = time.monotonic()
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             oldest_pinned = store.pinned.oldest(store.versions.last_sequence)
         moved_before = 0 if whole is None else whole.moved
         moving = total_size(compaction.inputs)
@@ -342,7 +346,8 @@ class BackgroundJobs:
         """Tell the range compaction's caller how many bytes have gone down."""
         if moved > whole.moved:
             store = self._store
-            with store.lock:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
                 whole.moved = moved
                 store.changed.notify_all()
 
@@ -357,7 +362,8 @@ class BackgroundJobs:
         """Log the edit, and show the new version.  Returns whether any thread waited for it."""
         store = self._store
         version = store.versions.log_and_apply(edit)
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             view = store.open_view()
             immutable = None if flushed else view.immutable
             if edit.last_sequence is not None and edit.last_sequence > store.versions.last_sequence:
@@ -375,6 +381,7 @@ class BackgroundJobs:
         if not self.has_obsolete_files:
             return
         remove_obsolete_files(self._store, self._pending_outputs)
-        with self._store.lock:
+        with self._store.lock.afterwards, self._store.lock.guard:
+            self._store.lock.claim()
             self.has_obsolete_files = False
             self._store.changed.notify_all()

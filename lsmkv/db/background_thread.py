@@ -5,34 +5,39 @@
 
 from __future__ import annotations
 
-import threading
+from typing import Any
 
 from lsmkv.errors import Error, io_error
+from lsmkv.util.threads import get_ident, new_lock
 
 
 class BackgroundThread:
     """A thread that runs jobs.  Call order, in the thread: ``begin end``; ``wait`` in any other."""
 
-    def __init__(self, owner: object) -> None:
+    def __init__(self, owner: object, threads: list[Any]) -> None:
+        """``threads`` are the numbers of the store's threads, of which this becomes one."""
         # A handle that lost its last reference while this thread held the store's lock would wait
         # for that lock in its finalizer, for ever: so the thread keeps the handle alive.
         self._owner = owner
-        self._ended = threading.Lock()
+        self._threads = threads
+        self._ended = new_lock()
         self._ended.acquire()
-        self._ident = 0
+        self._ident: Any = None
 
     def begin(self) -> None:
         """Called by the thread before anything else."""
-        self._ident = threading.get_ident()
+        self._ident = get_ident()
+        self._threads.append(self._ident)
 
     def end(self) -> None:
         """Called by the thread last, without any lock: the owner may be finalized here."""
+        self._threads.remove(self._ident)
         self._ended.release()
         self._owner = None
 
     def wait(self) -> None:
         """Wait until the thread has ended; returns at once in that thread itself."""
-        if self._ident != threading.get_ident():
+        if self._ident != get_ident():
             with self._ended:
                 pass
 

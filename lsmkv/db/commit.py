@@ -149,9 +149,14 @@ class Commit:
         first = self._first_sequence
         operations = batch.operations
         count = len(operations)
-        with store.lock:
-            user_bytes = view.memtable.add(first, operations, store.pinned.newest())
+        lock = store.lock
+        with lock.guard:
+            lock.owner = lock.writers.owner  # as claim() does
+            memtable = view.memtable
+            user_bytes = memtable.add(first, operations, store.pinned.newest())
             store.versions.last_sequence = first + count - 1
+            memtable.applying = None
+            lock.owner = None
             if batch.members is None:
                 batch.done = True  # as finish() does; nearly all batches go alone
             else:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import warnings
 import weakref
 from types import TracebackType
-from typing import Self, Unpack
+from typing import NoReturn, Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
@@ -20,18 +19,23 @@ from lsmkv.db.opening.open import OpenStore, open_store
 from lsmkv.db.reader import Reader
 from lsmkv.db.store import Store
 from lsmkv.db.writer import Writer
-from lsmkv.errors import ClosedError, ReadOnlyError, raise_typed
+from lsmkv.errors import ClosedError, Error, ReadOnlyError, raise_typed
 from lsmkv.options import OptionArguments, Options
 from lsmkv.util.introspection import described
+from lsmkv.util.threads import ThreadLock
 
 
 @described
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
 class Handle:
-    """An open store.  It is closed by :meth:`close`, by a ``with`` block, or at the exit."""
+    """An open store.  It is closed by :meth:`close`, by a ``with`` block, or when it is collected.
+
+    When the interpreter ends, every write is made durable; what still runs then may use the store.
+    """
 
     _store: Store | None = None  # until it is open
     _reader: Reader | None = None
+    _at_exit = False  # whether the interpreter ends
 
     def __init__(self, path: str | os.PathLike[str], **options: Unpack[OptionArguments]) -> None:
         """Open the store in directory ``path``, or ``':memory:'`` for one that is gone when closed.
@@ -44,7 +48,8 @@ class Handle:
         ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
         """
         self._pid = os.getpid()
-        self._close_lock = threading.Lock()
+        self._close_lock = ThreadLock()
+        self._close_asked = False  # by a nested call
         self._arguments = options
         self.path: str = os.fsdecode(path)
         """The directory, as it was given."""
@@ -83,7 +88,7 @@ class Handle:
         True
         """
         store = self._store
-        return store is None or store.view is None
+        return store is None or store.view is None or self._close_asked
 
     def close(self) -> None:
         """Sync the log, stop background work at its next step, and give up the lock.
@@ -91,6 +96,10 @@ class Handle:
         Iterators and snapshots of the store raise :class:`ClosedError` from then on.  A call that
         runs in another thread either ends normally or raises that error.  Closing twice is
         harmless.  Cost: one wait for the disk; a running compaction is abandoned, not waited for.
+
+        A signal handler or finalizer that has interrupted another call of its thread may close the
+        store too.  If that call would have to be waited for, the store is closed when it ends,
+        before it returns or raises; until then every other call raises :class:`ClosedError`.
 
         Raises :class:`IOError` if the log cannot be synced: the newest writes may not be durable
         then.  The store is closed all the same.  The error of a failed flush or compaction is
@@ -104,16 +113,21 @@ class Handle:
         Traceback (most recent call last):
         lsmkv.errors.ClosedError: the database is closed
         """
-        if self._writer is None or not self._writer.is_ingesting():
-            with self._close_lock:
-                self._close()
-        # Else the progress callback of an ingest closes, and another thread may be closing already
-        # and waiting for the ingest.
-        elif self._close_lock.acquire(blocking=False):
-            try:
-                self._close()
-            finally:
-                self._close_lock.release()
+        store = self._store
+        if store is None or self._opened.released:
+            return
+        lock = self._close_lock
+        if lock.mine() or store.lock.must_not_wait:
+            self._close_afterwards(store)
+            return
+        writer = self._opened.writer
+        if writer is not None and writer.is_ingesting() and lock.taken():
+            # The progress callback of an ingest closes, and another thread is closing already, and
+            # waits for the ingest.
+            return
+        with lock.guard:
+            lock.claim()
+            self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -128,9 +142,11 @@ class Handle:
 
     def __del__(self) -> None:
         store = self._store
-        if store is not None and store.view is not None:
+        if store is None or self._opened.released or self._at_exit:
+            return
+        if store.view is not None:
             warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
-            self.close()
+        self.close()
 
     def __repr__(self) -> str:
         return f"<lsmkv.DB {self.path!r}{' (closed)' if self.closed else ''}>"
@@ -145,16 +161,25 @@ class Handle:
         if opened.background is not None:
             opened.background.owner = weakref.ref(self)
 
+    @property
+    def _is_nested(self) -> bool:
+        """Whether this is a call by a signal handler or finalizer that must not wait."""
+        store = self._store
+        return store is not None and store.lock.must_not_wait
+
     def _open_store(self) -> Store:
         store = self._store
         if store is None:
             raise ClosedError("the database is closed")
+        if self._close_asked:
+            self._raise_closed(store)
         store.open_view()
         return store
 
     def _open_reader(self) -> Reader:
         reader = self._reader
         if reader is None:
+            self._open_store()
             raise ClosedError("the database is closed")
         reader.store.open_view()
         return reader
@@ -165,22 +190,41 @@ class Handle:
             raise ReadOnlyError(f"{self.path} is open for reading only")
         return self._writer
 
+    def _close_afterwards(self, store: Store) -> None:
+        """Close the store when the call that this one has interrupted ends; or, on a thread of the
+        store, when the owner calls next."""
+        self._close_asked = True
+        # Calls find out by their absence.
+        self._reader = None
+        self._writer = None
+        if not self._close_lock.mine():  # else that call is closing, or will
+            store.lock.closer = self.close
+            store.lock.due = True
+
+    def _raise_closed(self, store: Store) -> NoReturn:
+        """Close the store if a nested call has asked for it and nothing stands in the way."""
+        if store.lock.closer is not None and not store.lock.must_not_wait:
+            self.close()
+        raise ClosedError("the database is closed")
+
     def _close(self) -> None:
         """See :meth:`close`.  Caller holds ``_close_lock``."""
         store = self._store
-        if store is None or store.view is None:
+        if store is None or self._opened.released:
             return
         if os.getpid() != self._pid:
             self._abandon(store)
             return
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             store.closing = True
             store.changed.notify_all()
+        writer = self._opened.writer
         try:
             if self._background is not None:
                 self._background.stop()
-            if self._writer is not None:
-                self._writer.close()
+            if writer is not None:
+                writer.close()
         except OSError as error:
             raise_typed(error)
         finally:
@@ -188,9 +232,32 @@ class Handle:
                 view.view = None
                 view.tables.clear()
             self._superseded = []
+            store.lock.closer = None
             store.versions.close()
             store.info_log.close()
             self._opened.release()
+
+    def _settle_at_exit(self) -> None:
+        """Make every write durable and end background work, but stay open.
+
+        What the program has registered before it imported lsmkv, and finalizers of its globals, may
+        still read and write; a flush that becomes due runs in the call, since no thread can be
+        started any more.  The store is kept from being collected together with them, in whatever
+        order: the end of the process closes its files, and the next open reads the log.
+        """
+        store = self._store
+        if store is None or store.view is None:
+            return
+        self._at_exit = True
+        _kept_at_exit.append(self)
+        try:
+            if self._background is not None:
+                self._background.go_inline()
+            if self._writer is not None:
+                self._writer.sync()
+            self._opened.end_observation()
+        except Error as error:
+            store.info_log.warn(f"At the exit of the interpreter: {error}")
 
     def _abandon(self, store: Store) -> None:
         """In a forked child: drop the parent's store, and write nothing.
@@ -205,6 +272,7 @@ class Handle:
 
 
 _open_handles: weakref.WeakSet[Handle] = weakref.WeakSet()
+_kept_at_exit: list[Handle] = []
 
 
 def _close_handles_after_fork() -> None:
@@ -214,11 +282,11 @@ def _close_handles_after_fork() -> None:
             handle._abandon(handle._store)
 
 
-def _close_handles_at_exit() -> None:
+def _settle_handles_at_exit() -> None:
     for handle in list(_open_handles):
-        handle.close()
+        handle._settle_at_exit()
 
 
-atexit.register(_close_handles_at_exit)
+atexit.register(_settle_handles_at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_handles_after_fork)

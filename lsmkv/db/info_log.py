@@ -8,6 +8,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
+
+from librt.threading import Lock
 
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.format.filenames import LOG, LOG_OLD
@@ -21,14 +24,17 @@ WARNING = 30
 class InfoLog:
     """Writes a line for each event, with local time and thread, to the file and to ``logging``.
 
-    Any thread may call any method.  A LOG that cannot be written is given up, and the store goes on
-    without it.
+    Any thread may call any method, and waits for no other: the thread that writes to the file
+    writes the lines of the others, too.  A LOG that cannot be written is given up, and the store
+    goes on without it.
     """
 
     def __init__(self, directory: Directory, to_file: bool = True) -> None:
         """Without ``to_file`` events go to ``logging`` alone, and the directory is not changed."""
         self._path = directory.path
-        self._lock = threading.Lock()
+        self._lock = Lock()
+        self._lines: deque[bytes] = deque()
+        self._closed = False
         self._file: WritableFile | None = None
         if not to_file:
             return
@@ -45,14 +51,10 @@ class InfoLog:
         now = time.time()
         stamp = time.strftime("%Y/%m/%d-%H:%M:%S", time.localtime(now)) + f".{now % 1:.6f}"[2:]
         line = f"{stamp} {threading.get_native_id():x} {message}\n"
-        with self._lock:
-            if self._file is None:
-                return
-            try:
-                self._file.append(line.encode("utf-8", "backslashreplace"))
-            except OSError:
-                self._file.close()
-                self._file = None
+        if self._file is None:
+            return
+        self._lines.append(line.encode("utf-8", "backslashreplace"))
+        self._write_lines()
 
     def warn(self, message: str) -> None:
         """Note an event that the user should know about."""
@@ -67,7 +69,26 @@ class InfoLog:
 
     def close(self) -> None:
         """Close the file.  Later events go to ``logging`` alone."""
-        with self._lock:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+        self._closed = True
+        self._write_lines()
+
+    def _write_lines(self) -> None:
+        """Write what is pending, and close the file if that was asked for, unless another call does
+        so already: perhaps the one that this one has interrupted."""
+        while (self._lines or self._closed) and self._file is not None and not self._lock.locked():
+            with self._lock:
+                self._write_as_holder()
+
+    def _write_as_holder(self) -> None:
+        file = self._file
+        if file is None:
+            return
+        try:
+            while self._lines:
+                file.append(self._lines.popleft())
+        except OSError:
+            self._closed = True
+            self._lines.clear()
+        if self._closed:
+            self._file = None
+            file.close()

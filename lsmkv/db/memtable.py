@@ -23,9 +23,9 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import BytesWriter
-from librt.threading import Lock
 from sortedcontainers import SortedDict
 
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import Position
 from lsmkv.format.keys import (
@@ -112,10 +112,14 @@ class MemTable:
     caller to hold it.  ``get`` waits for no lock when keys that compare equal are the same bytes:
     each of its steps is one atomic dict lookup, and a version leaves its place only after it is in
     another one.  The first ``get`` takes the lock, if it is free.
+
+    A nested call, whose own thread holds the lock in the middle of any of this, reads a copy: it
+    changes nothing that the interrupted call relies on.  Nested calls do not write.
     """
 
-    def __init__(self, comparator: Comparator, lock: Lock) -> None:
+    def __init__(self, comparator: Comparator, lock: StoreLock) -> None:
         self._lock = lock
+        self._comparator = comparator
         self._compare = comparator.compare
         self._identical = equal_means_identical(comparator)
         self._order = sort_key(comparator)
@@ -130,6 +134,9 @@ class MemTable:
         """None from the first read on."""
         self._older: dict[bytes, tuple[Entry, ...]] = {}
         """For each key, the versions that newer ones have replaced, newest first."""
+        self.applying: list[Operation] | None = None
+        """The batch that is being added, until the caller of :meth:`add` has made it visible."""
+        self._applying_from = 0  # its first sequence
         self.log_number = 0
         """The number of the log that has the same writes."""
         self.table_number = 0
@@ -139,14 +146,29 @@ class MemTable:
 
     def __len__(self) -> int:
         """The number of user keys, deleted ones included."""
-        with self._lock:
+        lock = self._lock
+        if lock.mine():
+            return len(self._copy())
+        with lock.afterwards, lock.guard:
+            lock.claim()
             return len(self._in_order())
 
     @property
     def empty(self) -> bool:
         """Whether nothing was ever added."""
         buffer = self._buffer
-        return (buffer is None or not buffer.keys) and not self._pending and not self._sorted
+        return (
+            (buffer is None or not buffer.keys)
+            and not self._pending
+            and not self._sorted
+            and self.applying is None
+        )
+
+    @property
+    def last_applying(self) -> int:
+        """The last sequence of the batch that is being added; 0 if none is."""
+        applying = self.applying
+        return 0 if applying is None else self._applying_from + len(applying) - 1
 
     def add(self, sequence: int, operations: list[Operation], newest_pinned: int) -> int:
         """Apply operations, the first of them with ``sequence``; returns the bytes of their keys
@@ -156,8 +178,10 @@ class MemTable:
 
         ``newest_pinned`` is the newest pinned sequence, or -1.  A version newer than that is
         replaced; any other is kept behind the new one.  Applying the same operations again changes
-        nothing, so that an interrupted write can be completed.
+        nothing, so that an interrupted write can be completed.  The caller resets ``applying``.
         """
+        self._applying_from = sequence
+        self.applying = operations
         buffer = self._buffer
         if buffer is None or newest_pinned >= 0 or self.usage > _BUFFER_LIMIT:
             return self._add_to_dict(sequence, operations, newest_pinned)
@@ -214,22 +238,36 @@ class MemTable:
         if self._identical:
             buffer = self._buffer
             if buffer is not None and buffer.keys:
-                if self._lock.locked():
-                    # Perhaps by this very thread, if this is a signal handler or a finalizer.
+                lock = self._lock
+                if lock.taken():
+                    # Perhaps by this very thread, if this is a nested call.
                     tagged = buffer.find(key, sequence)
                     if tagged is not None:
                         return tagged
                 else:
-                    with self._lock:
+                    with lock.afterwards, lock.guard:
+                        lock.claim()
                         self._drain_buffer()
             return self._version(key, sequence)
-        with self._lock:
+        return self._get_equal(key, sequence)
+
+    def _get_equal(self, key: bytes, sequence: int) -> bytes | None:
+        """:meth:`get` in a user's order, in which other bytes may be the same key."""
+        lock = self._lock
+        if lock.mine():
+            return self._copy().get(key, sequence)
+        with lock.afterwards, lock.guard:
+            lock.claim()
             found = self._equal_key(key)
             return None if found is None else self._version(found, sequence)
 
     def versions(self, key: bytes) -> list[bytes]:
         """The tagged values of all versions of ``key`` that are kept, newest first."""
-        with self._lock:
+        lock = self._lock
+        if lock.mine():
+            return self._copy().versions(key)
+        with lock.afterwards, lock.guard:
+            lock.claim()
             self._drain_buffer()
             found = key if self._identical else self._equal_key(key)
             newest = None if found is None else self._newest(found)
@@ -244,15 +282,25 @@ class MemTable:
         start: Position | None = None
         count: i64 = _FIRST_CHUNK
         while True:
-            with self._lock:
-                keys = self._keys_beyond(start, count, False)
-                ordered = self._sorted
-                user_keys, tagged = self._with_older(keys, [ordered[key] for key in keys])
+            source = self._copy() if self._lock.mine() else self
+            keys, user_keys, tagged = source._entries_beyond(start, count)
             if not keys:
                 return
             yield list(zip(user_keys, tagged, strict=True))
             start = Position(keys[len(keys) - 1], after=True)
             count = min(2 * count, LARGEST_CHUNK)
+
+    def _entries_beyond(
+        self, start: Position | None, count: i64
+    ) -> tuple[list[bytes], list[bytes], list[bytes]]:
+        """Up to ``count`` keys after ``start``; user keys and tagged values of all versions."""
+        lock = self._lock
+        with lock.afterwards, lock.guard:
+            lock.claim()
+            keys = self._keys_beyond(start, count, False)
+            ordered = self._sorted
+            user_keys, tagged = self._with_older(keys, [ordered[key] for key in keys])
+        return keys, user_keys, tagged
 
     def visible(
         self, edge: Position | None, count: i64, sequence: int, back: bool, found: list[Any]
@@ -263,7 +311,11 @@ class MemTable:
         Returns the key where the next call goes on, or None if no key is left.  The caller keeps
         ``sequence`` pinned.
         """
-        with self._lock:
+        lock = self._lock
+        if lock.mine():
+            return self._copy().visible(edge, count, sequence, back, found)
+        with lock.afterwards, lock.guard:
+            lock.claim()
             keys = self._keys_beyond(edge, count, back)
             for key in keys:
                 tagged = self._version(key, sequence)
@@ -286,7 +338,9 @@ class MemTable:
         All versions of a key are in one chunk, the newest first.  Keys are sorted outside the lock
         if no read has sorted them yet.
         """
-        with self._lock:
+        lock = self._lock
+        with lock.afterwards, lock.guard:
+            lock.claim()
             in_order = bool(self._sorted)
             newest: dict[bytes, bytes] = self._in_order() if in_order else self._pending
             buffer = self._buffer
@@ -304,7 +358,12 @@ class MemTable:
 
     def check(self) -> None:
         """Assert the invariants: keys in order, and the versions of each newest first."""
-        with self._lock:
+        lock = self._lock
+        if lock.mine():
+            self._copy().check()
+            return
+        with lock.afterwards, lock.guard:
+            lock.claim()
             ordered = self._in_order()
             ordered._check()
             assert self._key_list in (None, list(ordered)), "a list of other keys"
@@ -313,6 +372,37 @@ class MemTable:
                 sequences.insert(0, sequence_in(ordered[key]))
                 for newer, older in pairwise(sequences):
                     assert newer > older, "an older version stands before a newer one"
+
+    def _copy(self) -> MemTable:
+        """A memtable with the same versions, the batch that is being added among them.
+
+        For nested calls.  Whatever the interrupted call is doing here, each version is in one of
+        the places that are looked at, or in several.  O(n log n).
+        """
+        versions: dict[int, Entry] = {}
+        for part in (dict.items(self._sorted), self._pending.items()):
+            for key, tagged in list(part):
+                versions[sequence_in(tagged)] = (key, tagged)
+        for entries in list(self._older.values()):
+            for entry in entries:
+                versions[sequence_in(entry[1])] = entry
+        buffer = self._buffer
+        if buffer is not None:
+            buffered = buffer.tagged_values(BytesWriter())
+            for key, tagged in zip(list(buffer.keys), buffered, strict=False):
+                versions[sequence_in(tagged)] = (key, tagged)
+        applying = self.applying
+        if applying is not None:
+            writer = BytesWriter()
+            for at, (key, value) in enumerate(applying, self._applying_from):
+                kind = KIND_DELETION if value is None else KIND_VALUE
+                versions[at] = (key, tagged_value(writer, at, kind, value or b""))
+        copy = MemTable(self._comparator, StoreLock())
+        for sequence in sorted(versions):
+            key, tagged = versions[sequence]
+            value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
+            copy._add_to_dict(sequence, [(key, value)], MAX_SEQUENCE)
+        return copy
 
     def _drain_buffer(self) -> None:
         """Put the buffered writes where Gets find them; later writes go there at once.

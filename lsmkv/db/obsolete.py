@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import weakref
 
-from librt.threading import Lock
-
 from lsmkv.db.store import Store
 from lsmkv.format.filenames import FileType, parse_filename, worker_token
 
@@ -21,7 +19,6 @@ class PendingOutputs:
         """The outputs of the running compaction."""
         self.tokens: set[str] = set()
         """The tokens of the worker processes that may be making tables."""
-        self._lock = Lock()
         self._leases: list[weakref.ref[set[int]]] = []
 
     def lease(self, numbers: set[int]) -> None:
@@ -30,14 +27,18 @@ class PendingOutputs:
         So nothing has to be undone, and no exception can prevent that: once the set's owner is
         gone, its tables are named by a version, or of no use.
         """
-        with self._lock:
-            self._leases = [lease for lease in self._leases if lease() is not None]
-            self._leases.append(weakref.ref(numbers))
+        for lease in list(self._leases):
+            if lease() is None:
+                try:
+                    self._leases.remove(lease)
+                except ValueError:
+                    pass  # another thread has removed it
+        self._leases.append(weakref.ref(numbers))
 
     def __contains__(self, number: object) -> bool:
         if number in self.outputs:
             return True
-        for lease in self._leases:
+        for lease in list(self._leases):
             numbers = lease()
             if numbers is not None and number in numbers:
                 return True

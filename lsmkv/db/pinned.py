@@ -6,7 +6,7 @@ registers sequences under its lock; a :class:`Pin` releases one from any thread,
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 
 
 class PinnedSequences:
@@ -14,11 +14,12 @@ class PinnedSequences:
 
     ``register``, ``newest``, ``oldest`` and ``all`` are called under the store's lock.  ``release``
     takes no lock, since finalizers call it and may run at any moment: it appends the sequence to a
-    list, and the next call under the lock removes it.
+    list, and the next call under the lock removes it.  ``register_nested`` does likewise.
     """
 
     def __init__(self) -> None:
         self._sequences: list[int] = []  # rising: sequences are registered as they are made
+        self._registered: list[int] = []  # by nested calls
         self._released: list[int] = []
 
     def register(self, sequence: int) -> None:
@@ -34,19 +35,27 @@ class PinnedSequences:
         else:
             self._sequences.append(sequence)
 
+    def register_nested(self, sequence: int) -> None:
+        """:meth:`register` for a nested call, whose thread holds the lock.
+
+        Interrupted calls may have read which sequences are pinned: this one is the newest of all,
+        or pinned already.
+        """
+        self._registered.append(sequence)
+
     def release(self, sequence: int) -> None:
         """Undo one :meth:`register`.  Any thread, any time."""
         self._released.append(sequence)
 
     def newest(self) -> int:
         """The newest pinned sequence, or -1.  Caller holds the lock."""
-        if self._released:
+        if self._released or self._registered:
             self._settle()
         return self._sequences[-1] if self._sequences else -1
 
     def oldest(self, otherwise: int) -> int:
         """The oldest pinned sequence, or ``otherwise``.  Caller holds the lock."""
-        if self._released:
+        if self._released or self._registered:
             self._settle()
         return self._sequences[0] if self._sequences else otherwise
 
@@ -56,9 +65,12 @@ class PinnedSequences:
         return sorted(set(self._sequences))
 
     def __len__(self) -> int:
-        return len(self._sequences) - len(self._released)
+        return len(self._sequences) + len(self._registered) - len(self._released)
 
     def _settle(self) -> None:
+        # First: a sequence that was released again is in both lists.
+        while self._registered:
+            insort(self._sequences, self._registered.pop())
         while self._released:
             self._remove(self._released.pop())
 
@@ -80,10 +92,13 @@ class Pin:
 
     _pinned: PinnedSequences | None = None  # until there is something to release
 
-    def __init__(self, pinned: PinnedSequences, sequence: int) -> None:
-        """Register ``sequence``.  Caller holds the store's lock."""
+    def __init__(self, pinned: PinnedSequences, sequence: int, nested: bool = False) -> None:
+        """Register ``sequence``.  Caller holds the store's lock; if ``nested``, an outer call."""
         self.sequence = sequence
-        pinned.register(sequence)
+        if nested:
+            pinned.register_nested(sequence)
+        else:
+            pinned.register(sequence)
         self._pinned = pinned
 
     def release(self) -> None:

@@ -186,8 +186,9 @@ class Reader:
             raise
 
     def _schedule(self, background: Background) -> None:
-        if self.store.options.seek_compaction:
-            with self.store.lock:
+        if self.store.options.seek_compaction and not self.store.lock.mine():
+            with self.store.lock.afterwards, self.store.lock.guard:
+                self.store.lock.claim()
                 background.schedule()
 
 

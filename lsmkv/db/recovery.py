@@ -8,13 +8,12 @@ moment and run again: it removes and renames no file before its result is commit
 
 from __future__ import annotations
 
-from librt.threading import Lock
-
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.output_filters import options_for_flush
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
 from lsmkv.db.wal import WriteAheadLog
@@ -56,7 +55,7 @@ class Recovery:
         options: Options,
         comparator: InternalKeyComparator,
         info_log: InfoLog,
-        lock: Lock,
+        lock: StoreLock,
     ) -> None:
         """``lock`` is the store's, which guards the memtable."""
         self._directory = directory
@@ -164,7 +163,7 @@ class Recovery:
         versions = self._versions
         for level, key in manifest.compact_pointers.items():
             versions.compact_pointers[level] = key
-        versions.next_file_number = manifest.next_file_number
+        versions.mark_file_number_used(manifest.next_file_number - 1)
         versions.last_sequence = manifest.last_sequence
         versions.log_number = manifest.log_number
         versions.prev_log_number = manifest.prev_log_number

@@ -8,16 +8,14 @@ each version by a weak one.
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, NoReturn
-
-from librt.threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from lsmkv.counters import Counters
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.pinned import Pin, PinnedSequences
 from lsmkv.db.recovery import Recovered
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
@@ -35,6 +33,7 @@ from lsmkv.filter.policy import (
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
+from lsmkv.util.threads import new_lock
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -93,7 +92,7 @@ class StateChange:
     """
 
     def __init__(self) -> None:
-        self._tickets: list[threading.Lock] = []
+        self._tickets: list[Any] = []
 
     @property
     def awaited(self) -> bool:
@@ -102,7 +101,7 @@ class StateChange:
 
     def ticket(self) -> Ticket:
         """A lock that is released at the next change.  Caller holds the store's lock."""
-        lock = threading.Lock()
+        lock = new_lock()
         lock.acquire()
         self._tickets.append(lock)
         return Ticket(lock)
@@ -131,7 +130,7 @@ class Store:
         comparator: InternalKeyComparator,
         recovered: Recovered,
         info_log: InfoLog,
-        lock: Lock,
+        lock: StoreLock,
         counters: Counters | None = None,
     ) -> None:
         """``counters`` are given where this store replaces an earlier view of a read-only store."""
@@ -146,6 +145,8 @@ class Store:
         policy = options.filter_policy
         self._hasher: HashedFilterPolicy | None = None if policy is None else key_hasher(policy)
         self.lock = lock
+        if directory.takes_lock:
+            lock.directory = directory
         self.changed = StateChange()
         self.pinned = PinnedSequences()
         self.view: View | None = View(recovered.memtable, None, self.versions.current)
@@ -214,7 +215,11 @@ class Store:
         """The view, pinned at the last sequence, or at an older ``sequence`` that the caller keeps
         pinned.  It stays readable until it is released.
         """
-        with self.lock:
+        lock = self.lock
+        if lock.mine():
+            return self._nested_read_view(sequence)
+        with lock.afterwards, lock.guard:
+            lock.claim()
             view = self.open_view()
             last = self.versions.last_sequence
             if sequence > last:
@@ -222,3 +227,16 @@ class Store:
             else:
                 read = ReadView(view, Pin(self.pinned, sequence), sequence)
         return read
+
+    def _nested_read_view(self, sequence: int) -> ReadView:
+        """:meth:`read_view` for a nested call, in the middle of what this thread does under the
+        lock.
+
+        If that is the application of a batch, the view holds all of it: the batch is in the log,
+        and may have replaced versions that an older view would need.
+        """
+        view = self.open_view()
+        last = max(self.versions.last_sequence, view.memtable.last_applying)
+        if sequence > last:
+            return ReadView(view, Pin(self.pinned, last, nested=True), MAX_SEQUENCE)
+        return ReadView(view, Pin(self.pinned, sequence, nested=True), sequence)

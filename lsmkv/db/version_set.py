@@ -9,8 +9,8 @@ MANIFEST is unknown, so no edit is committed and no file removed until the store
 from __future__ import annotations
 
 import weakref
-
-from librt.threading import Lock
+from collections.abc import Iterator
+from operator import length_hint
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.version import Version
@@ -43,8 +43,8 @@ class VersionSet:
         self._options = options
         self._comparator = comparator
         self.current = Version(comparator, [[] for _ in range(NUM_LEVELS)])
-        self._numbers = Lock()
-        self.next_file_number = 2
+        self._free_numbers: Iterator[int] = iter(range(2, MAX_FILE_NUMBER))
+        """Taking one is a single step of C: two threads, or a nested call, never get the same."""
         self.last_sequence = 0
         """The sequence of the last write that is visible, in the memtable or in a table."""
         self.log_number = 0
@@ -64,17 +64,23 @@ class VersionSet:
 
     def new_file_number(self) -> int:
         """A number that no file ever had.  Any thread may call this."""
-        with self._numbers:
-            number = self.next_file_number
-            if number >= MAX_FILE_NUMBER:  # in a hostile directory: no MANIFEST may hold more
-                raise Error("the store has used up its 2^63 file numbers")
-            self.next_file_number += 1
+        number = next(self._free_numbers, 0)
+        if number == 0:  # in a hostile directory: no MANIFEST may hold more
+            raise Error("the store has used up its 2^63 file numbers")
         return number
 
+    @property
+    def next_file_number(self) -> int:
+        """The number of the next file."""
+        return MAX_FILE_NUMBER - length_hint(self._free_numbers)
+
     def mark_file_number_used(self, number: int) -> None:
-        """See that ``number``, and every number below it, is not given to a new file."""
+        """See that ``number``, and every number below it, is not given to a new file.
+
+        Recovery calls this, before any other thread knows of the store.
+        """
         if self.next_file_number <= number:
-            self.next_file_number = number + 1
+            self._free_numbers = iter(range(number + 1, MAX_FILE_NUMBER))
 
     def install(self, version: Version) -> None:
         """Make ``version`` current without writing to the MANIFEST, from which recovery read it."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from threading import Lock as WaitingLock
-from typing import Final
+from typing import Any, Final
 
-from librt.threading import Lock
 from mypy_extensions import mypyc_attr
 
 from lsmkv.env.ticket import Ticket
 from lsmkv.format.batch import Operation, encoded_size
+from lsmkv.util.threads import ThreadLock, new_lock
 
 _LARGEST_GROUP: Final = 1024 * 1024
 _SMALL_BATCH: Final = 128 * 1024
@@ -27,7 +26,7 @@ _SMALL_BATCH: Final = 128 * 1024
 class PendingWrite:
     """A batch that is to be committed, and its outcome; or a group of batches, committed as one."""
 
-    __slots__ = ("_turn", "condition", "done", "error", "members", "operations", "sync")
+    __slots__ = ("_turn", "condition", "done", "error", "members", "nested", "operations", "sync")
 
     def __init__(
         self,
@@ -42,7 +41,9 @@ class PendingWrite:
         self.error: BaseException | None = None
         self.members: list[PendingWrite] | None = None
         """The batches of a group, in their order; None for a single batch."""
-        self._turn: WaitingLock | None = None
+        self.nested = False
+        """Whether no writer waits for it: a nested call has left it."""
+        self._turn: Any = None  # a lock, once its writer waits
 
     def finish(self, error: BaseException | None = None) -> None:
         """Note that the batch, or every member of the group, is written or has failed."""
@@ -54,7 +55,7 @@ class PendingWrite:
 
     def ticket(self) -> Ticket:
         """A ticket that :meth:`wake` releases from now on.  Look at ``done`` before waiting."""
-        turn = WaitingLock()
+        turn = new_lock()
         turn.acquire()
         self._turn = turn
         return Ticket(turn)
@@ -73,14 +74,14 @@ class WriteQueue:
     A writer that finds the queue empty and the lock free need not queue.
     """
 
-    def __init__(self, lock: Lock) -> None:
+    def __init__(self, lock: ThreadLock) -> None:
         """``lock`` is the writers' lock, which the leader holds."""
         self._lock = lock
         self.waiting: deque[PendingWrite] = deque()
         """The queued batches.  Callers may look at them."""
         # How many writers were in the queue at the last sync, the leader included.
         self._writers = 0
-        self._gate: WaitingLock | None = None  # released when as many are queued again
+        self._gate: Any = None  # a lock, released when as many are queued again
 
     def wait(self, pending: PendingWrite) -> None:
         """Queue up, and return when the batch is done or its writer is to lead.
@@ -97,7 +98,7 @@ class WriteQueue:
             return
         ticket = pending.ticket()
         while not pending.done and not self._is_first(pending):
-            if not ticket.acquire_soon() and not self._lock.locked():
+            if not ticket.acquire_soon() and not self._lock.taken():
                 break
         if pending.done:
             self.remove(pending)  # unless its leader has, or was interrupted before it could
@@ -108,6 +109,13 @@ class WriteQueue:
             self.waiting[0].wake()
         except IndexError:
             pass  # the queue is empty
+
+    def first_nested(self) -> PendingWrite | None:
+        """The first batch that a nested call has left, if there is one."""
+        for pending in list(self.waiting):
+            if pending.nested:
+                return pending
+        return None
 
     def remove(self, pending: PendingWrite) -> None:
         """Remove a batch from the queue, if it is there."""
@@ -127,12 +135,12 @@ class WriteQueue:
             return
         if own not in self.waiting:
             self.waiting.appendleft(own)  # else a follower is first, and waits for the lock
-        gate = WaitingLock()
+        gate = new_lock()
         gate.acquire()
         self._gate = gate
         try:
             if len(self.waiting) < self._writers:
-                gate.acquire(timeout=seconds)
+                gate.acquire(True, seconds)
         finally:
             self._gate = None
 
@@ -201,7 +209,7 @@ class WriteQueue:
             return False  # the queue is empty: the batch is done
 
 
-def _release(lock: WaitingLock) -> None:
+def _release(lock: Any) -> None:
     """Release a lock that another thread may have released already."""
     try:
         lock.release()

@@ -6,18 +6,16 @@ meanwhile (``write_queue.py``).  It owns the log, the sequences and the content 
 store's lock is taken inside the writers' lock, and only for the moments in which readers are to see
 something new.  (Source: LevelDB, ``DBImpl::Write`` and ``DBImpl::MakeRoomForWrite``.)
 
-What an interrupt leaves is for ``commit.py``, and the log files are for ``log_rotation.py``.
+What an interrupt leaves is for ``commit.py``, and the log files are for ``log_rotation.py``.  A
+nested call, by a signal handler or finalizer that has interrupted another call of its thread,
+leaves its batch in the queue (``store_lock.py``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import Lock as WaitingLock
-from threading import get_ident
-from typing import TypeVar
-
-from librt.threading import Lock
+from typing import Any, TypeVar
 
 from lsmkv.db.background import Background
 from lsmkv.db.background_jobs import Publication
@@ -30,6 +28,7 @@ from lsmkv.errors import ClosedError
 from lsmkv.format.batch import Operation
 from lsmkv.options import L0_STOP_WRITES_TRIGGER
 from lsmkv.util.comparator import equal_means_identical
+from lsmkv.util.threads import get_ident, pause
 
 T = TypeVar("T")
 
@@ -42,17 +41,19 @@ class Writer:
     def __init__(self, store: Store, background: Background, wal: WriteAheadLog) -> None:
         self._store = store
         self._background = background
-        self._lock = Lock()
+        self._lock = store.lock.writers
         """The writers' lock."""
+        store.lock.finish = self.finish_nested
         self._queue = WriteQueue(self._lock)
         self._logs = LogRotation(store, background, wal)
         self._commit = Commit(store, background, self._logs)
-        self.ingests: list[tuple[int, WaitingLock]] = []
+        self.ingests: list[tuple[int, Any]] = []
         """Thread of each ingest under way, and a lock that is held until its end."""
         self._write_buffer_size: int = store.options.write_buffer_size
         self._mark = self._write_buffer_size // 8
         """Up to this usage a memtable needs no attention: an eighth of its size, then a quarter,
         then seven eighths, then all of it (:meth:`_pass_mark`)."""
+        self._closed = False
         self._eighth_full = 0.0
         """When the memtable was an eighth full."""
         comparator = store.comparator.user_comparator
@@ -77,25 +78,74 @@ class Writer:
             # A key that the user's comparator cannot take must not get into the log.
             for key, _ in operations:
                 self._probe(key, key)
-        if self._store.view is None:
-            self._store.open_view()  # raises
-        pending = PendingWrite(operations, sync, condition)
+        store = self._store
+        if store.view is None:
+            store.open_view()  # raises
+        lock = self._lock
+        store_lock = store.lock
         queue = self._queue
+        thread = lock.ident()
+        contended = bool(queue.waiting) or lock.taken()
+        if (
+            contended
+            or store_lock.taken()
+            or store_lock.directory is not None
+            or (store_lock.threads and thread in store_lock.threads)
+        ) and store_lock.must_not_wait:
+            self._write_nested(operations, sync, condition)
+            return
+        pending = PendingWrite(operations, sync, condition)
         try:
-            if queue.waiting or self._lock.locked():
+            if contended:
                 queue.wait(pending)
             if not pending.done:
-                with self._lock:
+                with lock.guard:
+                    lock.owner = thread  # as claim() does
                     while not pending.done:
                         self._lead(pending)
+                    lock.owner = None
         except BaseException:
             queue.remove(pending)
-            queue.wake_first()
+            try:
+                if store_lock.due:
+                    store_lock.leave()
+            finally:
+                queue.wake_first()
             raise
+        if store_lock.due:
+            store_lock.leave()
         if queue.waiting:
             queue.wake_first()
         if pending.error is not None:
             raise pending.error
+
+    def finish_nested(self) -> None:
+        """Write what nested calls have left in the queue.
+
+        Called when the interrupted call has released its locks.  A thread of the store does not
+        wait for the lock, nor for room: what it cannot write now, the next writer does, or its own
+        next step.  A batch that cannot be written is reported, since nobody waits for it.
+        """
+        lock = self._lock
+        while True:
+            pending = self._queue.first_nested()
+            if pending is None:
+                return
+            if not self._store.lock.must_not_wait:
+                with lock.guard:
+                    self._lead_nested(pending)
+            elif lock.guard.acquire(False):
+                try:
+                    if self._has_room():
+                        self._lead_nested(pending)
+                finally:
+                    lock.owner = None
+                    lock.guard.release()
+            if not pending.done:
+                self._store.lock.due = True
+                return
+            self._queue.remove(pending)
+            self._report_nested(pending)
 
     @property
     def log_is_mapped(self) -> bool:
@@ -104,7 +154,10 @@ class Writer:
 
     def sync(self) -> None:
         """Make every write that has returned durable."""
-        with self._lock:
+        store_lock = self._store.lock
+        store_lock.refuse_to_wait("sync()")
+        with store_lock.afterwards, self._lock.guard:
+            self._lock.claim()
             self._store.open_view()
             self._commit.settle()
             self._background.raise_error()
@@ -112,7 +165,10 @@ class Writer:
 
     def between_writes(self, action: Callable[[WriteAheadLog], T]) -> T:
         """Call ``action`` with the current log while no write is under way; return its result."""
-        with self._lock:
+        store_lock = self._store.lock
+        store_lock.refuse_to_wait("a checkpoint")
+        with store_lock.afterwards, self._lock.guard:
+            self._lock.claim()
             self._commit.settle()
             return action(self._logs.current)
 
@@ -122,7 +178,9 @@ class Writer:
         Raises what background work raised.
         """
         store = self._store
-        with self._lock:
+        store.lock.refuse_to_wait("a flush")
+        with store.lock.afterwards, self._lock.guard:
+            self._lock.claim()
             self._commit.settle()
             self._background.raise_error()
             empty = store.open_view().memtable.empty
@@ -140,7 +198,8 @@ class Writer:
         returned says what became of it.
         """
         store = self._store
-        with self._lock:
+        with store.lock.afterwards, self._lock.guard:
+            self._lock.claim()
             self._commit.settle()
             self._background.raise_error()
             view = store.open_view()
@@ -172,12 +231,82 @@ class Writer:
             if thread != get_ident():  # else this is called by its progress
                 with under_way:
                     pass
-        with self._lock:
+        with self._lock.guard:
+            self._lock.claim()
+            if self._closed:
+                return
             try:
                 self._commit.settle()
+                pending = self._queue.first_nested()
+                while pending is not None:
+                    self._commit_nested(pending)
+                    self._queue.remove(pending)
+                    self._report_nested(pending)
+                    pending = self._queue.first_nested()
                 self._logs.sync()
             finally:
+                self._closed = True
                 self._logs.close()
+
+    # Nested calls
+
+    def _write_nested(
+        self, operations: list[Operation], sync: bool, condition: Callable[[], None] | None
+    ) -> None:
+        """Leave a batch in the queue, from a call that must not wait for the lock.
+
+        The interrupted call writes it when it has released its locks, at the latest
+        (:meth:`finish_nested`).  Where the caller would rely on more, nothing is written.
+        """
+        store = self._store
+        if store.closing or store.lock.closer is not None:
+            raise ClosedError("the database is closed")
+        if condition is not None:
+            store.lock.refuse_to_wait("the commit of a transaction")
+        if sync:
+            store.lock.refuse_to_wait("a write with sync=True")
+        pending = PendingWrite(operations, False, None)
+        pending.nested = True
+        self._queue.waiting.append(pending)
+        store.lock.due = True
+        if not store.lock.is_held:
+            store.lock.leave()  # a thread of the store, which may write now if it need not wait
+
+    def _has_room(self) -> bool:
+        """Whether a batch can be written now without any wait."""
+        view = self._store.view
+        return (
+            view is not None
+            and self._background.error is None
+            and not view.crowded
+            and view.memtable.usage <= self._mark
+        )
+
+    def _lead_nested(self, pending: PendingWrite) -> None:
+        """Commit a batch that a nested call has left.  Caller has just taken the writers' lock."""
+        lock = self._lock
+        lock.claim()
+        if self._store.closing:
+            self._commit_nested(pending)
+        while not pending.done:
+            self._lead(pending)
+        lock.owner = None
+
+    def _commit_nested(self, pending: PendingWrite) -> None:
+        """Commit a batch that a nested call has left while the store closes, without making room
+        for it.  Caller holds the writers' lock."""
+        if self._closed:
+            pending.finish(ClosedError("the database is closed"))
+        elif not pending.done:
+            self._commit.settle()
+            self._commit.write(pending)
+
+    def _report_nested(self, pending: PendingWrite) -> None:
+        if pending.error is not None:
+            self._store.info_log.warn(
+                "A write by a signal handler or finalizer, in the middle of another call, was"
+                f" lost: {pending.error}"
+            )
 
     # Leading.  The caller of everything that follows holds the writers' lock.
 
@@ -224,7 +353,7 @@ class Writer:
             if may_delay and view.crowded:
                 may_delay = False
                 store.counters.slowdowns += 1
-                time.sleep(0.001)
+                pause(0.001)
             elif view.memtable.usage <= self._mark:
                 return
             elif self._mark < self._write_buffer_size:
@@ -268,7 +397,8 @@ class Writer:
         store = self._store
         started = time.monotonic()
         while store.view is view:
-            with store.lock:
+            with store.lock.guard:
+                store.lock.claim()
                 # The view changes under this lock, so no change is missed between look and ticket.
                 ticket = self._background.ticket() if store.view is view else None
             if ticket is not None:
@@ -289,7 +419,8 @@ class Writer:
         # The table's number is given now, so that numbers follow the order of the writes, however
         # late the background thread comes to the flush.
         table_number = store.versions.new_file_number()
-        with store.lock:
+        with store.lock.guard:
+            store.lock.claim()
             view = store.open_view()
             view.memtable.table_number = table_number
             old = logs.current

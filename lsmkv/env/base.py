@@ -172,6 +172,15 @@ class Directory(_Closeable):
     def append_to(self, name: str) -> WritableFile:
         """Go on at the end of a regular file that exists."""
 
+    takes_lock = False
+    """Whether calls hold a lock that other threads wait for: see :attr:`is_entered`."""
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether the calling thread is in the middle of a call that holds such a lock, and was
+        interrupted there by a signal handler or finalizer, which therefore must not wait."""
+        return False
+
     @property
     def maps_logs(self) -> bool:
         """Whether :meth:`create_log` maps logs into memory; else it writes to them."""

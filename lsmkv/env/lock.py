@@ -27,13 +27,12 @@ import errno
 import os
 import struct
 import sys
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from lsmkv.env.base import FileLock
 from lsmkv.errors import LockedError
+from lsmkv.util.threads import new_reentrant_lock, pause
 
 try:
     if sys.platform == "win32":  # which has windows_lock.py: what needs it is not called there
@@ -76,7 +75,7 @@ class _Table:
 
     def reset(self) -> None:
         """In a forked child nothing is held, and no other thread lives to release the mutex."""
-        self.mutex = threading.RLock()
+        self.mutex = new_reentrant_lock()
         self.keys: set[_Key] = set()
 
 
@@ -139,7 +138,7 @@ def take_lock(
         try:
             return _take_lock(directory, name, path, open_file, ofd)
         except _OrphanedLockError:
-            time.sleep(_PAUSE)
+            pause(_PAUSE)
     raise LockedError(path)
 
 

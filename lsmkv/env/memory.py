@@ -10,11 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-import threading
 import time
+from typing import Any
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile, check_name
 from lsmkv.errors import LockedError
+from lsmkv.util.threads import new_reentrant_lock
 
 _LOG_STEP = 4096
 """Bytes that a mapped log reserves at a time."""
@@ -90,7 +91,7 @@ class _Handle:
     path = ""
     _open = False
 
-    def __init__(self, path: str, mutex: threading.RLock) -> None:
+    def __init__(self, path: str, mutex: Any) -> None:
         self.path = path
         self._mutex = mutex
         self._open = True
@@ -106,7 +107,7 @@ class _Handle:
 class MemoryRandomAccessFile(_Handle, RandomAccessFile):
     """A file of a :class:`MemoryEnv`, open for reading."""
 
-    def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile) -> None:
+    def __init__(self, path: str, mutex: Any, file: MemoryFile) -> None:
         super().__init__(path, mutex)
         self._file = file
         self.size = len(file.data)
@@ -123,7 +124,7 @@ class MemoryRandomAccessFile(_Handle, RandomAccessFile):
 class MemoryWritableFile(_Handle, WritableFile):
     """A file of a :class:`MemoryEnv`, open for writing."""
 
-    def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile) -> None:
+    def __init__(self, path: str, mutex: Any, file: MemoryFile) -> None:
         super().__init__(path, mutex)
         self.file = file
 
@@ -157,7 +158,7 @@ class MemoryLogFile(MemoryWritableFile):
     def mapped(self) -> bool:
         return True
 
-    def __init__(self, path: str, mutex: threading.RLock, file: MemoryFile, end: int = 0) -> None:
+    def __init__(self, path: str, mutex: Any, file: MemoryFile, end: int = 0) -> None:
         super().__init__(path, mutex, file)
         self._end = end
         self.reserve(1)  # the local one begins with room, too: zeros are there before any record
@@ -199,7 +200,7 @@ class MemoryLogFile(MemoryWritableFile):
 class MemoryFileLock(_Handle, FileLock):
     """A held lock of a :class:`MemoryEnv`; its deletion releases it, too."""
 
-    def __init__(self, path: str, mutex: threading.RLock, folder: MemoryFolder, name: str) -> None:
+    def __init__(self, path: str, mutex: Any, folder: MemoryFolder, name: str) -> None:
         self._folder = folder
         self._name = name
         super().__init__(path, mutex)
@@ -208,8 +209,8 @@ class MemoryFileLock(_Handle, FileLock):
     def close(self) -> None:
         with self._mutex:
             if self._open:
-                self._open = False
                 self._folder.locked.discard(self._name)
+                self._open = False
 
     def __del__(self) -> None:
         if self._open:
@@ -219,12 +220,18 @@ class MemoryFileLock(_Handle, FileLock):
 class MemoryDirectory(_Handle, Directory):
     """A directory of a :class:`MemoryEnv`."""
 
+    takes_lock = True
+
     def __init__(
-        self, path: str, mutex: threading.RLock, folder: MemoryFolder, maps_logs: bool = False
+        self, path: str, mutex: Any, folder: MemoryFolder, maps_logs: bool = False
     ) -> None:
         super().__init__(path, mutex)
         self._folder = folder
         self._maps_logs = maps_logs
+
+    @property
+    def is_entered(self) -> bool:
+        return bool(self._mutex._is_owned())
 
     def names(self) -> list[str]:
         with self._mutex:
@@ -382,7 +389,7 @@ class MemoryEnv(Env):
         self.root = MemoryFolder() if root is None else root
         """The root of all nodes, for derived classes that know the nodes behind the handles."""
         self.mapped_logs = mapped_logs
-        self.mutex = threading.RLock()
+        self.mutex = new_reentrant_lock()
         """Held in every call on this file system; hold it to do several at once."""
 
     def open_directory(self, path: str, create: bool = False) -> MemoryDirectory:

@@ -9,17 +9,16 @@ ends, even if that is killed.
 
 from __future__ import annotations
 
-import _thread
 import os
 import re
 import select
 import signal
 import sys
-import threading
 from collections import deque
 from typing import Any
 
 from lsmkv.env.local import LocalDirectory, LocalEnv
+from lsmkv.util.threads import new_lock, start_new_thread
 
 try:
     import fcntl
@@ -52,8 +51,12 @@ class ProcessEnded(Exception):
 def can_start() -> bool:
     """Whether there is an interpreter that can be started again.
 
-    Not in a frozen program, nor where Python is a part of another one.
+    Not in a frozen program, nor where Python is a part of another one, nor where gevent has put a
+    class of its own in the place of ``Popen``: what that waits for is its loop, in its thread.
     """
+    loaded: Any = sys.modules.get("subprocess")
+    if loaded is not None and loaded.Popen.__module__ != "subprocess":
+        return False
     if (
         sys.platform == "win32"
         or os.name != "posix"
@@ -117,11 +120,11 @@ class Process:
             )
         finally:
             os.close(fd)
-        self._ended = threading.Lock()
+        self._ended = new_lock()
         self._ended.acquire()
         try:
             # A process that has ended is reaped at once, whatever its owner does meanwhile.
-            _thread.start_new_thread(_reap, (self._process, self._ended))
+            start_new_thread(_reap, (self._process, self._ended))
         except BaseException:
             self._process.kill()
             self._process.wait()
@@ -182,7 +185,7 @@ class Process:
         """
         if not self.ended:
             self._process.kill()
-            if self._ended.acquire(timeout=_MAX_KILL_WAIT):
+            if self._ended.acquire(True, _MAX_KILL_WAIT):
                 self._ended.release()
         self._close_pipes()
 
@@ -338,7 +341,7 @@ def _read(fd: int) -> bytes:
     return data
 
 
-def _reap(process: Any, ended: threading.Lock) -> None:
+def _reap(process: Any, ended: Any) -> None:
     """Wait for the end of the process, in a thread of its own."""
     try:
         process.wait()

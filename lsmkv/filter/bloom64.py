@@ -15,7 +15,6 @@ Dillinger & Manolios, "Bloom Filters in Probabilistic Verification", FMCAD 2004)
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +24,7 @@ from mypy_extensions import i64
 
 from lsmkv.filter.bloom import MAX_PROBES, MIN_BITS, checked_bits
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
+from lsmkv.util.threads import pause
 
 if TYPE_CHECKING:
     from mypy_extensions import u8
@@ -144,7 +144,7 @@ def build_bloom64(hashes: vec[i64], bits_per_key: float) -> bytes:
     done: i64 = 0
     while done < count:
         if done & (PAUSE_EVERY - 1) == 0 and done > 0:
-            time.sleep(0)
+            pause(0)
         h: i64 = hashes[done]
         done += 1
         a: i64 = h >> HALF_BITS

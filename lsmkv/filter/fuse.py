@@ -21,7 +21,6 @@ whose last byte is at most 30.  So one reader, :func:`filter64_may_match`, reads
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -40,6 +39,7 @@ from lsmkv.filter.bloom64 import (
 from lsmkv.filter.hash64 import HALF_BITS, HALF_MASK, append_hashes, packed, xxh3_hash
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.util.coding import decode_fixed32, encode_fixed32
+from lsmkv.util.threads import pause
 
 if TYPE_CHECKING:
     from mypy_extensions import u8
@@ -254,7 +254,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
     done: i64 = 0
     while done < count:
         if done & (PAUSE_EVERY - 1) == 0 and done > 0:
-            time.sleep(0)
+            pause(0)
         h: i64 = hashes[done]
         done += 1
         if seed > 0:
@@ -286,7 +286,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
         if users[alone] >> 2 != 1:
             continue
         if placed & (PAUSE_EVERY - 1) == 0:
-            time.sleep(0)
+            pause(0)
         h = mixed[alone]
         order[placed] = h
         chosen[placed] = alone
@@ -311,7 +311,7 @@ def _try_fuse(hashes: vec[i64], shape: FuseShape, seed_number: int) -> bytes | N
     while placed > 0:
         placed -= 1
         if placed & (PAUSE_EVERY - 1) == 0:
-            time.sleep(0)
+            pause(0)
         h = order[placed]
         slot = (h >> HALF_BITS) * span >> HALF_BITS
         value: u8 = _BYTES[_fingerprint(h)]

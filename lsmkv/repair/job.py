@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from librt.threading import Lock
-
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import copy, link_or_copy
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import live_entries, merge
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.table_output import TableOutput
 from lsmkv.db.version import max_bytes_for_level, total_size
 from lsmkv.env.base import Directory
@@ -189,7 +188,7 @@ class RepairJob:
         """Merge tables and logs into one sorted run, on the first level that has room for it."""
         used = self._used_tables()
         total = sum(plan.survey.size for plan in used)
-        memtable = MemTable(self._settings.comparator, Lock())
+        memtable = MemTable(self._settings.comparator, StoreLock())
         for log in self._plan.logs:
             for found in self._batches(log):
                 memtable.add(found.sequence, found.operations, -1)
@@ -251,13 +250,13 @@ class RepairJob:
 
     def _replay_logs(self, logs: list[LogSurvey]) -> None:
         """Write the logs' entries to tables of level 0, newer than all others."""
-        memtable = MemTable(self._settings.comparator, Lock())
+        memtable = MemTable(self._settings.comparator, StoreLock())
         for log in logs:
             for found in self._batches(log):
                 memtable.add(found.sequence, found.operations, -1)
                 if memtable.usage > self._settings.write_buffer_size:
                     self._flush(memtable)
-                    memtable = MemTable(self._settings.comparator, Lock())
+                    memtable = MemTable(self._settings.comparator, StoreLock())
         self._flush(memtable)
 
     def _batches(self, log: LogSurvey) -> Iterator[FoundBatch]:

@@ -44,8 +44,10 @@ class BlockCache(Generic[K, V]):
     """Keeps values that are used often or lately; their charges sum to at most ``capacity``.
 
     A new value is on probation in a tenth of a full cache, and stays if it is used there (S3-FIFO).
-    Safe for many threads: a hit takes no lock, an insertion does.  A value that is larger than the
-    whole capacity is not kept, so a capacity of 0 turns caching off; None is not kept either.
+    Safe for many threads: a hit takes no lock, an insertion does.  No call waits for the lock,
+    since the thread that holds it may be the caller's, which a finalizer has interrupted: what
+    would be inserted is not kept then.  A value that is larger than the whole capacity is not kept
+    either, so a capacity of 0 turns caching off; nor is None.
     Every method costs O(1) amortised, save ``clear``, ``check`` and ``forget``.  ``ValueError`` for
     a negative capacity.
 
@@ -92,6 +94,7 @@ class BlockCache(Generic[K, V]):
         self._count = 0  # of the values in both queues
         self._keyed: dict[K, CacheEntry] = {}  # of values that have a key; others may be gone
         self._lock = Lock()
+        self._miscounted = False  # values were removed while another call held the lock
 
     def __len__(self) -> int:
         """Number of values."""
@@ -109,6 +112,8 @@ class BlockCache(Generic[K, V]):
         >>> cache.add(98, charge=1).value, entry.value, len(cache)
         (98, None, 1)
         """
+        if self._lock.locked():
+            return None
         with self._lock:
             try:
                 return self._insert(CacheEntry(charge), value, True)
@@ -129,6 +134,8 @@ class BlockCache(Generic[K, V]):
         >>> entry.take(), len(cache)
         (98, 1)
         """
+        if self._lock.locked():
+            return
         with self._lock:
             if entry.value is not None:
                 return
@@ -149,6 +156,9 @@ class BlockCache(Generic[K, V]):
         >>> entry.take() is None, len(cache), cache.usage
         (True, 0, 0)
         """
+        if self._lock.locked():
+            self._empty(entries)
+            return
         with self._lock:
             try:
                 for entry in entries:
@@ -161,6 +171,9 @@ class BlockCache(Generic[K, V]):
 
     def clear(self) -> None:
         """Remove every value.  O(values)."""
+        if self._lock.locked():
+            self._empty([*self._main, *self._probation])
+            return
         with self._lock:
             try:
                 for queue in (self._main, self._probation):
@@ -198,6 +211,9 @@ class BlockCache(Generic[K, V]):
 
         Returns its entry, or None if the value is None or too large to be kept.
         """
+        if self._lock.locked():
+            self.discard(key)
+            return None
         with self._lock:
             try:
                 self._discard(key)
@@ -211,6 +227,11 @@ class BlockCache(Generic[K, V]):
 
     def discard(self, key: K) -> None:
         """Remove the value under ``key``, if there is one."""
+        if self._lock.locked():
+            entry = self._keyed.get(key)
+            if entry is not None:
+                self._empty([entry])
+            return
         with self._lock:
             try:
                 self._discard(key)
@@ -222,6 +243,8 @@ class BlockCache(Generic[K, V]):
     def check(self) -> None:
         """Assert the invariants: usage is the sum of the charges, within the capacity."""
         with self._lock:
+            if self._miscounted:
+                self._recount()
             probation = _live(self._probation, True)
             charged = sum(entry.charge for entry in probation)
             assert charged == self._probation_usage, (
@@ -235,10 +258,18 @@ class BlockCache(Generic[K, V]):
             longest = max(len(self._main), len(self._probation), len(self._keyed))
             assert longest <= 2 * self._count + _MAX_STALE + 1, f"{longest} entries are kept"
 
+    def _empty(self, entries: list[CacheEntry]) -> None:
+        """Remove the values of these entries while another call holds the lock, which may be the
+        call that this one has interrupted.  The next call that takes the lock counts again."""
+        for entry in entries:
+            entry.empty()
+        self._miscounted = True
+
     # The lock is held in what follows
 
     def _recount(self) -> None:
-        """Let go of stale entries, and set all counts by what the queues hold."""
+        """Drop stale entries, and set all counts by what the queues hold."""
+        self._miscounted = False
         main = _live(self._main, False)
         probation = _live(self._probation, True)
         self._main = deque(main)
@@ -267,9 +298,10 @@ class BlockCache(Generic[K, V]):
         return entry
 
     def _limit_stale(self) -> None:
-        """Let go of stale entries if there are many more of them than of those with a value."""
+        """Drop stale entries if there are many more of them than of those with a value."""
         limit = 2 * self._count + _MAX_STALE
-        if len(self._main) > limit or len(self._probation) > limit or len(self._keyed) > limit:
+        longest = max(len(self._main), len(self._probation), len(self._keyed))
+        if self._miscounted or longest > limit:
             self._recount()
 
     def _discard(self, key: K) -> None:

@@ -24,7 +24,9 @@ V = TypeVar("V")
 class SecondChanceCache(Generic[K, V]):
     """Keeps the values that were used lately, at most ``capacity`` of them.
 
-    Safe for many threads: :meth:`get` takes no lock, the other methods do.  A value is not None.
+    Safe for many threads: :meth:`get` takes no lock, the other methods do, but wait for none: the
+    thread that holds it may be the caller's, which a finalizer has interrupted.  A value is not
+    None.
     Each method costs O(1) amortised, save :meth:`clear` and :meth:`check`.  ``ValueError`` for a
     capacity below 1.
 
@@ -62,9 +64,15 @@ class SecondChanceCache(Generic[K, V]):
         return self._entries.get(key)
 
     def put(self, key: K, value: V) -> CacheEntry:
-        """Insert or replace a value, and return its entry.  The oldest unused values make room."""
+        """Insert or replace a value, and return its entry.  The oldest unused values make room.
+
+        While another call has the lock, the value is not kept, and only the entry has it.
+        """
         entry = CacheEntry(1)
         entry.value = value
+        if self._lock.locked():
+            self.discard(key)
+            return entry
         with self._lock:
             self._remove(key)
             while len(self._entries) >= self.capacity:
@@ -74,11 +82,20 @@ class SecondChanceCache(Generic[K, V]):
 
     def discard(self, key: K) -> None:
         """Remove the value under ``key``, if there is one."""
+        if self._lock.locked():
+            found = self._entries.get(key)
+            if found is not None:
+                found.empty()
+            return
         with self._lock:
             self._remove(key)
 
     def clear(self) -> None:
         """Remove every value."""
+        if self._lock.locked():
+            for entry in list(self._entries.values()):
+                entry.empty()
+            return
         with self._lock:
             for entry in self._entries.values():
                 entry.empty()

@@ -10,13 +10,13 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from librt.threading import Lock
 from orders import FOLDING, fold
 
 import lsmkv
 from lsmkv.db import memtable as module
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.scan.memtable_iterator import MemTableIterator
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE, Entry, sequence_in
@@ -36,7 +36,7 @@ batches = st.lists(st.tuples(keys, st.none() | st.binary(max_size=3)), min_size=
 
 
 def empty(comparator: Comparator = BYTEWISE) -> MemTable:
-    return MemTable(comparator, Lock())
+    return MemTable(comparator, StoreLock())
 
 
 def filled(*names: bytes, comparator: Comparator = BYTEWISE) -> MemTable:
@@ -396,7 +396,7 @@ def test_columns_go_on_while_readers_sort_the_keys() -> None:
 
 
 def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
-    lock = Lock()
+    lock = StoreLock()
     table = MemTable(BYTEWISE, lock)
     written = 0
     missed: list[int] = []
@@ -413,7 +413,8 @@ def test_readers_miss_nothing_while_a_writer_writes_and_merges() -> None:
     for thread in threads:
         thread.start()
     for number in range(6000):
-        with lock:
+        with lock.guard:
+            lock.claim()
             table.add(number + 1, [(b"%05d" % number, b"v")], -1)
         written = number + 1
     for thread in threads:
@@ -619,14 +620,15 @@ def test_writes_enter_the_sorted_keys_once_the_memtable_was_read(read: str) -> N
 
 def test_a_read_while_the_same_thread_holds_the_lock() -> None:
     """A signal handler or a finalizer may read while its thread holds the lock."""
-    lock = Lock()
+    lock = StoreLock()
     table = MemTable(BYTEWISE, lock)
     table.add(1, [(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"c", None), (b"d", b"")], -1)
     reads = [(b"a", NEWEST), (b"a", 3), (b"a", 2), (b"b", NEWEST), (b"c", 9), (b"d", 9), (b"e", 9)]
     found: list[object] = []
 
     def read_under_lock() -> None:
-        with lock:
+        with lock.guard:
+            lock.claim()
             found.extend(version_of(table, key, sequence) for key, sequence in reads)
 
     thread = threading.Thread(target=read_under_lock, daemon=True)
@@ -733,7 +735,7 @@ def test_sequences_that_overlap() -> None:
 def test_first_reads_from_many_threads() -> None:
     """All find earlier writes while the first one enters the buffer and a writer goes on."""
     for _ in range(60):
-        lock = Lock()
+        lock = StoreLock()
         table = MemTable(BYTEWISE, lock)
         written = 0
         missed: list[int] = []
@@ -753,7 +755,8 @@ def test_first_reads_from_many_threads() -> None:
             if number == 100:
                 for thread in threads:
                     thread.start()
-            with lock:
+            with lock.guard:
+                lock.claim()
                 table.add(number + 1, [(b"%d" % (number % 50), b"v")], -1)
             written = number + 1
         done.set()

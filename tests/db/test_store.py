@@ -79,7 +79,7 @@ def test_a_forked_child_waits_for_no_lock_that_its_parent_held(path: str) -> Non
         db = lsmkv.DB(sys.argv[1], create_if_missing=True)
         batch = db.write_batch()
         batch.put(b"child", b"1")
-        with db._writer._lock:  # as another thread would, that the child does not have
+        with db._writer._lock.guard:  # as another thread would, that the child does not have
             child = os.fork()
             if child == 0:
                 signal.alarm(20)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from librt.threading import Lock
 
 from lsmkv.db.write_queue import PendingWrite, WriteQueue
+from lsmkv.util.threads import ThreadLock
 
 
 def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -> PendingWrite:
@@ -15,7 +15,7 @@ def put(key: bytes, size: int = 1, *, sync: bool = False, alone: bool = False) -
 
 
 def queue_of(*batches: PendingWrite) -> WriteQueue:
-    queue = WriteQueue(Lock())
+    queue = WriteQueue(ThreadLock())
     for batch in batches:
         queue.waiting.append(batch)
     return queue
@@ -115,8 +115,8 @@ def test_a_waiting_follower_is_woken(done: bool) -> None:
 
 @pytest.mark.parametrize("done", [False, True])
 def test_waiting_ends_when_done_or_first(done: bool) -> None:
-    lock = Lock()
-    lock.acquire()  # a leader holds it all the time
+    lock = ThreadLock()
+    lock.guard.acquire()  # a leader holds it all the time
     leader, follower = put(b"leader"), put(b"follower")
     queue = WriteQueue(lock)
     queue.wait(leader)  # the first in the queue does not wait
@@ -144,8 +144,8 @@ def after_a_sync_of(queue: WriteQueue, *batches: PendingWrite) -> None:
 
 
 def test_commit_delay_waits_for_the_writers_of_the_last_sync() -> None:
-    lock = Lock()
-    lock.acquire()  # the leader holds it
+    lock = ThreadLock()
+    lock.guard.acquire()  # the leader holds it
     queue = WriteQueue(lock)
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own, *others = [put(b"again %d" % n, sync=True) for n in range(3)]
@@ -164,7 +164,7 @@ def test_commit_delay_waits_for_the_writers_of_the_last_sync() -> None:
 
 
 def test_commit_delay_waits_once_for_a_writer_that_stays_away() -> None:
-    queue = WriteQueue(Lock())
+    queue = WriteQueue(ThreadLock())
     after_a_sync_of(queue, *[put(b"%d" % n, sync=True) for n in range(3)])
     own = put(b"again", sync=True)
     queue.delay_commit(own, 0.001)
@@ -176,7 +176,7 @@ def test_commit_delay_waits_once_for_a_writer_that_stays_away() -> None:
 
 @pytest.mark.parametrize("queued", [False, True])
 def test_no_commit_delay_if_all_writers_have_queued(queued: bool) -> None:
-    queue = WriteQueue(Lock())
+    queue = WriteQueue(ThreadLock())
     after_a_sync_of(queue, put(b"a", sync=True), put(b"b", sync=True))
     own, other = put(b"own", sync=True), put(b"other")
     queue.waiting.extend([own, other] if queued else [other])
@@ -185,7 +185,7 @@ def test_no_commit_delay_if_all_writers_have_queued(queued: bool) -> None:
 
 
 def test_an_empty_queue_has_no_writer_to_wake() -> None:
-    queue = WriteQueue(Lock())
+    queue = WriteQueue(ThreadLock())
     queue.wake_first()
     queue.remove(put(b"k"))
     assert len(queue.waiting) == 0

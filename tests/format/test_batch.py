@@ -8,9 +8,9 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from librt.threading import Lock
 
 from lsmkv.db.memtable import MemTable
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import (
     HEADER_SIZE,
@@ -43,7 +43,7 @@ def batch_record(sequence: int, count: int, operations: bytes) -> bytes:
 def contents(record: bytes) -> str:
     """The content of a memtable after the batch, in the notation of LevelDB's tests."""
     sequence, operations = decode_batch(record)
-    memtable = MemTable(BYTEWISE, Lock())
+    memtable = MemTable(BYTEWISE, StoreLock())
     # Every sequence is pinned, so that every version is kept.
     for at, operation in enumerate(operations):
         memtable.add(sequence + at, [operation], sequence + at - 1)

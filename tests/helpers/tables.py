@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from librt.threading import Lock
-
 from lsmkv.counters import Counters, ReadCounters
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.memtable import MemTable
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.table_cache import TableCache
 from lsmkv.db.table_output import TableOutput
 from lsmkv.env.base import Directory
@@ -32,7 +31,7 @@ class Bench:
             filter_policy=BloomFilterPolicy(10),
             block_size=200,
         )
-        self.memtable = MemTable(comparator, Lock())
+        self.memtable = MemTable(comparator, StoreLock())
 
     def flush(self, oldest_pinned: int = ALL_ARE_OLDER, number: int = 7) -> FileMetaData | None:
         return write_memtable(

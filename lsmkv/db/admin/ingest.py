@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from threading import Lock, get_ident
 from typing import NoReturn
 
 from lsmkv.counters import ReadCounters
@@ -42,6 +41,7 @@ from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.inspection import first_and_last_key
 from lsmkv.table.reader import Table
 from lsmkv.util.progress import Progress
+from lsmkv.util.threads import get_ident, new_lock
 
 INGEST_SEQUENCE = 0
 """The sequence of every entry in a file to ingest."""
@@ -108,7 +108,8 @@ class Ingestion:
 
     def run(self, writer: Writer) -> None:
         """Make the tables, and publish them; all of it or nothing."""
-        under_way = Lock()
+        self._store.lock.refuse_to_wait("an ingest")
+        under_way = new_lock()
         place = (get_ident(), under_way)
         with under_way:
             try:
@@ -144,7 +145,8 @@ class Ingestion:
         """
         store = self._store
         reserved = self._background.reserved
-        with store.lock:
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
             last = store.versions.last_sequence
             sequence = last + self._total * (1 + len(reserved))
             self._sequence = sequence if sequence < MAX_SEQUENCE else last + 1

@@ -198,15 +198,23 @@ class Maintenance(Handle):
         store = self._open_store()
         if self._writer is not None:
             return
-        with self._close_lock:
-            store = self._open_store()
-            try:
-                view_now(self._opened, store)
-            except OSError as error:
-                raise_typed(error)
-            self._superseded = [old for old in self._superseded if len(old.pinned) > 0]
-            self._superseded.append(store)
-            self._adopt(self._opened)
+        lock = self._close_lock
+        if lock.mine() or store.lock.mine():
+            return  # a nested call: the refresh that it interrupts, or the next one, shows it all
+        try:
+            with lock.guard:
+                lock.claim()
+                store = self._open_store()
+                try:
+                    view_now(self._opened, store)
+                except OSError as error:
+                    raise_typed(error)
+                self._superseded = [old for old in self._superseded if len(old.pinned) > 0]
+                self._superseded.append(store)
+                self._adopt(self._opened)
+        finally:
+            if self._close_asked:
+                self.close()
 
     @overload
     def get_property(self, name: str) -> str | None: ...

@@ -7,7 +7,6 @@ be written is tried again a second later: a full disk costs the store nothing bu
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Final
 
@@ -20,6 +19,7 @@ from lsmkv.db.store import Store
 from lsmkv.db.writer import Writer
 from lsmkv.errors import ClosedError
 from lsmkv.format.filenames import STATS, STATS_NEW
+from lsmkv.util.threads import get_ident, new_lock, start_new_thread
 
 INTERVAL: Final = 1.0
 """Seconds from one publication to the next."""
@@ -37,34 +37,46 @@ class Publisher:
         self._observer = observer
         self._pid = pid
         self._opened = time.time()
-        self._stopping = threading.Event()
-        self._publishing = threading.Thread(target=self._run, name="lsmkv stats", daemon=True)
+        self._stopping = False
+        self._alarm = new_lock()
+        """Held until the thread is to stop."""
+        self._alarm.acquire()
+        self._ended = new_lock()
+        """Held while the thread runs."""
         self._failed = False
 
     def start(self) -> None:
         """Publish now, and from now on."""
+        self._ended.acquire()
         try:
-            self._publishing.start()
+            start_new_thread(self._run, ())
         except RuntimeError as error:  # no more threads, or the interpreter is going down
+            self._ended.release()
             self._store.info_log.warn(f"No statistics are published: {error}")
 
     def stop(self) -> None:
         """End the thread, and remove the file.  A second call has no effect."""
-        self._stopping.set()
+        if not self._stopping:
+            self._stopping = True
+            self._alarm.release()
         # The thread itself stops it if the handle is collected there.
-        if (
-            self._publishing.ident is not None
-            and self._publishing is not threading.current_thread()
-        ):
-            self._publishing.join()
+        if not self._store.lock.on_own_thread:
+            with self._ended:
+                pass
         for name in (STATS, STATS_NEW):
             self._remove(name)
 
     def _run(self) -> None:
-        while True:
+        threads = self._store.lock.threads
+        thread = get_ident()
+        threads.append(thread)
+        try:
             self._publish()
-            if self._stopping.wait(INTERVAL):
-                return
+            while not self._alarm.acquire(True, INTERVAL):
+                self._publish()
+        finally:
+            threads.remove(thread)
+            self._ended.release()
 
     def _publish(self) -> None:
         """Write the file; a failure is told once, until writing works again."""
@@ -75,7 +87,7 @@ class Publisher:
             return  # it is being closed, and the file removed
         except OSError as error:
             self._remove(STATS_NEW)
-            if not self._failed and not self._stopping.is_set():
+            if not self._failed and not self._stopping:
                 self._store.info_log.warn(f"No statistics are published: {error}")
             self._failed = True
         else:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from librt.threading import Lock
-
 from lsmkv.db.background import Background
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.obsolete import remove_obsolete_files
@@ -18,6 +16,7 @@ from lsmkv.db.opening.read_only import open_read_only
 from lsmkv.db.reader import Reader
 from lsmkv.db.recovery import Recovery, refuse_rocksdb
 from lsmkv.db.store import Store
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
@@ -47,6 +46,8 @@ class OpenStore:
         self.writer: Writer | None = None
         self.background: Background | None = None
         self.observation: Observation | None = None
+        self.released = False
+        """Whether :meth:`release` has come to its end."""
 
     def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
         """Set the parts of a recovered store."""
@@ -58,15 +59,20 @@ class OpenStore:
         else:
             self.reader = self.observation.reader(store, background)
 
+    def end_observation(self) -> None:
+        """Publish and trace nothing any more."""
+        if self.observation is not None:
+            self.observation.close()
+
     def release(self) -> None:
         """End the observation, and release the lock and the directory."""
         try:
-            if self.observation is not None:
-                self.observation.close()
+            self.end_observation()
         finally:
             if self.file_lock is not None:
                 self.file_lock.close()
             self.directory.close()
+            self.released = True
 
 
 def open_store(path: str, arguments: OptionArguments) -> OpenStore:
@@ -141,7 +147,7 @@ def _recover(opened: OpenStore, path: str) -> None:
     if info_log is None:
         info_log = InfoLog(directory)
         opened.info_log = info_log
-    lock = Lock()
+    lock = StoreLock()
     recovery = Recovery(directory, options, comparator, info_log, lock)
     recovered, wal = recovery.run()
     store = Store(directory, options, comparator, recovered, info_log, lock)
@@ -154,7 +160,8 @@ def _recover(opened: OpenStore, path: str) -> None:
     opened.start(store, writer, background)
     if recovered.versions.manifest_number > 0:  # else nothing was committed, and nothing replaced
         remove_obsolete_files(store, background.pending_outputs)
-    with store.lock:
+    with store.lock.afterwards, store.lock.guard:
+        store.lock.claim()
         background.schedule()
     if observation is not None and options.publish_stats:
         observation.publish(store, background, writer)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import errno
 
-from librt.threading import Lock
-
 from lsmkv.counters import Counters
 from lsmkv.db.info_log import INFO, WARNING, InfoLog
 from lsmkv.db.recovery import Recovered, Recovery
 from lsmkv.db.store import Store
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError, IOError
 from lsmkv.format.filenames import CURRENT, LOST, read_current
@@ -105,7 +104,7 @@ def _open_once(
     log_may_be_missing: bool,
 ) -> Store:
     info_log = InfoLog(directory, to_file=False)
-    lock = Lock()
+    lock = StoreLock()
     recovery = ReadOnlyRecovery(directory, options, comparator, info_log, lock)
     recovery.log_may_be_missing = log_may_be_missing
     recovered = recovery.read()

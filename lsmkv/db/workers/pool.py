@@ -124,6 +124,10 @@ class WorkerPool:
             worker.kill()  # as in _start_if_it_pays
             self._start(worker)
 
+    def disable(self) -> None:
+        """Start no worker any more."""
+        self._enabled = False
+
     def kill(self) -> None:
         """Kill the workers, and remove the tables that they did not finish."""
         self._flush_worker.kill()

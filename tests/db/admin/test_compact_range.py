@@ -381,13 +381,13 @@ def test_cancelling_takes_no_lock(env: PacedEnv) -> None:
 
         def progress(_done: int, _total: int, _phase: str) -> None:
             if db._background._range_compactions:
-                db._store.lock.acquire()
+                db._store.lock.guard.acquire()
                 raise LookupError
 
         env.gate.clear()
         with pytest.raises(LookupError):
             db.compact_range(progress=progress)
-        db._store.lock.release()
+        db._store.lock.guard.release()
         env.gate.set()
         db._background.wait_until_idle()
         assert db._background._range_compactions == []

@@ -8,7 +8,6 @@ from functools import cmp_to_key
 from typing import Any
 
 import pytest
-from librt.threading import Lock
 from orders import FOLDING
 
 from lsmkv.counters import NUM_LEVELS
@@ -24,6 +23,7 @@ from lsmkv.db.scan.level_iterator import (
     ReverseLevelIterator,
 )
 from lsmkv.db.store import Store
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.table_output import write_entries
 from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
@@ -101,7 +101,7 @@ class Bench:
         versions_of_store = VersionSet(self.directory, options, internal)
         versions_of_store.current = Version(internal, levels)
         versions_of_store.last_sequence = NEWEST_WRITE
-        lock = Lock()
+        lock = StoreLock()
         self.store = Store(
             self.directory,
             options,

@@ -6,13 +6,13 @@ import random
 from functools import cmp_to_key
 
 import pytest
-from librt.threading import Lock
 from orders import FOLDING
 
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.scan.internal_iterator import InternalIterator, Seen
 from lsmkv.db.scan.level_iterator import FIRST_CHUNK
 from lsmkv.db.scan.memtable_iterator import MemTableIterator
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, Comparator
@@ -42,7 +42,7 @@ def random_key(rng: random.Random, first: int, stop: int, comparator: Comparator
 def test_a_memtable_both_ways_from_anywhere(comparator: Comparator, seed: int) -> None:
     rng = random.Random(seed)
     order = KeyOrder(comparator)
-    table = MemTable(comparator, Lock())
+    table = MemTable(comparator, StoreLock())
     keys = rng.choice([5, 40, 3000] if comparator is BYTEWISE else [5, 40, 400])
     history: dict[bytes, list[tuple[int, Seen]]] = {}
     readers: list[int] = []
@@ -95,7 +95,7 @@ def test_a_memtable_both_ways_from_anywhere(comparator: Comparator, seed: int) -
 
 
 def test_a_scan_shows_the_spelling_that_the_version_was_written_under() -> None:
-    table = MemTable(FOLDING, Lock())
+    table = MemTable(FOLDING, StoreLock())
     table.add(1, [(b"Key", b"old"), (b"other", b"")], -1)
     table.add(3, [(b"KEY", b"new")], 2)
     table.add(4, [(b"keY", None)], 3)
@@ -106,7 +106,7 @@ def test_a_scan_shows_the_spelling_that_the_version_was_written_under() -> None:
 
 
 def test_a_memtable_is_read_by_more_and_more() -> None:
-    table = MemTable(BYTEWISE, Lock())
+    table = MemTable(BYTEWISE, StoreLock())
     operations: list[Operation] = [(b"%04d" % number, b"") for number in range(5000)]
     table.add(1, operations, -1)
     for back in (False, True):
@@ -116,7 +116,7 @@ def test_a_memtable_is_read_by_more_and_more() -> None:
 
 
 def test_keys_are_listed_once_that_pays_and_until_one_is_merged() -> None:
-    table = MemTable(BYTEWISE, Lock())
+    table = MemTable(BYTEWISE, StoreLock())
     operations: list[Operation] = [(b"%04d" % number, b"") for number in range(3200)]
     table.add(1, operations, -1)
     for asked in range(1, 101):
@@ -134,7 +134,7 @@ def test_keys_are_listed_once_that_pays_and_until_one_is_merged() -> None:
 def test_a_long_stretch_of_which_nothing_is_seen_is_not_gone_through_deaf() -> None:
     """Compiled, signals and other threads are heeded where interpreted code runs: in the
     ``SortedDict``, which is asked again and again though the keys are listed."""
-    table = MemTable(BYTEWISE, Lock())
+    table = MemTable(BYTEWISE, StoreLock())
     operations: list[Operation] = [(b"%06d" % number, b"") for number in range(20_000)]
     table.add(1, operations, -1)
     found: list[Seen] = []

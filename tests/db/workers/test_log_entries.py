@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from librt.threading import Lock
 
 from lsmkv.db.memtable import MemTable
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.workers.log_entries import LogEntries
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
@@ -48,7 +48,7 @@ def test_entries_and_usage_are_those_of_a_memtable(comparator: Comparator, risin
     operations: list[Operation] = [
         (key, None if rng.random() < 0.2 else rng.randbytes(rng.randrange(40))) for key in keys
     ]
-    memtable = MemTable(comparator, Lock())
+    memtable = MemTable(comparator, StoreLock())
     for sequence, part in in_turn(operations, 7):
         memtable.add(sequence, part, -1)
     entries, wrong = read(in_turn(operations, 7), [])
