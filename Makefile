@@ -19,10 +19,12 @@ SCALE_RACES ?= 100
 SCALE_FAULTS ?= 3000
 SCALE_PAIRS ?= 60000
 SCALE_PUBLISHERS ?= 20
+NESTED_LINES ?= 0
+NESTED_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
-.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server wheel lint clean
+.PHONY: demo test compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -88,6 +90,9 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
 	$(BIN)/python -m pytest -q -n auto tests/env/objects tests/bulk tests/test_examples.py
+
+test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
+	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/db/test_nested_calls.py
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)

@@ -8,6 +8,7 @@ reads ``argv`` or the environment.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -383,3 +384,27 @@ def test_a_broken_rule_is_noticed(
     else:
         with pytest.raises(AssertionError):
             checks[rule](module)
+
+
+def unclaimed(source: str) -> list[int]:
+    """The lines of ``with`` statements that take a guard of a ThreadLock and do not note at once
+    that this thread is its holder."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.With) and any(
+            isinstance(item.context_expr, ast.Attribute) and item.context_expr.attr == "guard"
+            for item in node.items
+        ):
+            first = ast.unparse(node.body[0])
+            if not re.search(r"(\.claim\(\)|\.owner = .*|\._lead_nested\(.*\))$", first):
+                lines.append(node.lineno)
+    return lines
+
+
+def test_whoever_takes_a_lock_is_known_as_its_holder() -> None:
+    assert {
+        str(path): lines
+        for path in ROOT.rglob("*.py")
+        if (lines := unclaimed(path.read_text(encoding="utf-8")))
+    } == {}
+    assert unclaimed("with lock.guard:\n    count += 1\n    lock.claim()") == [1]

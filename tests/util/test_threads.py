@@ -1,0 +1,52 @@
+"""lsmkv.util.threads: locks that know their holder, and what no library has changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from lsmkv.util.threads import ThreadLock, get_ident, new_reentrant_lock, pause, start_new_thread
+
+
+def test_a_lock_is_its_holders_alone() -> None:
+    lock = ThreadLock()
+    assert (lock.mine(), lock.taken()) == (False, False)
+    seen: list[tuple[bool, bool]] = []
+    with lock.guard:
+        lock.claim()
+        assert (lock.mine(), lock.taken()) == (True, True)
+        other = threading.Thread(target=lambda: seen.append((lock.mine(), lock.taken())))
+        other.start()
+        other.join()
+    lock.note_release()
+    assert seen == [(False, True)]
+    assert (lock.mine(), lock.taken()) == (False, False)
+
+
+def test_a_release_is_noted_by_its_holder_alone() -> None:
+    lock = ThreadLock()
+    with lock.guard:
+        lock.claim()
+        other = threading.Thread(target=lock.note_release)
+        other.start()
+        other.join()
+        lock.note_release()  # it is held
+        assert lock.taken()
+
+
+def test_threads_and_pauses_are_the_systems() -> None:
+    ended = threading.Event()
+    threads: list[int] = []
+
+    def run() -> None:
+        pause(0.001)
+        threads.append(get_ident())
+        ended.set()
+
+    start_new_thread(run, ())
+    assert ended.wait(60)
+    assert threads[0] != get_ident() == threading.get_ident()
+    assert pause is not time.sleep  # which gevent may replace
+    with (lock := new_reentrant_lock()), lock:
+        assert lock._is_owned()
+
