@@ -95,6 +95,8 @@ class Stats:
     """Bytes of their keys and values."""
     mapped_log: bool
     """Whether the log is mapped into memory; of a read-only store, whether a writer's would be."""
+    compression: str
+    """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's."""
     log_bytes: int
     log_writes: int
     """Writes to the log: fewer than batches when several threads write."""
@@ -202,6 +204,7 @@ class Stats:
             f"waits          {count(self.slowdowns, 'slowdown')}, {count(self.stalls, 'stall')},"
             f" {self.stall_seconds:,.1f} s",
             f"flushes        {self.flushes:,}: {size(self.flush_bytes)} written",
+            f"compression    {self.compression} in new tables",
             f"compactions    {self.compactions:,}: {size(self.compaction_bytes_read)} read,"
             f" {size(self.compaction_bytes_written)} written",
             f"trivial moves  {self.trivial_moves:,}",
@@ -283,7 +286,16 @@ _HEADINGS = [
 """Of the table of HTML."""
 
 _GAUGES = frozenset(
-    {"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes", "mapped_log"}
+    {
+        "level",
+        "files",
+        "bytes",
+        "levels",
+        "block_cache_bytes",
+        "memtable_bytes",
+        "mapped_log",
+        "compression",
+    }
 )
 """Fields that say how things stand, rather than count what happened."""
 

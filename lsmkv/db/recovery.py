@@ -15,6 +15,7 @@ from lsmkv.db.info_log import InfoLog
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.output_filters import options_for_flush
+from lsmkv.db.stored_codec import in_stored_codec
 from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
 from lsmkv.db.wal import WriteAheadLog
@@ -60,7 +61,8 @@ class Recovery:
     ) -> None:
         """``lock`` is the store's, which guards the memtable."""
         self._directory = directory
-        self._options = options
+        self.options = options
+        """The settings; recovery sets those that depend on what the store holds."""
         self._comparator = comparator
         self._order = comparator.order
         self._info_log = info_log
@@ -89,6 +91,8 @@ class Recovery:
         names = self._directory.names()
         if self._directory.exists(CURRENT):
             self._read_manifest(names)
+            tables = self._versions.current.numbers
+            self.options = in_stored_codec(self.options, self._directory, tables)
         for name in names:
             parsed = parse_filename(name)
             if parsed is not None:
@@ -97,7 +101,7 @@ class Recovery:
         logs = self._replay_logs(names)
         if self._is_settled(names, logs):
             return self._go_on(logs[0])
-        wal = self._continue_log(logs) if self._options.reuse_logs else None
+        wal = self._continue_log(logs) if self.options.reuse_logs else None
         if wal is None:
             self._flush()
             wal = self._begin_log()
@@ -284,7 +288,7 @@ class Recovery:
         if self._unjudged is not None and log_name(self._unjudged[0]) != logs[0]:
             logs.insert(0, log_name(self._unjudged[0]))
             path = f"{self._directory.path}/{logs[0]}"
-        if self._options.paranoid_checks:
+        if self.options.paranoid_checks:
             raise CorruptionError(f"{gap.reason}, and writes are missing there", path, gap.offset)
         self._set_logs_aside(gap, logs)
 
@@ -317,7 +321,7 @@ class Recovery:
         self._expected = last + 1
         self._any_applied = True
         self._versions.last_sequence = max(self._versions.last_sequence, last)
-        if self._memtable.usage > self._options.write_buffer_size:
+        if self._memtable.usage > self.options.write_buffer_size:
             self._when_full()
 
     def _when_full(self) -> None:
@@ -332,7 +336,7 @@ class Recovery:
             self._memtable,
             self._directory,
             number,
-            options_for_flush(self._options, versions.current, self._memtable.usage),
+            options_for_flush(self.options, versions.current, self._memtable.usage),
             self._order,
             versions.last_sequence,
         )
@@ -351,7 +355,7 @@ class Recovery:
 
     def _open_log(self, number: int) -> WriteAheadLog:
         """The log that was read last, to be continued behind its last record."""
-        mapped = self._options.mapped_log
+        mapped = self.options.mapped_log
         file = self._directory.continue_log(log_name(number), self._log_end, mapped)
         try:
             return WriteAheadLog(file, number, self._log_end)
@@ -362,7 +366,7 @@ class Recovery:
     def _begin_log(self) -> WriteAheadLog:
         """An empty log.  The directory is synced once for it and for the MANIFEST that names it."""
         number = self._versions.new_file_number()
-        file = self._directory.create_log(log_name(number), self._options.mapped_log)
+        file = self._directory.create_log(log_name(number), self.options.mapped_log)
         return WriteAheadLog(file, number)
 
     def _save_lost_logs(self) -> None:

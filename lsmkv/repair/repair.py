@@ -14,6 +14,7 @@ from typing import Unpack
 
 from lsmkv.db.admin.staging import build_directory, refuse_taken
 from lsmkv.db.opening.directory import open_remains
+from lsmkv.db.stored_codec import with_codec_of
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
@@ -156,13 +157,16 @@ def _plan(
     keep_stale: bool,
     progress: Progress | None,
 ) -> tuple[Options, RepairPlan]:
-    """The plan, and the settings that it was made with: those of the order that the store names."""
+    """The plan, and the settings for the tables of the repair: the order that the store names, and
+    the codec of its tables."""
     settings = make_options(**arguments)
     try:
-        return settings, _plan_with(directory, settings, keep_stale, progress)
+        plan = _plan_with(directory, settings, keep_stale, progress)
     except ComparatorMismatchError as error:
         settings = in_stored_order(arguments, error)
-    return settings, _plan_with(directory, settings, keep_stale, progress)
+        plan = _plan_with(directory, settings, keep_stale, progress)
+    codecs = {table.number: table.codec for table in plan.survey.tables if table.needed}
+    return with_codec_of(settings, codecs), plan
 
 
 def _plan_with(

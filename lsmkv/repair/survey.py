@@ -39,6 +39,7 @@ from lsmkv.options import OptionArguments, Options, in_stored_order, make_option
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
 from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
+from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
 
 
@@ -290,6 +291,8 @@ class _Surveyor:
             if isinstance(piece, Hole):
                 table.holes.append(piece)
                 continue
+            if table.codec == NO_COMPRESSION:
+                table.codec = salvage.codec_of(piece)
             table.blocks += 1
             table.entries += len(piece.keys)
             for key in piece.keys:

@@ -22,7 +22,7 @@ from lsmkv.table.format import (
     seal_block,
     unpack_block,
 )
-from lsmkv.util.compression import NO_COMPRESSION, RAW_DEFLATE, SNAPPY, ZSTD, compress
+from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZLIB_RAW, ZSTD, compress
 
 MIB = 1 << 20
 numbers = st.integers(0, 2**64 - 1) | st.sampled_from([0, 127, 128, 2**32, 2**63, 2**64 - 1])
@@ -221,7 +221,7 @@ def test_blocks_of_minecraft() -> None:
     raw = b"chunk " * 100
     assert open_block(trailed(zlib.compress(raw), 2), MIB) == raw
     deflate = zlib.compressobj(wbits=-15)
-    assert open_block(trailed(deflate.compress(raw) + deflate.flush(), RAW_DEFLATE), MIB) == raw
+    assert open_block(trailed(deflate.compress(raw) + deflate.flush(), ZLIB_RAW), MIB) == raw
 
 
 @pytest.mark.parametrize("kind", [NO_COMPRESSION, SNAPPY, ZSTD])
@@ -253,8 +253,8 @@ def test_trailer_cut_or_flipped_anywhere(kind: int) -> None:
         (zlib.compress(bytes(2 * MIB)), ZSTD),
         (zlib.compress(b"cut" * 100)[:-5], ZSTD),
         (b"plain", ZSTD),
-        (b"", RAW_DEFLATE),
-        (b"\xff" * 20, RAW_DEFLATE),
+        (b"", ZLIB_RAW),
+        (b"\xff" * 20, ZLIB_RAW),
     ],
 )
 def test_hostile_compressed_blocks(body: bytes, kind: int) -> None:

@@ -15,11 +15,11 @@ from lsmkv.util.coding import encode_varint
 from lsmkv.util.compression import (
     DEFAULT_MAX_BLOCK_BYTES,
     NO_COMPRESSION,
-    RAW_DEFLATE,
     SNAPPY,
+    ZLIB_RAW,
     ZSTD,
+    codec_named,
     compress,
-    compression_type,
     decompress,
 )
 
@@ -53,22 +53,22 @@ STORED = [
     pytest.param(SNAPPY, compress(TEXT, SNAPPY), id="snappy"),
     pytest.param(ZSTD, compress(TEXT, ZSTD), id="zstd"),
     pytest.param(ZSTD, zlib_stream(TEXT), id="zlib"),
-    pytest.param(RAW_DEFLATE, raw_deflate(TEXT), id="deflate"),
+    pytest.param(ZLIB_RAW, raw_deflate(TEXT), id="deflate"),
 ]
 
 
 def test_names() -> None:
-    assert compression_type(None) == NO_COMPRESSION == 0
-    assert compression_type("none") == 0
-    assert compression_type("snappy") == SNAPPY == 1
-    assert compression_type("zstd") == ZSTD == 2
-    assert RAW_DEFLATE == 4
+    assert codec_named(None) == NO_COMPRESSION == 0
+    assert codec_named("none") == 0
+    assert codec_named("snappy") == SNAPPY == 1
+    assert codec_named("zstd") == ZSTD == 2
+    assert ZLIB_RAW == 4
 
 
 @pytest.mark.parametrize("name", ["lz4", "", "Snappy", "zlib"])
 def test_an_unknown_name_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name!r}.*'snappy'.*'zstd'"):
-        compression_type(name)
+        codec_named(name)
 
 
 @pytest.mark.parametrize("kind", [3, 4, 5, 255, -1])
@@ -135,7 +135,7 @@ def test_zlib_of_any_level_is_read(data: bytes, level: int) -> None:
     stored = zlib_stream(data, level)
     assert stored[0] == 0x78
     assert decompress(stored, ZSTD) == data
-    assert decompress(raw_deflate(data), RAW_DEFLATE) == data
+    assert decompress(raw_deflate(data), ZLIB_RAW) == data
 
 
 @pytest.mark.parametrize(("kind", "stored"), STORED)
@@ -159,7 +159,7 @@ def test_every_byte_changed(kind: int, stored: bytes) -> None:
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=200), st.sampled_from([SNAPPY, ZSTD, RAW_DEFLATE]), st.booleans())
+@given(st.binary(max_size=200), st.sampled_from([SNAPPY, ZSTD, ZLIB_RAW]), st.booleans())
 def test_any_bytes_are_read_or_refused(data: bytes, kind: int, zstd: bool) -> None:
     for prefix in (b"", MAGIC, b"\x78\x9c") if zstd else (b"",):
         try:
@@ -188,7 +188,7 @@ def test_the_limit_is_exact(kind: int, stored: bytes) -> None:
         (SNAPPY, compress(b"", SNAPPY)),
         (ZSTD, compress(b"", ZSTD)),
         (ZSTD, zlib_stream(b"")),
-        (RAW_DEFLATE, raw_deflate(b"")),
+        (ZLIB_RAW, raw_deflate(b"")),
     ],
 )
 def test_a_limit_of_zero_admits_an_empty_block(kind: int, stored: bytes) -> None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
+from lsmkv.db.stored_codec import in_stored_codec
 from lsmkv.db.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.util.compression import codec_name
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
@@ -127,6 +129,9 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
 
     view = store.open_view()
     counters = store.counters
+    options = store.options
+    if options.read_only:
+        options = in_stored_codec(options, store.directory, view.version.numbers)
     levels: list[LevelStats] = []
     for level in range(NUM_LEVELS):
         files = view.version.levels[level]
@@ -171,6 +176,7 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
         operations=counters.operations,
         user_bytes=counters.user_bytes,
         mapped_log=mapped_log,
+        compression=codec_name(options.compression),
         log_bytes=counters.log_bytes,
         log_writes=counters.log_writes,
         log_syncs=counters.log_syncs,

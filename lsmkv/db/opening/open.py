@@ -144,6 +144,8 @@ def _recover(opened: OpenStore, path: str) -> None:
     lock = Lock()
     recovery = Recovery(directory, options, comparator, info_log, lock)
     recovered, wal = recovery.run()
+    options = recovery.options
+    opened.options = options
     store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
     observation = opened.observation
