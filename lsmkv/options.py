@@ -94,8 +94,8 @@ class Options(NamedTuple):
     * ``compression``: of new blocks: ``"snappy"``, ``"zstd"``, ``"zlib"``, ``"zlib-raw"`` or None.
       ``"auto"``, the default, is Snappy, except where the store's tables have a codec of Mojang's
       (zlib, zlib-raw): these belong to Minecraft's Bedrock edition, which reads no other.  Opening
-      for writing finds that out with one small read of each of at most 16 tables, the newest and
-      the oldest ones; a store without tables shows no codec.  In ``db.options`` it is the codec in
+      for writing finds that out by a few small reads of the two newest tables and the two
+      oldest; a store without tables shows no codec.  In ``db.options`` it is the codec in
       use, as a number: see :mod:`lsmkv.util.compression`.
     * ``auto_compression``: whether ``compression`` was left to the store; no keyword.
     * ``zstd_compression_level``: with ``"zstd"``.

@@ -14,16 +14,16 @@ from lsmkv.options import Options
 from lsmkv.table.inspection import codec_in
 from lsmkv.util.compression import MOJANG, NO_COMPRESSION
 
-_NEWEST = 8
-_OLDEST = 8
-"""How many tables are looked at.  A world that another program has damaged has tables of the game's
-too: they are the oldest ones."""
+_NEWEST = 2
+_OLDEST = 2
+"""How many tables are looked at.  If another program has added tables to a world, the game's own
+are the oldest ones.  Two, since a small table may have no block that compression makes smaller."""
 
 
 def in_stored_codec(options: Options, directory: Directory, tables: frozenset[int]) -> Options:
     """The options with which to write new tables beside those of these numbers.
 
-    The newest table under one of Mojang's codecs decides, among the newest and the oldest eight.
+    The newest table under one of Mojang's codecs decides, of the two newest and the two oldest.
     A table that is missing or damaged shows no codec.  Costs a few reads of some bytes for each
     table looked at, and nothing where there are no tables or ``compression`` was given.
     """

@@ -16,9 +16,12 @@ from lsmkv.util.compression import (
     DEFAULT_MAX_BLOCK_BYTES,
     NO_COMPRESSION,
     SNAPPY,
+    ZLIB,
     ZLIB_RAW,
     ZSTD,
+    codec_name,
     codec_named,
+    codec_of,
     compress,
     decompress,
 )
@@ -62,16 +65,28 @@ def test_names() -> None:
     assert codec_named("none") == 0
     assert codec_named("snappy") == SNAPPY == 1
     assert codec_named("zstd") == ZSTD == 2
-    assert ZLIB_RAW == 4
+    assert codec_named("zlib-raw") == ZLIB_RAW == 4
+    assert codec_named("zlib") == ZLIB
+    for name in ("none", "snappy", "zstd", "zlib", "zlib-raw"):
+        assert codec_name(codec_named(name)) == name
 
 
-@pytest.mark.parametrize("name", ["lz4", "", "Snappy", "zlib"])
+def test_a_type_byte_of_two_codecs() -> None:
+    """Type 2 is zstd in LevelDB, and zlib in Mojang's fork."""
+    assert codec_of(2, compress(TEXT, ZLIB)[:1]) == ZLIB
+    assert codec_of(2, compress(TEXT, ZSTD)[:1]) == codec_of(2, b"") == ZSTD
+    assert codec_of(4, b"\x78") == ZLIB_RAW
+    assert codec_of(0, b"\x78") == NO_COMPRESSION
+    assert ZLIB & 0xFF == 2
+
+
+@pytest.mark.parametrize("name", ["lz4", "", "Snappy", "deflate", "auto"])
 def test_an_unknown_name_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name!r}.*'snappy'.*'zstd'"):
         codec_named(name)
 
 
-@pytest.mark.parametrize("kind", [3, 4, 5, 255, -1])
+@pytest.mark.parametrize("kind", [3, 5, 255, 257, -1])
 def test_blocks_are_not_written_in_other_codecs(kind: int) -> None:
     with pytest.raises(ValueError, match=str(kind)):
         compress(b"data", kind)
@@ -125,8 +140,8 @@ def test_the_zstd_level_counts() -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=2000))
 def test_any_bytes_survive(data: bytes) -> None:
-    for kind in (NO_COMPRESSION, SNAPPY, ZSTD):
-        assert decompress(compress(data, kind), kind) == data
+    for codec in (NO_COMPRESSION, SNAPPY, ZSTD, ZLIB, ZLIB_RAW):
+        assert decompress(compress(data, codec), codec & 0xFF) == data
 
 
 @settings(deadline=None)
