@@ -177,8 +177,9 @@ class Stats:
         """
         levels = [
             _difference(later, earlier)
-            for later, earlier in zip(self.levels, before.levels, strict=True)
+            for later, earlier in zip(self.levels, before.levels, strict=False)
         ]
+        levels += self.levels[len(levels) :]  # goleveldb has added a level meanwhile
         return replace(_difference(self, before), levels=tuple(levels))
 
     def __str__(self) -> str:

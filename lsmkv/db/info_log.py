@@ -21,6 +21,8 @@ WARNING = 30
 class InfoLog:
     """Writes a line for each event, with local time and thread, to the file and to ``logging``.
 
+    Call order: ``(begin | write)* close``.  The first of them makes the file.
+
     Any thread may call any method.  A LOG that cannot be written is given up, and the store goes on
     without it.
     """
@@ -30,18 +32,29 @@ class InfoLog:
         self._path = directory.path
         self._lock = threading.Lock()
         self._file: WritableFile | None = None
-        if not to_file:
-            return
+        self._unmade_in: Directory | None = directory if to_file else None
+
+    def begin(self) -> None:
+        """Make the file, unless it is made or none is wanted; the last run's becomes ``LOG.old``.
+
+        Until then the directory is not changed: it may turn out to be another engine's.
+        """
         try:
-            if directory.exists(LOG):
-                directory.rename(LOG, LOG_OLD)
-            self._file = directory.create(LOG)
+            with self._lock:
+                directory = self._unmade_in
+                self._unmade_in = None
+                if directory is None:
+                    return
+                if directory.exists(LOG):
+                    directory.rename(LOG, LOG_OLD)
+                self._file = directory.create(LOG)
         except OSError as error:
             self._log(f"no LOG is written: {error}", WARNING)
 
     def write(self, message: str, level: int = _DEBUG) -> None:
         """Note an event.  ``level`` is the level of the ``logging`` record."""
         self._log(message, level)
+        self.begin()
         now = time.time()
         stamp = time.strftime("%Y/%m/%d-%H:%M:%S", time.localtime(now)) + f".{now % 1:.6f}"[2:]
         line = f"{stamp} {threading.get_native_id():x} {message}\n"
@@ -68,6 +81,7 @@ class InfoLog:
     def close(self) -> None:
         """Close the file.  Later events go to ``logging`` alone."""
         with self._lock:
+            self._unmade_in = None
             if self._file is not None:
                 self._file.close()
                 self._file = None

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from librt.threading import Lock
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.flush import write_memtable
+from lsmkv.db.foreign import is_riak, refuse_foreign, too_many_levels
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
@@ -20,7 +22,7 @@ from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.env.base import Directory
-from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.format.filenames import (
     CURRENT,
@@ -93,6 +95,7 @@ class Recovery:
             self._read_manifest(names)
             tables = self._versions.current.numbers
             self.options = in_stored_codec(self.options, self._directory, tables)
+        self._info_log.begin()
         for name in names:
             parsed = parse_filename(name)
             if parsed is not None:
@@ -149,6 +152,8 @@ class Recovery:
     # MANIFEST
 
     def _read_manifest(self, names: list[str]) -> None:
+        if is_riak(names):
+            refuse_foreign(self._directory.path, names)
         name = read_current(self._directory)
         self._manifest_name = name
         try:
@@ -159,21 +164,27 @@ class Recovery:
                 f"CURRENT names {name}, which is missing", f"{self._directory.path}/{CURRENT}"
             ) from None
         except CorruptionError:
-            if is_rocksdb(names):
-                raise ForeignFormatError(f"{self._directory.path} is a RocksDB database") from None
+            refuse_foreign(self._directory.path, names)
             raise
+        self._check_levels(manifest)
         version = manifest.version(self._comparator)
         if manifest.tail is not None:
             self._judge_manifest_tail(manifest, version, names)
         versions = self._versions
         for level, key in manifest.compact_pointers.items():
-            versions.compact_pointers[level] = key
+            if level < NUM_LEVELS:  # goleveldb keeps those of levels that it has emptied
+                versions.compact_pointers[level] = key
         versions.next_file_number = manifest.next_file_number
         versions.last_sequence = manifest.last_sequence
         versions.log_number = manifest.log_number
         versions.prev_log_number = manifest.prev_log_number
         versions.mark_file_number_used(max(manifest.log_number, manifest.prev_log_number))
         versions.install(version)
+
+    def _check_levels(self, manifest: Manifest) -> None:
+        """Raise unless all tables are on levels that can be written to."""
+        if manifest.deepest >= NUM_LEVELS:
+            raise too_many_levels(self._directory.path, manifest.deepest)
 
     def _judge_manifest_tail(self, manifest: Manifest, version: Version, names: list[str]) -> None:
         """Take a bad last record for a torn one if every table before it exists in its full size;
@@ -383,24 +394,3 @@ class Recovery:
                     target.sync()
             lost.sync()
         self._directory.sync()
-
-
-def refuse_rocksdb(directory: Directory) -> None:
-    """Raise :class:`ForeignFormatError` for a RocksDB database.
-
-    Called before any file is changed.  Recovery would raise the same, but only after RocksDB's LOG
-    had been renamed.
-    """
-    if is_rocksdb(directory.names()) and directory.exists(CURRENT):
-        name = read_current(directory)
-        try:
-            read_manifest(directory, name)
-        except FileNotFoundError:
-            pass  # recovery names what is missing
-        except CorruptionError:
-            raise ForeignFormatError(f"{directory.path} is a RocksDB database") from None
-
-
-def is_rocksdb(names: list[str]) -> bool:
-    """Whether the files of these names make up a RocksDB directory."""
-    return "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names)

@@ -12,7 +12,9 @@ import os
 from collections.abc import Callable
 from typing import Unpack
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import build_directory, refuse_taken
+from lsmkv.db.foreign import too_many_levels
 from lsmkv.db.opening.directory import open_remains
 from lsmkv.db.stored_codec import with_codec_of
 from lsmkv.env.base import Directory, Env, FileLock
@@ -174,6 +176,8 @@ def _plan_with(
 ) -> RepairPlan:
     comparator = InternalKeyComparator(settings.comparator)
     found = survey(directory, settings, comparator, progress)
+    if found.manifest is not None and found.manifest.state.deepest >= NUM_LEVELS:
+        raise too_many_levels(directory.path, found.manifest.state.deepest)
     blocks = sum(table.blocks for table in found.tables)
     disorder = [
         hole for table in found.tables for hole in table.holes if hole.reason == OUT_OF_ORDER

@@ -11,16 +11,14 @@ import os
 from collections.abc import Container
 from typing import Unpack
 
-from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.foreign import is_riak, refuse_foreign, unknown_field
 from lsmkv.db.manifest import Manifest
 from lsmkv.db.opening.directory import open_remains
-from lsmkv.db.recovery import is_rocksdb
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
     ComparatorMismatchError,
     CorruptionError,
-    ForeignFormatError,
     raise_typed,
 )
 from lsmkv.format.filenames import (
@@ -34,7 +32,7 @@ from lsmkv.format.filenames import (
 )
 from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, unpack
 from lsmkv.format.log import LogReader
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unknown_tag
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
@@ -110,6 +108,8 @@ class _Surveyor:
 
     def run(self) -> Survey:
         names = sorted(self._directory.names())
+        if is_riak(names):
+            refuse_foreign(self._directory.path, names)
         parsed = {name: parse_filename(name) for name in names}
         for name, kind in parsed.items():
             if kind is not None and kind[1] in (FileType.TABLE, FileType.LOG):
@@ -166,8 +166,11 @@ class _Surveyor:
                     first_bad = record.damage.offset if first_bad < 0 else first_bad
                     manifest.note(record.damage.offset, 0, record.damage.reason)
                 try:
-                    edit = VersionEdit.decode(record.payload)
+                    edit = VersionEdit.decode(record.payload, MAX_LEVELS)
                 except CorruptionError as error:
+                    tag = unknown_tag(record.payload, error)
+                    if tag > 0:
+                        raise unknown_field(state.path, self._directory.names(), tag) from None
                     first_bad = record.offset if first_bad < 0 else first_bad
                     manifest.note(record.offset, record.end - record.offset, error.reason)
                     continue
@@ -202,8 +205,8 @@ class _Surveyor:
                 found.current.note(0, found.current.size, reason)
             chosen = other or chosen
         if chosen is None:
-            if found.manifests and is_rocksdb(names):
-                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            if found.manifests:
+                refuse_foreign(found.path, names)
             return
         chosen.needed = True
         ours = self._comparator.user_comparator.name
@@ -211,8 +214,7 @@ class _Surveyor:
         if state.comparator is not None and state.comparator != ours:
             raise ComparatorMismatchError(state.path, state.comparator, ours)
         if not state.complete:
-            if is_rocksdb(names):
-                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            refuse_foreign(found.path, names)
             chosen.whole = False
             chosen.note(0, chosen.size, "the fields that every MANIFEST begins with are missing")
         else:
@@ -334,8 +336,8 @@ class _Surveyor:
         manifest = self._survey.manifest
         if manifest is None:
             return None
-        for level in range(NUM_LEVELS):
-            file = manifest.state.levels[level].get(number)
+        for level, files in enumerate(manifest.state.levels):
+            file = files.get(number)
             if file is not None:
                 return level, file
         return None
@@ -346,8 +348,8 @@ class _Surveyor:
         if manifest is None or not manifest.whole:
             return
         present = {table.number for table in self._survey.tables}
-        for level in range(NUM_LEVELS):
-            for number, file in manifest.state.levels[level].items():
+        for level, files in enumerate(manifest.state.levels):
+            for number, file in files.items():
                 if number not in present:
                     table = TableSurvey(table_name(number), number, -1, level)
                     table.stated = file

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
 from lsmkv.db.stored_codec import in_stored_codec
@@ -61,7 +60,8 @@ def get_property(store: Store, name: str) -> str | None:
     at_level = _FILES_AT_LEVEL.fullmatch(name)
     if at_level is not None:
         level = int(at_level[1])
-        return str(len(view.version.levels[level])) if level < NUM_LEVELS else None
+        levels = view.version.levels
+        return str(len(levels[level])) if level < len(levels) else None
     if name == "stats":
         return _stats_table(store, view)
     if name == "sstables":
@@ -133,7 +133,7 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
     if options.read_only:
         options = in_stored_codec(options, store.directory, view.version.numbers)
     levels: list[LevelStats] = []
-    for level in range(NUM_LEVELS):
+    for level in range(len(view.version.levels)):
         files = view.version.levels[level]
         reads = counters.reads[level]
         flushed = counters.flushes_into[level]
@@ -200,7 +200,7 @@ def _stats_table(store: Store, view: View) -> str:
         "Level  Files Size(MB) Time(sec) Read(MB) Write(MB)",
         "--------------------------------------------------",
     ]
-    for level in range(NUM_LEVELS):
+    for level in range(len(view.version.levels)):
         files = view.version.levels[level]
         flushed = store.counters.flushes_into[level]
         into = store.counters.compactions_into[level]
