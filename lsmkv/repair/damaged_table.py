@@ -77,7 +77,7 @@ class Hole(Problem):
     The keys sort after ``lower`` and not after ``upper``; None is no bound.
     """
 
-    __slots__ = ("_filters", "lower", "upper")
+    __slots__ = ("_filters", "lower", "missing", "upper")
 
     def __init__(
         self,
@@ -92,7 +92,15 @@ class Hole(Problem):
         super().__init__(offset, size, reason)
         self.lower = lower
         self.upper = upper
+        self.missing = 0
+        """Bytes after it that the file lacks, by the size that the MANIFEST states: data, and what
+        follows the data in a table."""
         self._filters = filters
+
+    @property
+    def lost(self) -> int:
+        """Bytes that cannot be read or are missing."""
+        return self.size + self.missing
 
     @property
     def has_filter(self) -> bool:

@@ -306,6 +306,7 @@ class _Surveyor:
         stated = table.stated
         if stated is not None:
             self._bound_last_hole(table, stated)
+            _note_missing_end(table, stated)
         table.problems += table.holes
         if salvage.false_negatives > 0:
             table.note(
@@ -354,9 +355,9 @@ class _Surveyor:
                     table = TableSurvey(table_name(number), number, -1, level)
                     table.stated = file
                     table.metadata_intact = False
-                    table.holes.append(
-                        Hole(0, file.size, "missing", file.smallest, file.largest, [])
-                    )
+                    hole = Hole(0, 0, "missing", file.smallest, file.largest, [])
+                    hole.missing = file.size
+                    table.holes.append(hole)
                     table.note(0, file.size, "missing")
                     self._survey.tables.append(table)
 
@@ -430,3 +431,11 @@ def _tables_present(names: list[str]) -> set[int]:
 
 def _tables_named(manifest: ManifestSurvey) -> set[int]:
     return {number for level in manifest.state.levels for number in level}
+
+
+def _note_missing_end(table: TableSurvey, stated: FileMetaData) -> None:
+    """Count the bytes that a file lacks, where the last of its data is among them."""
+    if table.holes and table.size < stated.size:
+        last = table.holes[-1]
+        if last.offset + last.size >= table.size:
+            last.missing = stated.size - table.size
