@@ -11,31 +11,42 @@ from lsmkv.errors import ForeignFormatError
 
 
 def engine_of(names: list[str]) -> str | None:
-    """The engine that has files of these names in its directory, if it is not LevelDB's format.
+    """The engine that has files of these names in its directory, if it is not LevelDB.
+
+    A store of LevelDB's may have a user's file of such a name: only Pebble and Riak are certain.
 
     >>> engine_of(["CURRENT", "IDENTITY", "MANIFEST-000004", "OPTIONS-000007"])
     'RocksDB'
     >>> engine_of(["CURRENT", "MANIFEST-000004", "000005.ldb"]) is None
     True
     """
-    if any(name.startswith("marker.") for name in names):
-        return "Pebble"
-    if "IDENTITY" in names:
+    engine = _certain_engine(names)
+    if engine is None and "IDENTITY" in names:
         return "RocksDB"
-    if any(name.startswith("OPTIONS-") for name in names):
+    if engine is None and any(name.startswith("OPTIONS-") for name in names):
         return "RocksDB or Pebble"
-    if is_riak(names):
+    return engine
+
+
+def _certain_engine(names: list[str]) -> str | None:
+    if any(name.startswith(("marker.manifest.", "marker.format-version.")) for name in names):
+        return "Pebble"
+    if "sst_0" in names and "sst_6" in names:  # directories, in which it keeps its tables
         return "Riak (eleveldb)"
     return None
 
 
-def is_riak(names: list[str]) -> bool:
-    """Whether tables are in a directory for each level, as Riak's eleveldb keeps them."""
-    return "sst_0" in names and "sst_6" in names
+def refuse_certain(path: str, names: list[str]) -> None:
+    """Raise :class:`ForeignFormatError` if the names alone prove another engine: Pebble, which has
+    no CURRENT, or Riak's, whose tables are not in ``path`` itself."""
+    engine = _certain_engine(names)
+    if engine is not None:
+        raise ForeignFormatError(f"{path} is a {engine} database")
 
 
 def refuse_foreign(path: str, names: list[str]) -> None:
-    """Raise :class:`ForeignFormatError` if the files in directory ``path`` are another engine's."""
+    """Raise :class:`ForeignFormatError` if a MANIFEST that cannot be read is another engine's, by
+    the files of these names beside it in ``path``."""
     engine = engine_of(names)
     if engine is not None:
         raise ForeignFormatError(f"{path} is a {engine} database")

@@ -12,7 +12,7 @@ from librt.threading import Lock
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.flush import write_memtable
-from lsmkv.db.foreign import is_riak, refuse_foreign, too_many_levels
+from lsmkv.db.foreign import refuse_certain, refuse_foreign, too_many_levels
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
@@ -152,8 +152,7 @@ class Recovery:
     # MANIFEST
 
     def _read_manifest(self, names: list[str]) -> None:
-        if is_riak(names):
-            refuse_foreign(self._directory.path, names)
+        refuse_certain(self._directory.path, names)
         name = read_current(self._directory)
         self._manifest_name = name
         try:

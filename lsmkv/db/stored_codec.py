@@ -1,9 +1,9 @@
 """Which codec the tables of a store have, so that new tables get the same.
 
 Minecraft's Bedrock edition keeps its worlds in a fork of LevelDB whose readers know Mojang's codecs
-and no other: one table under Snappy, and the game reads nothing of it.  So a store that has any
-table under one of Mojang's codecs is written under that codec, unless ``compression`` is given.
-Opening and repair call this, in the thread that opens, before they write a table.
+and no other: one table under Snappy, and the game reads nothing of it.  So a store with tables
+under one of Mojang's codecs is written under that codec, unless ``compression`` is given.  Opening
+and repair call this, in the thread that opens, before they write a table.
 """
 
 from __future__ import annotations

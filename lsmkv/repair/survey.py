@@ -11,7 +11,7 @@ import os
 from collections.abc import Container
 from typing import Unpack
 
-from lsmkv.db.foreign import is_riak, refuse_foreign, unknown_field
+from lsmkv.db.foreign import refuse_certain, refuse_foreign, unknown_field
 from lsmkv.db.manifest import Manifest
 from lsmkv.db.opening.directory import open_remains
 from lsmkv.env.base import Directory
@@ -108,8 +108,7 @@ class _Surveyor:
 
     def run(self) -> Survey:
         names = sorted(self._directory.names())
-        if is_riak(names):
-            refuse_foreign(self._directory.path, names)
+        refuse_certain(self._directory.path, names)
         parsed = {name: parse_filename(name) for name in names}
         for name, kind in parsed.items():
             if kind is not None and kind[1] in (FileType.TABLE, FileType.LOG):

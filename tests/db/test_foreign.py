@@ -242,6 +242,16 @@ def test_riaks_tables_are_not_missing(tmp_path: Path) -> None:
         lsmkv.repair_db(path)
 
 
+def test_a_new_database_of_pebbles_gets_no_store_beside_it(tmp_path: Path) -> None:
+    """All of its files that LevelDB knows are empty, or in LevelDB's format."""
+    for name in ("000002.log", "MANIFEST-000001", "marker.manifest.000001.MANIFEST-000001"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(lsmkv.ForeignFormatError, match="Pebble"):
+        DB(tmp_path, create_if_missing=True)
+    with pytest.raises(lsmkv.ForeignFormatError, match="Pebble"):
+        lsmkv.repair_db(tmp_path)
+
+
 @pytest.mark.parametrize("create", [True, False])
 def test_pebbles_directory_has_no_current(tmp_path: Path, create: bool) -> None:
     for name, content in {
