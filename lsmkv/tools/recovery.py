@@ -54,9 +54,9 @@ def verify(
     crash, files left over); 3 data is damaged or missing; 2 it could not be checked.
 
     JSON: "path", "verdict", "files": each "name", "bytes", "verdict", "level", "blocks",
-    "entries", "problems" ("offset", "bytes", "reason", "after", "to": the keys lost), "remarks". Of
-    a shard set: "path", "version", "verdict", "shards": each "shard", "path", "first", "pairs",
-    "verdict", "problems", "files".
+    "entries", "problems" ("offset", "bytes", "missing" (bytes that the file lacks), "reason",
+    "after", "to": the keys lost), "remarks". Of a shard set: "path", "version", "verdict",
+    "shards": each "shard", "path", "first", "pairs", "verdict", "problems", "files".
     """
     if is_shard_set(directory):
         _verify_shards(directory, as_json, quiet)
