@@ -195,10 +195,11 @@ class VersionEdit:
 def unknown_tag(record: bytes, error: CorruptionError) -> int:
     """The tag that LevelDB does not have, if that is why a record was refused; else 0.
 
+    >>> record = bytes([11, 0])
     >>> try:
-    ...     VersionEdit.decode(b"\x0b\x00")
+    ...     VersionEdit.decode(record)
     ... except CorruptionError as error:
-    ...     unknown_tag(b"\x0b\x00", error)
+    ...     unknown_tag(record, error)
     11
     """
     try:

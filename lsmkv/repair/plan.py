@@ -85,8 +85,8 @@ class RepairPlan:
     >>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
     ...     db.put(b"key", b"value")
     >>> plan = lsmkv.plan_repair("store", env=env)
-    >>> plan.needed, plan.by_levels, plan.lost_bytes, plan.stale
-    (False, True, 0, 0)
+    >>> plan.needed, plan.by_levels, plan.lost_bytes, plan.missing_bytes, plan.stale
+    (False, True, 0, 0, 0)
     >>> plan.last_sequence, plan.highest_number, plan.to_dict()["problems"]
     (1, 4, [])
     >>> print(plan)
