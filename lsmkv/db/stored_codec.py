@@ -24,8 +24,9 @@ def in_stored_codec(options: Options, directory: Directory, tables: frozenset[in
     """The options with which to write new tables beside those of these numbers.
 
     The newest table under one of Mojang's codecs decides, of the two newest and the two oldest.
-    A table that is missing, damaged or cannot be read shows no codec.  Costs a few reads of some bytes for each
-    table looked at, and nothing where there are no tables or ``compression`` was given.
+    A table that is missing, damaged or cannot be read shows no codec.  Costs a few reads of some
+    bytes for each table looked at, and nothing where there are no tables or ``compression`` was
+    given.
     """
     if not options.auto_compression:
         return options
