@@ -96,7 +96,8 @@ class Stats:
     mapped_log: bool
     """Whether the log is mapped into memory; of a read-only store, whether a writer's would be."""
     compression: str
-    """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's."""
+    """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's, if
+    the store is in a local directory."""
     log_bytes: int
     log_writes: int
     """Writes to the log: fewer than batches when several threads write."""

@@ -13,6 +13,7 @@ from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
 from lsmkv.db.stored_codec import in_stored_codec
 from lsmkv.db.version import total_size
+from lsmkv.env.local import LocalEnv
 from lsmkv.format.filenames import old_table_name, table_name
 from lsmkv.util.compression import codec_name
 from lsmkv.util.introspection import described
@@ -130,7 +131,8 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
     view = store.open_view()
     counters = store.counters
     options = store.options
-    if options.read_only:
+    # Elsewhere, each read of a table may be a request to an object store.
+    if options.read_only and type(options.env) in (type(None), LocalEnv):
         options = in_stored_codec(options, store.directory, view.version.numbers)
     levels: list[LevelStats] = []
     for level in range(len(view.version.levels)):
