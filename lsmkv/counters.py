@@ -97,3 +97,10 @@ class Counters:
         self.seek_compactions = 0
         self.compaction_bytes_read = 0
         self.compaction_bytes_written = 0
+
+    def make_room(self, levels: int) -> None:
+        """Count for at least so many levels: a store of goleveldb's may have more than seven."""
+        while len(self.reads) < levels:
+            self.reads.append(ReadCounters())
+            self.flushes_into.append(CompactionCounters())
+            self.compactions_into.append(CompactionCounters())

@@ -147,7 +147,8 @@ class ConflictError(Error):
 
 
 class ForeignFormatError(Error):
-    """The directory belongs to another engine (such as RocksDB), and is not damaged.
+    """The directory is another engine's, and not damaged: RocksDB's, Pebble's or Riak's, or one of
+    goleveldb's with more levels than LevelDB has, which ``read_only=True`` opens.
 
     >>> issubclass(ForeignFormatError, CorruptionError)
     False

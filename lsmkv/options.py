@@ -40,10 +40,10 @@ from lsmkv.util.comparator import (
     ReverseBytewiseComparator,
     equal_means_identical,
 )
-from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, SNAPPY, compression_type
+from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, SNAPPY, codec_named
 
 FilterLayout = Literal["block", "table", "both"]
-Compression = Literal["snappy", "zstd", "none"]
+Compression = Literal["auto", "snappy", "zstd", "zlib", "zlib-raw", "none"]
 BackgroundWork = Literal["auto", "thread", "process"]
 FilterBits = int | float | str | Sequence[float]
 Prefixes = int | bytes | PrefixExtractor | Callable[[bytes], bytes | None]
@@ -91,8 +91,13 @@ class Options(NamedTuple):
     * ``block_size``: of a data block, before it is compressed.
     * ``block_restart_interval``: after this many entries of a block, a key is stored whole.
     * ``max_file_size``: a compaction goes on in a new table beyond this.
-    * ``compression``: of blocks: ``"snappy"``, ``"zstd"`` or None.  In ``db.options`` it is the
-      codec's type byte: see :mod:`lsmkv.util.compression`.
+    * ``compression``: of new blocks: ``"snappy"``, ``"zstd"``, ``"zlib"``, ``"zlib-raw"`` or None.
+      ``"auto"``, the default, is Snappy, except where the store's tables have a codec of Mojang's
+      (zlib, zlib-raw): these belong to Minecraft's Bedrock edition, which reads no other.  Opening
+      for writing finds that out by a few small reads of the two newest tables and the two
+      oldest; a store without tables shows no codec.  In ``db.options`` it is the codec in
+      use, as a number: see :mod:`lsmkv.util.compression`.
+    * ``auto_compression``: whether ``compression`` was left to the store; no keyword.
     * ``zstd_compression_level``: with ``"zstd"``.
     * ``max_block_bytes``: a block that grows beyond this when decompressed counts as damage; one
       that is larger to begin with is written uncompressed.
@@ -144,6 +149,7 @@ class Options(NamedTuple):
     block_restart_interval: int = 16
     max_file_size: int = 2 * MIB
     compression: int = SNAPPY
+    auto_compression: bool = False
     zstd_compression_level: int = 1
     reuse_logs: bool = False
     mapped_log: bool = True
@@ -228,7 +234,7 @@ def make_options(
     block_size: int | None = None,
     block_restart_interval: int | None = None,
     max_file_size: int | None = None,
-    compression: Compression | None = "snappy",
+    compression: Compression | None = "auto",
     zstd_compression_level: int = 1,
     bloom_filter_bits: FilterBits | None = None,
     filter_policy: FilterPolicy | None = None,
@@ -285,6 +291,7 @@ def make_options(
         block_restart_interval=max(1, _size("block_restart_interval", block_restart_interval, 16)),
         max_file_size=_clip(_size("max_file_size", max_file_size, 2 * MIB), KIB, 1024 * MIB),
         compression=_compression(compression),
+        auto_compression=compression == "auto",
         zstd_compression_level=_size("zstd_compression_level", zstd_compression_level, 1),
         reuse_logs=bool(reuse_logs),
         mapped_log=bool(mapped_log),
@@ -411,7 +418,7 @@ def _sample(value: int) -> int:
 def _compression(name: str | None) -> int:
     if name is not None and not isinstance(name, str):
         raise TypeError(f"compression must be a str or None, not {type(name).__name__}")
-    return compression_type(name)
+    return SNAPPY if name == "auto" else codec_named(name)
 
 
 def _clip(value: int, low: int, high: int) -> int:

@@ -139,7 +139,7 @@ class DB(engine.DB):
         block_size: int | None = None,
         block_restart_interval: int | None = None,
         max_file_size: int | None = None,
-        compression: str | bytes | None = "snappy",
+        compression: str | bytes | None = "auto",
         bloom_filter_bits: int = 0,
         comparator: Callable[[bytes, bytes], int] | None = None,
         comparator_name: bytes | None = None,
@@ -534,7 +534,7 @@ def repair_db(
     block_size: int | None = None,
     block_restart_interval: int | None = None,
     max_file_size: int | None = None,
-    compression: str | bytes | None = "snappy",
+    compression: str | bytes | None = "auto",
     bloom_filter_bits: int = 0,
     comparator: Callable[[bytes, bytes], int] | None = None,
     comparator_name: bytes | None = None,
@@ -578,9 +578,11 @@ def _comparator_name(name: bytes | None) -> bytes | None:
     return name
 
 
-def _compression(name: str | bytes | None) -> Literal["snappy"] | None:
+def _compression(name: str | bytes | None) -> Literal["auto", "snappy"] | None:
     if name is None:
         return None
+    if name == "auto":
+        return "auto"
     if not isinstance(name, (str, bytes)):
         raise TypeError(f"compression must be 'snappy' or None, not {type(name).__name__}")
     if name not in ("snappy", b"snappy"):

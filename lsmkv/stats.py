@@ -95,6 +95,9 @@ class Stats:
     """Bytes of their keys and values."""
     mapped_log: bool
     """Whether the log is mapped into memory; of a read-only store, whether a writer's would be."""
+    compression: str
+    """The codec of new tables, as ``compression=`` takes it; in a read-only store, a writer's, if
+    the store is in a local directory."""
     log_bytes: int
     log_writes: int
     """Writes to the log: fewer than batches when several threads write."""
@@ -175,8 +178,9 @@ class Stats:
         """
         levels = [
             _difference(later, earlier)
-            for later, earlier in zip(self.levels, before.levels, strict=True)
+            for later, earlier in zip(self.levels, before.levels, strict=False)
         ]
+        levels += self.levels[len(levels) :]  # goleveldb has added a level meanwhile
         return replace(_difference(self, before), levels=tuple(levels))
 
     def __str__(self) -> str:
@@ -202,6 +206,7 @@ class Stats:
             f"waits          {count(self.slowdowns, 'slowdown')}, {count(self.stalls, 'stall')},"
             f" {self.stall_seconds:,.1f} s",
             f"flushes        {self.flushes:,}: {size(self.flush_bytes)} written",
+            f"compression    {self.compression} in new tables",
             f"compactions    {self.compactions:,}: {size(self.compaction_bytes_read)} read,"
             f" {size(self.compaction_bytes_written)} written",
             f"trivial moves  {self.trivial_moves:,}",
@@ -283,7 +288,16 @@ _HEADINGS = [
 """Of the table of HTML."""
 
 _GAUGES = frozenset(
-    {"level", "files", "bytes", "levels", "block_cache_bytes", "memtable_bytes", "mapped_log"}
+    {
+        "level",
+        "files",
+        "bytes",
+        "levels",
+        "block_cache_bytes",
+        "memtable_bytes",
+        "mapped_log",
+        "compression",
+    }
 )
 """Fields that say how things stand, rather than count what happened."""
 

@@ -23,7 +23,7 @@ def path(tmp_path: pathlib.Path) -> str:
     return str(tmp_path / "db")
 
 
-@pytest.mark.parametrize("compression", ["snappy", "zstd", "none", None])
+@pytest.mark.parametrize("compression", ["auto", "snappy", "zstd", "zlib", "zlib-raw", None])
 @pytest.mark.parametrize("layout", ["block", "table", "both"])
 def test_compressions_and_filter_layouts(path: str, compression: Any, layout: Any) -> None:
     with DB(

@@ -24,6 +24,8 @@ WARNING = 30
 class InfoLog:
     """Writes a line for each event, with local time and thread, to the file and to ``logging``.
 
+    Call order: ``(begin | write)* close``.  The first of them makes the file.
+
     Any thread may call any method, and waits for no other: the thread that writes to the file
     writes the lines of the others, too.  A LOG that cannot be written is given up, and the store
     goes on without it.
@@ -36,22 +38,35 @@ class InfoLog:
         self._lines: deque[bytes] = deque()
         self._closed = False
         self._file: WritableFile | None = None
-        if not to_file:
+        self._unmade_in: Directory | None = directory if to_file else None
+
+    def begin(self) -> None:
+        """Make the file, unless it is made or none is wanted; the last run's becomes ``LOG.old``.
+
+        Until then the directory is not changed: it may turn out to be another engine's.
+        """
+        if self._unmade_in is None or self._lock.locked():  # perhaps by the interrupted call
             return
         try:
-            if directory.exists(LOG):
-                directory.rename(LOG, LOG_OLD)
-            self._file = directory.create(LOG)
+            with self._lock:
+                directory = self._unmade_in
+                self._unmade_in = None
+                if directory is None:
+                    return
+                if directory.exists(LOG):
+                    directory.rename(LOG, LOG_OLD)
+                self._file = directory.create(LOG)
         except OSError as error:
             self._log(f"no LOG is written: {error}", WARNING)
 
     def write(self, message: str, level: int = _DEBUG) -> None:
         """Note an event.  ``level`` is the level of the ``logging`` record."""
         self._log(message, level)
+        self.begin()
         now = time.time()
         stamp = time.strftime("%Y/%m/%d-%H:%M:%S", time.localtime(now)) + f".{now % 1:.6f}"[2:]
         line = f"{stamp} {threading.get_native_id():x} {message}\n"
-        if self._file is None:
+        if self._file is None and not self._lock.locked():
             return
         self._lines.append(line.encode("utf-8", "backslashreplace"))
         self._write_lines()
@@ -69,6 +84,7 @@ class InfoLog:
 
     def close(self) -> None:
         """Close the file.  Later events go to ``logging`` alone."""
+        self._unmade_in = None
         self._closed = True
         self._write_lines()
 

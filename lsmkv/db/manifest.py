@@ -6,13 +6,14 @@ Recovery, repair and ``lsmkv verify`` read it here; ``VersionSet`` writes it.
 from __future__ import annotations
 
 from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.foreign import unknown_field
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.errors import ComparatorMismatchError, CorruptionError
 from lsmkv.format.filenames import MAX_FILE_NUMBER
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.format.log import LogDamage, LogReader
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unknown_tag
 
 
 class Manifest:
@@ -27,7 +28,7 @@ class Manifest:
         self.last_sequence = 0
         self.compact_pointers: dict[int, bytes] = {}
         self.levels: list[dict[int, FileMetaData]] = [{} for _ in range(NUM_LEVELS)]
-        """The files of each level, by number."""
+        """The files of each level, by number: seven levels, or more in a store of goleveldb's."""
         self.tail: LogDamage | None = None
         """The bad bytes behind the last good record, if there are any."""
         self._seen: set[str] = set()
@@ -50,9 +51,17 @@ class Manifest:
         for level, key in edit.compact_pointers:
             self.compact_pointers[level] = key
         for level, number in edit.deleted_files:
-            self.levels[level].pop(number, None)
+            if level < len(self.levels):
+                self.levels[level].pop(number, None)
         for level, file in edit.new_files:
+            while level >= len(self.levels):
+                self.levels.append({})
             self.levels[level][file.number] = file
+
+    @property
+    def deepest(self) -> int:
+        """The last level that has files; 0 if none has."""
+        return max((level for level, files in enumerate(self.levels) if files), default=0)
 
     @property
     def complete(self) -> bool:
@@ -73,7 +82,8 @@ class Manifest:
 
     def version(self, comparator: InternalKeyComparator) -> Version:
         """The levels as a version, which has passed :meth:`Version.check`."""
-        version = Version(comparator, [list(files.values()) for files in self.levels])
+        used = self.levels[: max(NUM_LEVELS, self.deepest + 1)]
+        version = Version(comparator, [list(files.values()) for files in used])
         try:
             version.check()
         except CorruptionError as error:
@@ -85,7 +95,8 @@ def read_manifest(directory: Directory, name: str) -> Manifest:
     """The state after all records of the MANIFEST ``name``.
 
     Raises :class:`CorruptionError` for a bad record that others follow.  A bad *last* record may be
-    a torn one: it is noted in ``tail``, for the caller to judge.
+    a torn one: it is noted in ``tail``, for the caller to judge.  An intact record with a field
+    that LevelDB does not have raises :class:`ForeignFormatError`.
     """
     manifest = Manifest(f"{directory.path}/{name}")
     with directory.open(name) as file:
@@ -95,8 +106,11 @@ def read_manifest(directory: Directory, name: str) -> Manifest:
                 damage = record.damage
                 raise CorruptionError(damage.reason, manifest.path, damage.offset)
             try:
-                manifest.apply(VersionEdit.decode(record.payload))
+                manifest.apply(VersionEdit.decode(record.payload, MAX_LEVELS))
             except CorruptionError as error:
+                tag = unknown_tag(record.payload, error)
+                if tag > 0:
+                    raise unknown_field(manifest.path, directory.names(), tag) from None
                 raise error.located(manifest.path, record.offset) from None
         manifest.tail = reader.tail
     return manifest

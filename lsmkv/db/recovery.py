@@ -8,17 +8,20 @@ moment and run again: it removes and renames no file before its result is commit
 
 from __future__ import annotations
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.flush import write_memtable
+from lsmkv.db.foreign import refuse_certain, refuse_foreign, too_many_levels
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.output_filters import options_for_flush
 from lsmkv.db.store_lock import StoreLock
+from lsmkv.db.stored_codec import in_stored_codec
 from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.env.base import Directory
-from lsmkv.errors import CorruptionError, ForeignFormatError
+from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.format.filenames import (
     CURRENT,
@@ -59,7 +62,8 @@ class Recovery:
     ) -> None:
         """``lock`` is the store's, which guards the memtable."""
         self._directory = directory
-        self._options = options
+        self.options = options
+        """The settings; recovery sets those that depend on what the store holds."""
         self._comparator = comparator
         self._order = comparator.order
         self._info_log = info_log
@@ -88,6 +92,9 @@ class Recovery:
         names = self._directory.names()
         if self._directory.exists(CURRENT):
             self._read_manifest(names)
+            tables = self._versions.current.numbers
+            self.options = in_stored_codec(self.options, self._directory, tables)
+        self._info_log.begin()
         for name in names:
             parsed = parse_filename(name)
             if parsed is not None:
@@ -96,7 +103,7 @@ class Recovery:
         logs = self._replay_logs(names)
         if self._is_settled(names, logs):
             return self._go_on(logs[0])
-        wal = self._continue_log(logs) if self._options.reuse_logs else None
+        wal = self._continue_log(logs) if self.options.reuse_logs else None
         if wal is None:
             self._flush()
             wal = self._begin_log()
@@ -144,6 +151,7 @@ class Recovery:
     # MANIFEST
 
     def _read_manifest(self, names: list[str]) -> None:
+        refuse_certain(self._directory.path, names)
         name = read_current(self._directory)
         self._manifest_name = name
         try:
@@ -154,21 +162,27 @@ class Recovery:
                 f"CURRENT names {name}, which is missing", f"{self._directory.path}/{CURRENT}"
             ) from None
         except CorruptionError:
-            if is_rocksdb(names):
-                raise ForeignFormatError(f"{self._directory.path} is a RocksDB database") from None
+            refuse_foreign(self._directory.path, names)
             raise
+        self._check_levels(manifest)
         version = manifest.version(self._comparator)
         if manifest.tail is not None:
             self._judge_manifest_tail(manifest, version, names)
         versions = self._versions
         for level, key in manifest.compact_pointers.items():
-            versions.compact_pointers[level] = key
+            if level < NUM_LEVELS:  # goleveldb keeps those of levels that it has emptied
+                versions.compact_pointers[level] = key
         versions.mark_file_number_used(manifest.next_file_number - 1)
         versions.last_sequence = manifest.last_sequence
         versions.log_number = manifest.log_number
         versions.prev_log_number = manifest.prev_log_number
         versions.mark_file_number_used(max(manifest.log_number, manifest.prev_log_number))
         versions.install(version)
+
+    def _check_levels(self, manifest: Manifest) -> None:
+        """Raise unless all tables are on levels that can be written to."""
+        if manifest.deepest >= NUM_LEVELS:
+            raise too_many_levels(self._directory.path, manifest.deepest)
 
     def _judge_manifest_tail(self, manifest: Manifest, version: Version, names: list[str]) -> None:
         """Take a bad last record for a torn one if every table before it exists in its full size;
@@ -283,7 +297,7 @@ class Recovery:
         if self._unjudged is not None and log_name(self._unjudged[0]) != logs[0]:
             logs.insert(0, log_name(self._unjudged[0]))
             path = f"{self._directory.path}/{logs[0]}"
-        if self._options.paranoid_checks:
+        if self.options.paranoid_checks:
             raise CorruptionError(f"{gap.reason}, and writes are missing there", path, gap.offset)
         self._set_logs_aside(gap, logs)
 
@@ -316,7 +330,7 @@ class Recovery:
         self._expected = last + 1
         self._any_applied = True
         self._versions.last_sequence = max(self._versions.last_sequence, last)
-        if self._memtable.usage > self._options.write_buffer_size:
+        if self._memtable.usage > self.options.write_buffer_size:
             self._when_full()
 
     def _when_full(self) -> None:
@@ -331,7 +345,7 @@ class Recovery:
             self._memtable,
             self._directory,
             number,
-            options_for_flush(self._options, versions.current, self._memtable.usage),
+            options_for_flush(self.options, versions.current, self._memtable.usage),
             self._order,
             versions.last_sequence,
         )
@@ -350,7 +364,7 @@ class Recovery:
 
     def _open_log(self, number: int) -> WriteAheadLog:
         """The log that was read last, to be continued behind its last record."""
-        mapped = self._options.mapped_log
+        mapped = self.options.mapped_log
         file = self._directory.continue_log(log_name(number), self._log_end, mapped)
         try:
             return WriteAheadLog(file, number, self._log_end)
@@ -361,7 +375,7 @@ class Recovery:
     def _begin_log(self) -> WriteAheadLog:
         """An empty log.  The directory is synced once for it and for the MANIFEST that names it."""
         number = self._versions.new_file_number()
-        file = self._directory.create_log(log_name(number), self._options.mapped_log)
+        file = self._directory.create_log(log_name(number), self.options.mapped_log)
         return WriteAheadLog(file, number)
 
     def _save_lost_logs(self) -> None:
@@ -378,24 +392,3 @@ class Recovery:
                     target.sync()
             lost.sync()
         self._directory.sync()
-
-
-def refuse_rocksdb(directory: Directory) -> None:
-    """Raise :class:`ForeignFormatError` for a RocksDB database.
-
-    Called before any file is changed.  Recovery would raise the same, but only after RocksDB's LOG
-    had been renamed.
-    """
-    if is_rocksdb(directory.names()) and directory.exists(CURRENT):
-        name = read_current(directory)
-        try:
-            read_manifest(directory, name)
-        except FileNotFoundError:
-            pass  # recovery names what is missing
-        except CorruptionError:
-            raise ForeignFormatError(f"{directory.path} is a RocksDB database") from None
-
-
-def is_rocksdb(names: list[str]) -> bool:
-    """Whether the files of these names make up a RocksDB directory."""
-    return "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names)

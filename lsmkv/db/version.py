@@ -48,7 +48,10 @@ class Version:
     """
 
     def __init__(self, comparator: InternalKeyComparator, levels: list[list[FileMetaData]]) -> None:
-        """``levels`` has the files of each level in any order; they are sorted here."""
+        """``levels`` has the files of each level in any order; they are sorted here.
+
+        There are seven, or more in a store of goleveldb's, which is only read.
+        """
         self.comparator = comparator
         self._user_compare = comparator.user_comparator.compare
         self.levels = levels
@@ -59,7 +62,7 @@ class Version:
         # other.
         self._edges: list[list[Any]] = [edges_of(files, comparator.order) for files in levels]
         self._places = [SortedKeys(edges) for edges in self._edges]
-        used = [level for level in range(NUM_LEVELS) if levels[level]]
+        used = [level for level in range(len(levels)) if levels[level]]
         self._deepest: i64 = used[-1] if used else 0
         """The last level that holds anything."""
         self.sizes = [total_size(files) for files in levels]

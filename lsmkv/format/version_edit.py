@@ -17,10 +17,13 @@ tag  field             content
                        key, string largest internal key
 ===  ================  ===========================================================
 
-Other tags are refused, as in LevelDB, so no field may ever be added.
+Other tags are refused, as in LevelDB, so no field may ever be added.  LevelDB's levels end at 6.
+goleveldb's do not: its records are the same but for their levels.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.errors import CorruptionError
@@ -42,6 +45,10 @@ _COMPACT_POINTER = 5
 _DELETED_FILE = 6
 _NEW_FILE = 7
 _PREV_LOG_NUMBER = 9
+_TAGS = frozenset((*range(_COMPARATOR, _NEW_FILE + 1), _PREV_LOG_NUMBER))
+
+MAX_LEVELS: Final = 256
+"""More levels than any store of goleveldb's has; a higher one is damage."""
 
 _BYTES_A_SEEK_SAVES = 16384
 _LEAST_SEEKS = 100
@@ -137,15 +144,18 @@ class VersionEdit:
         return b"".join(parts)
 
     @staticmethod
-    def decode(record: bytes) -> VersionEdit:
-        """The edit in a record.  Raises :class:`CorruptionError`, with the offset inside it."""
+    def decode(record: bytes, levels: int = NUM_LEVELS) -> VersionEdit:
+        """The edit in a record, whose levels are below ``levels``.
+
+        Raises :class:`CorruptionError`, with the offset inside it.
+        """
         edit = VersionEdit()
         at = 0
         while at < len(record):
-            at = edit._decode_field(record, at)
+            at = edit._decode_field(record, at, levels)
         return edit
 
-    def _decode_field(self, record: bytes, start: int) -> int:
+    def _decode_field(self, record: bytes, start: int, levels: int) -> int:
         """Read the field at ``start``, and return the position after it."""
         tag, at = decode_varint32(record, start)
         if tag == _COMPARATOR:
@@ -163,15 +173,15 @@ class VersionEdit:
         elif tag == _LAST_SEQUENCE:
             self.last_sequence, at = decode_varint64(record, at)
         elif tag == _COMPACT_POINTER:
-            level, at = _decode_level(record, at)
+            level, at = _decode_level(record, at, levels)
             key, at = _decode_internal_key(record, at)
             self.compact_pointers.append((level, key))
         elif tag == _DELETED_FILE:
-            level, at = _decode_level(record, at)
+            level, at = _decode_level(record, at, levels)
             number, at = decode_varint64(record, at)
             self.deleted_files.add((level, number))
         elif tag == _NEW_FILE:
-            level, at = _decode_level(record, at)
+            level, at = _decode_level(record, at, levels)
             number, at = decode_varint64(record, at)
             size, at = decode_varint64(record, at)
             smallest, at = _decode_internal_key(record, at)
@@ -182,9 +192,26 @@ class VersionEdit:
         return at
 
 
-def _decode_level(record: bytes, start: int) -> tuple[int, int]:
+def unknown_tag(record: bytes, error: CorruptionError) -> int:
+    """The tag that LevelDB does not have, if that is why a record was refused; else 0.
+
+    >>> record = bytes([11, 0])
+    >>> try:
+    ...     VersionEdit.decode(record)
+    ... except CorruptionError as error:
+    ...     unknown_tag(record, error)
+    11
+    """
+    try:
+        tag, _ = decode_varint32(record, error.offset or 0)
+    except CorruptionError:
+        return 0
+    return tag if tag > 0 and tag not in _TAGS and error.reason.endswith(f" tag {tag}") else 0
+
+
+def _decode_level(record: bytes, start: int, levels: int) -> tuple[int, int]:
     level, at = decode_varint32(record, start)
-    if level >= NUM_LEVELS:
+    if level >= levels:
         raise CorruptionError(f"a level of {level}", None, start)
     return level, at
 

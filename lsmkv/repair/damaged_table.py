@@ -39,6 +39,7 @@ from lsmkv.table.format import (
 from lsmkv.table.reader import usable_policies
 from lsmkv.util.checksum import SealFinder, find_sealed_end
 from lsmkv.util.coding import decode_varint32
+from lsmkv.util.compression import NO_COMPRESSION, codec_of
 
 CheckKeys = Callable[[list[bytes]], None]
 """A check that raises :class:`CorruptionError` unless all keys can be keys of entries."""
@@ -76,7 +77,7 @@ class Hole(Problem):
     The keys sort after ``lower`` and not after ``upper``; None is no bound.
     """
 
-    __slots__ = ("_filters", "lower", "upper")
+    __slots__ = ("_filters", "lower", "missing", "upper")
 
     def __init__(
         self,
@@ -91,7 +92,15 @@ class Hole(Problem):
         super().__init__(offset, size, reason)
         self.lower = lower
         self.upper = upper
+        self.missing = 0
+        """Bytes after it that the file lacks, by the size that the MANIFEST states: data, and what
+        follows the data in a table."""
         self._filters = filters
+
+    @property
+    def lost(self) -> int:
+        """Bytes that cannot be read or are missing."""
+        return self.size + self.missing
 
     @property
     def has_filter(self) -> bool:
@@ -148,6 +157,15 @@ class Salvage:
                 user_keys = [key[:-TAG_SIZE] for key in piece.keys]
                 self.false_negatives += count_denied(self._filters, piece.offset, user_keys)
             yield piece
+
+    def codec_of(self, block: FoundBlock) -> int:
+        """The codec of a block that was found; no compression if that cannot be read any more."""
+        end = block.offset + block.size - BLOCK_TRAILER_SIZE
+        try:
+            kind = _read(self._file, end, 1)[0]
+            return codec_of(kind, _read(self._file, block.offset, 1))
+        except (CorruptionError, IndexError):
+            return NO_COMPRESSION
 
     # Metadata
 

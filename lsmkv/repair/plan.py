@@ -53,8 +53,13 @@ class TablePlan:
 
     @property
     def lost_bytes(self) -> int:
-        """Bytes of data blocks that cannot be read."""
-        return sum(hole.size for hole in self.survey.holes)
+        """Bytes of data blocks that cannot be read, and those that are missing."""
+        return sum(hole.lost for hole in self.survey.holes)
+
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes of data that the file lacks, with the index and the filters after them."""
+        return sum(hole.missing for hole in self.survey.holes)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data; keys escaped."""
@@ -80,8 +85,8 @@ class RepairPlan:
     >>> with lsmkv.DB("store", create_if_missing=True, env=env) as db:
     ...     db.put(b"key", b"value")
     >>> plan = lsmkv.plan_repair("store", env=env)
-    >>> plan.needed, plan.by_levels, plan.lost_bytes, plan.stale
-    (False, True, 0, 0)
+    >>> plan.needed, plan.by_levels, plan.lost_bytes, plan.missing_bytes, plan.stale
+    (False, True, 0, 0, 0)
     >>> plan.last_sequence, plan.highest_number, plan.to_dict()["problems"]
     (1, 4, [])
     >>> print(plan)
@@ -113,8 +118,17 @@ class RepairPlan:
 
     @property
     def lost_bytes(self) -> int:
-        """Bytes of data blocks that cannot be read."""
+        """Bytes of data blocks that cannot be read, and those that are missing."""
         return sum(table.lost_bytes for table in self.tables if table.survey.needed)
+
+    @property
+    def missing_bytes(self) -> int:
+        """Those of them that no file has: its table is cut short, or missing.
+
+        They are counted by the sizes that the MANIFEST states, and so include the index and the
+        filters of these tables.
+        """
+        return sum(table.missing_bytes for table in self.tables if table.survey.needed)
 
     @property
     def last_sequence(self) -> int:
@@ -158,6 +172,7 @@ class RepairPlan:
                 for problem in file.problems
             ],
             "lost_bytes": self.lost_bytes,
+            "missing_bytes": self.missing_bytes,
             "stale": self.stale,
         }
 
@@ -201,10 +216,17 @@ def _table_lines(plan: TablePlan) -> Iterator[str]:
         lower, upper = user_range(hole)
         first = "the first key" if lower is None else f"'{escape(lower)}'"
         last = "the last key" if upper is None else f"'{escape(upper)}'"
-        yield f"  lost at {hole.offset}: {count(hole.size, 'byte')}, keys from {first} to {last}"
+        yield f"  lost at {hole.offset}: {_lost_text(hole)}, keys from {first} to {last}"
     if plan.stale:
         stale = count(plan.stale, "entry")
         yield f"  set aside: {stale} that a lost block may have replaced"
+
+
+def _lost_text(hole: Hole) -> str:
+    if hole.missing == 0:
+        return count(hole.size, "byte")
+    missing = f"{count(hole.missing, 'byte')} missing"
+    return f"{count(hole.size, 'byte')} unreadable, {missing}" if hole.size > 0 else missing
 
 
 def _hole_dict(hole: Hole) -> dict[str, Any]:
@@ -212,6 +234,7 @@ def _hole_dict(hole: Hole) -> dict[str, Any]:
     return {
         "offset": hole.offset,
         "bytes": hole.size,
+        "missing": hole.missing,
         "reason": hole.reason,
         "after": None if lower is None else escape(lower),
         "to": None if upper is None else escape(upper),
@@ -281,6 +304,8 @@ def _action(table: TableSurvey) -> tuple[str, str]:
         return LEAVE_OUT, "missing"
     if table.entries == 0:
         return LEAVE_OUT, "none of its entries can be read"
+    if table.holes and table.holes[-1].missing > 0:
+        return REWRITE, f"{count(table.holes[-1].missing, 'byte')} are missing at its end"
     if table.holes:
         blocks = table.blocks + len(table.holes)
         return REWRITE, f"{len(table.holes):,} of {count(blocks, 'block')} cannot be read"

@@ -12,8 +12,11 @@ import os
 from collections.abc import Callable
 from typing import Unpack
 
+from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import build_directory, refuse_taken
+from lsmkv.db.foreign import too_many_levels
 from lsmkv.db.opening.directory import open_remains
+from lsmkv.db.stored_codec import with_codec_of
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
@@ -156,13 +159,16 @@ def _plan(
     keep_stale: bool,
     progress: Progress | None,
 ) -> tuple[Options, RepairPlan]:
-    """The plan, and the settings that it was made with: those of the order that the store names."""
+    """The plan, and the settings for the tables of the repair: the order that the store names, and
+    the codec of its tables."""
     settings = make_options(**arguments)
     try:
-        return settings, _plan_with(directory, settings, keep_stale, progress)
+        plan = _plan_with(directory, settings, keep_stale, progress)
     except ComparatorMismatchError as error:
         settings = in_stored_order(arguments, error)
-    return settings, _plan_with(directory, settings, keep_stale, progress)
+        plan = _plan_with(directory, settings, keep_stale, progress)
+    codecs = {table.number: table.codec for table in plan.survey.tables if table.needed}
+    return with_codec_of(settings, codecs), plan
 
 
 def _plan_with(
@@ -170,6 +176,8 @@ def _plan_with(
 ) -> RepairPlan:
     comparator = InternalKeyComparator(settings.comparator)
     found = survey(directory, settings, comparator, progress)
+    if found.manifest is not None and found.manifest.state.deepest >= NUM_LEVELS:
+        raise too_many_levels(directory.path, found.manifest.state.deepest)
     blocks = sum(table.blocks for table in found.tables)
     disorder = [
         hole for table in found.tables for hole in table.holes if hole.reason == OUT_OF_ORDER

@@ -11,6 +11,7 @@ from lsmkv.format.filenames import CURRENT
 from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
+from lsmkv.util.compression import NO_COMPRESSION
 
 SOUND = 0
 """No damage, and nothing to remark."""
@@ -66,6 +67,8 @@ class TableSurvey(FileSurvey):
         self.last_sequence = 0
         self.metadata_intact = True
         """Whether footer, index, metaindex and filters are intact."""
+        self.codec = NO_COMPRESSION
+        """The codec of its data blocks, as far as they are compressed and can be read."""
 
     @property
     def intact(self) -> bool:

@@ -11,16 +11,14 @@ import os
 from collections.abc import Container
 from typing import Unpack
 
-from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.foreign import refuse_certain, refuse_foreign, unknown_field
 from lsmkv.db.manifest import Manifest
 from lsmkv.db.opening.directory import open_remains
-from lsmkv.db.recovery import is_rocksdb
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
     ComparatorMismatchError,
     CorruptionError,
-    ForeignFormatError,
     raise_typed,
 )
 from lsmkv.format.filenames import (
@@ -34,11 +32,12 @@ from lsmkv.format.filenames import (
 )
 from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, unpack
 from lsmkv.format.log import LogReader
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unknown_tag
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
 from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
+from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
 
 
@@ -109,6 +108,7 @@ class _Surveyor:
 
     def run(self) -> Survey:
         names = sorted(self._directory.names())
+        refuse_certain(self._directory.path, names)
         parsed = {name: parse_filename(name) for name in names}
         for name, kind in parsed.items():
             if kind is not None and kind[1] in (FileType.TABLE, FileType.LOG):
@@ -165,8 +165,11 @@ class _Surveyor:
                     first_bad = record.damage.offset if first_bad < 0 else first_bad
                     manifest.note(record.damage.offset, 0, record.damage.reason)
                 try:
-                    edit = VersionEdit.decode(record.payload)
+                    edit = VersionEdit.decode(record.payload, MAX_LEVELS)
                 except CorruptionError as error:
+                    tag = unknown_tag(record.payload, error)
+                    if tag > 0:
+                        raise unknown_field(state.path, self._directory.names(), tag) from None
                     first_bad = record.offset if first_bad < 0 else first_bad
                     manifest.note(record.offset, record.end - record.offset, error.reason)
                     continue
@@ -201,8 +204,8 @@ class _Surveyor:
                 found.current.note(0, found.current.size, reason)
             chosen = other or chosen
         if chosen is None:
-            if found.manifests and is_rocksdb(names):
-                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            if found.manifests:
+                refuse_foreign(found.path, names)
             return
         chosen.needed = True
         ours = self._comparator.user_comparator.name
@@ -210,8 +213,7 @@ class _Surveyor:
         if state.comparator is not None and state.comparator != ours:
             raise ComparatorMismatchError(state.path, state.comparator, ours)
         if not state.complete:
-            if is_rocksdb(names):
-                raise ForeignFormatError(f"{found.path} is a RocksDB database")
+            refuse_foreign(found.path, names)
             chosen.whole = False
             chosen.note(0, chosen.size, "the fields that every MANIFEST begins with are missing")
         else:
@@ -290,6 +292,8 @@ class _Surveyor:
             if isinstance(piece, Hole):
                 table.holes.append(piece)
                 continue
+            if table.codec == NO_COMPRESSION:
+                table.codec = salvage.codec_of(piece)
             table.blocks += 1
             table.entries += len(piece.keys)
             for key in piece.keys:
@@ -301,6 +305,7 @@ class _Surveyor:
         stated = table.stated
         if stated is not None:
             self._bound_last_hole(table, stated)
+            _note_missing_end(table, stated)
         table.problems += table.holes
         if salvage.false_negatives > 0:
             table.note(
@@ -331,8 +336,8 @@ class _Surveyor:
         manifest = self._survey.manifest
         if manifest is None:
             return None
-        for level in range(NUM_LEVELS):
-            file = manifest.state.levels[level].get(number)
+        for level, files in enumerate(manifest.state.levels):
+            file = files.get(number)
             if file is not None:
                 return level, file
         return None
@@ -343,15 +348,15 @@ class _Surveyor:
         if manifest is None or not manifest.whole:
             return
         present = {table.number for table in self._survey.tables}
-        for level in range(NUM_LEVELS):
-            for number, file in manifest.state.levels[level].items():
+        for level, files in enumerate(manifest.state.levels):
+            for number, file in files.items():
                 if number not in present:
                     table = TableSurvey(table_name(number), number, -1, level)
                     table.stated = file
                     table.metadata_intact = False
-                    table.holes.append(
-                        Hole(0, file.size, "missing", file.smallest, file.largest, [])
-                    )
+                    hole = Hole(0, 0, "missing", file.smallest, file.largest, [])
+                    hole.missing = file.size
+                    table.holes.append(hole)
                     table.note(0, file.size, "missing")
                     self._survey.tables.append(table)
 
@@ -425,3 +430,11 @@ def _tables_present(names: list[str]) -> set[int]:
 
 def _tables_named(manifest: ManifestSurvey) -> set[int]:
     return {number for level in manifest.state.levels for number in level}
+
+
+def _note_missing_end(table: TableSurvey, stated: FileMetaData) -> None:
+    """Count the bytes that a file lacks, where the last of its data is among them."""
+    if table.holes and table.size < stated.size:
+        last = table.holes[-1]
+        if last.offset + last.size >= table.size:
+            last.missing = stated.size - table.size

@@ -84,7 +84,8 @@ class Footer:
 def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
     """A block as stored: content, type byte, masked CRC-32C of both.
 
-    It is kept uncompressed unless that saves more than an eighth, as LevelDB does.
+    ``compression`` is a codec of :mod:`lsmkv.util.compression`.  The block is kept uncompressed
+    unless that saves more than an eighth, as LevelDB does.
     """
     stored = raw
     kind = NO_COMPRESSION
@@ -92,7 +93,7 @@ def seal_block(raw: bytes, compression: int, zstd_level: int = 1) -> bytes:
         packed = compress(raw, compression, zstd_level)
         if len(packed) < len(raw) - len(raw) // 8:
             stored = packed
-            kind = compression
+            kind = compression & 0xFF
     trailer = kind | sealing_crc32c(stored, kind) << 8
     return stored + trailer.to_bytes(BLOCK_TRAILER_SIZE, "little")
 

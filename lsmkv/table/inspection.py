@@ -9,12 +9,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lsmkv.counters import ReadCounters
-from lsmkv.errors import CorruptionError
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.errors import CorruptionError, UnsupportedCompressionError
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.keys import MAX_SEQUENCE, user_key_of
+from lsmkv.table.block import Block
 from lsmkv.table.filter_block import count_denied
-from lsmkv.table.format import BLOCK_TRAILER_SIZE
+from lsmkv.table.format import (
+    BLOCK_TRAILER_SIZE,
+    FOOTER_SIZE,
+    BlockHandle,
+    Footer,
+    read_block,
+)
 from lsmkv.table.reader import FROM_CACHE, Table
+from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION, codec_name, codec_of
+
+_BLOCKS_LOOKED_AT = 4  # a block is stored uncompressed where that saves too little
 
 
 class FilterLook(NamedTuple):
@@ -33,8 +44,8 @@ class BlockLook(NamedTuple):
     stored_size: int
     """Bytes in the file, trailer included."""
     cached: bool
-    compression: int
-    """The type byte."""
+    codec: str
+    """Its compression."""
     plain_size: int
     entries: tuple[list[bytes], list[bytes]]
     """Internal keys, and values: two lists of one length."""
@@ -69,7 +80,7 @@ def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
             if not may_match:
                 break
     outcome, block = table.load_block(number, ReadCounters(), False)
-    compression = table.file.read(handle.offset + handle.size, 1)
+    codec = codec_at(table.file, handle)
     try:
         entries = block.entries()
     except CorruptionError as error:
@@ -78,11 +89,41 @@ def look(table: Table, user_key: bytes, key_hash: int) -> TableLook:
         offset=handle.offset,
         stored_size=handle.size + BLOCK_TRAILER_SIZE,
         cached=outcome == FROM_CACHE,
-        compression=compression[0] if compression else 0,
+        codec=codec_name(codec),
         plain_size=len(block),
         entries=entries,
     )
     return TableLook(index.keys[number], filters, found)
+
+
+def codec_at(file: RandomAccessFile, handle: BlockHandle) -> int:
+    """The codec of one block: a read of its type byte, and for type 2 of its first byte too."""
+    end = handle.offset + handle.size
+    kind = file.read(end, 1) if end < file.size else b""
+    if not kind:
+        return NO_COMPRESSION
+    return codec_of(kind[0], file.read(handle.offset, 1) if kind[0] == 2 else b"")
+
+
+def codec_in(file: RandomAccessFile) -> int:
+    """The codec that a table was written with, of a file that may be damaged.
+
+    It is that of the index or, where this is stored uncompressed, of one of the first data blocks.
+    No compression if all of these are, or if they cannot be read.  Two reads, of 48 bytes and of
+    one, and a few more where the index is not compressed.
+    """
+    try:
+        footer = Footer.decode(file.read(max(0, file.size - FOOTER_SIZE), FOOTER_SIZE))
+        codec = codec_at(file, footer.index)
+        if codec == NO_COMPRESSION:
+            index = Block(read_block(file, footer.index, DEFAULT_MAX_BLOCK_BYTES))
+            for value in index.entries()[1][:_BLOCKS_LOOKED_AT]:
+                codec = codec_at(file, BlockHandle.decode(value)[0])
+                if codec != NO_COMPRESSION:
+                    break
+    except (CorruptionError, UnsupportedCompressionError):
+        return NO_COMPRESSION
+    return codec
 
 
 def first_and_last_key(table: Table) -> tuple[bytes, bytes] | None:

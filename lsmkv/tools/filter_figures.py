@@ -15,9 +15,11 @@ from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.filter.bloom import rate_from_fill
 from lsmkv.filter.fuse import FINGERPRINT_BITS
+from lsmkv.table.inspection import codec_in
 from lsmkv.tools.dump.blocks import fuse_in, has_bits
 from lsmkv.tools.dump.records import Filter
 from lsmkv.tools.dump.tables import read_filters
+from lsmkv.util.compression import codec_name
 
 _SAMPLE = 64  # filters of each table whose bits are counted
 
@@ -34,6 +36,8 @@ class TableFilters:
     """The share of absent keys for which a data block is read in vain; 1.0 without a filter."""
     policy: str = ""
     """The name of the policy that made them; empty without a filter, or if they are of several."""
+    codec: str = ""
+    """The compression of the table's blocks; empty if the table is gone."""
 
 
 NONE = TableFilters(0, 0, 1.0)
@@ -42,8 +46,8 @@ NONE = TableFilters(0, 0, 1.0)
 class FilterFigures:
     """The figures of tables, each read once: a table never changes.
 
-    Raises :class:`OSError` and :class:`~lsmkv.CorruptionError`.  A look costs three reads of each
-    new table, of footer, metaindex and filters.
+    Raises :class:`OSError` and :class:`~lsmkv.CorruptionError`.  A look costs five reads of each
+    new table or a few more: of footer, metaindex and filters, and for its codec.
     """
 
     def __init__(self, path: str) -> None:
@@ -81,6 +85,7 @@ def _figures_of(file: RandomAccessFile) -> TableFilters:
         sum(len(one.data) for one in filters),
         rate,
         policies.pop() if len(policies) == 1 else "",
+        codec_name(codec_in(file)),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.db.recovery import is_rocksdb
+from lsmkv.db.foreign import engine_of, refuse_foreign
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.tools.arguments import (
@@ -263,11 +263,11 @@ def _require_database(directory: str, files: dict[str, int]) -> None:
             break
     else:
         raise lsmkv.Error(f"{directory}: no database here")
-    if is_rocksdb(list(files)):
+    if engine_of(list(files)) is not None:
         try:
             open_to_read(directory).close()
         except lsmkv.Error:
-            raise lsmkv.ForeignFormatError(f"{directory} is a RocksDB database") from None
+            refuse_foreign(directory, list(files))
 
 
 def _confirmed(directory: str, files: dict[str, int]) -> bool:

@@ -54,9 +54,9 @@ def verify(
     crash, files left over); 3 data is damaged or missing; 2 it could not be checked.
 
     JSON: "path", "verdict", "files": each "name", "bytes", "verdict", "level", "blocks",
-    "entries", "problems" ("offset", "bytes", "reason", "after", "to": the keys lost), "remarks". Of
-    a shard set: "path", "version", "verdict", "shards": each "shard", "path", "first", "pairs",
-    "verdict", "problems", "files".
+    "entries", "problems" ("offset", "bytes", "missing" (bytes that the file lacks), "reason",
+    "after", "to": the keys lost), "remarks". Of a shard set: "path", "version", "verdict",
+    "shards": each "shard", "path", "first", "pairs", "verdict", "problems", "files".
     """
     if is_shard_set(directory):
         _verify_shards(directory, as_json, quiet)
@@ -108,7 +108,8 @@ def repair(
     since they may be out of date.
 
     JSON: "path", "needed", "manifest", "by_levels", "tables" ("file", "level", "action", "reason",
-    "entries", "stale", "lost"), "logs", "problems", "lost_bytes", "stale", "repaired" (where).
+    "entries", "stale", "lost"), "logs", "problems", "lost_bytes", "missing_bytes" (those of them
+    that no file has), "stale", "repaired" (where).
     """
     if plan_only:
         with progress("Planning", "") as bar:
@@ -197,7 +198,10 @@ def _problem_text(problem: Problem) -> str:
         lower, upper = user_range(problem)
         first = "the first key" if lower is None else f"'{escape(lower)}'"
         last = "the last key" if upper is None else f"'{escape(upper)}'"
-        text += f"; {size(problem.size)}, keys from {first} to {last}"
+        held = f"{size(problem.size)}"
+        if problem.missing > 0:
+            held += f" unreadable, {size(problem.missing)} missing"
+        text += f"; {held}, keys from {first} to {last}"
     return text
 
 
@@ -211,7 +215,13 @@ def _plan_text(plan: lsmkv.RepairPlan) -> Iterator[str]:
         f" {count(writes, 'write')} of logs"
     )
     if plan.needed:
-        yield f"lost: {size(plan.lost_bytes)} of data blocks"
+        lost = f"lost: {size(plan.lost_bytes)} of data blocks"
+        if plan.missing_bytes > 0:
+            lost += (
+                f", {size(plan.missing_bytes)} of which is missing"
+                " (counted with the index and filters of these tables)"
+            )
+        yield lost
     if plan.stale:
         yield (
             f"set aside: {count(plan.stale, 'entry')} in lost/, of which some are out of date"
@@ -256,6 +266,7 @@ def _problem_data(problem: Problem) -> dict[str, Any]:
     }
     if isinstance(problem, Hole):
         lower, upper = user_range(problem)
+        data["missing"] = problem.missing
         data["after"] = None if lower is None else escape(lower)
         data["to"] = None if upper is None else escape(upper)
     return data

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -265,6 +266,12 @@ class _Drawing:
             known = f"at most about {self._look.size / largest:.2f}, if no key is deleted"
         yield Text(f"space amplification  {known}")
         yield Text("write amplification  counted by the process that writes: its db.stats()")
+        if self._look.tables:
+            filters = self._look.filters
+            codecs = Counter(filters[one].codec or "unknown" for one in self._look.tables)
+            held = ", ".join(f"{name} {number:,}" for name, number in codecs.most_common())
+            new = self._look.stats.compression
+            yield Text(f"compression          of tables: {held}; of new ones: {new}")
         log = "mapped into memory" if self._look.stats.mapped_log else "written to"
         yield Text(f"write-ahead log      {log}")
 

@@ -6,9 +6,11 @@ type   codec               written by
 0      none                LevelDB and its forks
 1      snappy              LevelDB's default
 2      zstd                LevelDB's main branch; no release of it reads this
-2      zlib                Minecraft (Mojang's fork); read only, recognised by its first byte ``78``
-4      raw deflate         Minecraft (Mojang's fork); read only
+2      zlib                Minecraft (Mojang's fork) before 1.2; recognised by its first byte ``78``
+4      zlib-raw            Minecraft (Mojang's fork): deflate with neither header nor checksum
 =====  ==================  ==================================================================
+
+In memory a codec is its type byte, and :data:`ZLIB`, which shares one with zstd, that byte and 256.
 
 A hostile file may promise gigabytes, so a decompressed size is bounded *before* it is allocated:
 snappy by what its format can reach from the input (a copy of 64 bytes costs three bytes of input),
@@ -28,10 +30,23 @@ from lsmkv.util.coding import decode_varint32
 NO_COMPRESSION: Final = 0
 SNAPPY: Final = 1
 ZSTD: Final = 2
-RAW_DEFLATE: Final = 4
+ZLIB: Final = 0x100 | 2
+ZLIB_RAW: Final = 4
 
-TYPES: dict[str | None, int] = {None: NO_COMPRESSION, "none": 0, "snappy": SNAPPY, "zstd": ZSTD}
-"""The names that ``compression=`` takes, with their type bytes."""
+CODECS: dict[str | None, int] = {
+    None: NO_COMPRESSION,
+    "none": NO_COMPRESSION,
+    "snappy": SNAPPY,
+    "zstd": ZSTD,
+    "zlib": ZLIB,
+    "zlib-raw": ZLIB_RAW,
+}
+"""The codecs by the names that ``compression=`` takes."""
+
+MOJANG: Final = (ZLIB, ZLIB_RAW)
+"""The codecs of Mojang's fork, whose readers know no other."""
+
+_NAMES: dict[int, str] = {codec: name for name, codec in CODECS.items() if name is not None}
 
 DEFAULT_MAX_BLOCK_BYTES = 256 * 1024 * 1024
 
@@ -39,31 +54,52 @@ _SNAPPY_BEST_RATIO: Final = 22
 _snappy_compress: Final = cramjam.snappy.compress_raw
 _snappy_decompress: Final = cramjam.snappy.decompress_raw
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ZLIB_HEADER = b"\x78"
+"""Deflate with a window of 32 KiB, as zlib writes it at every level."""
 
 
-def compression_type(name: str | None) -> int:
-    """The type byte for a codec's name; ``ValueError`` names the choices."""
+def codec_named(name: str | None) -> int:
+    """The codec of this name; ``ValueError`` names the choices."""
     try:
-        return TYPES[name]
+        return CODECS[name]
     except (KeyError, TypeError):
         raise ValueError(
-            f"unknown compression {name!r}: give 'snappy', 'zstd', or None for no compression"
+            f"unknown compression {name!r}: give 'snappy', 'zstd', 'zlib', 'zlib-raw', or None for"
+            " no compression"
         ) from None
 
 
-def compress(data: bytes, kind: int, zstd_level: int = 1) -> bytes:
-    """``data`` under codec ``kind`` (0, 1 or 2)."""
-    if kind == SNAPPY:
+def codec_of(kind: int, stored: bytes) -> int:
+    """The codec of a block with the type byte ``kind``; ``stored`` is how its content begins."""
+    return ZLIB if kind == ZSTD and stored[:1] == _ZLIB_HEADER else kind
+
+
+def codec_name(codec: int) -> str:
+    """The name of a codec, as ``compression=`` takes it.
+
+    >>> codec_name(codec_of(2, b"x")), codec_name(NO_COMPRESSION), codec_name(77)
+    ('zlib', 'none', 'compression type 77')
+    """
+    return _NAMES.get(codec) or f"compression type {codec}"
+
+
+def compress(data: bytes, codec: int, zstd_level: int = 1) -> bytes:
+    """``data`` under ``codec``.  zlib's level is its default, 6, which Mojang's engine uses too."""
+    if codec == SNAPPY:
         return bytes(_snappy_compress(data))
-    if kind == ZSTD:
+    if codec == ZSTD:
         return bytes(cramjam.zstd.compress(data, level=zstd_level))
-    if kind == NO_COMPRESSION:
+    if codec == ZLIB_RAW:
+        return zlib.compress(data, wbits=-zlib.MAX_WBITS)
+    if codec == ZLIB:
+        return zlib.compress(data)
+    if codec == NO_COMPRESSION:
         return data
-    raise ValueError(f"blocks are not written with compression type {kind}")
+    raise ValueError(f"blocks are not written with compression type {codec}")
 
 
 def decompress(data: bytes, kind: int, max_bytes: int = DEFAULT_MAX_BLOCK_BYTES) -> bytes:
-    """The plain bytes of a block stored under type ``kind``.
+    """The plain bytes of a block stored under the type byte ``kind``.
 
     Raises :class:`CorruptionError` when ``data`` is malformed or would grow beyond ``max_bytes``,
     and :class:`UnsupportedCompressionError` for an unknown type.
@@ -75,10 +111,10 @@ def decompress(data: bytes, kind: int, max_bytes: int = DEFAULT_MAX_BLOCK_BYTES)
     if kind == ZSTD:
         if data[:4] == _ZSTD_MAGIC:
             return _zstd(data, max_bytes)
-        if data[:1] == b"\x78":
+        if data[:1] == _ZLIB_HEADER:
             return _inflate(data, zlib.MAX_WBITS, max_bytes)
         raise CorruptionError("neither a zstd frame nor a zlib stream")
-    if kind == RAW_DEFLATE:
+    if kind == ZLIB_RAW:
         return _inflate(data, -zlib.MAX_WBITS, max_bytes)
     raise UnsupportedCompressionError(f"unknown compression type {kind}")
 

@@ -57,10 +57,26 @@ def test_a_log_that_cannot_be_made_is_warned_of_and_done_without(
     directory = env.open_directory("db", create=True)
     env.fail_at(1, OSError(errno.ENOSPC, "disk full"), calls={"create"})
     log = InfoLog(directory)
+    log.begin()
     assert "no LOG is written" in caplog.text
     log.write("event")
     log.close()
     assert directory.names() == []
+
+
+def test_nothing_is_changed_before_the_first_event(caplog: pytest.LogCaptureFixture) -> None:
+    """The directory may be another engine's, which keeps its LOG."""
+    directory = FaultyEnv().open_directory("db", create=True)
+    with directory.create("LOG") as file:
+        file.append(b"what another engine did")
+    InfoLog(directory).close()
+    assert directory.names() == ["LOG"]
+    log = InfoLog(directory)
+    log.begin()
+    log.begin()
+    log.close()
+    assert sorted(directory.names()) == ["LOG", "LOG.old"]
+    assert directory.read_file("LOG.old", 100) == b"what another engine did"
 
 
 def test_a_log_that_cannot_be_written_is_given_up() -> None:

@@ -103,12 +103,56 @@ def test_a_table_of_level_0_stays_newer_than_one_that_is_rewritten(place: Place)
     assert actions(second.plan(keep_stale=True))[second.name(0, 1)] == KEEP
 
 
+@pytest.mark.parametrize("left", [0.0, 0.01, 0.3, 0.5, 0.75, 0.9])
+@pytest.mark.parametrize("compression", ["snappy", None])
+def test_the_bytes_that_a_cut_table_lacks_are_lost(left: float, compression: Any) -> None:
+    env = MemoryEnv()
+    with DB("db", create_if_missing=True, env=env, compression=compression) as db:
+        for number in range(6000):
+            db.put(b"key%06d" % number, b"%d squared is %d" % (number, number * number) * 2)
+        db.flush()
+        (table,) = db.tables()
+    directory = env.open_directory("db")
+    whole = directory.read_file(table.name, 1 << 20)
+    cut = int(len(whole) * left)
+    directory.remove(table.name)
+    with directory.create(table.name) as file:
+        file.append(whole[:cut])
+    plan = plan_repair("db", env=env)
+    missing = len(whole) - cut
+    assert plan.missing_bytes == missing
+    assert missing <= plan.lost_bytes <= missing + 4096 + 256  # and the block that was cut
+    (planned,) = plan.tables
+    hole = planned.survey.holes[-1]
+    assert hole.size + hole.missing == plan.lost_bytes
+    assert f"{missing:,} bytes missing, keys from" in str(plan)
+    told = plan.to_dict()
+    assert (told["lost_bytes"], told["missing_bytes"]) == (plan.lost_bytes, missing)
+    assert told["tables"][0]["lost"][-1]["missing"] == missing
+    if left > 0.01:
+        assert planned.reason == f"{missing:,} bytes are missing at its end"
+
+
+def test_a_table_without_its_last_bytes_alone_loses_no_data(place: Place) -> None:
+    name = place.name(2)
+    data = place.directory.read_file(name, 1 << 20)
+    place.directory.remove(name)
+    with place.directory.create(name) as file:
+        file.append(data[:-20])
+    plan = place.plan()
+    assert plan.needed
+    assert (plan.lost_bytes, plan.missing_bytes) == (0, 0)
+    assert "all of its entries can be read" in str(plan)
+
+
 def test_a_missing_table_is_left_out(place: Place) -> None:
     place.directory.remove(place.name(1))
     plan = place.plan()
     assert plan.needed
     (table,) = [one for one in plan.tables if one.action == LEAVE_OUT]
     assert (table.survey.name, table.reason) == (place.name(1), "missing")
+    assert table.survey.stated is not None
+    assert plan.missing_bytes == plan.lost_bytes == table.survey.stated.size
 
 
 def test_without_a_manifest_all_tables_are_merged(place: Place) -> None:

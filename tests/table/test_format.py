@@ -22,7 +22,7 @@ from lsmkv.table.format import (
     seal_block,
     unpack_block,
 )
-from lsmkv.util.compression import NO_COMPRESSION, RAW_DEFLATE, SNAPPY, ZSTD, compress
+from lsmkv.util.compression import NO_COMPRESSION, SNAPPY, ZLIB, ZLIB_RAW, ZSTD, compress
 
 MIB = 1 << 20
 numbers = st.integers(0, 2**64 - 1) | st.sampled_from([0, 127, 128, 2**32, 2**63, 2**64 - 1])
@@ -213,15 +213,21 @@ def test_compression_must_save_more_than_an_eighth(size: int, limit: int) -> Non
 
 def test_an_incompressible_block_is_stored_plain() -> None:
     raw = random.Random(1).randbytes(4096)
-    for kind in (SNAPPY, ZSTD):
-        assert seal_block(raw, kind) == trailed(raw, 0)
+    for codec in (SNAPPY, ZSTD, ZLIB, ZLIB_RAW):
+        assert seal_block(raw, codec) == trailed(raw, 0)
 
 
 def test_blocks_of_minecraft() -> None:
     raw = b"chunk " * 100
+    stored = seal_block(raw, ZLIB)
+    assert stored[-5] == 2
+    assert zlib.decompress(stored[:-5]) == raw
+    stored = seal_block(raw, ZLIB_RAW)
+    assert stored[-5] == 4
+    assert zlib.decompress(stored[:-5], -15) == raw
     assert open_block(trailed(zlib.compress(raw), 2), MIB) == raw
     deflate = zlib.compressobj(wbits=-15)
-    assert open_block(trailed(deflate.compress(raw) + deflate.flush(), RAW_DEFLATE), MIB) == raw
+    assert open_block(trailed(deflate.compress(raw) + deflate.flush(), ZLIB_RAW), MIB) == raw
 
 
 @pytest.mark.parametrize("kind", [NO_COMPRESSION, SNAPPY, ZSTD])
@@ -253,8 +259,8 @@ def test_trailer_cut_or_flipped_anywhere(kind: int) -> None:
         (zlib.compress(bytes(2 * MIB)), ZSTD),
         (zlib.compress(b"cut" * 100)[:-5], ZSTD),
         (b"plain", ZSTD),
-        (b"", RAW_DEFLATE),
-        (b"\xff" * 20, RAW_DEFLATE),
+        (b"", ZLIB_RAW),
+        (b"\xff" * 20, ZLIB_RAW),
     ],
 )
 def test_hostile_compressed_blocks(body: bytes, kind: int) -> None:

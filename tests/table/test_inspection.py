@@ -69,7 +69,7 @@ def test_a_look_at_a_table_of_one_block() -> None:
                 offset=0,
                 stored_size=contents + 5,
                 cached=False,
-                compression=NO_COMPRESSION,
+                codec="none",
                 plain_size=contents,
                 entries=([b"b" + TAG, b"dd" + TAG], [b"1", b"2"]),
             )
@@ -91,7 +91,7 @@ def test_a_look_tells_what_is_cached_and_how_it_is_stored() -> None:
     key = ROWS[500][0]
     first = look(table, key, -1).block
     assert first is not None
-    assert (first.cached, first.compression) == (False, SNAPPY)
+    assert (first.cached, first.codec) == (False, "snappy")
     assert first.plain_size > first.stored_size
     assert key + TAG in first.entries[0]
     table.get(key, key, MAX_SEQUENCE, -1, ReadCounters(), True)

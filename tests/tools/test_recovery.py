@@ -106,7 +106,7 @@ def test_verify_damage(damaged: Path) -> None:
     assert (figures["path"], figures["verdict"]) == (str(damaged), "damaged")
     (bad,) = [file for file in figures["files"] if file["verdict"] == "damaged"]
     (problem,) = bad["problems"]
-    assert set(problem) == {"offset", "bytes", "reason", "after", "to"}
+    assert set(problem) == {"offset", "bytes", "missing", "reason", "after", "to"}
     assert problem["after"].startswith("\\x1b[31m0")
     assert 0 < bad["entries"] < 200
     assert hashes(damaged) == before

@@ -177,3 +177,19 @@ def test_watching_shows_what_a_writer_does_until_ctrl_c(tmp_path: Path) -> None:
 def test_a_wrong_call(deep: Path, options: list[str], words: str) -> None:
     fails(lsm("stats", deep, *options), words)
     assert lsm("stats", deep, "--watch", "0").status == 2
+
+
+def test_the_codecs_of_a_minecraft_world(tmp_path: Path) -> None:
+    """Its own tables, and one that another program has added."""
+    path = tmp_path / "world"
+    for codec in ("zlib-raw", "zlib-raw", "snappy"):
+        with lsmkv.DB(path, create_if_missing=True, compression=codec) as db:  # type: ignore[arg-type]
+            for number in range(100):
+                db.put(b"chunk%03d" % number, bytes(200))
+            db.flush()
+    done = lsm("stats", path)
+    assert done.status == 0
+    assert (
+        "compression          of tables: zlib-raw 2, snappy 1; of new ones: zlib-raw" in done.out
+    )
+    assert json.loads(lsm("stats", path, "--json").out)["compression"] == "zlib-raw"

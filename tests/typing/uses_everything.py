@@ -187,6 +187,7 @@ def maintaining(db: DB, path: pathlib.Path) -> None:
     assert_type(plan.needed, bool)
     assert_type(plan.stale, int)
     assert_type(plan.lost_bytes, int)
+    assert_type(plan.missing_bytes, int)
     assert_type(plan.last_sequence, int)
     assert_type(plan.highest_number, int)
     assert_type(plan.to_dict(), dict[str, Any])

@@ -15,11 +15,14 @@ from lsmkv.util.coding import encode_varint
 from lsmkv.util.compression import (
     DEFAULT_MAX_BLOCK_BYTES,
     NO_COMPRESSION,
-    RAW_DEFLATE,
     SNAPPY,
+    ZLIB,
+    ZLIB_RAW,
     ZSTD,
+    codec_name,
+    codec_named,
+    codec_of,
     compress,
-    compression_type,
     decompress,
 )
 
@@ -53,25 +56,37 @@ STORED = [
     pytest.param(SNAPPY, compress(TEXT, SNAPPY), id="snappy"),
     pytest.param(ZSTD, compress(TEXT, ZSTD), id="zstd"),
     pytest.param(ZSTD, zlib_stream(TEXT), id="zlib"),
-    pytest.param(RAW_DEFLATE, raw_deflate(TEXT), id="deflate"),
+    pytest.param(ZLIB_RAW, raw_deflate(TEXT), id="deflate"),
 ]
 
 
 def test_names() -> None:
-    assert compression_type(None) == NO_COMPRESSION == 0
-    assert compression_type("none") == 0
-    assert compression_type("snappy") == SNAPPY == 1
-    assert compression_type("zstd") == ZSTD == 2
-    assert RAW_DEFLATE == 4
+    assert codec_named(None) == NO_COMPRESSION == 0
+    assert codec_named("none") == 0
+    assert codec_named("snappy") == SNAPPY == 1
+    assert codec_named("zstd") == ZSTD == 2
+    assert codec_named("zlib-raw") == ZLIB_RAW == 4
+    assert codec_named("zlib") == ZLIB
+    for name in ("none", "snappy", "zstd", "zlib", "zlib-raw"):
+        assert codec_name(codec_named(name)) == name
 
 
-@pytest.mark.parametrize("name", ["lz4", "", "Snappy", "zlib"])
+def test_a_type_byte_of_two_codecs() -> None:
+    """Type 2 is zstd in LevelDB, and zlib in Mojang's fork."""
+    assert codec_of(2, compress(TEXT, ZLIB)[:1]) == ZLIB
+    assert codec_of(2, compress(TEXT, ZSTD)[:1]) == codec_of(2, b"") == ZSTD
+    assert codec_of(4, b"\x78") == ZLIB_RAW
+    assert codec_of(0, b"\x78") == NO_COMPRESSION
+    assert ZLIB & 0xFF == 2
+
+
+@pytest.mark.parametrize("name", ["lz4", "", "Snappy", "deflate", "auto"])
 def test_an_unknown_name_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name!r}.*'snappy'.*'zstd'"):
-        compression_type(name)
+        codec_named(name)
 
 
-@pytest.mark.parametrize("kind", [3, 4, 5, 255, -1])
+@pytest.mark.parametrize("kind", [3, 5, 255, 257, -1])
 def test_blocks_are_not_written_in_other_codecs(kind: int) -> None:
     with pytest.raises(ValueError, match=str(kind)):
         compress(b"data", kind)
@@ -125,8 +140,8 @@ def test_the_zstd_level_counts() -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=2000))
 def test_any_bytes_survive(data: bytes) -> None:
-    for kind in (NO_COMPRESSION, SNAPPY, ZSTD):
-        assert decompress(compress(data, kind), kind) == data
+    for codec in (NO_COMPRESSION, SNAPPY, ZSTD, ZLIB, ZLIB_RAW):
+        assert decompress(compress(data, codec), codec & 0xFF) == data
 
 
 @settings(deadline=None)
@@ -135,7 +150,7 @@ def test_zlib_of_any_level_is_read(data: bytes, level: int) -> None:
     stored = zlib_stream(data, level)
     assert stored[0] == 0x78
     assert decompress(stored, ZSTD) == data
-    assert decompress(raw_deflate(data), RAW_DEFLATE) == data
+    assert decompress(raw_deflate(data), ZLIB_RAW) == data
 
 
 @pytest.mark.parametrize(("kind", "stored"), STORED)
@@ -159,7 +174,7 @@ def test_every_byte_changed(kind: int, stored: bytes) -> None:
 
 
 @settings(deadline=None)
-@given(st.binary(max_size=200), st.sampled_from([SNAPPY, ZSTD, RAW_DEFLATE]), st.booleans())
+@given(st.binary(max_size=200), st.sampled_from([SNAPPY, ZSTD, ZLIB_RAW]), st.booleans())
 def test_any_bytes_are_read_or_refused(data: bytes, kind: int, zstd: bool) -> None:
     for prefix in (b"", MAGIC, b"\x78\x9c") if zstd else (b"",):
         try:
@@ -188,7 +203,7 @@ def test_the_limit_is_exact(kind: int, stored: bytes) -> None:
         (SNAPPY, compress(b"", SNAPPY)),
         (ZSTD, compress(b"", ZSTD)),
         (ZSTD, zlib_stream(b"")),
-        (RAW_DEFLATE, raw_deflate(b"")),
+        (ZLIB_RAW, raw_deflate(b"")),
     ],
 )
 def test_a_limit_of_zero_admits_an_empty_block(kind: int, stored: bytes) -> None:

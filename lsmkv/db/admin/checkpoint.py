@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from operator import itemgetter
 
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import build_directory, copy, link_or_copy
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
@@ -130,8 +129,8 @@ def _write_manifest(
     edit.prev_log_number = 0
     edit.next_file_number = number + 1
     edit.last_sequence = source.last_sequence
-    for level in range(NUM_LEVELS):
-        for file in source.view.version.levels[level]:
+    for level, files in enumerate(source.view.version.levels):
+        for file in files:
             edit.add_file(level, file)
     with directory.create(manifest_name(number)) as target:
         LogWriter(target).add_record(edit.encode())

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.merge import merge
 from lsmkv.db.store import Store, View
+from lsmkv.db.stored_codec import in_stored_codec
 from lsmkv.db.version import total_size
+from lsmkv.env.local import LocalEnv
 from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.util.compression import codec_name
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ def get_property(store: Store, name: str) -> str | None:
     at_level = _FILES_AT_LEVEL.fullmatch(name)
     if at_level is not None:
         level = int(at_level[1])
-        return str(len(view.version.levels[level])) if level < NUM_LEVELS else None
+        levels = view.version.levels
+        return str(len(levels[level])) if level < len(levels) else None
     if name == "stats":
         return _stats_table(store, view)
     if name == "sstables":
@@ -127,8 +130,12 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
 
     view = store.open_view()
     counters = store.counters
+    options = store.options
+    # Elsewhere, each read of a table may be a request to an object store.
+    if options.read_only and type(options.env) in (type(None), LocalEnv):
+        options = in_stored_codec(options, store.directory, view.version.numbers)
     levels: list[LevelStats] = []
-    for level in range(NUM_LEVELS):
+    for level in range(len(view.version.levels)):
         files = view.version.levels[level]
         reads = counters.reads[level]
         flushed = counters.flushes_into[level]
@@ -171,6 +178,7 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
         operations=counters.operations,
         user_bytes=counters.user_bytes,
         mapped_log=mapped_log,
+        compression=codec_name(options.compression),
         log_bytes=counters.log_bytes,
         log_writes=counters.log_writes,
         log_syncs=counters.log_syncs,
@@ -194,7 +202,7 @@ def _stats_table(store: Store, view: View) -> str:
         "Level  Files Size(MB) Time(sec) Read(MB) Write(MB)",
         "--------------------------------------------------",
     ]
-    for level in range(NUM_LEVELS):
+    for level in range(len(view.version.levels)):
         files = view.version.levels[level]
         flushed = store.counters.flushes_into[level]
         into = store.counters.compactions_into[level]

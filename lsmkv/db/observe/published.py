@@ -157,7 +157,11 @@ def _stats(plain: Any) -> Stats:
     mapped_log = plain["mapped_log"]
     if type(mapped_log) is not bool:
         raise ValueError(f"not true or false: {mapped_log!r}")
-    return _record(Stats, plain, {"levels": levels, "mapped_log": mapped_log})
+    compression = plain.get("compression", "")  # 0.2.0 does not publish it
+    if type(compression) is not str:
+        raise ValueError(f"not a codec: {compression!r}")
+    known = {"levels": levels, "mapped_log": mapped_log, "compression": compression}
+    return _record(Stats, plain, known)
 
 
 _Record = TypeVar("_Record", LevelStats, Stats)

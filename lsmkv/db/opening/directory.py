@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
+from lsmkv.db.foreign import refuse_certain, refuse_foreign
 from lsmkv.env.base import Directory, Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
@@ -61,7 +62,9 @@ def open_remains(env: Env, path: str) -> Directory:
 
 def _refuse_remains(directory: Directory) -> None:
     """A directory with data but without CURRENT is a damaged store, not a missing one."""
-    for name in directory.names():
+    names = directory.names()
+    refuse_certain(directory.path, names)
+    for name in names:
         parsed = parse_filename(name)
         if parsed is None:
             continue
@@ -70,6 +73,7 @@ def _refuse_remains(directory: Directory) -> None:
         ):
             if directory.exists(CURRENT):
                 return  # another process has just made the store
+            refuse_foreign(directory.path, names)
             raise CorruptionError(
                 f"CURRENT is missing, but {name} is here: repair the database",
                 f"{directory.path}/{CURRENT}",

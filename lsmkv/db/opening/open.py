@@ -14,14 +14,14 @@ from lsmkv.db.obsolete import remove_obsolete_files
 from lsmkv.db.opening.directory import open_database_directory
 from lsmkv.db.opening.read_only import open_read_only
 from lsmkv.db.reader import Reader
-from lsmkv.db.recovery import Recovery, refuse_rocksdb
+from lsmkv.db.recovery import Recovery
 from lsmkv.db.store import Store
 from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
-from lsmkv.errors import ComparatorMismatchError, Error
+from lsmkv.errors import ComparatorMismatchError, Error, ForeignFormatError
 from lsmkv.format.filenames import CURRENT, LOCK
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
@@ -108,7 +108,8 @@ def open_store(path: str, arguments: OptionArguments) -> OpenStore:
             _start(opened, path)
     except BaseException as error:
         if opened.info_log is not None:
-            opened.info_log.warn(f"Open failed: {error}")
+            if not isinstance(error, ForeignFormatError):  # its LOG is not LevelDB's
+                opened.info_log.warn(f"Open failed: {error}")
             opened.info_log.close()
         opened.release()
         raise
@@ -142,7 +143,6 @@ def _recover(opened: OpenStore, path: str) -> None:
     if options.error_if_exists and directory.exists(CURRENT):
         raise Error(f"{path}: the database exists, and error_if_exists is true")
     comparator = InternalKeyComparator(options.comparator)
-    refuse_rocksdb(directory)
     info_log = opened.info_log
     if info_log is None:
         info_log = InfoLog(directory)
@@ -150,6 +150,8 @@ def _recover(opened: OpenStore, path: str) -> None:
     lock = StoreLock()
     recovery = Recovery(directory, options, comparator, info_log, lock)
     recovered, wal = recovery.run()
+    options = recovery.options
+    opened.options = options
     store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
     observation = opened.observation

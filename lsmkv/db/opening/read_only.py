@@ -11,6 +11,7 @@ import errno
 
 from lsmkv.counters import Counters
 from lsmkv.db.info_log import INFO, WARNING, InfoLog
+from lsmkv.db.manifest import Manifest
 from lsmkv.db.recovery import Recovered, Recovery
 from lsmkv.db.store import Store
 from lsmkv.db.store_lock import StoreLock
@@ -40,6 +41,9 @@ class ReadOnlyRecovery(Recovery):
         # Listed only now, so that a log begun before this MANIFEST was read is not overlooked.
         self._replay_logs(self._directory.names())
         return Recovered(self._versions, self._memtable)
+
+    def _check_levels(self, manifest: Manifest) -> None:
+        """Any level can be read."""
 
     def _when_full(self) -> None:
         pass
@@ -111,7 +115,8 @@ def _open_once(
     files = [file for level in recovered.versions.current.levels for file in level]
     # No table is evicted: its file may be removed before it is needed again.
     roomy = options._replace(max_open_files=max(options.max_open_files, len(files) + 20))
-    counters: Counters | None = None if previous is None else previous.counters
+    counters = Counters() if previous is None else previous.counters
+    counters.make_room(len(recovered.versions.current.levels))
     store = Store(directory, roomy, comparator, recovered, info_log, lock, counters)
     try:
         if previous is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.db.scan.level_iterator import (
@@ -169,7 +168,7 @@ class Scan:
         form = WITH_SEQUENCES if len(levels[0]) > 1 else WITH_DELETIONS
         share = self._cache_share()
         readers = [self._level_reader(0, [file], file.size, form, share) for file in levels[0]]
-        for level in range(1, NUM_LEVELS):
+        for level in range(1, len(levels)):
             if levels[level]:
                 readers.append(
                     self._level_reader(

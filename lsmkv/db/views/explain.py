@@ -22,8 +22,6 @@ from lsmkv.table.format import BLOCK_TRAILER_SIZE
 from lsmkv.table.inspection import BlockLook, FilterLook, look
 from lsmkv.table.reader import Table
 
-_CODECS = {0: "none", 1: "snappy", 2: "zstd", 4: "deflate"}
-
 
 class Explainer:
     """Explains lookups in one view of a store, which it holds meanwhile."""
@@ -184,6 +182,6 @@ def _block_step(block: BlockLook) -> BlockStep:
         size=block.stored_size - BLOCK_TRAILER_SIZE,
         cached=block.cached,
         bytes_read=0 if block.cached else block.stored_size,
-        compression=_CODECS.get(block.compression, str(block.compression)),
+        compression=block.codec,
         plain_size=block.plain_size,
     )

@@ -31,6 +31,8 @@ class Codec(StrEnum):
 
     SNAPPY = "snappy"
     ZSTD = "zstd"
+    ZLIB = "zlib"
+    ZLIB_RAW = "zlib-raw"
     NONE = "none"
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import lsmkv
 from lsmkv.env.installed import Installation, Requirement, installation, requirements, version_of
 from lsmkv.util.checksum import CRC32C_IMPLEMENTATION
-from lsmkv.util.compression import TYPES, compress, decompress
+from lsmkv.util.compression import codec_named, compress, decompress
 
 EXTRAS = ("tools", "server", "remote", "plot")
 """The extras that users install; the others are for working on lsmkv."""
@@ -135,8 +135,8 @@ def _works(codec: str) -> bool:
 
 
 def _try_codec(codec: str) -> None:
-    kind = TYPES[codec]
-    if decompress(compress(_SAMPLE, kind), kind) != _SAMPLE:
+    known = codec_named(codec)
+    if decompress(compress(_SAMPLE, known), known & 0xFF) != _SAMPLE:
         raise ValueError(codec)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.table.format import BLOCK_TRAILER_SIZE, FOOTER_SIZE, BlockHandle
-from lsmkv.tools.dump.blocks import LoadedBlock, codec_name, read_stored, unpack
+from lsmkv.tools.dump.blocks import LoadedBlock, read_stored, stored_codec, unpack
 from lsmkv.tools.dump.records import BlockKind, Fault, Handle, Piece
 from lsmkv.tools.dump.spans import (
     Span,
@@ -150,5 +150,5 @@ def _trailer(stored: bytes, place: Place) -> Iterator[Piece]:
     body = stored[: place.size + 1]
     is_right = masked_crc32c(body).to_bytes(4, "little") == stored[place.size + 1 :]
     ends = f"end of the {place.kind} block"
-    yield Piece(at, stored[place.size : place.size + 1], f"{ends}: {codec_name(kind, stored)}")
+    yield Piece(at, stored[place.size : place.size + 1], f"{ends}: {stored_codec(kind, stored)}")
     yield Piece(at + 1, stored[place.size + 1 :], f"checksum{'' if is_right else ', wrong'}")

@@ -16,10 +16,7 @@ from lsmkv.table.format import BLOCK_TRAILER_SIZE, BlockHandle, open_block
 from lsmkv.tools.dump.records import BlockKind, Fault, InternalKey
 from lsmkv.tools.text import count
 from lsmkv.util.coding import decode_fixed32, decode_varint32
-from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
-
-COMPRESSIONS = {0: "uncompressed", 1: "snappy", 2: "zstd", 4: "deflate"}
-_ZLIB = b"\x78"
+from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES, NO_COMPRESSION, codec_name, codec_of
 
 
 class LoadedBlock(NamedTuple):
@@ -38,14 +35,14 @@ class LoadedBlock(NamedTuple):
     @property
     def codec(self) -> str:
         """The name of the compression."""
-        return codec_name(self.compression, self.stored)
+        return stored_codec(self.compression, self.stored)
 
 
-def codec_name(compression: int, stored: bytes) -> str:
-    """The compression of a type byte; type 2 is also zlib, known by the first byte stored."""
-    if compression == 2 and stored[:1] == _ZLIB:
-        return "zlib"
-    return COMPRESSIONS.get(compression, f"compression type {compression}")
+def stored_codec(compression: int, stored: bytes) -> str:
+    """The compression of a block with this type byte, which stores these bytes."""
+    if compression == NO_COMPRESSION:
+        return "uncompressed"
+    return codec_name(codec_of(compression, stored))
 
 
 def load_block(file: RandomAccessFile, handle: BlockHandle) -> LoadedBlock | Fault:

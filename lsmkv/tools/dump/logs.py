@@ -10,7 +10,7 @@ from lsmkv.format.batch import HEADER_SIZE
 from lsmkv.format.batch import Operation as BatchOperation
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.log import LogDamage, LogReader
-from lsmkv.format.version_edit import VersionEdit
+from lsmkv.format.version_edit import MAX_LEVELS, VersionEdit
 from lsmkv.tools.dump.records import Batch, Current, Edit, Fault, Operation
 from lsmkv.tools.text import count
 from lsmkv.util.coding import decode_fixed32, decode_fixed64, decode_string
@@ -71,7 +71,7 @@ def read_manifest(file: RandomAccessFile) -> Iterator[Edit | Fault]:
         if record.damage is not None:
             yield _fault(record.damage)
         try:
-            yield Edit(record.offset, record.end, VersionEdit.decode(record.payload))
+            yield Edit(record.offset, record.end, VersionEdit.decode(record.payload, MAX_LEVELS))
         except CorruptionError as error:
             reason = f"{error.reason}, at byte {error.offset} of the record"
             yield Fault("damage", record.offset, reason)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from lsmkv.db.foreign import refuse_foreign
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ForeignFormatError, NotFoundError
@@ -80,8 +81,7 @@ def dump_path(path: str, wanted: Wanted) -> Iterator[Record]:
 def dump_directory(directory: Directory, wanted: Wanted) -> Iterator[Record]:
     """The records of CURRENT, the MANIFESTs, and then logs and tables by number."""
     names = directory.names()
-    if "IDENTITY" in names or any(name.startswith("OPTIONS-") for name in names):
-        raise ForeignFormatError(f"{directory.path} is a RocksDB database")
+    refuse_foreign(directory.path, names)
     ours = [name for name in names if _place(name)[0] >= 0]
     if not ours:
         raise NotFoundError(errno.ENOENT, "no database here", directory.path)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import HEADER_SIZE
-from lsmkv.format.version_edit import VersionEdit
+from lsmkv.format.version_edit import MAX_LEVELS, VersionEdit
 from lsmkv.tools.dump.blocks import (
     EntrySpan,
     LoadedBlock,
@@ -110,7 +110,7 @@ def edit_spans(payload: bytes, is_hex: bool) -> Iterator[Span]:
         for span in _field_spans(tag, payload, at, is_hex):
             yield span
             at = span.end
-    VersionEdit.decode(payload)  # raises for fields with impossible values, such as level 9
+    VersionEdit.decode(payload, MAX_LEVELS)  # raises for impossible values, such as level 999
 
 
 def _field_spans(tag: int, payload: bytes, at: int, is_hex: bool) -> Iterator[Span]:

@@ -19,7 +19,7 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import FileType
 from lsmkv.format.log import BLOCK_SIZE, LogReader
-from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit
 from lsmkv.tools.inspect.edits import Levels, change_of, words_for
 from lsmkv.tools.inspect.levels import in_levels, listed_files
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_file
@@ -257,7 +257,7 @@ def _edits(
         if base + record.offset < start:
             continue
         try:
-            edit = VersionEdit.decode(record.payload)
+            edit = VersionEdit.decode(record.payload, MAX_LEVELS)
         except CorruptionError as error:
             note(base + record.offset, error.reason)
             continue

@@ -67,7 +67,8 @@ def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
     end with.
     """
     places = _places(listed, order)
-    by_level: list[list[Plain]] = [[] for _ in range(NUM_LEVELS)]
+    deepest = max((level for level, *_ in listed), default=0)
+    by_level: list[list[Plain]] = [[] for _ in range(max(NUM_LEVELS, deepest + 1))]
     for level, shown, smallest, largest in listed:
         shown["from"] = round(places[smallest], 6)
         shown["to"] = round(places[largest], 6)

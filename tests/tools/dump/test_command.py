@@ -955,13 +955,13 @@ def test_a_sound_record_with_a_bad_batch(payload: bytes, shown: int, reason: str
 
 
 def test_a_sound_record_with_a_bad_edit() -> None:
-    data = make_log([b"\x07\x09", SMALL.encode(), b"\x06\x09\x01"])
+    data = make_log([b"\x07\x80\x04", SMALL.encode(), b"\x06\x80\x04\x01"])
     first, good, last = records("MANIFEST-1", data)
-    assert first == Fault("damage", 0, "a level of 9, at byte 1 of the record")
-    assert last == Fault("damage", 9 + 39, "a level of 9, at byte 1 of the record")
+    assert first == Fault("damage", 0, "a level of 512, at byte 1 of the record")
+    assert last == Fault("damage", 10 + 39, "a level of 512, at byte 1 of the record")
     assert type(good).__name__ == "Edit"
     covers("MANIFEST-1", data)
-    covers("MANIFEST-1", make_log([b"\x06\x09\x01"]))
+    covers("MANIFEST-1", make_log([b"\x06\x80\x04\x01"]))
 
 
 def forged(data_block: bytes, index_value: bytes | None = None, kind: int = 0) -> bytes:
