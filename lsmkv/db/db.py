@@ -44,10 +44,14 @@ class DB(Maintenance):
 
     Every method raises :class:`ClosedError` once the store is closed (:class:`ForkedError` in a
     child process), and :class:`IOError` when the file system fails.  Writes raise
-    :class:`ReadOnlyError` in a store that is open for reading only.  If the disk has no
-    room for a write, the log stays as it was, and a later write may succeed.  Three failures are
-    final, and every later write raises them until the store is opened anew: that of a sync of the
-    log, that of cutting the log back after a failed write, and that of a flush or compaction.
+    :class:`ReadOnlyError` in a store that is open for reading only.
+
+    On a full disk (``ENOSPC``, ``EDQUOT``) reads go on, and so do writes for which the log and the
+    memtable have room.  Any other write raises :class:`IOError` and changes nothing; it succeeds
+    once there is room, since flushes and compactions are then begun again with new files.  Four
+    failures are final, and every later write raises them until the store is reopened: of a
+    sync of the log, of cutting the log back after a failed write, of a write of the MANIFEST, and
+    any other failure of a flush or compaction.
 
     >>> with DB(":memory:") as db:
     ...     db.put(b"k", b"v")
@@ -345,6 +349,7 @@ class DB(Maintenance):
     def flush(self) -> None:
         """Turn the memtable into a table, and wait for it.
 
+        Raises :class:`IOError` on a full disk; nothing is lost, and it can be called again.
         Cost: sorts the memtable unless a read has done so, writes its bytes, and waits for the
         disk.
 

@@ -10,6 +10,7 @@ import threading
 import time
 
 from lsmkv.env.base import Directory, WritableFile
+from lsmkv.errors import is_full_disk
 from lsmkv.format.filenames import LOG, LOG_OLD
 
 # The levels of ``logging``, which is imported only when it is needed.
@@ -22,7 +23,7 @@ class InfoLog:
     """Writes a line for each event, with local time and thread, to the file and to ``logging``.
 
     Any thread may call any method.  A LOG that cannot be written is given up, and the store goes on
-    without it.
+    without it; on a full disk only the lines are missing that found no room.
     """
 
     def __init__(self, directory: Directory, to_file: bool = True) -> None:
@@ -30,6 +31,7 @@ class InfoLog:
         self._path = directory.path
         self._lock = threading.Lock()
         self._file: WritableFile | None = None
+        self._torn = False  # whether a part of a line may stand at the end
         if not to_file:
             return
         try:
@@ -49,10 +51,14 @@ class InfoLog:
             if self._file is None:
                 return
             try:
-                self._file.append(line.encode("utf-8", "backslashreplace"))
-            except OSError:
-                self._file.close()
-                self._file = None
+                text = "\n" + line if self._torn else line
+                self._file.append(text.encode("utf-8", "backslashreplace"))
+                self._torn = False
+            except OSError as error:
+                self._torn = True
+                if not is_full_disk(error):
+                    self._file.close()
+                    self._file = None
 
     def warn(self, message: str) -> None:
         """Note an event that the user should know about."""
