@@ -9,7 +9,6 @@ thread that waits for a change takes a ticket under the lock, and waits without 
 from __future__ import annotations
 
 import _thread
-import errno
 from collections.abc import Callable
 
 from lsmkv.db.background_jobs import (
@@ -320,8 +319,9 @@ class Background:
     def _flush(self) -> None:
         self._flush_expected = False
         store = self._store
+        room = self.flushes.free_bytes()
         with store.lock:
-            attempt = self.flushes.begin()
+            attempt = self.flushes.begin(room)
         try:
             self.jobs.flush()
         except NoRoom as failure:
@@ -357,8 +357,9 @@ class Background:
 
     def _compact(self) -> None:
         store = self._store
+        room = self.compactions.free_bytes()
         with store.lock:
-            attempt = self.compactions.begin()
+            attempt = self.compactions.begin(room)
         try:
             self.jobs.compact(self._run_urgent)
         except NoRoom as failure:
@@ -417,24 +418,14 @@ class Background:
         store = self._store
         error = failure.error
         is_new = self.no_room is None
-        room = self._free_bytes(error)
         with store.lock:
-            work.fail(attempt, error, room)
+            work.fail(attempt, error)
             store.changed.notify_all()
         if is_new:
             store.info_log.warn(
                 f"No room for new tables ({error.__cause__}): reads go on, and writes while memory"
                 " and log have room for them"
             )
-
-    def _free_bytes(self, error: Error) -> int | None:
-        """Bytes that are free; None where that says nothing about when there will be room."""
-        if isinstance(error, OSError) and error.errno == errno.EDQUOT:
-            return None
-        try:
-            return self._store.directory.free_bytes()
-        except OSError:
-            return None
 
     def _note_success(self, work: WorkOnDisk) -> None:
         """The work has found room.  If nothing else waits for room, the disk is full no longer."""

@@ -5,7 +5,7 @@ every write, and the inputs of a compaction stay.  It is *put off*, and later be
 with new files.  There is no timer, and no thread waits for room: the next attempt is made
 
 * for a writer or a call of ``flush`` that cannot go on without that work.  A writer asks first
-  whether the directory has more room than after the last attempt, so that a program that goes on
+  whether the directory has more room than before the last attempt, so that a program that goes on
   writing to a full disk is refused at once, and does not fill and clear the disk time and again;
 * by the background thread itself, once other work has changed how much room there is.
 
@@ -15,6 +15,7 @@ MANIFEST its content is unknown, and one of the log is the writer's.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
@@ -50,7 +51,8 @@ def raise_if_no_room(error: OSError, directory: Directory, waiting: str) -> None
 class WorkOnDisk:
     """One kind of background work, flushes or compactions, and its last attempt.
 
-    Caller of the methods holds the store's lock, except for :meth:`refuse_if_hopeless`.
+    The caller of a method holds the store's lock, except for the two that ask the file system:
+    :meth:`free_bytes` and :meth:`refuse_if_hopeless`.
     """
 
     def __init__(self, directory: Directory) -> None:
@@ -63,20 +65,32 @@ class WorkOnDisk:
         """Whether the work waits for :meth:`resume`."""
         self._failed = 0  # the attempt that ``error`` is of
         self._failed_at = 0.0
-        self._room: int | None = None  # bytes that were free after it, if that is known
+        self._room: int | None = None  # bytes that were free before the last attempt, if known
 
-    def begin(self) -> int:
-        """An attempt begins; returns its number."""
+    def free_bytes(self) -> int | None:
+        """Bytes that new tables may take; None if that is unknown."""
+        try:
+            return self._directory.free_bytes()
+        except OSError:
+            return None
+
+    def begin(self, room: int | None) -> int:
+        """An attempt begins, with so many free bytes; returns its number.
+
+        Room that comes during the attempt is thus seen as new.
+        """
         self.attempts += 1
+        self._room = room
         return self.attempts
 
-    def fail(self, attempt: int, error: Error, room: int | None) -> None:
-        """The attempt found no room.  ``room``: bytes that are free now, or None if unknown."""
+    def fail(self, attempt: int, error: Error) -> None:
+        """The attempt found no room."""
         self.error = error
         self.put_off = True
         self._failed = attempt
         self._failed_at = time.monotonic()
-        self._room = room
+        if isinstance(error, IOError) and error.errno == errno.EDQUOT:
+            self._room = None  # the bytes that are free are not those of the quota
 
     def succeed(self) -> None:
         """The attempt found room, or the work is not needed any more."""
@@ -98,11 +112,11 @@ class WorkOnDisk:
             self.put_off = False
 
     def refuse_if_hopeless(self) -> None:
-        """Raise the error of the last attempt if there seems to be no more room than after it."""
+        """Raise the error of the last attempt if there seems to be no more room than before it."""
         error, room = self.error, self._room
         if error is None or not self.put_off or room is None:
             return
         if time.monotonic() - self._failed_at < _ASK_AGAIN:
-            now = self._directory.free_bytes()
+            now = self.free_bytes()
             if now is not None and now <= room:
                 raise error.with_traceback(None)

@@ -33,6 +33,7 @@ class TightEnv(MemoryEnv):
         self.attempts = 0
         """How often that call was made."""
         self.free: int | None = None
+        self.when_refused: Callable[[], None] = lambda: None
         self._call = call
         self._kind = kind
         self._code = code
@@ -41,6 +42,7 @@ class TightEnv(MemoryEnv):
         if call == self._call and (self._kind in name or call == "dir_sync"):
             self.attempts += 1
             if self.full:
+                self.when_refused()
                 raise OSError(self._code, os.strerror(self._code), name)
 
     def open_directory(self, path: str, create: bool = False) -> Any:
@@ -312,6 +314,25 @@ def test_refused_writes_start_no_attempts_while_no_room_comes() -> None:
         env.free = 100_000
         db.put(b"taken", VALUE)
         assert dict(db) == {**model, b"taken": VALUE}
+
+
+def test_room_that_comes_during_an_attempt_is_seen() -> None:
+    env = TightEnv("append")
+    env.free = 1000
+    with DB("/db", create_if_missing=True, env=env, **SMALL) as db:
+
+        def make_room() -> None:
+            env.full = False
+            env.free = 100_000
+
+        env.full = True
+        fill(db, {})
+        env.free = 1001
+        env.when_refused = make_room
+        with pytest.raises(lsmkv.IOError):
+            db.put(b"k", VALUE)
+        for n in range(100):
+            db.put(b"%d" % n, VALUE)
 
 
 def test_writers_that_wait_for_one_flush_are_all_refused() -> None:
