@@ -27,7 +27,7 @@ from lsmkv.db.version import Version
 from lsmkv.db.workers.pool import WorkerPool
 from lsmkv.env.process import get_ready
 from lsmkv.env.ticket import Ticket
-from lsmkv.errors import ClosedError, Error
+from lsmkv.errors import ClosedError, IOError
 
 
 class Background:
@@ -98,7 +98,7 @@ class Background:
         return self.compactions if view.immutable is None else self.flushes
 
     @property
-    def no_room(self) -> Error | None:
+    def no_room(self) -> IOError | None:
         """What flushes or compactions wait for on a full disk; None if they do not wait.
 
         Cleared by the first attempt that finds room.
@@ -154,7 +154,7 @@ class Background:
             while True:
                 with store.lock:
                     if compaction.error is not None:
-                        raise compaction.error.with_traceback(None)
+                        raise compaction.error
                     if compaction.done and not self.has_obsolete_files:
                         return
                     moved = compaction.moved

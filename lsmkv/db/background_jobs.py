@@ -58,7 +58,7 @@ class RangeCompaction:
         self.moved = 0
         """Bytes of the level's tables that went down so far; part of a table, while it is read."""
         self.done = False
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
         """Why it was given up: a full disk."""
         self.cancelled = False
         """Set by the waiting caller, and nothing more: the thread removes the range compaction."""

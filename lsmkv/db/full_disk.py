@@ -20,7 +20,7 @@ import os
 import time
 
 from lsmkv.env.base import Directory
-from lsmkv.errors import Error, IOError, is_full_disk
+from lsmkv.errors import IOError, is_full_disk
 
 _ASK_AGAIN = 1.0
 """Seconds after which an attempt is made even if there seems to be no more room: not every file
@@ -28,9 +28,13 @@ system tells of all that it frees."""
 
 
 class NoRoom(Exception):
-    """Tables could not be made because the disk is full.  ``error`` is what callers raise."""
+    """Tables could not be made because the disk is full.  ``error`` is what callers raise.
 
-    def __init__(self, error: Error) -> None:
+    Neither it nor its cause has a traceback: frames would keep a version alive, and so the tables
+    that only this version names, whose room is needed.
+    """
+
+    def __init__(self, error: IOError) -> None:
         super().__init__(error)
         self.error = error
 
@@ -44,8 +48,15 @@ def raise_if_no_room(error: OSError, directory: Directory, waiting: str) -> None
         assert error.errno is not None
         text = f"{os.strerror(error.errno)}: {waiting} once this directory has more room"
         typed = IOError(error.errno, text, directory.path)
-        typed.__cause__ = error
+        typed.__cause__ = OSError(error.errno, error.strerror, error.filename)
         raise NoRoom(typed) from error
+
+
+def _copy(error: IOError) -> IOError:
+    """The same error for one more caller, whose traceback it gets."""
+    copy = IOError(error.errno, error.strerror, error.filename)
+    copy.__cause__ = error.__cause__
+    return copy
 
 
 class WorkOnDisk:
@@ -59,7 +70,7 @@ class WorkOnDisk:
         self._directory = directory
         self.attempts = 0
         """How many were begun."""
-        self.error: Error | None = None
+        self.error: IOError | None = None
         """Why the last attempt found no room; None if it did."""
         self.put_off = False
         """Whether the work waits for :meth:`resume`."""
@@ -83,13 +94,13 @@ class WorkOnDisk:
         self._room = room
         return self.attempts
 
-    def fail(self, attempt: int, error: Error) -> None:
+    def fail(self, attempt: int, error: IOError) -> None:
         """The attempt found no room."""
         self.error = error
         self.put_off = True
         self._failed = attempt
         self._failed_at = time.monotonic()
-        if isinstance(error, IOError) and error.errno == errno.EDQUOT:
+        if error.errno == errno.EDQUOT:
             self._room = None  # the bytes that are free are not those of the quota
 
     def succeed(self) -> None:
@@ -108,7 +119,7 @@ class WorkOnDisk:
         """
         if self.error is not None and self.put_off:
             if self._failed > since:
-                raise self.error.with_traceback(None)
+                raise _copy(self.error)
             self.put_off = False
 
     def refuse_if_hopeless(self) -> None:
@@ -119,4 +130,4 @@ class WorkOnDisk:
         if time.monotonic() - self._failed_at < _ASK_AGAIN:
             now = self.free_bytes()
             if now is not None and now <= room:
-                raise error.with_traceback(None)
+                raise _copy(error)
