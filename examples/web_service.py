@@ -76,15 +76,15 @@ async def write_note(request: Request) -> Response:
         if len(text) > LONGEST:
             return PlainTextResponse("too long\n", 413)
     count = b"changes:" + key(request)
-    while True:
-        try:
-            async with store(request).transaction(sync=True) as both:
-                changes = int(await both.get(count, b"0")) + 1
-                both.put(count, b"%d" % changes)
-                both.put(key(request), text)
-        except lsmkv.ConflictError:
-            continue  # another request changed the same note meanwhile: count again
-        return JSONResponse({"changes": changes})
+
+    async def change(both: lsmkv.aio.Transaction) -> int:
+        """Called again if another request changes the same note meanwhile."""
+        changes = int(await both.get(count, b"0")) + 1
+        both.put(count, b"%d" % changes)
+        both.put(key(request), text)
+        return changes
+
+    return JSONResponse({"changes": await store(request).run(change, sync=True)})
 
 
 async def delete_note(request: Request) -> Response:

@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+_FULL_DISK = (_errno.ENOSPC, _errno.EDQUOT)
+
+
 class Error(Exception):
     """Root of all lsmkv exceptions.
 
@@ -259,6 +262,11 @@ class IteratorInvalidError(Error):
     Traceback (most recent call last):
     lsmkv.errors.IteratorInvalidError: the iterator stands on no entry: seek first
     """
+
+
+def is_full_disk(error: OSError) -> bool:
+    """Whether the file system refused a call because it, or a quota, has no more room."""
+    return error.errno in _FULL_DISK
 
 
 def io_error(error: OSError) -> Error:

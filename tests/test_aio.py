@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lsmkv
 from lsmkv import aio
+from lsmkv.db.views.turns import FREE_ATTEMPTS
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryDirectory, MemoryEnv
@@ -292,6 +293,113 @@ def test_batches_and_transactions_are_discarded_by_an_exception() -> None:
             with pytest.raises(RuntimeError):
                 await put_and_fail(db.write_batch(transaction=False))
             assert await db.get(b"k") == b"v"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["update", "run"])
+def test_tasks_that_conflict_take_turns(kind: str) -> None:
+    """Function and store are called in turns: no task is called more often than there are tasks,
+    but for its attempts before the turn."""
+    tasks = 16
+    calls = [0] * tasks
+    most = [0] * tasks
+
+    async def main() -> None:
+        async with aio.open_db(":memory:") as db:
+            turns: Any = db._turns
+            turns.longest = PATIENCE
+
+            async def increment(own: int) -> None:
+                async def slow(old: bytes | None) -> bytes:
+                    calls[own] += 1
+                    await asyncio.sleep(0)
+                    return b"%d" % (int(old or 0) + 1)
+
+                async def slow_run(transaction: aio.Transaction) -> None:
+                    transaction.put(b"n", await slow(await transaction.get(b"n")))
+
+                for _ in range(20):
+                    calls[own] = 0
+                    if kind == "update":
+                        await db.update(b"n", slow)
+                    else:
+                        await db.run(slow_run)
+                    most[own] = max(most[own], calls[own])
+
+            await asyncio.gather(*map(increment, range(tasks)))
+            assert await db.get(b"n") == b"%d" % (tasks * 20)
+
+    asyncio.run(main())
+    assert max(most) <= FREE_ATTEMPTS + tasks
+
+
+def test_update_and_run_take_plain_functions_and_async_ones() -> None:
+    async def main() -> None:
+        async with aio.open_db(":memory:") as db:
+
+            async def nothing(old: bytes | None) -> None:
+                pass
+
+            assert await db.update(b"k", lambda old: old) is None
+            assert await db.update(b"k", lambda old: bytearray(b"1"), sync=True) == b"1"
+            assert await db.update(b"k", nothing) is None
+            assert not await db.contains(b"k")
+            with pytest.raises(TypeError, match="value"):
+                await db.update(b"k", lambda old: 1)  # type: ignore[arg-type, return-value]
+
+            def plain(transaction: aio.Transaction) -> str:
+                transaction.put(b"k", b"2")
+                return "plain"
+
+            async def failing(transaction: aio.Transaction) -> None:
+                transaction.put(b"k", b"3")
+                raise LookupError
+
+            assert await db.run(plain) == "plain"
+            with pytest.raises(LookupError):
+                await db.run(failing)
+            assert await db.get(b"k") == b"2"
+        with pytest.raises(lsmkv.ClosedError):
+            await db.update(b"k", nothing)
+        with pytest.raises(lsmkv.ClosedError):
+            await db.run(plain)
+
+    asyncio.run(main())
+
+
+def test_a_call_inside_a_call_and_a_cancelled_one_hold_up_nobody() -> None:
+    async def main() -> None:
+        async with aio.open_db(":memory:") as db:
+            turns: Any = db._turns
+            turns.longest = PATIENCE
+            calls = 0
+            inside = asyncio.Event()
+
+            async def outer(old: bytes | None) -> bytes:
+                nonlocal calls
+                calls += 1
+                if calls <= FREE_ATTEMPTS:
+                    await db.put(b"k", b"%d" % calls)
+                    return b""
+                inner = db.update(b"k2", lambda old: b"inner")
+                child = db.run(lambda transaction: transaction.put(b"k3", b"child"))
+                await asyncio.gather(inner, child)
+                inside.set()
+                await asyncio.sleep(PATIENCE)
+                return b""
+
+            task = asyncio.create_task(db.update(b"k", outer))
+            async with asyncio.timeout(PATIENCE / 2):
+                await inside.wait()
+                waiting = asyncio.create_task(db.update(b"k", lambda old: b"waited"))
+                await asyncio.sleep(0.05)
+                assert not waiting.done()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert await waiting == b"waited"
+            assert await db.multi_get([b"k2", b"k3"]) == [b"inner", b"child"]
 
     asyncio.run(main())
 

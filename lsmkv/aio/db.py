@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Self, Unpack, overload
+from inspect import isawaitable
+from typing import Self, TypeVar, Unpack, cast, overload
 
 from lsmkv.aio.batch import WriteBatch, plain_batch
 from lsmkv.aio.readable import Readable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
+from lsmkv.aio.turns import call
 from lsmkv.db import db as _db
 from lsmkv.db.views.explanation import Explanation
+from lsmkv.db.views.turns import Turns
 from lsmkv.errors import ClosedError, CorruptionError
 from lsmkv.format import batch as _batch
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import Stats
+
+T = TypeVar("T")
 
 Progress = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the phase that follows."""
@@ -101,6 +106,7 @@ class DB(Readable):
         self.path: str = os.fsdecode(path)
         """The directory, as the caller gave it."""
         self._options = options
+        self._turns = Turns()
 
     async def open(self) -> Self:
         """Open the store, as ``async with`` and ``await`` do.  ``ValueError`` the second time.
@@ -243,6 +249,81 @@ class DB(Readable):
         """An optimistic transaction: ``async with db.transaction() as transaction``."""
         threads, db = self._opened()
         return Transaction(threads, partial(db.transaction, sync=sync))
+
+    async def update(
+        self,
+        key: BytesLike,
+        function: Callable[[bytes | None], BytesLike | Awaitable[BytesLike | None] | None],
+        *,
+        sync: bool = False,
+    ) -> bytes | None:
+        """Set ``key`` to what ``function`` makes of its value: :meth:`lsmkv.DB.update`.
+
+        The function, plain or ``async``, runs in the event loop, and may be called more than once.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         def more(old):
+        ...             return b"%d" % (int(old or 0) + 1)
+        ...         await asyncio.gather(*(db.update(b"n", more) for _ in range(20)))
+        ...         return await db.get(b"n")
+        >>> asyncio.run(main())
+        b'20'
+        """
+        self._opened()
+        name = as_bytes(key, "key")
+        return await call(self._turns, name, partial(self._update_once, name, function, sync))
+
+    @overload
+    async def run(
+        self, function: Callable[[Transaction], Awaitable[T]], *, sync: bool = False
+    ) -> T: ...
+
+    @overload
+    async def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T: ...
+
+    async def run(
+        self, function: Callable[[Transaction], T | Awaitable[T]], *, sync: bool = False
+    ) -> T:
+        """Call ``function`` with a transaction, and commit it: :meth:`lsmkv.DB.run`.
+
+        The function, plain or ``async``, runs in the event loop, and may be called more than once.
+
+        >>> import asyncio
+        >>> async def move(transaction):
+        ...     transaction.put(b"new", await transaction.get(b"old", b""))
+        ...     transaction.delete(b"old")
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         await db.put(b"old", b"v")
+        ...         await db.run(move)
+        ...         return await db.multi_get([b"old", b"new"])
+        >>> asyncio.run(main())
+        [None, b'v']
+        """
+        self._opened()
+        return await call(self._turns, None, partial(self._run_once, function, sync))
+
+    async def _update_once(
+        self,
+        key: bytes,
+        function: Callable[[bytes | None], BytesLike | Awaitable[BytesLike | None] | None],
+        sync: bool,
+    ) -> bytes | None:
+        async with self.transaction(sync=sync) as transaction:
+            old = await transaction.get(key)
+            new = await _outcome(function(old))
+            value = None if new is None else as_bytes(new, "value")
+            if value is not None:
+                transaction.put(key, value)
+            elif old is not None:
+                transaction.delete(key)
+            return value
+
+    async def _run_once(self, function: Callable[[Transaction], T | Awaitable[T]], sync: bool) -> T:
+        async with self.transaction(sync=sync) as transaction:
+            return await _outcome(function(transaction))
 
     async def sync(self) -> None:
         """Make every write that has returned durable: :meth:`lsmkv.DB.sync`."""
@@ -392,3 +473,8 @@ class DB(Readable):
         """Counters since the store was opened: :meth:`lsmkv.DB.stats`."""
         threads, db = self._opened()
         return await threads.run(db.stats)
+
+
+async def _outcome(result: T | Awaitable[T]) -> T:
+    """What a function returned, once it is there: an ``async`` one returns an awaitable."""
+    return cast(T, await result) if isawaitable(result) else result

@@ -18,12 +18,15 @@ from lsmkv.db.background_jobs import (
     Stopped,
 )
 from lsmkv.db.background_thread import BackgroundThread, typed_error
+from lsmkv.db.full_disk import NoRoom, WorkOnDisk
+from lsmkv.db.info_log import INFO
 from lsmkv.db.obsolete import PendingOutputs
-from lsmkv.db.store import Store
+from lsmkv.db.store import Store, View
+from lsmkv.db.version import Version
 from lsmkv.db.workers.pool import WorkerPool
 from lsmkv.env.process import get_ready
 from lsmkv.env.ticket import InlineTicket, Ticket
-from lsmkv.errors import ClosedError
+from lsmkv.errors import ClosedError, IOError
 from lsmkv.util.threads import get_ident, start_new_thread
 
 
@@ -31,7 +34,8 @@ class Background:
     """Schedules flushes, compactions and publications, and the removal of obsolete files.
 
     The first error ends the work for good: it is kept, raised by every later write, and the files
-    are left as they are until the store is reopened.
+    are left as they are until the store is reopened.  A full disk is no such error as long as
+    tables alone are concerned: the work is put off until there is room (``full_disk.py``).
     """
 
     def __init__(self, store: Store) -> None:
@@ -52,6 +56,9 @@ class Background:
         self._inline = False
         """Whether jobs run in the calls that wait for them, and no thread is started."""
         self._running_inline = False
+        self.flushes = WorkOnDisk(store.directory)
+        self.compactions = WorkOnDisk(store.directory)
+        """Those that the version needs; a manual one that finds no room fails its caller."""
 
     # For writers and readers
 
@@ -90,6 +97,18 @@ class Background:
         if self.error is not None:
             raise self.error.with_traceback(None)
 
+    def work_before_room(self, view: View) -> WorkOnDisk:
+        """The work that a writer waits for which finds this view with a full memtable."""
+        return self.compactions if view.immutable is None else self.flushes
+
+    @property
+    def no_room(self) -> IOError | None:
+        """What flushes or compactions wait for on a full disk; None if they do not wait.
+
+        Cleared by the first attempt that finds room.
+        """
+        return self.flushes.error or self.compactions.error
+
     @property
     def has_obsolete_files(self) -> bool:
         """Whether files may still exist that the last commit has made obsolete;
@@ -99,14 +118,17 @@ class Background:
     def wait_for_flush(self) -> None:
         """Wait until there is no immutable memtable, and no file that its flush made obsolete.
 
-        KeyboardInterrupt ends the wait.  Caller does not hold the lock.
+        KeyboardInterrupt ends the wait.  Caller does not hold the lock.  If the disk is full, one
+        attempt is made after the call, and its error raised.
         """
         store = self._store
+        since = self.flushes.attempts
         while True:
             with store.lock.afterwards, store.lock.guard:
                 store.lock.claim()
                 if store.open_view().immutable is None and not self.has_obsolete_files:
                     return
+                self.flushes.resume_for(since)
                 ticket = self.ticket()
             ticket.acquire()
 
@@ -125,7 +147,8 @@ class Background:
 
         Meanwhile ``advance`` is called, in the caller's thread and without any lock, with the
         number of bytes of the level's tables that have gone down.  If it raises, or an exception
-        such as KeyboardInterrupt ends the wait, the work is cancelled at its next step.
+        such as KeyboardInterrupt ends the wait, the work is cancelled at its next step.  On a full
+        disk it ends with the error; steps before that one stay done.
         """
         compaction = RangeCompaction(level, begin, end, rewrite_before)
         store = self._store
@@ -137,6 +160,8 @@ class Background:
             while True:
                 with store.lock.afterwards, store.lock.guard:
                     store.lock.claim()
+                    if compaction.error is not None:
+                        raise compaction.error
                     if compaction.done and not self.has_obsolete_files:
                         return
                     moved = compaction.moved
@@ -281,7 +306,7 @@ class Background:
         view = store.view
         if view is None or store.closing or self.error is not None:
             return None
-        if view.immutable is not None:
+        if view.immutable is not None and not self.flushes.put_off:
             return self._flush
         if self._flush_expected:
             return self._prepare_flush
@@ -289,12 +314,14 @@ class Background:
             return self._publish
         if self._range_compactions:
             return self._compact_range
-        version = view.version
-        if version.compaction_score >= 1 or (
-            version.file_to_compact is not None and store.options.seek_compaction
-        ):
+        if self._compaction_is_due(view.version) and not self.compactions.put_off:
             return self._compact
         return None
+
+    def _compaction_is_due(self, version: Version) -> bool:
+        return version.compaction_score >= 1 or (
+            version.file_to_compact is not None and self._store.options.seek_compaction
+        )
 
     def _run(self, thread: BackgroundThread) -> None:
         thread.begin()
@@ -353,7 +380,20 @@ class Background:
 
     def _flush(self) -> None:
         self._flush_expected = False
-        self.jobs.flush()
+        store = self._store
+        room = self.flushes.free_bytes()
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            attempt = self.flushes.begin(room)
+        try:
+            self.jobs.flush()
+        except NoRoom as failure:
+            self._put_off(self.flushes, attempt, failure)
+        else:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                self.compactions.resume()  # the log is gone, and with it what it took up
+            self._note_success(self.flushes)
 
     def _prepare_flush(self) -> None:
         self._flush_expected = False
@@ -383,7 +423,21 @@ class Background:
                 store.changed.notify_all()
 
     def _compact(self) -> None:
-        self.jobs.compact(self._run_urgent)
+        store = self._store
+        room = self.compactions.free_bytes()
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            attempt = self.compactions.begin(room)
+        try:
+            self.jobs.compact(self._run_urgent)
+        except NoRoom as failure:
+            self._put_off(self.compactions, attempt, failure)
+        else:
+            self._note_success(self.compactions)
+        finally:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                self.flushes.resume()  # its outputs may have taken the room, or its inputs freed it
 
     def _compact_range(self) -> None:
         """Carry out one step of the first range compaction."""
@@ -398,8 +452,17 @@ class Background:
             rest = self.jobs.compact_range(whole, self._run_urgent)
         except Cancelled:
             return
+        except NoRoom as failure:
+            with store.lock.afterwards, store.lock.guard:
+                store.lock.claim()
+                whole.error = failure.error
+                del self._range_compactions[0]
+                self.flushes.resume()
+                store.changed.notify_all()
+            return
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
+            self.flushes.resume()
             if rest is not None:
                 whole.begin = rest
             else:
@@ -415,9 +478,41 @@ class Background:
         if store.lock.due:
             store.lock.leave()
         view = store.view
-        if view is not None and view.immutable is not None:
+        if view is not None and view.immutable is not None and not self.flushes.put_off:
             self._flush()
             self.jobs.remove_obsolete()
         if self._publications:
             self._publish()
             self.jobs.remove_obsolete()
+
+    # A full disk
+
+    def _put_off(self, work: WorkOnDisk, attempt: int, failure: NoRoom) -> None:
+        """Let the work wait for room.  The threads that wait for it get the error."""
+        store = self._store
+        error = failure.error
+        is_new = self.no_room is None
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            work.fail(attempt, error)
+            store.changed.notify_all()
+        if is_new:
+            store.info_log.warn(
+                f"No room for new tables ({error.__cause__}): reads go on, and writes while memory"
+                " and log have room for them"
+            )
+
+    def _note_success(self, work: WorkOnDisk) -> None:
+        """The work has found room.  If nothing else waits for room, the disk is full no longer."""
+        store = self._store
+        if self.no_room is None:
+            return
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            work.succeed()
+            view = store.view
+            if view is not None and not self._compaction_is_due(view.version):
+                self.compactions.succeed()
+            still = self.no_room is not None
+        if not still:
+            store.info_log.write("There is room for new tables again", INFO)

@@ -19,6 +19,7 @@ from lsmkv.db.compaction import (
     rewrite_of_level,
 )
 from lsmkv.db.flush import write_memtable
+from lsmkv.db.full_disk import raise_if_no_room
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.obsolete import PendingOutputs, remove_obsolete_files
 from lsmkv.db.output_filters import options_for_compaction, options_for_flush
@@ -44,7 +45,7 @@ class Cancelled(Exception):
 
 
 class RangeCompaction:
-    """A manual compaction of one level, which goes in steps; and how far it has come."""
+    """A manual compaction of one level, which goes in steps; how far it has come, or its error."""
 
     def __init__(
         self, level: int, begin: bytes | None, end: bytes | None, rewrite_before: int = 0
@@ -58,6 +59,8 @@ class RangeCompaction:
         self.moved = 0
         """Bytes of the level's tables that went down so far; part of a table, while it is read."""
         self.done = False
+        self.error: Exception | None = None
+        """Why it was given up: a full disk."""
         self.cancelled = False
         """Set by the waiting caller, and nothing more: the thread removes the range compaction."""
 
@@ -112,7 +115,10 @@ class BackgroundJobs:
     # Flush
 
     def flush(self) -> None:
-        """Make a table of the immutable memtable, and commit it."""
+        """Make a table of the immutable memtable, and commit it.
+
+        Raises :class:`~lsmkv.db.full_disk.NoRoom` on a full disk: the memtable stays.
+        """
         store = self._store
         started = time.monotonic()
         with store.lock.afterwards, store.lock.guard:
@@ -126,7 +132,14 @@ class BackgroundJobs:
         edit = VersionEdit()
         edit.log_number = log_number
         edit.prev_log_number = 0
-        for file in self._write_table(memtable, oldest_pinned, pinned):
+        try:
+            files = self._write_table(memtable, oldest_pinned, pinned)
+        except OSError as error:
+            # The next attempt is a new file, newer than every table that there is.
+            memtable.table_number = store.versions.new_file_number()
+            self._raise_if_no_room(error, "the writes in memory become a table")
+            raise
+        for file in files:
             level = self._level_for(file)
             edit.add_file(level, file)
             self._shrinkage = file.size / max(memtable.usage, 1)
@@ -213,6 +226,7 @@ class BackgroundJobs:
     def compact(self, run_urgent: Callable[[], None]) -> None:
         """Carry out the compaction that the current version needs most, if it needs one.
 
+        Raises :class:`~lsmkv.db.full_disk.NoRoom` on a full disk: the version stays.
         ``run_urgent`` is called every few blocks and does what cannot wait for the compaction's
         end; it raises :class:`Stopped` once the store closes.
         """
@@ -225,7 +239,8 @@ class BackgroundJobs:
     def compact_range(self, whole: RangeCompaction, run_urgent: Callable[[], None]) -> bytes | None:
         """Carry out one step of a range compaction; returns the user key at which the next begins.
 
-        Returns None after the last step.  Raises :class:`Cancelled` once ``whole`` is cancelled.
+        Returns None after the last step.  Raises :class:`Cancelled` once ``whole`` is cancelled,
+        and :class:`~lsmkv.db.full_disk.NoRoom` on a full disk.
         """
         store = self._store
         version = store.versions.current
@@ -280,8 +295,10 @@ class BackgroundJobs:
         self.compaction = compaction
         try:
             outputs = self._write_outputs(compaction, oldest_pinned, on_progress)
-        except BaseException:
+        except BaseException as error:
             self._pending_outputs.outputs.clear()
+            if isinstance(error, OSError):
+                self._raise_if_no_room(error, "tables are merged")
             raise
         finally:
             self.compaction = None
@@ -355,6 +372,14 @@ class BackgroundJobs:
         number = self._store.versions.new_file_number()
         self._pending_outputs.outputs.add(number)
         return number
+
+    def _raise_if_no_room(self, error: OSError, work: str) -> None:
+        """Raise NoRoom if ``error`` is a full disk's, unless the MANIFEST's: that one is final.
+
+        A compaction runs flushes and publications in between, and thus meets their errors.
+        """
+        if self._store.versions.failure is None:
+            raise_if_no_room(error, self._store.directory, work)
 
     # Commit
 

@@ -8,6 +8,7 @@ calls the module that does the work.  Any thread may call any method.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from mypy_extensions import mypyc_attr
@@ -44,10 +45,14 @@ class DB(Maintenance):
 
     Every method raises :class:`ClosedError` once the store is closed (:class:`ForkedError` in a
     child process), and :class:`IOError` when the file system fails.  Writes raise
-    :class:`ReadOnlyError` in a store that is open for reading only.  If the disk has no
-    room for a write, the log stays as it was, and a later write may succeed.  Three failures are
-    final, and every later write raises them until the store is opened anew: that of a sync of the
-    log, that of cutting the log back after a failed write, and that of a flush or compaction.
+    :class:`ReadOnlyError` in a store that is open for reading only.
+
+    On a full disk (``ENOSPC``, ``EDQUOT``) reads go on, and so do writes for which the log and the
+    memtable have room.  Any other write raises :class:`IOError` and changes nothing; it succeeds
+    once there is room, since flushes and compactions are then begun again with new files.  Four
+    failures are final, and every later write raises them until the store is reopened: of a
+    sync of the log, of cutting the log back after a failed write, of a write of the MANIFEST, and
+    any other failure of a flush or compaction.
 
     >>> with DB(":memory:") as db:
     ...     db.put(b"k", b"v")
@@ -330,6 +335,57 @@ class DB(Maintenance):
             self.options.comparator,
         )
 
+    def update(
+        self,
+        key: BytesLike,
+        function: Callable[[bytes | None], BytesLike | None],
+        *,
+        sync: bool = False,
+    ) -> bytes | None:
+        """Set ``key`` to what ``function`` makes of its value; no other write comes in between.
+
+        ``function`` gets the value, or None if there is none, and returns the new one, or None to
+        delete the key; so does this.  It may be called more than once, since it is called again
+        when another writer was faster (see :meth:`run`), so it should do nothing else.  If it
+        raises, nothing is written.  Cost: a Get and a put for each call of ``function``.
+
+        >>> with DB(":memory:") as db:
+        ...     for _ in range(3):
+        ...         count = db.update(b"visits", lambda old: b"%d" % (int(old or 0) + 1))
+        ...     count, db.update(b"visits", lambda old: None), b"visits" in db
+        (b'3', None, False)
+        """
+        name = as_bytes(key, "key")
+        self._open_writer()
+        return self._turns.call(name, partial(self._update_once, name, function, sync))
+
+    def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T:
+        """Call ``function`` with a new :class:`Transaction`, commit it, and return the result.
+
+        After a :class:`~lsmkv.ConflictError` all of that is done again, with a new transaction:
+        ``function`` may be called more than once, so it should write by its transaction alone.  If
+        it raises anything else, the transaction is rolled back.
+
+        No caller starves.  After 5 conflicts, with short pauses, it gets a turn among the callers
+        of ``run`` and ``update``, which lasts a second at most; with n threads ``function`` is
+        called at most n + 5 times, unless other writes than theirs cause conflicts or it takes
+        longer than its turn.  After 1,000 conflicts the last one is raised.  A call inside
+        ``function`` takes no turn.  No lock is held while ``function`` runs.
+
+        Cost: for each call of ``function`` what a transaction costs.
+
+        >>> def move(transaction):
+        ...     transaction.put(b"new", transaction.get(b"old", b""))
+        ...     transaction.delete(b"old")
+        ...     return "moved"
+        >>> with DB(":memory:") as db:
+        ...     db.put(b"old", b"v")
+        ...     db.run(move), list(db)
+        ('moved', [(b'new', b'v')])
+        """
+        self._open_store()
+        return self._turns.call(None, partial(self._run_once, function, sync))
+
     def sync(self) -> None:
         """Make every write that has returned durable.  Cost: one wait for the disk.
 
@@ -345,6 +401,7 @@ class DB(Maintenance):
     def flush(self) -> None:
         """Turn the memtable into a table, and wait for it.
 
+        Raises :class:`IOError` on a full disk; nothing is lost, and it can be called again.
         Cost: sorts the memtable unless a read has done so, writes its bytes, and waits for the
         disk.
 
@@ -372,6 +429,23 @@ class DB(Maintenance):
         for name in ("block_cache", "trace"):  # which belong to one process
             arguments.pop(name, None)
         return _reopen, (self.path, arguments)
+
+    def _run_once(self, function: Callable[[Transaction], T], sync: bool) -> T:
+        with self.transaction(sync=sync) as transaction:
+            return function(transaction)
+
+    def _update_once(
+        self, key: bytes, function: Callable[[bytes | None], BytesLike | None], sync: bool
+    ) -> bytes | None:
+        with self.transaction(sync=sync) as transaction:
+            old = transaction.get(key)
+            new = function(old)
+            value = None if new is None else as_bytes(new, "value")
+            if value is not None:
+                transaction.put(key, value)
+            elif old is not None:
+                transaction.delete(key)
+            return value
 
     def _commit_unless_changed(
         self, batch: WriteBatch, keys: set[bytes], sequence: int, sync: bool

@@ -18,6 +18,7 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.opening.open import OpenStore, open_store
 from lsmkv.db.reader import Reader
 from lsmkv.db.store import Store
+from lsmkv.db.views.turns import Turns
 from lsmkv.db.writer import Writer
 from lsmkv.errors import ClosedError, Error, ReadOnlyError, raise_typed
 from lsmkv.options import OptionArguments, Options
@@ -50,6 +51,7 @@ class Handle:
         self._pid = os.getpid()
         self._close_lock = ThreadLock()
         self._close_asked = False  # by a nested call
+        self._turns = Turns()
         self._arguments = options
         self.path: str = os.fsdecode(path)
         """The directory, as it was given."""

@@ -13,6 +13,7 @@ from collections import deque
 from librt.threading import Lock
 
 from lsmkv.env.base import Directory, WritableFile
+from lsmkv.errors import is_full_disk
 from lsmkv.format.filenames import LOG, LOG_OLD
 
 # The levels of ``logging``, which is imported only when it is needed.
@@ -28,7 +29,7 @@ class InfoLog:
 
     Any thread may call any method, and waits for no other: the thread that writes to the file
     writes the lines of the others, too.  A LOG that cannot be written is given up, and the store
-    goes on without it.
+    goes on without it; on a full disk only the lines are missing that found no room.
     """
 
     def __init__(self, directory: Directory, to_file: bool = True) -> None:
@@ -37,6 +38,7 @@ class InfoLog:
         self._lock = Lock()
         self._lines: deque[bytes] = deque()
         self._closed = False
+        self._torn = False  # whether a part of a line may stand at the end
         self._file: WritableFile | None = None
         self._unmade_in: Directory | None = directory if to_file else None
 
@@ -101,10 +103,13 @@ class InfoLog:
             return
         try:
             while self._lines:
-                file.append(self._lines.popleft())
-        except OSError:
-            self._closed = True
+                line = self._lines.popleft()
+                file.append(b"\n" + line if self._torn else line)
+                self._torn = False
+        except OSError as error:
+            self._torn = True
             self._lines.clear()
+            self._closed = self._closed or not is_full_disk(error)
         if self._closed:
             self._file = None
             file.close()

@@ -17,6 +17,7 @@ from lsmkv.db.memtable import MemTable
 from lsmkv.db.output_filters import options_for_flush
 from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.stored_codec import in_stored_codec
+from lsmkv.db.table_output import remove_table
 from lsmkv.db.version import Version
 from lsmkv.db.version_set import VersionSet
 from lsmkv.db.wal import WriteAheadLog
@@ -70,6 +71,7 @@ class Recovery:
         self._lock = lock
         self._versions = VersionSet(directory, options, comparator)
         self._edit = VersionEdit()
+        self._committing = False  # whether the MANIFEST may name the tables of the edit
         self._memtable = MemTable(comparator.user_comparator, lock)
         self._set_aside: list[str] = []  # logs that recovery could not use to their end
         self._manifest_name = ""
@@ -87,8 +89,18 @@ class Recovery:
 
         Raises :class:`CorruptionError` (for damage that loses more than a torn record at the end),
         :class:`ComparatorMismatchError`, :class:`ForeignFormatError`, and ``OSError``: a failed
-        system call is never taken for the end of a file.
+        system call is never taken for the end of a file.  If nothing was committed, the tables that
+        it made are removed: each attempt on a full disk would leave less room to the next.
         """
+        try:
+            return self._recover()
+        except BaseException:
+            if not self._committing:
+                for _, file in self._edit.new_files:
+                    remove_table(self._directory, file.number)
+            raise
+
+    def _recover(self) -> tuple[Recovered, WriteAheadLog]:
         names = self._directory.names()
         if self._directory.exists(CURRENT):
             self._read_manifest(names)
@@ -110,6 +122,7 @@ class Recovery:
         self._save_lost_logs()
         self._edit.log_number = wal.number
         self._edit.prev_log_number = 0
+        self._committing = True
         self._versions.log_and_apply(self._edit)
         self._memtable.log_number = wal.number
         return Recovered(self._versions, self._memtable), wal

@@ -361,6 +361,7 @@ class Writer:
             elif (
                 view.immutable is not None or len(view.version.levels[0]) >= L0_STOP_WRITES_TRIGGER
             ):
+                background.work_before_room(view).refuse_if_hopeless()
                 # No more records go into this log, and it is to be durable before the next log
                 # begins: the disk may as well work while this writer waits for the flush.
                 self._logs.sync()
@@ -393,14 +394,22 @@ class Writer:
             self._eighth_full = time.monotonic()
 
     def _stall(self, view: View) -> None:
-        """Wait until background work has changed the view."""
+        """Wait until background work has changed the view.
+
+        If the disk is full, one attempt is made after the call, and its error raised.
+        """
         store = self._store
         started = time.monotonic()
+        work = self._background.work_before_room(view)
+        since = work.attempts
         while store.view is view:
             with store.lock.guard:
                 store.lock.claim()
                 # The view changes under this lock, so no change is missed between look and ticket.
-                ticket = self._background.ticket() if store.view is view else None
+                ticket = None
+                if store.view is view:
+                    work.resume_for(since)
+                    ticket = self._background.ticket()
             if ticket is not None:
                 ticket.acquire()
         store.counters.stalls += 1

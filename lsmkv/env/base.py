@@ -160,6 +160,13 @@ class Directory(_Closeable):
         """
         return time.time()
 
+    def free_bytes(self) -> int | None:
+        """Bytes that new files may take, about; None if that is unknown.
+
+        An implementation that cannot tell may leave this one, which returns None.
+        """
+        return None
+
     @abstractmethod
     def open(self, name: str) -> RandomAccessFile:
         """Open a regular file for reading; never one behind a symbolic link."""

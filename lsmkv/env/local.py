@@ -90,6 +90,13 @@ class LocalDirectory(Descriptor, Directory):
             follow = self._env.follow_symlinks
             return os.stat(name, dir_fd=self._fd, follow_symlinks=follow).st_mtime
 
+    def free_bytes(self) -> int | None:
+        if sys.platform == "win32":
+            return None
+        with naming(self.path):
+            status = os.fstatvfs(self._fd)
+        return status.f_bavail * status.f_frsize
+
     def open(self, name: str) -> LocalRandomAccessFile:
         flags = os.O_RDONLY | (0 if self._env.follow_symlinks else _NOFOLLOW)
         fd, size = self._open(name, flags)

@@ -264,7 +264,7 @@ def failed_after_the_last_write(env: FaultyEnv, call: str, n: int) -> tuple[DB, 
     state = {b"%d" % number: b"v" * 300 for number in range(4)}
     for key, value in state.items():
         db.put(key, value)
-    env.fail_at(n, OSError(errno.ENOSPC, "disk full"), calls={call})
+    env.fail_at(n, OSError(errno.EIO, "disk failed"), calls={call})
     state[b"last"] = b"1"
     db.put(b"last", b"1")
     settle(db)
@@ -280,8 +280,8 @@ def test_closing_does_not_raise_the_error_of_a_flush(
     """It was logged, and all is there: after a power cut, too."""
     env = FaultyEnv()
     db, state = failed_after_the_last_write(env, call, n)
-    assert "Background work ended by an error: [Errno 28] disk full" in caplog.text
-    with pytest.raises(lsmkv.IOError, match="disk full"):
+    assert "Background work ended by an error: [Errno 5] disk failed" in caplog.text
+    with pytest.raises(lsmkv.IOError, match="disk failed"):
         db.put(b"refused", b"")
     db.close()
     for after in (env.kill(), env.power_cut(), env):

@@ -84,10 +84,28 @@ def test_a_log_that_cannot_be_written_is_given_up() -> None:
     directory = env.open_directory("db", create=True)
     log = InfoLog(directory)
     log.write("before")
-    env.fail_at(1, OSError(errno.ENOSPC, "disk full"), calls={"append"})
+    env.fail_at(1, OSError(errno.EIO, "disk failed"), calls={"append"})
     log.write("failed")
     env.heal()
     log.write("after")
     text = directory.read_file("LOG", 1000)
     assert b"before" in text
     assert b"after" not in text
+
+
+def test_a_log_goes_on_after_a_full_disk() -> None:
+    env = FaultyEnv()
+    directory = env.open_directory("db", create=True)
+    log = InfoLog(directory)
+    log.write("before")
+    env.fail_at(1, OSError(errno.ENOSPC, "disk full"), short=True, calls={"append"})
+    log.write("failed")
+    env.heal()
+    log.write("after")
+    log.write("later")
+    lines = directory.read_file("LOG", 1000).splitlines()
+    assert [line.rpartition(b" ")[2] for line in lines if b"failed" not in line][-2:] == [
+        b"after",
+        b"later",
+    ]
+    assert len(lines) == 4

@@ -162,10 +162,12 @@ def reserved_room_can_be_written(place: Place) -> dict[str, Any]:
     return seen
 
 
-def fills_while_writing(place: Place, options: dict[str, Any]) -> dict[str, Any]:
+def fills_while_writing(
+    place: Place, options: dict[str, Any], background: str = "thread"
+) -> dict[str, Any]:
     """A store that meets a full disk goes on when there is room."""
     place.leave(ROOM)
-    db = DB(place.store, create_if_missing=True, compression=None, background="thread", **options)
+    db = DB(place.store, create_if_missing=True, compression=None, background=background, **options)
     writer = Writer(db)
     assert writer.put()
     mapped = is_mapped(place.store)
@@ -177,7 +179,9 @@ def fills_while_writing(place: Place, options: dict[str, Any]) -> dict[str, Any]
     writer.check(db)
     place.make_room()
     failed = db._background is not None and db._background.error is not None
-    if failed:  # a failed flush or compaction is final until the store is opened again
+    if failed:  # by the MANIFEST, which is final until the store is opened again
+        assert db._background is not None
+        assert "MANIFEST" in str(db._background.error), db._background.error
         with unless_full(lsmkv.IOError):
             db.close()
     else:
@@ -196,7 +200,12 @@ def fills_while_writing(place: Place, options: dict[str, Any]) -> dict[str, Any]
             db.compact_range()
             assert db.verify() == []
         place.mount_again()
-    return {"mapped": mapped, "written": len(writer.written), "refused": writer.refused}
+    return {
+        "mapped": mapped,
+        "written": len(writer.written),
+        "refused": writer.refused,
+        "reopened": failed,
+    }
 
 
 def killed_on_a_full_disk(place: Place) -> dict[str, Any]:
@@ -259,6 +268,7 @@ CASES: dict[str, Callable[[Place], dict[str, Any]]] = {
     "log": lambda place: fills_while_writing(place, _LOG),
     "written log": lambda place: fills_while_writing(place, {**_LOG, "mapped_log": False}),
     "tables": lambda place: fills_while_writing(place, _TABLES),
+    "tables of workers": lambda place: fills_while_writing(place, _TABLES, "process"),
     "killed": killed_on_a_full_disk,
     "limit": limited_file_size,
 }

@@ -336,6 +336,11 @@ def test_a_raw_write_goes_to_the_end_until_the_file_is_closed(directory: Directo
     assert get(directory, "x") == b"abcg"
 
 
+def test_free_bytes_are_a_number_or_unknown(directory: Directory) -> None:
+    free = directory.free_bytes()
+    assert free is None or free >= 0
+
+
 def test_begin_sync_changes_nothing(directory: Directory) -> None:
     with directory.create("x") as file:
         file.begin_sync()

@@ -101,8 +101,9 @@ def test_a_written_log_on_a_full_disk(tmp_path: Path) -> None:
 
 
 @on(*KINDS[:2], KINDS[3])
-def test_tables_on_a_full_disk(kind: Kind, tmp_path: Path) -> None:
-    seen = run("tables", kind, tmp_path)
+@pytest.mark.parametrize("case", ["tables", "tables of workers"])
+def test_tables_on_a_full_disk(case: str, kind: Kind, tmp_path: Path) -> None:
+    seen = run(case, kind, tmp_path)
     assert seen["mapped"] == kind.mapped
     assert seen["refused"] > 0
 

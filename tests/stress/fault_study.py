@@ -106,15 +106,25 @@ def ways(share: float, size: float, rng: random.Random) -> list[Mode]:
 
 def may_pass_unnoticed(call: str, path: str, mode: Mode) -> bool:
     """What the store does not need: its diary, that old files go now rather than later, and that
-    the disk begins early; that zeros are cut off a log.  And a log that was made after all, at the
-    next attempt; or whose room was reserved then, or is not reserved."""
+    the disk begins early; that zeros are cut off a log.  And a log or table that was made at the
+    next attempt; or a log whose room was reserved then, or is not reserved."""
     is_log = path.endswith(".log")
     return (
         os.path.basename(path) in ("LOG", "LOG.old")
         or call in ("remove", "unlink", "begin_sync")
         or (call in ("create", "posix_fallocate", "preadv") and is_log and not mode.sticky)
         or (call == "ftruncate" and is_log)
+        or (mode.code == errno.ENOSPC and not mode.sticky and is_of_a_table(call, path))
     )
+
+
+def is_of_a_table(call: str, path: str) -> bool:
+    """Whether the call is about a table, or about the directory that has its name: what finds no
+    room once is made again.  As long as there is none, the store reports it."""
+    name = os.path.basename(path)
+    is_directory = "." not in name and "MANIFEST" not in name
+    of_directory = call in ("dir_sync", "fsync", "names", "listdir")
+    return path.endswith(".ldb") or (of_directory and is_directory)
 
 
 # On a file system in memory

@@ -263,8 +263,9 @@ def run_on(
             db.close()
         finally:
             assert db.closed
-            if background is not None and isinstance(background.error, lsmkv.Error):
-                history.kept.append(background.error)
+            if background is not None:
+                kept = (background.error, background.no_room)
+                history.kept += [error for error in kept if isinstance(error, lsmkv.Error)]
 
     if not attempt(opened):
         return errors

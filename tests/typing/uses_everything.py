@@ -310,6 +310,11 @@ def writing(db: DB, path: pathlib.Path) -> None:
         transaction.delete(b"k")
         transaction.commit()
         transaction.rollback()
+    assert_type(db.update(b"k", lambda old: old, sync=True), bytes | None)
+    assert_type(db.run(lambda work: work.get(b"k", b""), sync=True), bytes)
+    part = db.prefixed_db(b"p")
+    assert_type(part.update(b"k", lambda old: bytearray(b"1")), bytes | None)
+    assert_type(part.run(lambda work: 1), int)
     db.flush()
     db.sync()
     db.compact_range(b"a", None, progress=report)
@@ -534,6 +539,18 @@ async def awaiting_more(db: lsmkv.aio.DB) -> None:
         transaction.delete(b"k")
         await transaction.commit()
         transaction.rollback()
+
+    async def move(work: lsmkv.aio.Transaction) -> int:
+        work.put(b"k", await work.get(b"old", b""))
+        return 1
+
+    async def change(old: bytes | None) -> bytes | None:
+        return old
+
+    assert_type(await db.run(move, sync=True), int)
+    assert_type(await db.run(lambda work: 1), int)
+    assert_type(await db.update(b"k", change), bytes | None)
+    assert_type(await db.update(b"k", lambda old: old, sync=True), bytes | None)
 
 
 def as_plyvel(path: str) -> None:

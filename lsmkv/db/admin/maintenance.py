@@ -59,6 +59,7 @@ class Maintenance(Handle):
         ``progress`` is called in this thread while it works: bytes read, bytes to read (estimated
         at the start) and the level; at last with ``(total, total, "done")``.  An exception from
         it, or Ctrl-C, ends the call at the next step; finished compactions stay.
+        Raises :class:`IOError` on a full disk; nothing is lost, and it can be called again.
 
         O(bytes of the range), in time and, while it runs, in disk space.
 

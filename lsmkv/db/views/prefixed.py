@@ -8,7 +8,10 @@ comparator that separates them, gets and writes work, but iterators do not.
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, Self, TypeVar
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Generic, Protocol, Self, TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -16,9 +19,12 @@ from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.readable import Readable
 from lsmkv.db.views.snapshot import Snapshot
+from lsmkv.db.views.transaction import Transaction
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
 from lsmkv.util.comparator import after_prefix
 from lsmkv.util.introspection import described
+
+T = TypeVar("T")
 
 
 class Iterable(Protocol):
@@ -80,6 +86,20 @@ class PrefixableDB(Iterable, Protocol):
 
     def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
         """See ``DB.write_batch``."""
+        ...
+
+    def update(
+        self,
+        key: BytesLike,
+        function: Callable[[bytes | None], BytesLike | None],
+        *,
+        sync: bool = False,
+    ) -> bytes | None:
+        """See ``DB.update``."""
+        ...
+
+    def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T:
+        """See ``DB.run``."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -152,6 +172,10 @@ class PrefixedDB(Readable, Generic[D]):
     ...     users.delete(b"ann:age")
     ...     before.get(b"ann:age"), list(users.iterator(include_value=False))
     (b'41', [b'bob:age'])
+    >>> users.update(b"bob:age", lambda age: b"%d" % (int(age) + 1))
+    b'28'
+    >>> users.run(lambda transaction: transaction.get(b"bob:age"))
+    b'28'
     >>> raw = users.raw_iterator()
     >>> raw.seek(b"bob")
     >>> raw.key()
@@ -191,6 +215,23 @@ class PrefixedDB(Readable, Generic[D]):
         """As ``DB.write_batch``; the batch adds the prefix to its keys."""
         self._db.write_batch()  # raises if the store is closed
         return PrefixedWriteBatch(self._db, self._prefix, transaction=transaction, sync=sync)
+
+    def update(
+        self,
+        key: BytesLike,
+        function: Callable[[bytes | None], BytesLike | None],
+        *,
+        sync: bool = False,
+    ) -> bytes | None:
+        """As ``DB.update``."""
+        return self._db.update(self._prefix + as_bytes(key, "key"), function, sync=sync)
+
+    def run(self, function: Callable[[Transaction], T], *, sync: bool = False) -> T:
+        """As ``DB.run``; the transaction adds the prefix to its keys."""
+        return self._db.run(partial(self._call_within, function), sync=sync)
+
+    def _call_within(self, function: Callable[[Transaction], T], whole: Transaction) -> T:
+        return function(PrefixedTransaction(whole, self._prefix))
 
     def snapshot(self) -> Snapshot:
         """As ``DB.snapshot``, of this part of the store."""
@@ -269,3 +310,56 @@ class PrefixedWriteBatch(WriteBatch):
     def delete(self, key: BytesLike) -> None:
         """Remove ``key``, under the prefix; no error if it is not there."""
         super().delete(self._prefix + as_bytes(key, "key"))
+
+
+@described
+@mypyc_attr(native_class=False)
+class PrefixedTransaction(Transaction):
+    """A transaction of a store that adds a prefix to every key."""
+
+    def __init__(self, whole: Transaction, prefix: bytes) -> None:
+        """``whole`` is the store's transaction, which is over when this one is."""
+        self._whole = whole
+        self._prefix = prefix
+
+    @overload
+    def get(self, key: BytesLike, default: None = None) -> bytes | None: ...
+
+    @overload
+    def get(self, key: BytesLike, default: T) -> bytes | T: ...
+
+    def get(self, key: BytesLike, default: T | None = None) -> bytes | T | None:
+        """The value of the key under the prefix, as the transaction sees it."""
+        value = self._whole.get(self._prefix + as_bytes(key, "key"))
+        return default if value is None else value
+
+    def put(self, key: BytesLike, value: BytesLike) -> None:
+        """Set ``key``, under the prefix, when the transaction commits."""
+        self._whole.put(self._prefix + as_bytes(key, "key"), value)
+
+    def delete(self, key: BytesLike) -> None:
+        """Remove ``key``, under the prefix, when the transaction commits."""
+        self._whole.delete(self._prefix + as_bytes(key, "key"))
+
+    def commit(self) -> None:
+        """Write the transaction's batch, or raise :class:`~lsmkv.errors.ConflictError`."""
+        self._whole.commit()
+
+    def rollback(self) -> None:
+        """Discard the writes.  Harmless on a transaction that is over."""
+        self._whole.rollback()
+
+    def __enter__(self) -> Transaction:
+        self._whole.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._whole.__exit__(kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.PrefixedTransaction {self._prefix!r} of {self._whole!r}>"

@@ -16,6 +16,7 @@ from lsmkv.db.compaction import Compaction
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.obsolete import PendingOutputs
 from lsmkv.db.store import Store
+from lsmkv.db.table_output import remove_table
 from lsmkv.db.workers.messages import CompactionRequest, FlushRequest, Report, encode_settings
 from lsmkv.env.local import LocalDirectory
 from lsmkv.env.process import Process, ProcessEnded, can_start, processors, random_token
@@ -300,14 +301,23 @@ class WorkerProcess:
     def rename_tables(
         self, files: list[FileMetaData], new_number: Callable[[], int]
     ) -> list[FileMetaData]:
-        """Give the worker's tables numbers and names of the store's own, durably."""
+        """Give the worker's tables numbers and names of the store's own, durably.
+
+        If that fails, none of the tables stays.
+        """
         directory = self._store.directory
         renamed: list[FileMetaData] = []
-        for file in files:
-            number = new_number()
-            directory.rename(worker_table_name(self._token, file.number), table_name(number))
-            renamed.append(FileMetaData(number, file.size, file.smallest, file.largest))
-        directory.sync()
+        try:
+            for file in files:
+                number = new_number()
+                directory.rename(worker_table_name(self._token, file.number), table_name(number))
+                renamed.append(FileMetaData(number, file.size, file.smallest, file.largest))
+            directory.sync()
+        except OSError:
+            for file in renamed:
+                remove_table(directory, file.number)
+            self._remove_tables()
+            raise
         return renamed
 
     def kill(self) -> None:
@@ -318,6 +328,10 @@ class WorkerProcess:
         process.end()
         self.process = None
         self._pending_outputs.tokens.discard(self._token)
+        self._remove_tables()
+
+    def _remove_tables(self) -> None:
+        """Remove all tables that the process has made, under the names that it gave them."""
         directory = self._store.directory
         try:
             for name in directory.names():
