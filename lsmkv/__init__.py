@@ -30,6 +30,7 @@ from lsmkv.errors import (
     ComparatorMismatchError,
     ConflictError,
     CorruptionError,
+    DirectoryReplacedError,
     Error,
     ForeignFormatError,
     ForkedError,
@@ -38,6 +39,7 @@ from lsmkv.errors import (
     LockedError,
     NotFoundError,
     ReadOnlyError,
+    StaleViewError,
     UnsupportedCompressionError,
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
@@ -84,6 +86,7 @@ __all__ = [
     "ComparatorMismatchError",
     "ConflictError",
     "CorruptionError",
+    "DirectoryReplacedError",
     "DB",
     "DelimitedPrefix",
     "Env",
@@ -112,6 +115,7 @@ __all__ = [
     "RepairPlan",
     "ReverseBytewiseComparator",
     "Snapshot",
+    "StaleViewError",
     "Stats",
     "TableInfo",
     "TableWriter",

@@ -13,6 +13,7 @@ import weakref
 from librt.threading import Lock
 
 from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.manifest import Manifest
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import Error, io_error, raise_typed
@@ -75,6 +76,19 @@ class VersionSet:
         """See that ``number``, and every number below it, is not given to a new file."""
         if self.next_file_number <= number:
             self.next_file_number = number + 1
+
+    def inherit(self, other: VersionSet) -> None:
+        """Know the versions of ``other``, too, which this set replaces."""
+        self._leases = other._leases + self._leases
+
+    def load(self, manifest: Manifest) -> None:
+        """Take over the counters of a MANIFEST, except the last sequence."""
+        for level, key in manifest.compact_pointers.items():
+            self.compact_pointers[level] = key
+        self.next_file_number = manifest.next_file_number
+        self.log_number = manifest.log_number
+        self.prev_log_number = manifest.prev_log_number
+        self.mark_file_number_used(max(manifest.log_number, manifest.prev_log_number))
 
     def install(self, version: Version) -> None:
         """Make ``version`` current without writing to the MANIFEST, from which recovery read it."""

@@ -40,14 +40,14 @@ def checkpoint(
     """Make a second store, NEW, that holds what DIR holds now.
 
     Tables are shared by hard links, which take hardly any time and space; on another file system
-    they are copied. NEW must not exist, and appears whole or not at all. DIR is opened for writing,
-    which takes its lock and flushes its log to tables.
+    they are copied. NEW must not exist, and appears whole or not at all. DIR is opened for reading
+    only, and another process may go on writing to it.
 
     JSON: "path", "checkpoint", "tables", "tables_linked", "bytes" (size of the tables).
     """
     if os.path.lexists(new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-    with open_to_write(directory) as db, progress("Checkpoint", "table") as bar:
+    with open_to_read(directory) as db, progress("Checkpoint", "table") as bar:
         before = _tables_on_disk(directory)
         db.checkpoint(new, progress=bar.report)
         # Before and after: a compaction may have made tables in between, and removed others.
