@@ -219,7 +219,7 @@ class Handle:
         finally:
             store.view = None
             if self._opened.follower is not None:
-                self._opened.follower.wait()
+                self._opened.follower.close()
             store.tables.clear()
             store.versions.close()
             store.info_log.close()

@@ -11,14 +11,13 @@ from collections.abc import Container, Iterator
 
 from lsmkv.counters import Counters, ReadCounters
 from lsmkv.env.base import Directory, RandomAccessFile
-from lsmkv.env.descriptors import OPEN_TABLES, limit_open_tables
+from lsmkv.env.descriptors import OPEN_TABLES, OpenTable, most_tables
 from lsmkv.errors import CorruptionError, DirectoryReplacedError, StaleViewError
 from lsmkv.format.filenames import old_table_name, table_name
 from lsmkv.format.keys import KIND_VALUE, Entry
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import Options
 from lsmkv.table.reader import Table
-from lsmkv.util.cache_entry import CacheEntry
 from lsmkv.util.second_chance_cache import SecondChanceCache
 
 _OTHER_FILES = 10  # descriptors for logs, MANIFEST, LOCK, LOG: LevelDB's figure
@@ -40,6 +39,7 @@ class TableCache:
         self._options = options
         self._counters = counters
         self._number = next(_caches)
+        self._known: dict[int, OpenTable] = {}
         self._tables: SecondChanceCache[int, Table] = SecondChanceCache(
             options.max_open_files - _OTHER_FILES
         )
@@ -80,12 +80,12 @@ class TableCache:
         table = self._tables.get(number)
         if table is not None:
             self._tables.discard(number)
-            OPEN_TABLES.discard((self._number, number))
+            self._forget(number)
             table.forget_blocks()
 
     def most_held(self) -> int:
         """How many tables a reader may hold open: a share of those that may be open at all."""
-        return min(self._tables.capacity, limit_open_tables()) // _HELD_SHARE
+        return min(self._tables.capacity, most_tables()) // _HELD_SHARE
 
     def hold(self, files: list[FileMetaData]) -> dict[int, Table]:
         """The tables by number, opened, for a reader that keeps them open; {} if they are too many
@@ -102,9 +102,9 @@ class TableCache:
 
     def clear(self) -> None:
         """Drop all tables."""
-        for number in self._tables.in_order():
-            OPEN_TABLES.discard((self._number, number))
         self._tables.clear()
+        for number in list(self._known):
+            self._forget(number)
 
     def entries(
         self, file: FileMetaData, counters: ReadCounters, readahead: int, enough: int
@@ -119,16 +119,16 @@ class TableCache:
             yield entries
 
     def _keep(self, number: int, table: Table) -> None:
-        """Put a table into the store's cache and into that of the process.
-
-        They share the entry, so that either may evict it.
-        """
-        entry = CacheEntry(1)
-        entry.value = table
+        """Put a table into the store's cache, and into the queue of the process's open tables."""
+        entry = self._tables.put(number, table)
         if not self._directory.immutable:
-            limit_open_tables()
-            OPEN_TABLES.add((self._number, number), entry)
-        self._tables.add(number, entry)
+            known = OpenTable(entry)
+            self._known[number] = known
+            OPEN_TABLES.add((self._number, number), known)
+
+    def _forget(self, number: int) -> None:
+        self._known.pop(number, None)
+        OPEN_TABLES.discard((self._number, number))
 
     def _open(self, file: FileMetaData) -> Table:
         handle = self._open_file(file)

@@ -12,8 +12,8 @@ from typing import Any
 class CacheEntry:
     """A value in a cache, or the place of one that the cache has evicted.
 
-    Its caches alone write to it; ``used`` is also set by :meth:`take`, which any thread calls
-    without a lock.
+    Only its cache writes to it, and what closes open tables (``descriptors.py``); ``used`` is also
+    set by :meth:`take`, which any thread calls without a lock.
     """
 
     __slots__ = ("charge", "evicted_at", "on_probation", "used", "value")

@@ -6,8 +6,7 @@ does nearly as well as least-recently-used order, and a hit changes nothing but 
 lock.  Values all count the same; a cache of values of different sizes is
 :class:`lsmkv.util.block_cache.BlockCache`.
 
-An entry may be in two caches, such as one of a store and one of the process: whichever evicts it
-empties it, and the other drops it when its turn comes.
+Others may empty an entry, too: the cache drops it when its turn comes.
 
 Left out: a lock.  Code of the user's (a signal handler, a finalizer) may enter a cache in the
 middle of any call, so that a lock could be waited for by the thread that holds it.  Each step on
@@ -49,12 +48,11 @@ class SecondChanceCache(Generic[K, V]):
         if capacity < 1:
             raise ValueError(f"a cache of {capacity} values holds none")
         self.capacity = capacity
-        """The largest number of values; it may be changed, and the next new value makes it hold."""
         # The order of the keys is that of the queue, the next entry to be judged first.
         self._entries: OrderedDict[K, CacheEntry] = OrderedDict()
 
     def __len__(self) -> int:
-        """Number of values, those included that another cache has evicted."""
+        """Number of values, those included that others have taken out of their entries."""
         return len(self._entries)
 
     def in_order(self) -> list[K]:
@@ -75,15 +73,11 @@ class SecondChanceCache(Generic[K, V]):
         """Insert or replace a value, and return its entry.  The oldest unused values make room."""
         entry = CacheEntry(1)
         entry.value = value
-        self.add(key, entry)
-        return entry
-
-    def add(self, key: K, entry: CacheEntry) -> None:
-        """:meth:`put` for an entry that holds its value already."""
         self.discard(key)
         self._evict_to(self.capacity - 1)
         self._entries[key] = entry
         self._evict_to(self.capacity)  # other threads may have added some meanwhile
+        return entry
 
     def discard(self, key: K) -> None:
         """Remove the value under ``key``, if there is one."""
@@ -94,10 +88,6 @@ class SecondChanceCache(Generic[K, V]):
             removed = self._entries.pop(key, None)
             if removed is not None:
                 removed.empty()  # another one, if a thread has put it there meanwhile
-
-    def evict(self, count: int) -> None:
-        """Remove up to ``count`` values, those first that were not used lately."""
-        self._evict_to(max(0, len(self._entries) - count))
 
     def clear(self) -> None:
         """Remove every value."""

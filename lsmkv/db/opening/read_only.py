@@ -246,10 +246,10 @@ class Follower:
             logs = [(log.number, log.tail.file, int(log.tail.end)) for log in tail.logs]
             return CheckpointSource(view, store.versions.last_sequence, logs)
 
-    def wait(self) -> None:
-        """Wait until no refresh is under way in another thread."""
+    def close(self) -> None:
+        """Close the MANIFEST and the logs, once no refresh is under way in another thread."""
         with self._lock:
-            pass
+            self._tail = None
 
     def _read_again(self, store: Store, turn: int) -> None:
         # A number may be used twice if the store was destroyed and created again.

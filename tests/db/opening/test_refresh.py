@@ -139,8 +139,7 @@ def check_snapshot(snapshot: lsmkv.Snapshot, state: dict[bytes, bytes]) -> None:
     """It shows its own state, or says that it cannot."""
     try:
         assert dict(snapshot) == state
-        for key in state:
-            assert snapshot.get(key) == state[key]
+        assert {key: snapshot.get(key) for key in state} == state
     except lsmkv.StaleViewError:
         pass
 
