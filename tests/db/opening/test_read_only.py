@@ -327,7 +327,8 @@ def test_a_snapshot_with_too_many_tables_to_hold_says_that_one_is_gone(path: str
         view.refresh()
         assert len(view.tables()) > 5
         snapshot, iterator = view.snapshot(), view.iterator()
-        replace_tables(path, writer)
+        fill(writer, dict.fromkeys(some(0, 300), b"new"))
+        writer.compact_range()
         with pytest.raises(lsmkv.StaleViewError) as raised:
             snapshot.get(b"key0050")
         assert raised.value.path.startswith(path)
