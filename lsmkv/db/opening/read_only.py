@@ -73,7 +73,7 @@ class ReadOnlyRecovery(Recovery):
         self._replay_logs(names)
         self.recovered = Recovered(self._versions, self._memtable)
         self.tail = self._make_tail()
-        """What reads on where this recovery ended; None if there is damage at the end."""
+        """What reads on where this recovery ended; None where that cannot be done, for damage."""
 
     @property
     def manifest_number(self) -> int:
@@ -85,6 +85,8 @@ class ReadOnlyRecovery(Recovery):
         tail = self._unjudged
         if self._has_gap or self._manifest is None or len(self._ends) < len(self._logs):
             return None
+        if self._directory.immutable:
+            return None  # there will never be anything to read
         if tail is not None and not (tail[1].torn and tail[0] == self._logs[-1]):
             return None
         manifest = ManifestTail(self._directory, self._manifest_name, self._manifest)
@@ -206,6 +208,8 @@ class Follower:
         Raises :class:`DirectoryReplacedError`, and what opening raises; the view stays as it is
         then.
         """
+        if self._directory.immutable:
+            return
         with self._lock:
             if self._directory.replaced():
                 raise DirectoryReplacedError(self._directory.path)
