@@ -1,4 +1,4 @@
-"""Open tables: few enough for the process, whatever the stores have, and fewer when it is short."""
+"""lsmkv.env.descriptors: open tables are few enough for the process, and fewer when it is short."""
 
 from __future__ import annotations
 
