@@ -200,6 +200,10 @@ class DB(Maintenance):
         :class:`Iterator`.  Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used,
         then a seek in each table that may hold some of the range, and a block at a time.
 
+        In a store that is open for reading only, the tables of the range are opened at once and
+        held; if there are very many, each is opened when it is needed, and the iterator raises
+        :class:`~lsmkv.StaleViewError` if the store's writer has removed it.
+
         >>> with DB(":memory:") as db:
         ...     for key in (b"a", b"b", b"c"):
         ...         db.put(key, key.upper())
@@ -258,6 +262,9 @@ class DB(Maintenance):
 
     def snapshot(self) -> Snapshot:
         """The store as it is now, to be read later.  O(1); close it when it is no longer needed.
+
+        In a store that is open for reading only, all tables are opened and held, unless there are
+        very many: see :class:`~lsmkv.StaleViewError`.
 
         >>> with DB(":memory:") as db, db.snapshot() as before:
         ...     db.put(b"k", b"v")
