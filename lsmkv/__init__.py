@@ -30,6 +30,7 @@ from lsmkv.errors import (
     ComparatorMismatchError,
     ConflictError,
     CorruptionError,
+    DirectoryReplacedError,
     Error,
     ForeignFormatError,
     ForkedError,
@@ -39,6 +40,7 @@ from lsmkv.errors import (
     NestedCallError,
     NotFoundError,
     ReadOnlyError,
+    StaleViewError,
     UnsupportedCompressionError,
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
@@ -85,6 +87,7 @@ __all__ = [
     "ComparatorMismatchError",
     "ConflictError",
     "CorruptionError",
+    "DirectoryReplacedError",
     "DB",
     "DelimitedPrefix",
     "Env",
@@ -114,6 +117,7 @@ __all__ = [
     "RepairPlan",
     "ReverseBytewiseComparator",
     "Snapshot",
+    "StaleViewError",
     "Stats",
     "TableInfo",
     "TableWriter",

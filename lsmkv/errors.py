@@ -17,6 +17,7 @@ __all__ = [
     "ComparatorMismatchError",
     "ConflictError",
     "CorruptionError",
+    "DirectoryReplacedError",
     "Error",
     "ForeignFormatError",
     "ForkedError",
@@ -25,6 +26,7 @@ __all__ = [
     "LockedError",
     "NotFoundError",
     "ReadOnlyError",
+    "StaleViewError",
     "UnsupportedCompressionError",
 ]
 
@@ -207,6 +209,67 @@ class LockedError(IOError, BlockingIOError):
 
     def __reduce__(self) -> tuple[type[LockedError], tuple[str, int | None]]:
         return type(self), (self.filename, self.pid)
+
+
+class DirectoryReplacedError(IOError):
+    """A store that is open for reading only is no longer the one at its path.
+
+    The directory was renamed, removed, or replaced by another, or the store in it was destroyed;
+    ``errno`` is ``ESTALE``.  ``refresh`` raises it, and so does a read that opens a file.  What is
+    in memory stays readable.  Close the store, and open the path again.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> lsmkv.DB("store", create_if_missing=True, env=env).close()
+    >>> with lsmkv.DB("store", read_only=True, env=env) as db:
+    ...     env.rename_directory("store", "old")
+    ...     lsmkv.DB("store", create_if_missing=True, env=env).close()
+    ...     db.refresh()
+    Traceback (most recent call last):
+    lsmkv.errors.DirectoryReplacedError: [Errno 116] another directory ...: 'store'
+    """
+
+    def __init__(self, path: str, destroyed: bool = False) -> None:
+        reason = "another directory, or none, is at this path now: open the store again"
+        if destroyed:
+            reason = "the store was destroyed: open it again"
+        super().__init__(_errno.ESTALE, reason, path)
+        self._destroyed = destroyed
+
+    def __reduce__(self) -> tuple[type[DirectoryReplacedError], tuple[str, bool]]:
+        return type(self), (self.filename, self._destroyed)
+
+
+class StaleViewError(Error):
+    """A snapshot or an iterator of a store that is open for reading only needs a table that the
+    store's writer has removed since.
+
+    The writer does not know its readers: after a compaction it removes the old tables.  A plain
+    read goes on with a newer view then, as after ``refresh``, but what a snapshot or an iterator
+    shows may not move.  Take a new one.  ``path`` is the table's.
+
+    >>> import lsmkv
+    >>> env = lsmkv.MemoryEnv()
+    >>> with lsmkv.DB("store", create_if_missing=True, env=env) as writer:
+    ...     writer.put(b"k", b"old")
+    ...     writer.flush()
+    ...     with lsmkv.DB("store", read_only=True, env=env) as db, db.snapshot() as snapshot:
+    ...         writer.put(b"k", b"new")
+    ...         writer.compact_range()
+    ...         try:
+    ...             snapshot.get(b"k")
+    ...         except lsmkv.StaleViewError:
+    ...             db.get(b"k")
+    b'new'
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        """The table, and what has happened to it."""
+        return f"{self.path}: a table of this view was removed by the store's writer"
 
 
 class ClosedError(Error, RuntimeError):

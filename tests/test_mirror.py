@@ -44,6 +44,8 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/background_jobs.py": "db/test_background.py",
     "db/log_rotation.py": "db/test_commit.py",
     "db/store_lock.py": "db/test_nested_calls.py",
+    "db/opening/manifest_tail.py": "db/opening/test_refresh.py",
+    "db/opening/store_tail.py": "db/opening/test_refresh.py",
     "db/scan/internal_iterator.py": "db/scan/test_merging_iterator.py",
     "shards/entry.py": "shards/test_version.py",
     "util/cache_entry.py": "util/test_block_cache.py",

@@ -53,7 +53,7 @@ class Background:
         self.reserved: set[int] = set()
         """The sequences that ingests under way have taken from the future."""
         self.error: BaseException | None = None
-        self._inline = False
+        self._threadless = False
         """Whether jobs run in the calls that wait for them, and no thread is started."""
         self._running_inline = False
         self.flushes = WorkOnDisk(store.directory)
@@ -223,7 +223,7 @@ class Background:
         self.raise_error()
         if self._store.closing:
             raise ClosedError("the database is closed")
-        if self._inline and not self._running_inline and self._running_thread is None:
+        if self._threadless and not self._running_inline and self._running_thread is None:
             return InlineTicket(self.run_next_job)
         self.schedule()
         self.raise_error()
@@ -246,7 +246,7 @@ class Background:
         store = self._store
         with store.lock.afterwards, store.lock.guard:
             store.lock.claim()
-            self._inline = True
+            self._threadless = True
         self.workers.disable()
         self.stop()
 
@@ -288,7 +288,7 @@ class Background:
 
     def _start_thread(self) -> None:
         """Start the thread if there is work and it is not running.  Caller holds the lock."""
-        if self._inline or self._running_thread is not None or self._next_job() is None:
+        if self._threadless or self._running_thread is not None or self._next_job() is None:
             return
         thread = BackgroundThread(
             None if self.owner is None else self.owner(), self._store.lock.threads
@@ -341,7 +341,7 @@ class Background:
                     if self._running_thread is not thread:
                         return  # its start was interrupted, and given up
                     job = self._next_job()
-                    if self._inline or (job is None and not self.has_obsolete_files):
+                    if self._threadless or (job is None and not self.has_obsolete_files):
                         self._running_thread = None
                         store.changed.notify_all()
                         return
@@ -473,7 +473,7 @@ class Background:
     def _run_urgent(self) -> None:
         """Run the jobs that cannot wait for a compaction's end.  It calls this every few blocks."""
         store = self._store
-        if store.closing or (self._inline and not self._running_inline):
+        if store.closing or (self._threadless and not self._running_inline):
             raise Stopped
         if store.lock.due:
             store.lock.leave()

@@ -19,6 +19,7 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.prefixed import PrefixedDB
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.db.views.transaction import ConflictCheck, Transaction
+from lsmkv.errors import StaleViewError
 from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_put
 from lsmkv.format.keys import (
     MAX_SEQUENCE,
@@ -105,9 +106,11 @@ class DB(Maintenance):
         reader = self._reader
         if reader is None:
             reader = self._open_reader()
-        value = reader.get(
-            key if isinstance(key, bytes) else as_bytes(key, "key"), MAX_SEQUENCE, fill_cache
-        )
+        name = key if isinstance(key, bytes) else as_bytes(key, "key")
+        try:
+            value = reader.get(name, MAX_SEQUENCE, fill_cache)
+        except StaleViewError as error:
+            value = self._again(error, "get", name, MAX_SEQUENCE, fill_cache)
         return default if value is None else value
 
     def multi_get(
@@ -125,7 +128,10 @@ class DB(Maintenance):
         [None, b'1']
         """
         user_keys = [as_bytes(key, "key") for key in keys]
-        values = self._open_reader().multi_get(user_keys, fill_cache)
+        try:
+            values = self._open_reader().multi_get(user_keys, fill_cache)
+        except StaleViewError as error:
+            values = self._again(error, "multi_get", user_keys, fill_cache)
         return [values[key] for key in user_keys]
 
     def __contains__(self, key: object) -> bool:
@@ -136,7 +142,12 @@ class DB(Maintenance):
         ...     b"k" in db, b"no such key" in db
         (True, False)
         """
-        return self._open_reader().get(as_bytes(key, "key"), MAX_SEQUENCE, True) is not None
+        name = as_bytes(key, "key")
+        try:
+            value = self._open_reader().get(name, MAX_SEQUENCE, True)
+        except StaleViewError as error:
+            value = self._again(error, "get", name, MAX_SEQUENCE, True)
+        return value is not None
 
     def may_contain(self, key: BytesLike) -> bool:
         """False only if ``key`` is not there; no data block is read.
@@ -152,7 +163,12 @@ class DB(Maintenance):
         ...     db.may_contain(b"ant"), db.may_contain(b"bee"), db.stats().blocks_read
         (True, False, 0)
         """
-        return self._open_reader().may_contain(as_bytes(key, "key"))
+        name = as_bytes(key, "key")
+        try:
+            return self._open_reader().may_contain(name)
+        except StaleViewError as error:
+            found: bool = self._again(error, "may_contain", name)
+            return found
 
     def explain(self, key: BytesLike) -> Explanation:
         """How a Get of ``key`` goes, step by step: see :class:`Explanation`.
@@ -171,10 +187,14 @@ class DB(Maintenance):
         from lsmkv.db.views.explain import Explainer  # noqa: PLC0415 - dataclasses comes with it
 
         store = self._open_store()
-        try:
-            return Explainer(store).explain(as_bytes(key, "key"))
-        except OSError as error:
-            store.raise_failure(error)
+        name = as_bytes(key, "key")
+        while True:
+            try:
+                return Explainer(store).explain(name)
+            except StaleViewError as error:
+                self._move_on(error)
+            except OSError as error:
+                store.raise_failure(error)
 
     def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
         """An iterator over the store as it is now, or over a range of it.
@@ -185,6 +205,10 @@ class DB(Maintenance):
         :class:`Iterator`.  Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used,
         then a seek in each table that may hold some of the range, and a block at a time.
 
+        In a store that is open for reading only, the tables of the range are opened at once and
+        held; if there are very many, each is opened when it is needed, and the iterator raises
+        :class:`~lsmkv.StaleViewError` if the store's writer has removed it.
+
         >>> with DB(":memory:") as db:
         ...     for key in (b"a", b"b", b"c"):
         ...         db.put(key, key.upper())
@@ -194,7 +218,11 @@ class DB(Maintenance):
         reader = self._reader
         if reader is None:
             reader = self._open_reader()
-        return reader.iterator(self, arguments)
+        try:
+            return reader.iterator(self, arguments)
+        except StaleViewError as error:
+            made: Iterator = self._again(error, "iterator", self, arguments)
+            return made
 
     def __iter__(self) -> Iterator:
         """:meth:`iterator` over everything."""
@@ -219,7 +247,11 @@ class DB(Maintenance):
         ...     raw.valid(), raw.item()
         (True, (b'k', b'v'))
         """
-        return self._open_reader().raw_iterator(self, prefix, fill_cache)
+        try:
+            return self._open_reader().raw_iterator(self, prefix, fill_cache)
+        except StaleViewError as error:
+            made: RawIterator = self._again(error, "raw_iterator", self, prefix, fill_cache)
+            return made
 
     def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
         """The part of the store whose keys begin with ``prefix``, with keys that lack the prefix.
@@ -236,14 +268,20 @@ class DB(Maintenance):
     def snapshot(self) -> Snapshot:
         """The store as it is now, to be read later.  O(1); close it when it is no longer needed.
 
+        In a store that is open for reading only, all tables are opened and held, unless there are
+        very many: see :class:`~lsmkv.StaleViewError`.
+
         >>> with DB(":memory:") as db, db.snapshot() as before:
         ...     db.put(b"k", b"v")
         ...     before.get(b"k"), db.get(b"k")
         (None, b'v')
         """
         reader = self._open_reader()
-        pin = reader.store.read_view().pin
-        return Snapshot(reader, pin, self)
+        try:
+            read = reader.snapshot_view()
+        except StaleViewError as error:
+            read = self._again(error, "snapshot_view")
+        return Snapshot(reader, read, self)
 
     # Writing
 

@@ -11,7 +11,7 @@ import os
 import warnings
 import weakref
 from types import TracebackType
-from typing import NoReturn, Self, Unpack
+from typing import Any, NoReturn, Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
@@ -20,7 +20,15 @@ from lsmkv.db.reader import Reader
 from lsmkv.db.store import Store
 from lsmkv.db.views.turns import Turns
 from lsmkv.db.writer import Writer
-from lsmkv.errors import ClosedError, Error, ReadOnlyError, raise_typed
+from lsmkv.errors import (
+    ClosedError,
+    CorruptionError,
+    Error,
+    ReadOnlyError,
+    StaleViewError,
+    raise_typed,
+)
+from lsmkv.format.filenames import parse_filename
 from lsmkv.options import OptionArguments, Options
 from lsmkv.util.introspection import described
 from lsmkv.util.threads import ThreadLock
@@ -55,7 +63,6 @@ class Handle:
         self._arguments = options
         self.path: str = os.fsdecode(path)
         """The directory, as it was given."""
-        self._superseded: list[Store] = []  # earlier views of a read-only store
         try:
             self._opened = open_store(self.path, options)
         except OSError as error:
@@ -186,6 +193,35 @@ class Handle:
         reader.store.open_view()
         return reader
 
+    def _again(self, error: StaleViewError, method: str, *arguments: Any) -> Any:
+        """What a method of the reader returns in a newer view, after the writer has removed a table
+        of this one.
+
+        Caller has made no snapshot of the view: what it reads may move forward.  Raises
+        :class:`CorruptionError` if the newest view needs the missing table, too.
+        """
+        reader = self._open_reader()
+        while True:
+            self._move_on(error)
+            try:
+                return getattr(reader, method)(*arguments)
+            except StaleViewError as again:
+                error = again
+
+    def _move_on(self, error: StaleViewError) -> None:
+        """Refresh a store whose view lacks a table; see :meth:`_again`."""
+        store = self._open_store()
+        assert self._opened.follower is not None
+        if store.lock.must_not_wait:
+            raise error
+        try:
+            self._opened.follower.refresh(store)
+        except OSError as failure:
+            store.raise_failure(failure)
+        parsed = parse_filename(os.path.basename(error.path))
+        if parsed is not None and parsed[0] in store.open_view().version.numbers:
+            raise CorruptionError("the table is missing", error.path) from None
+
     def _open_writer(self) -> Writer:
         self._open_store()
         if self._writer is None:
@@ -230,10 +266,10 @@ class Handle:
         except OSError as error:
             raise_typed(error)
         finally:
-            for view in (*self._superseded, store):
-                view.view = None
-                view.tables.clear()
-            self._superseded = []
+            store.view = None
+            if self._opened.follower is not None:
+                self._opened.follower.close()
+            store.tables.clear()
             store.lock.closer = None
             store.versions.close()
             store.info_log.close()

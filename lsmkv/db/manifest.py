@@ -31,6 +31,10 @@ class Manifest:
         """The files of each level, by number: seven levels, or more in a store of goleveldb's."""
         self.tail: LogDamage | None = None
         """The bad bytes behind the last good record, if there are any."""
+        self.end = 0
+        """Where the last good record ends."""
+        self.last = -1
+        """Where the last good record starts."""
         self._seen: set[str] = set()
 
     def apply(self, edit: VersionEdit) -> None:
@@ -113,4 +117,6 @@ def read_manifest(directory: Directory, name: str) -> Manifest:
                     raise unknown_field(manifest.path, directory.names(), tag) from None
                 raise error.located(manifest.path, record.offset) from None
         manifest.tail = reader.tail
+        manifest.end = reader.end
+        manifest.last = reader.last
     return manifest

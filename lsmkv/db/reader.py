@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from lsmkv.db.background import Background
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.db.store import Store, View
+from lsmkv.db.store import ReadView, Store, View
 from lsmkv.db.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import NO_HASH
@@ -52,8 +52,11 @@ class Reader:
 
     def get(self, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
         """The value of ``key`` at ``sequence``: memtable, immutable memtable, then the tables."""
+        return self.get_in(self.store.open_view(), key, sequence, fill_cache)
+
+    def get_in(self, view: View, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
+        """:meth:`get` in a view that the caller has taken."""
         store = self.store
-        view = store.open_view()
         store.counters.gets += 1
         tagged = _in_memtables(view, key, sequence)
         if tagged is not None:
@@ -106,7 +109,7 @@ class Reader:
         read = self.store.read_view()
         try:
             return {
-                key: self.get(key, read.sequence, fill_cache)
+                key: self.get_in(read.view, key, read.sequence, fill_cache)
                 for key in sorted(set(keys), key=self.store.order.of)
             }
         finally:
@@ -158,14 +161,38 @@ class Reader:
             self.store.raise_failure(error)
         return (tag >> 8) & MAX_SEQUENCE
 
+    def snapshot_view(self) -> ReadView:
+        """The view of a snapshot.  In a store whose writer may remove tables, they are opened now
+        and held, unless there are many."""
+        read = self.store.read_view()
+        if self.store.may_lose_tables:
+            files = [file for level in read.view.version.levels for file in level]
+            try:
+                read.held = self.store.tables.hold(files)
+            except OSError as error:
+                read.release()
+                self.store.raise_failure(error)
+            except BaseException:
+                read.release()
+                raise
+        return read
+
     def iterator(
-        self, owner: object, arguments: IteratorArguments, sequence: int = MAX_SEQUENCE
+        self,
+        owner: object,
+        arguments: IteratorArguments,
+        sequence: int = MAX_SEQUENCE,
+        fixed: View | None = None,
     ) -> Iterator:
         """An iterator over the store as it is now, or as it was at a ``sequence`` that the caller
-        keeps pinned.  It keeps ``owner`` from being collected."""
-        read = self.store.read_view(sequence)
+        keeps pinned (with its view, in a store that is read-only).  It keeps ``owner`` from being
+        collected."""
+        read = self.store.read_view(sequence, fixed)
         try:
             return Iterator(self.store, read, owner, arguments)
+        except OSError as error:
+            read.release()
+            self.store.raise_failure(error)
         except BaseException:
             read.release()  # at once: the traceback may keep it for long
             raise
@@ -176,11 +203,15 @@ class Reader:
         prefix: BytesLike | None,
         fill_cache: bool,
         sequence: int = MAX_SEQUENCE,
+        fixed: View | None = None,
     ) -> RawIterator:
         """As :meth:`iterator`, for a raw iterator."""
-        read = self.store.read_view(sequence)
+        read = self.store.read_view(sequence, fixed)
         try:
             return RawIterator(self.store, read, owner, prefix, fill_cache)
+        except OSError as error:
+            read.release()
+            self.store.raise_failure(error)
         except BaseException:
             read.release()
             raise

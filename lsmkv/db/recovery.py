@@ -75,6 +75,7 @@ class Recovery:
         self._memtable = MemTable(comparator.user_comparator, lock)
         self._set_aside: list[str] = []  # logs that recovery could not use to their end
         self._manifest_name = ""
+        self._manifest: Manifest | None = None
         self._manifest_torn = False
         # The sequence at which the next batch must start.  It is None before the oldest log's first
         # batch: the MANIFEST's last sequence says nothing about that one, so neither damage before
@@ -82,6 +83,7 @@ class Recovery:
         self._expected: int | None = None
         self._any_applied = False  # whether a batch was applied
         self._log_end = 0  # where the last record of the log read last ends
+        self._log_last = -1  # and where it starts
         self._unjudged: tuple[int, LogDamage] | None = None  # a log's number, and damage in it
 
     def run(self) -> tuple[Recovered, WriteAheadLog]:
@@ -181,16 +183,10 @@ class Recovery:
         version = manifest.version(self._comparator)
         if manifest.tail is not None:
             self._judge_manifest_tail(manifest, version, names)
-        versions = self._versions
-        for level, key in manifest.compact_pointers.items():
-            if level < NUM_LEVELS:  # goleveldb keeps those of levels that it has emptied
-                versions.compact_pointers[level] = key
-        versions.mark_file_number_used(manifest.next_file_number - 1)
-        versions.last_sequence = manifest.last_sequence
-        versions.log_number = manifest.log_number
-        versions.prev_log_number = manifest.prev_log_number
-        versions.mark_file_number_used(max(manifest.log_number, manifest.prev_log_number))
-        versions.install(version)
+        self._manifest = manifest
+        self._versions.load(manifest)
+        self._versions.last_sequence = manifest.last_sequence
+        self._versions.install(version)
 
     def _check_levels(self, manifest: Manifest) -> None:
         """Raise unless all tables are on levels that can be written to."""
@@ -295,6 +291,7 @@ class Recovery:
                 self._apply(sequence, operations)
             self._note_damage(number, reader.tail)
             self._log_end = reader.end
+            self._log_last = reader.last
         if self._expected is None:
             # This log is empty: the next one continues where the tables end.
             self._expected = self._versions.last_sequence + 1

@@ -33,6 +33,7 @@ from lsmkv.filter.policy import (
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
+from lsmkv.table.reader import Table
 from lsmkv.util.threads import new_lock
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ReadView:
     :meth:`release`.
     """
 
-    __slots__ = ("pin", "table_sequence", "view")
+    __slots__ = ("held", "pin", "table_sequence", "view")
 
     def __init__(self, view: View, pin: Pin, table_sequence: i64) -> None:
         self.view = view
@@ -72,6 +73,8 @@ class ReadView:
         """Pins the sequence; it belongs to this reader alone."""
         self.table_sequence: i64 = table_sequence
         """The sequence bound for tables: MAX_SEQUENCE where no table holds anything newer."""
+        self.held: dict[int, Table] = {}
+        """Tables that are kept open for this reader, by number, whatever the table cache does."""
 
     @property
     def sequence(self) -> int:
@@ -131,14 +134,12 @@ class Store:
         recovered: Recovered,
         info_log: InfoLog,
         lock: StoreLock,
-        counters: Counters | None = None,
     ) -> None:
-        """``counters`` are given where this store replaces an earlier view of a read-only store."""
         self.directory = directory
         self.options = options
         self.comparator = comparator
         self.order: KeyOrder = comparator.order
-        self.counters = Counters() if counters is None else counters
+        self.counters = Counters()
         self.versions = recovered.versions
         self.info_log = info_log
         self.tables = TableCache(directory, options, self.counters)
@@ -211,16 +212,26 @@ class Store:
         self.open_view()
         raise_typed(error)
 
-    def read_view(self, sequence: int = MAX_SEQUENCE) -> ReadView:
+    @property
+    def may_lose_tables(self) -> bool:
+        """Whether a writer in another process may remove tables that a view needs."""
+        return self.options.read_only and not self.directory.immutable
+
+    def read_view(self, sequence: int = MAX_SEQUENCE, fixed: View | None = None) -> ReadView:
         """The view, pinned at the last sequence, or at an older ``sequence`` that the caller keeps
         pinned.  It stays readable until it is released.
+
+        The caller may have kept a ``fixed`` view, too: the store's writer, if it is another
+        process, keeps nothing for that sequence in its later tables.
         """
         lock = self.lock
         if lock.mine():
-            return self._nested_read_view(sequence)
+            return self._nested_read_view(sequence, fixed)
         with lock.afterwards, lock.guard:
             lock.claim()
             view = self.open_view()
+            if fixed is not None:
+                view = fixed
             last = self.versions.last_sequence
             if sequence > last:
                 read = ReadView(view, Pin(self.pinned, last), MAX_SEQUENCE)
@@ -228,14 +239,14 @@ class Store:
                 read = ReadView(view, Pin(self.pinned, sequence), sequence)
         return read
 
-    def _nested_read_view(self, sequence: int) -> ReadView:
+    def _nested_read_view(self, sequence: int, fixed: View | None) -> ReadView:
         """:meth:`read_view` for a nested call, in the middle of what this thread does under the
         lock.
 
         If that is the application of a batch, the view holds all of it: the batch is in the log,
         and may have replaced versions that an older view would need.
         """
-        view = self.open_view()
+        view = self.open_view() if fixed is None else fixed
         last = max(self.versions.last_sequence, view.memtable.last_applying)
         if sequence > last:
             return ReadView(view, Pin(self.pinned, last, nested=True), MAX_SEQUENCE)

@@ -1,15 +1,18 @@
 """The table cache: open tables, by file number.
 
-Readers, compactions and ``verify`` ask it for tables, in any thread and without a lock.
+Readers, compactions and ``verify`` ask it for tables, in any thread and without a lock.  The
+tables of all stores of the process count together, too (``descriptors.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Container, Iterator
 
 from lsmkv.counters import Counters, ReadCounters
-from lsmkv.env.base import Directory
-from lsmkv.errors import CorruptionError
+from lsmkv.env.base import Directory, RandomAccessFile
+from lsmkv.env.descriptors import OPEN_TABLES, OpenTable, most_tables
+from lsmkv.errors import CorruptionError, DirectoryReplacedError, StaleViewError
 from lsmkv.format.filenames import old_table_name, table_name
 from lsmkv.format.keys import KIND_VALUE, Entry
 from lsmkv.format.version_edit import FileMetaData
@@ -18,28 +21,38 @@ from lsmkv.table.reader import Table
 from lsmkv.util.second_chance_cache import SecondChanceCache
 
 _OTHER_FILES = 10  # descriptors for logs, MANIFEST, LOCK, LOG: LevelDB's figure
+_HELD_SHARE = 4  # a reader holds at most this part of the tables that may be open
+
+_caches = itertools.count()
 
 
 class TableCache:
     """Keeps the tables used last open, at most ``max_open_files - 10`` of them.
 
-    A table that is evicted during a read closes its file when the last reader drops it: a file is
-    never closed under a read.
+    There are fewer if the process may not have so many descriptors, or if other stores use theirs
+    more.  A table that is evicted during a read closes its file when the last reader drops it: a
+    file is never closed under a read.
     """
 
     def __init__(self, directory: Directory, options: Options, counters: Counters) -> None:
         self._directory = directory
         self._options = options
         self._counters = counters
+        self._number = next(_caches)
+        self._known: dict[int, OpenTable] = {}
         self._tables: SecondChanceCache[int, Table] = SecondChanceCache(
             options.max_open_files - _OTHER_FILES
         )
+
+    def __del__(self) -> None:
+        self.clear()
 
     def find(self, file: FileMetaData) -> Table:
         """The table, opened if it is not open.
 
         :class:`CorruptionError` if it is missing, damaged, or neither of the size nor of the first
-        key that the MANIFEST states.
+        key that the MANIFEST states.  In a store that is open for reading only, its writer may have
+        removed the table: :class:`StaleViewError`, or :class:`DirectoryReplacedError`.
         """
         opened = file.opened
         if opened is not None:
@@ -49,7 +62,7 @@ class TableCache:
         table = self._tables.get(file.number)
         if table is None:
             table = self._open(file)
-            self._tables.put(file.number, table)
+            self._keep(file.number, table)
             self._counters.tables_opened += 1
             self._counters.metadata_reads += table.metadata_reads
             self._counters.metadata_bytes_read += table.metadata_bytes
@@ -62,23 +75,36 @@ class TableCache:
         table = self._tables.get(file.number)
         return self._open(file) if table is None else table
 
-    def share(self, other: TableCache, numbers: list[int]) -> None:
-        """Add the tables of these numbers that ``other`` has open; it keeps them too."""
-        for number in numbers:
-            table = other._tables.get(number)
-            if table is not None:
-                self._tables.put(number, table)
-
     def evict(self, number: int) -> None:
         """Drop a table whose file is about to be removed, and its blocks from the block cache."""
         table = self._tables.get(number)
         if table is not None:
             self._tables.discard(number)
+            self._forget(number)
             table.forget_blocks()
+
+    def most_held(self) -> int:
+        """How many tables a reader may hold open: a share of those that may be open at all."""
+        return min(self._tables.capacity, most_tables()) // _HELD_SHARE
+
+    def hold(self, files: list[FileMetaData]) -> dict[int, Table]:
+        """The tables by number, opened, for a reader that keeps them open; {} if they are too many
+        for that.  Raises what :meth:`find` raises."""
+        if len(files) > self.most_held():
+            return {}
+        return {file.number: self.find(file) for file in files}
+
+    def keep_only(self, numbers: Container[int]) -> None:
+        """Drop all tables but these: no version names the others any more."""
+        for number in self._tables.in_order():
+            if number not in numbers:
+                self.evict(number)
 
     def clear(self) -> None:
         """Drop all tables."""
         self._tables.clear()
+        for number in list(self._known):
+            self._forget(number)
 
     def entries(
         self, file: FileMetaData, counters: ReadCounters, readahead: int, enough: int
@@ -92,16 +118,23 @@ class TableCache:
                     raise CorruptionError(f"an internal key of kind {tagged[0]}", table.path)
             yield entries
 
+    def _keep(self, number: int, table: Table) -> None:
+        """Put a table into the store's cache, and into the queue of the process's open tables."""
+        entry = self._tables.put(number, table)
+        if not self._directory.immutable:
+            known = OpenTable(entry)
+            self._known[number] = known
+            OPEN_TABLES.add((self._number, number), known)
+
+    def _forget(self, number: int) -> None:
+        self._known.pop(number, None)
+        OPEN_TABLES.discard((self._number, number))
+
     def _open(self, file: FileMetaData) -> Table:
+        handle = self._open_file(file)
         try:
-            handle = self._directory.open(table_name(file.number))
-        except FileNotFoundError:
-            try:
-                handle = self._directory.open(old_table_name(file.number))
-            except FileNotFoundError:
-                path = f"{self._directory.path}/{table_name(file.number)}"
-                raise CorruptionError("the table is missing", path) from None
-        try:
+            if self._options.read_only and self._directory.replaced():
+                raise DirectoryReplacedError(self._directory.path)
             if handle.size != file.size:
                 raise CorruptionError(
                     f"the table has {handle.size} bytes, the MANIFEST says {file.size}",
@@ -116,3 +149,19 @@ class TableCache:
         except BaseException:
             handle.close()
             raise
+
+    def _open_file(self, file: FileMetaData) -> RandomAccessFile:
+        try:
+            return self._directory.open(table_name(file.number))
+        except FileNotFoundError:
+            pass
+        try:
+            return self._directory.open(old_table_name(file.number))
+        except FileNotFoundError:
+            pass
+        path = f"{self._directory.path}/{table_name(file.number)}"
+        if not self._options.read_only:
+            raise CorruptionError("the table is missing", path)
+        if self._directory.replaced():
+            raise DirectoryReplacedError(self._directory.path)
+        raise StaleViewError(path)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from operator import length_hint
 
 from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.manifest import Manifest
 from lsmkv.db.version import Version
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.errors import Error, io_error, raise_typed
@@ -81,6 +82,20 @@ class VersionSet:
         """
         if self.next_file_number <= number:
             self._free_numbers = iter(range(number + 1, MAX_FILE_NUMBER))
+
+    def inherit(self, other: VersionSet) -> None:
+        """Know the versions of ``other``, too, which this set replaces."""
+        self._leases = other._leases + self._leases
+
+    def load(self, manifest: Manifest) -> None:
+        """Take over the counters of a MANIFEST, except the last sequence."""
+        for level, key in manifest.compact_pointers.items():
+            if level < NUM_LEVELS:  # goleveldb keeps those of levels that it has emptied
+                self.compact_pointers[level] = key
+        self.mark_file_number_used(manifest.next_file_number - 1)
+        self.log_number = manifest.log_number
+        self.prev_log_number = manifest.prev_log_number
+        self.mark_file_number_used(max(manifest.log_number, manifest.prev_log_number))
 
     def install(self, version: Version) -> None:
         """Make ``version`` current without writing to the MANIFEST, from which recovery read it."""

@@ -144,6 +144,33 @@ class Directory(_Closeable):
     def names(self) -> list[str]:
         """The names in it, in no particular order."""
 
+    def replaced(self) -> bool:
+        """Whether its path leads to another directory by now, or to none.
+
+        An implementation that cannot tell may leave this one, which returns False.
+        """
+        return False
+
+    @property
+    def immutable(self) -> bool:
+        """Whether no name and no file in it ever changes; then an open file holds no descriptor,
+        and opening one may cost more than keeping it."""
+        return False
+
+    def change_mark(self) -> object:
+        """A value that differs from earlier ones if a name was made, replaced or removed since.
+
+        None, as here, if that is not known: the caller then asks for the names.
+        """
+        return None
+
+    def leads_to(self, name: str, file: RandomAccessFile) -> bool:
+        """Whether a name still is that of a file of this directory that is open.
+
+        An implementation that cannot tell may leave this one, which returns True.
+        """
+        return True
+
     @abstractmethod
     def exists(self, name: str) -> bool:
         """Whether the name exists, for a file of any kind."""

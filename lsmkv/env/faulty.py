@@ -21,6 +21,7 @@ import random
 from collections.abc import Collection
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
+from lsmkv.env.descriptors import make_room
 from lsmkv.env.durable import DurableFile, DurableFolder, NameModel, PowerCut, Tails
 from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryWritableFile
 
@@ -225,10 +226,17 @@ class FaultyEnv(Env):
             self._memory.rename_directory(old, new)
 
     def _call(self, call: str, path: str) -> None:
-        """Count a call, and raise if it is to fail."""
+        """Count a call, and raise if it is to fail.
+
+        A call that fails for want of a descriptor is made again, and counted again, once open
+        tables were closed, as in every env.
+        """
         fault = self._strike(call, path)
-        if fault is not None:
-            raise fault.error(path)
+        while fault is not None:
+            error = fault.error(path)
+            if not make_room(error):
+                raise error
+            fault = self._strike(call, path)
 
     def _strike(self, call: str, path: str) -> _Fault | None:
         """Count a call, and return the fault if it fails.  The caller holds the mutex."""
@@ -254,6 +262,13 @@ class _FaultyDirectory(Directory):
         with self._mutex:
             self._env._call("names", self.path)
             return self._inner.names()
+
+    def replaced(self) -> bool:
+        return self._inner.replaced()
+
+    def leads_to(self, name: str, file: RandomAccessFile) -> bool:
+        inner = file._inner if isinstance(file, _FaultyRandomAccessFile) else file
+        return self._inner.leads_to(name, inner)
 
     def exists(self, name: str) -> bool:
         with self._mutex:

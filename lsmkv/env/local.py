@@ -13,9 +13,11 @@ import errno
 import os
 import stat
 import sys
+import time
 
 from lsmkv.env import windows
-from lsmkv.env.base import Directory, Env, WritableFile, check_name
+from lsmkv.env.base import Directory, Env, RandomAccessFile, WritableFile, check_name
+from lsmkv.env.descriptors import with_room
 from lsmkv.env.local_file import (
     Descriptor,
     LocalRandomAccessFile,
@@ -40,6 +42,11 @@ _DIRECTORY: int = getattr(os, "O_DIRECTORY", 0)
 _FILE_MODE = 0o644
 _DIRECTORY_MODE = 0o755
 
+_SECOND = 1_000_000_000
+_COARSE_TIME = 100_000_000
+_COARSEST_TIME = 2_500_000_000
+"""Nanoseconds after which a directory's time of change tells later changes apart."""
+
 # How an open fails on what is not a regular file: a symbolic link, a FIFO or socket, a device.
 _ODD_FILE = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 # A directory that this user cannot fsync, as against one whose fsync failed.
@@ -54,18 +61,52 @@ class LocalDirectory(Descriptor, Directory):
     def __init__(self, fd: int, path: str, env: LocalEnv) -> None:
         super().__init__(fd, path)
         self._env = env
+        self._place = os.path.abspath(path)  # wherever the process goes
 
     @property
     def descriptor(self) -> int:
         """The descriptor, for a worker process in the same directory; -1 once closed."""
         return self._fd
 
+    def replaced(self) -> bool:
+        with naming(self.path):
+            ours = os.fstat(self._fd)
+        try:
+            there = os.stat(self._place)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            return False  # which says nothing of this directory
+        return (ours.st_dev, ours.st_ino) != (there.st_dev, there.st_ino)
+
+    def change_mark(self) -> int | None:
+        """The time of the last change.
+
+        None while another change could get the same time: times are as coarse as 10 ms, or 2 s on
+        file systems that store no fractions of seconds.
+        """
+        with naming(self.path):
+            changed = os.fstat(self._fd).st_mtime_ns
+        coarse = _COARSEST_TIME if changed % _SECOND == 0 else _COARSE_TIME
+        return changed if time.time_ns() - changed > coarse else None
+
+    def leads_to(self, name: str, file: RandomAccessFile) -> bool:
+        if not isinstance(file, LocalRandomAccessFile):
+            return True
+        with naming(self._path_of(name)):
+            try:
+                status = os.stat(name, dir_fd=self._fd, follow_symlinks=self._env.follow_symlinks)
+            except FileNotFoundError:
+                return False
+        return os.path.samestat(status, file.status())
+
     def names(self) -> list[str]:
         with naming(self.path):
             # A descriptor of its own: listing moves the position that all users of one share.
-            fd = os.open(".", os.O_RDONLY | _DIRECTORY | _CLOEXEC, dir_fd=self._fd)
+            flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
+            fd = with_room(lambda: os.open(".", flags, dir_fd=self._fd))
             try:
-                return os.listdir(fd)
+                return with_room(lambda: os.listdir(fd))  # which makes one more for itself
             finally:
                 os.close(fd)
 
@@ -202,7 +243,8 @@ class LocalDirectory(Descriptor, Directory):
         path = self._path_of(name)
         with naming(path):
             try:
-                fd = os.open(name, flags | _NONBLOCK | _CLOEXEC, _FILE_MODE, dir_fd=self._fd)
+                every = flags | _NONBLOCK | _CLOEXEC
+                fd = with_room(lambda: os.open(name, every, _FILE_MODE, dir_fd=self._fd))
             except OSError as error:
                 self._explain(error, name, path)
                 raise
@@ -217,7 +259,7 @@ class LocalDirectory(Descriptor, Directory):
     def _open_directory(self, name: str) -> int:
         try:
             flags = os.O_RDONLY | _DIRECTORY | _NOFOLLOW | _CLOEXEC
-            return os.open(name, flags, dir_fd=self._fd)
+            return with_room(lambda: os.open(name, flags, dir_fd=self._fd))
         except NotADirectoryError as error:  # the error that Linux raises for a symbolic link here
             status = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -237,7 +279,8 @@ class LocalDirectory(Descriptor, Directory):
         the directory is ``made`` just now, and is left alone otherwise.
         """
         try:
-            fd = os.open("..", os.O_RDONLY | _DIRECTORY | _CLOEXEC, dir_fd=self._fd)
+            flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
+            fd = with_room(lambda: os.open("..", flags, dir_fd=self._fd))
             try:
                 sync_descriptor(fd, os.fsync)
             finally:
@@ -299,12 +342,12 @@ class LocalEnv(Env):
         flags = os.O_RDONLY | _DIRECTORY | _CLOEXEC
         made = False
         try:
-            fd = os.open(path, flags)
+            fd = with_room(lambda: os.open(path, flags))
         except FileNotFoundError:
             if not create:
                 raise
             made = _make_directory(path)
-            fd = os.open(path, flags)
+            fd = with_room(lambda: os.open(path, flags))
         directory = LocalDirectory(fd, path, self)
         if create:
             with naming(path):

@@ -86,6 +86,11 @@ class LocalRandomAccessFile(Descriptor, RandomAccessFile):
             return self._read_all
         return functools.partial(os.pread, self._fd)  # type: ignore[attr-defined,unused-ignore]
 
+    def status(self) -> os.stat_result:
+        """The system's record of the file, as it is now."""
+        with naming(self.path):
+            return os.fstat(self._fd)
+
     def _read_on(self, data: bytes, offset: int, length: int) -> bytes:
         """Complete a short read, up to the end of the file."""
         parts = [data]

@@ -223,11 +223,17 @@ class MemoryDirectory(_Handle, Directory):
     takes_lock = True
 
     def __init__(
-        self, path: str, mutex: Any, folder: MemoryFolder, maps_logs: bool = False
+        self,
+        path: str,
+        mutex: Any,
+        folder: MemoryFolder,
+        maps_logs: bool = False,
+        env: MemoryEnv | None = None,
     ) -> None:
         super().__init__(path, mutex)
         self._folder = folder
         self._maps_logs = maps_logs
+        self._memory = env  # None where the path is not looked up again
 
     @property
     def is_entered(self) -> bool:
@@ -237,6 +243,19 @@ class MemoryDirectory(_Handle, Directory):
         with self._mutex:
             self._check_open()
             return list(self._folder.entries)
+
+    def replaced(self) -> bool:
+        with self._mutex:
+            self._check_open()
+            return (
+                self._memory is not None and self._memory.folder_at(self.path) is not self._folder
+            )
+
+    def leads_to(self, name: str, file: RandomAccessFile) -> bool:
+        with self._mutex:
+            self._check_open()
+            node = self._folder.entries.get(check_name(name))
+            return not isinstance(file, MemoryRandomAccessFile) or node is file._file
 
     def exists(self, name: str) -> bool:
         check_name(name)
@@ -338,7 +357,7 @@ class MemoryDirectory(_Handle, Directory):
         with self._mutex:
             self._check_open()
             folder = _step(self._folder, name, path, create and not self._folder.removed)
-            return MemoryDirectory(path, self._mutex, folder, self._maps_logs)
+            return MemoryDirectory(path, self._mutex, folder, self._maps_logs, self._memory)
 
     def _path_of(self, name: str) -> str:
         return os.path.join(self.path, check_name(name))
@@ -402,7 +421,14 @@ class MemoryEnv(Env):
             folder = self.root
             for index, name in enumerate(parts):
                 folder = _step(folder, name, path, create and index == len(parts) - 1)
-            return MemoryDirectory(path, self.mutex, folder, self.mapped_logs)
+            return MemoryDirectory(path, self.mutex, folder, self.mapped_logs, self)
+
+    def folder_at(self, path: str) -> MemoryFolder | None:
+        """The directory at a path now, or None.  The caller holds the mutex."""
+        node: MemoryNode | None = self.root
+        for name in _parts(path):
+            node = node.entries.get(name) if isinstance(node, MemoryFolder) else None
+        return node if isinstance(node, MemoryFolder) else None
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory; ``OSError`` with ``ENOTEMPTY`` if it is not."""

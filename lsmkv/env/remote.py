@@ -192,6 +192,14 @@ class RemoteDirectory(Directory):
         self._folders = {name.partition("/")[0] for name in files if "/" in name}
         self._closed = False
 
+    @property
+    def immutable(self) -> bool:
+        return True
+
+    def change_mark(self) -> str:
+        """Always the same."""
+        return self.path
+
     def names(self) -> list[str]:
         self._check_open()
         return [name for name in self._files if "/" not in name] + sorted(self._folders)

@@ -34,6 +34,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lsmkv.env.base import Directory, RandomAccessFile, check_name
+from lsmkv.env.descriptors import with_room
 from lsmkv.env.local_file import Descriptor, LocalWritableFile, naming, require_regular
 from lsmkv.env.windows_lock import WindowsFileLock, lock_holder, take_lock
 
@@ -217,7 +218,7 @@ class WindowsDirectory(Directory):
                 except FileNotFoundError:
                     if not flags & os.O_CREAT:
                         raise
-            fd = os.open(real, flags | _FLAGS, _FILE_MODE)
+            fd = with_room(lambda: os.open(real, flags | _FLAGS, _FILE_MODE))
             try:
                 self._look_at(real, path, follow)
                 status = os.fstat(fd)

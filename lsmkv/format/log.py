@@ -164,6 +164,8 @@ class LogReader:
         """After the iteration: the damage behind the last good record, or None."""
         self.end: i64 = 0
         """After the iteration: where the last good record ends."""
+        self.last: i64 = -1
+        """After the iteration: where the last good record starts; -1 if there is none."""
 
     def __iter__(self) -> LogReader:
         return self
@@ -198,6 +200,7 @@ class LogReader:
 
     def _record(self, payload: bytes, offset: i64, end: i64) -> LogRecord:
         self.end = end
+        self.last = offset
         damage = self._damage
         self._damage = None
         return LogRecord(payload, offset, end, damage)
@@ -219,7 +222,7 @@ class LogReader:
             at = self._at
             base = self._base
             if size - at >= HEADER_SIZE:
-                kind, data, reason = _check_fragment(block, at)
+                kind, data, reason = check_fragment(block, at)
                 if kind != 0:
                     end: i64 = at + HEADER_SIZE + len(data)
                     self._at = end
@@ -277,8 +280,11 @@ class LogReader:
         return True
 
 
-def _check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
-    """``(type, data, reason)`` of the fragment at ``at``; type 0 if there is no good one."""
+def check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:
+    """``(type, data, reason)`` of the fragment at ``at``; type 0 if there is no good one.
+
+    There are the bytes of a header at least.
+    """
     low: i64 = block[at + 4]
     high: i64 = block[at + 5]
     kind: i64 = block[at + 6]
@@ -301,7 +307,7 @@ def _next_fragment(block: bytes, at: int) -> int:
     last = len(block) - HEADER_SIZE
     while at <= last:
         # The type byte alone rules out nearly every position.
-        if FULL <= block[at + 6] <= LAST and _check_fragment(block, at)[0] != 0:
+        if FULL <= block[at + 6] <= LAST and check_fragment(block, at)[0] != 0:
             return at
         at += 1
     return len(block)

@@ -2,7 +2,9 @@
 
 Nothing is written, and no file is trusted to be intact.  ``lsmkv verify`` prints a survey, and a
 repair is planned from one.  A survey takes no lock: a repair in place holds the store's lock
-around it, and ``verify`` is meant for a store that is not open.
+around it.  ``verify`` may run while another process writes, whose new files and removed files look
+like damage: where there is damage and the directory has changed, it is surveyed again
+(:func:`survey_live`).
 """
 
 from __future__ import annotations
@@ -36,9 +38,18 @@ from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unk
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_log import read_batches
 from lsmkv.repair.damaged_table import Hole, Problem, Salvage
-from lsmkv.repair.report import FileSurvey, LogSurvey, ManifestSurvey, Survey, TableSurvey
+from lsmkv.repair.report import (
+    DAMAGED,
+    FileSurvey,
+    LogSurvey,
+    ManifestSurvey,
+    Survey,
+    TableSurvey,
+)
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
+
+_ATTEMPTS = 500  # in each, the writer may be faster
 
 
 def check_internal_keys(keys: list[bytes]) -> None:
@@ -55,8 +66,7 @@ def survey_db(
 ) -> Survey:
     """:func:`survey` of the store in ``path``, which may be too damaged to be opened.
 
-    The store should not be open: files that a writer removes meanwhile look like damage.  Raises
-    :class:`NotFoundError` and :class:`IOError` too.
+    The store may be open, for writing too.  Raises :class:`NotFoundError` and :class:`IOError` too.
     """
     settings = make_options(**options)
     env = LocalEnv() if settings.env is None else settings.env
@@ -72,7 +82,53 @@ def survey_db(
 
 def _survey(directory: Directory, settings: Options, progress: Progress | None) -> Survey:
     comparator = InternalKeyComparator(settings.comparator)
-    return survey(directory, settings, comparator, progress)
+    return survey_live(directory, settings, comparator, progress)
+
+
+def survey_live(
+    directory: Directory,
+    options: Options,
+    comparator: InternalKeyComparator,
+    progress: Progress | None = None,
+) -> Survey:
+    """:func:`survey` of one version of a store that its owner may be writing to.
+
+    A file that a compaction has removed, or that was made since the names were listed, looks
+    missing.  So damage counts once two surveys have found the same, or if nothing has changed
+    meanwhile.  A table that was found intact is not read again.
+    """
+    known: dict[str, TableSurvey] = {}
+    before: list[tuple[str, str]] = []
+    for attempt in range(_ATTEMPTS):
+        state = _state_of(directory)
+        try:
+            found = _Surveyor(directory, options, comparator, progress, known).run()
+        except FileNotFoundError:
+            if attempt == _ATTEMPTS - 1 or _state_of(directory) == state:
+                raise
+            continue
+        if found.severity < DAMAGED or _state_of(directory) == state:
+            return found
+        damage = [(file.name, repr(file.problems)) for file in found.files if file.problems]
+        if damage == before:
+            return found
+        before = damage
+    return found
+
+
+def _state_of(directory: Directory) -> list[tuple[str, int]]:
+    """A value that changes whenever a writer commits: the names, and how long each MANIFEST is."""
+    state: list[tuple[str, int]] = []
+    for name in sorted(directory.names()):
+        parsed = parse_filename(name)
+        size = 0
+        if parsed is not None and parsed[1] is FileType.MANIFEST:
+            try:
+                size = directory.size(name)
+            except FileNotFoundError:
+                pass
+        state.append((name, size))
+    return state
 
 
 def survey(
@@ -87,7 +143,7 @@ def survey(
     :class:`ComparatorMismatchError`, :class:`ForeignFormatError`,
     :class:`UnsupportedCompressionError` and ``OSError``; damage is not raised but noted.
     """
-    return _Surveyor(directory, options, comparator, progress).run()
+    return _Surveyor(directory, options, comparator, progress, {}).run()
 
 
 class _Surveyor:
@@ -97,8 +153,11 @@ class _Surveyor:
         options: Options,
         comparator: InternalKeyComparator,
         progress: Progress | None,
+        known: dict[str, TableSurvey],
     ) -> None:
+        """``known`` are tables that were surveyed before; those surveyed now are added."""
         self._directory = directory
+        self._known = known
         self._options = options
         self._comparator = comparator
         self._progress = progress
@@ -270,6 +329,12 @@ class _Surveyor:
         stated = self._stated(number)
         if number in self._survey.obsolete and not self._survey.levels_known:
             stated = None
+        known = self._known.get(name)
+        if known is not None and known.intact and stated is not None and stated[1] == known.stated:
+            known.level = stated[0]
+            self._survey.tables.append(known)
+            self._report_progress(size, name)
+            return
         table = TableSurvey(name, number, size, -1 if stated is None else stated[0])
         self._survey.tables.append(table)
         if stated is not None:
@@ -283,6 +348,7 @@ class _Surveyor:
             table.needed = True
         with self._directory.open(name) as file:
             self._read_table(table, Salvage(self._options, file, check_internal_keys))
+        self._known[name] = table
         self._report_progress(size, name)
 
     def _read_table(self, table: TableSurvey, salvage: Salvage) -> None:

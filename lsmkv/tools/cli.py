@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from lsmkv.env.descriptors import raise_limit
 from lsmkv.tools.doctor.engine import version_text
 from lsmkv.tools.signals import exit_on_signals
 
@@ -38,6 +39,7 @@ def main() -> int:
         )
         return 2
     exit_on_signals()
+    raise_limit()  # a store may have more tables than a shell allows files
     try:
         run()
     except KeyboardInterrupt:

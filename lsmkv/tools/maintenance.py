@@ -41,13 +41,14 @@ def checkpoint(
 
     Tables are shared by hard links, which take hardly any time and space; on another file system
     they are copied. NEW must not exist, and appears whole or not at all. DIR is opened for writing,
-    which takes its lock and flushes its log to tables.
+    which takes its lock and flushes its log to tables; if another process has it open, it is only
+    read, and the other process may go on writing.
 
     JSON: "path", "checkpoint", "tables", "tables_linked", "bytes" (size of the tables).
     """
     if os.path.lexists(new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new)
-    with open_to_write(directory) as db, progress("Checkpoint", "table") as bar:
+    with _open_to_copy(directory) as db, progress("Checkpoint", "table") as bar:
         before = _tables_on_disk(directory)
         db.checkpoint(new, progress=bar.report)
         # Before and after: a compaction may have made tables in between, and removed others.
@@ -61,6 +62,14 @@ def checkpoint(
         return
     how = "linked" if linked == len(made) else f"{linked:,} linked, {len(made) - linked:,} copied"
     write_line(f"{printable(new)}: {count(len(made), 'table')}, {size(total)}, {how}")
+
+
+def _open_to_copy(directory: str) -> lsmkv.DB:
+    """The store, open for reading only if another process has it open."""
+    try:
+        return open_to_write(directory)
+    except lsmkv.LockedError:
+        return open_to_read(directory)
 
 
 @guarded

@@ -46,9 +46,9 @@ def verify(
     """Read every byte that DIR's data depends on, and print what is wrong and where.
 
     Every block of every table and every record of every log and MANIFEST is checked: checksums,
-    order, and what the MANIFEST states. Nothing is written and no lock is taken; DIR should not be
-    open elsewhere. Of a shard set, every object of the newest version is fetched, and compared with
-    the size and SHA-256 that the version states.
+    order, and what the MANIFEST states. Nothing is written and no lock is taken. DIR may be open
+    elsewhere: one version of it is verified. Of a shard set, every object of the newest version is
+    fetched, and compared with the size and SHA-256 that the version states.
 
     Exit status: 0 all is sound; 1 nothing is lost, but there are remarks (a write cut short by a
     crash, files left over); 3 data is damaged or missing; 2 it could not be checked.

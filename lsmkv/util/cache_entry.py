@@ -12,8 +12,8 @@ from typing import Any
 class CacheEntry:
     """A value in a cache, or the place of one that the cache has evicted.
 
-    The cache alone writes to it, under its own lock; ``used`` is also set by :meth:`take`, which
-    any thread calls without one.
+    Only its cache writes to it, and what closes open tables (``descriptors.py``); ``used`` is also
+    set by :meth:`take`, which any thread calls without a lock.
     """
 
     __slots__ = ("charge", "evicted_at", "on_probation", "used", "value")
@@ -38,10 +38,10 @@ class CacheEntry:
         return value
 
     def empty(self) -> Any:
-        """Take the value out; the cache calls this under its lock.
+        """Take the value out; a cache calls this.
 
         The value is returned, so that it outlives this call: its end may close a file, and a thread
-        without the lock must not find a value that is half gone.
+        must not find a value that is half gone.
         """
         value = self.value
         self.value = None

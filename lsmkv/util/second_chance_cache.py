@@ -5,6 +5,13 @@ evicted unless it was used since it came to the end of the queue, which then spa
 does nearly as well as least-recently-used order, and a hit changes nothing but a flag: it takes no
 lock.  Values all count the same; a cache of values of different sizes is
 :class:`lsmkv.util.block_cache.BlockCache`.
+
+Others may empty an entry, too: the cache drops it when its turn comes.
+
+Left out: a lock.  Code of the user's (a signal handler, a finalizer) may enter a cache in the
+middle of any call, so that a lock could be waited for by the thread that holds it.  Each step on
+the queue is one call of ``OrderedDict``, which is atomic; threads that evict at once may evict one
+value more than they need to.
 """
 
 from __future__ import annotations
@@ -12,8 +19,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
-
-from librt.threading import Lock
 
 from lsmkv.util.cache_entry import CacheEntry
 
@@ -24,9 +29,7 @@ V = TypeVar("V")
 class SecondChanceCache(Generic[K, V]):
     """Keeps the values that were used lately, at most ``capacity`` of them.
 
-    Safe for many threads: :meth:`get` takes no lock, the other methods do, but wait for none: the
-    thread that holds it may be the caller's, which a finalizer has interrupted.  A value is not
-    None.
+    Safe for many threads, and for code that interrupts any of its calls.  A value is not None.
     Each method costs O(1) amortised, save :meth:`clear` and :meth:`check`.  ``ValueError`` for a
     capacity below 1.
 
@@ -47,11 +50,14 @@ class SecondChanceCache(Generic[K, V]):
         self.capacity = capacity
         # The order of the keys is that of the queue, the next entry to be judged first.
         self._entries: OrderedDict[K, CacheEntry] = OrderedDict()
-        self._lock = Lock()
 
     def __len__(self) -> int:
-        """Number of values."""
+        """Number of values, those included that others have taken out of their entries."""
         return len(self._entries)
+
+    def in_order(self) -> list[K]:
+        """The keys of all values, the next one to be judged first."""
+        return list(self._entries)
 
     def get(self, key: K) -> V | None:
         """The value under ``key``, which is spared once; None on a miss."""
@@ -70,58 +76,45 @@ class SecondChanceCache(Generic[K, V]):
         """
         entry = CacheEntry(1)
         entry.value = value
-        if self._lock.locked():
-            self.discard(key)
-            return entry
-        with self._lock:
-            self._remove(key)
-            while len(self._entries) >= self.capacity:
-                self._evict_one()
-            self._entries[key] = entry
+        self.discard(key)
+        self._evict_to(self.capacity - 1)
+        self._entries[key] = entry
+        self._evict_to(self.capacity)  # other threads may have added some meanwhile
         return entry
 
     def discard(self, key: K) -> None:
         """Remove the value under ``key``, if there is one."""
-        if self._lock.locked():
-            found = self._entries.get(key)
-            if found is not None:
-                found.empty()
-            return
-        with self._lock:
-            self._remove(key)
+        entry = self._entries.get(key)
+        if entry is not None:
+            # First, so that a Ctrl-C between the two leaves no value that the cache does not count.
+            entry.empty()
+            removed = self._entries.pop(key, None)
+            if removed is not None:
+                removed.empty()  # another one, if a thread has put it there meanwhile
 
     def clear(self) -> None:
         """Remove every value."""
-        if self._lock.locked():
-            for entry in list(self._entries.values()):
-                entry.empty()
-            return
-        with self._lock:
-            for entry in self._entries.values():
-                entry.empty()
-            self._entries.clear()
+        for key in self.in_order():
+            self.discard(key)
 
     def check(self) -> None:
         """Assert that the cache holds at most as many values as its capacity."""
-        with self._lock:
-            count = len(self._entries)
-            assert count <= self.capacity, f"{count} values, capacity {self.capacity}"
+        count = len(self._entries)
+        assert count <= self.capacity, f"{count} values, capacity {self.capacity}"
 
-    # The lock is held in what follows.  An entry loses its value before the cache loses the entry:
-    # so a Ctrl-C between the two leaves no value that the cache does not count.
-
-    def _remove(self, key: K) -> None:
-        entry = self._entries.get(key)
-        if entry is not None:
-            entry.empty()
-            del self._entries[key]
+    def _evict_to(self, count: int) -> None:
+        """Remove values until so many are left."""
+        while len(self._entries) > count:
+            self._evict_one()
 
     def _evict_one(self) -> None:
         """Remove the oldest value if it was not used, else move it to the end of the queue."""
-        key, entry = next(iter(self._entries.items()))
-        if entry.used:
-            entry.used = False
-            self._entries.move_to_end(key)
-        else:
-            entry.empty()
-            del self._entries[key]
+        try:
+            key, entry = next(iter(self._entries.items()))
+            if entry.used and entry.value is not None:
+                entry.used = False
+                self._entries.move_to_end(key)
+            else:
+                self.discard(key)
+        except (KeyError, RuntimeError, StopIteration):
+            pass  # another thread has changed the queue meanwhile

@@ -399,3 +399,48 @@ def test_a_lost_that_is_no_directory_is_refused(store: Path, kind: str, tmp_path
     }
     assert after == before
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+# Beside a writer
+
+
+def test_a_store_whose_writer_removes_files(tmp_path: Path) -> None:
+    """One version is surveyed, and tables that were found intact are not read again."""
+    path = tmp_path / "db"
+    options: dict[str, Any] = {"write_buffer_size": 4096, "max_file_size": 4096, "block_size": 512}
+    with lsmkv.DB(path, create_if_missing=True, **options) as writer:
+        turns = 0
+
+        def rewrite(done: int, total: int, phase: str) -> None:
+            nonlocal turns
+            if turns < 5:
+                turns += 1
+                for n in range(200):
+                    writer.put(b"%04d" % n, b"turn %d" % turns * 10)
+                writer.compact_range()
+
+        for n in range(200):
+            writer.put(b"%04d" % n, bytes(100))
+        writer.compact_range()
+        found = survey_db(path, progress=rewrite)
+        assert turns == 5
+        assert found.severity < DAMAGED
+        needed = {table.number for table in found.tables if table.needed}
+        assert needed == {table.number for table in writer.tables()}
+
+
+def test_a_file_that_is_really_missing_beside_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with lsmkv.DB(path, create_if_missing=True) as writer:
+        writer.put(b"k", b"v")
+        writer.flush()
+        (table,) = path.glob("*.ldb")
+        table.unlink()
+
+        def write(done: int, total: int, phase: str) -> None:
+            writer.put(b"other", bytes(100))
+
+        found = survey_db(path, progress=write)
+        (missing,) = found.tables
+        assert [problem.reason for problem in missing.problems] == ["missing"]
+        assert found.severity == DAMAGED

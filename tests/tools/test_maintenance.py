@@ -451,3 +451,14 @@ def test_a_full_disk_behind_stdout(store: Path, tmp_path: Path, command: str) ->
         _, err = done.communicate()
     assert done.returncode == 2
     assert err.splitlines()[-1] == b"lsmkv: No space left on device"
+
+
+def test_checkpoint_and_verify_while_another_process_has_the_store_open(
+    store: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    with lsmkv.DB(store) as writer:
+        writer.put(b"in the log", b"1")
+        assert lsm("checkpoint", store, new).status == 0
+        assert content(new) == dict(writer)
+        assert lsm("verify", store).status in (0, 1)

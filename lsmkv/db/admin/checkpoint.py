@@ -1,9 +1,11 @@
 """A checkpoint: a second store with the contents that the first one has now, made at little cost.
 
 ``DB.checkpoint`` calls :func:`hold`, which waits for the writers' lock, and then without any lock
-:func:`write_checkpoint`.  Tables are immutable, so they are hard-linked, not copied; logs are
-copied up to the end of a batch.  The new directory is built under a temporary name beside the
-target, and renamed once all of it is durable: a target that exists is a complete store.
+:func:`write_checkpoint`.  In a store that is open for reading only, the logs that the view was read
+from take the place of :func:`hold`, up to where they were read.  Tables are immutable, so they are
+hard-linked, not copied; logs are copied up to the end of a batch.  The new directory is built under
+a temporary name beside the target, and renamed once all of it is durable: a target that exists is a
+complete store.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.db.writer import Writer
 from lsmkv.env.base import Directory, Env, RandomAccessFile
+from lsmkv.errors import StaleViewError
 from lsmkv.format.filenames import (
     FileType,
     log_name,
@@ -93,13 +96,18 @@ def _hold_logs(store: Store, log: WriteAheadLog) -> CheckpointSource | None:
 def write_checkpoint(
     store: Store, env: Env, source: CheckpointSource, path: str, progress: Progress | None
 ) -> None:
-    """Build the store ``path``, which must not exist, from ``source``."""
+    """Build the store ``path``, which must not exist, from ``source``.
+
+    Raises :class:`StaleViewError` if a writer in another process has removed a table.
+    """
 
     def build(directory: Directory) -> None:
         _link_tables(store, source, directory, progress)
         for number, file, end in source.logs:
             copy(file, directory, log_name(number), end)
         manifest = store.versions.next_file_number
+        for number, _, _ in source.logs:  # one may be newer than the MANIFEST that a reader knows
+            manifest = max(manifest, number + 1)
         _write_manifest(store, source, directory, manifest)
         directory.sync()
         set_current(directory, manifest)
@@ -115,7 +123,12 @@ def _link_tables(
         name = table_name(number)
         if not store.directory.exists(name):
             name = old_table_name(number)
-        link_or_copy(store.directory, name, directory)
+        try:
+            link_or_copy(store.directory, name, directory)
+        except FileNotFoundError:
+            if not store.options.read_only:
+                raise
+            raise StaleViewError(f"{store.directory.path}/{table_name(number)}") from None
         if progress is not None:
             progress(done + 1, len(numbers), "tables")
 
@@ -125,7 +138,7 @@ def _write_manifest(
 ) -> None:
     edit = VersionEdit()
     edit.comparator = store.comparator.user_comparator.name
-    edit.log_number = min(log[0] for log in source.logs)
+    edit.log_number = min((log[0] for log in source.logs), default=0)
     edit.prev_log_number = 0
     edit.next_file_number = number + 1
     edit.last_sequence = source.last_sequence

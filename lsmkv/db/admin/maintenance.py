@@ -25,12 +25,9 @@ from lsmkv.db.admin.properties import (
 from lsmkv.db.admin.rewrite_tables import rewrite_tables
 from lsmkv.db.admin.verify import verify_tables
 from lsmkv.db.handle import Handle
-from lsmkv.db.opening.open import MEMORY, view_now
+from lsmkv.db.opening.open import MEMORY
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import (
-    CorruptionError,
-    raise_typed,
-)
+from lsmkv.errors import CorruptionError, StaleViewError, raise_typed
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
@@ -112,8 +109,11 @@ class Maintenance(Handle):
 
         Tables are shared by hard links (copied onto another file system), so it costs next to
         nothing; the log is copied.  All of it is durable when this returns.  Writers wait only
-        while the logs are opened.  :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken;
-        :class:`ReadOnlyError` for a store that is open for reading only.
+        while the logs are opened.  :class:`IOError` with ``errno.EEXIST`` if ``path`` is taken.
+
+        A store that is open for reading only writes what it shows into the checkpoint, while
+        another process may go on writing; it is refreshed first if that has removed a table.
+        :class:`Error` if its log is damaged.
 
         >>> import lsmkv
         >>> from lsmkv.env.memory import MemoryEnv
@@ -125,19 +125,30 @@ class Maintenance(Handle):
         ...     backup.get(b"k")
         b'v'
         """
-        writer = self._open_writer()
+        self._open_store()
         if self.path == MEMORY and self.options.env is None:
             raise ValueError("a store in memory has no file system to put a checkpoint on")
-        try:
-            source = hold(self._open_store(), writer)
+        while True:
             try:
-                write_checkpoint(
-                    self._open_store(), self._opened.env, source, os.fsdecode(path), progress
-                )
-            finally:
-                source.close()
-        except OSError as error:
-            raise_typed(error)
+                self._write_checkpoint(os.fsdecode(path), progress)
+                return
+            except StaleViewError as error:
+                self._move_on(error)
+            except OSError as error:
+                raise_typed(error)
+
+    def _write_checkpoint(self, path: str, progress: Progress | None) -> None:
+        store = self._open_store()
+        follower = self._opened.follower
+        if follower is not None:
+            source = follower.hold(store)  # whose files are the follower's
+            write_checkpoint(store, self._opened.env, source, path, progress)
+            return
+        source = hold(store, self._open_writer())
+        try:
+            write_checkpoint(store, self._opened.env, source, path, progress)
+        finally:
+            source.close()
 
     def ingest(
         self, files: Iterable[str | os.PathLike[str]], *, progress: Progress | None = None
@@ -182,8 +193,13 @@ class Maintenance(Handle):
     def refresh(self) -> None:
         """Make a store that is open for reading only show the current state on disk.
 
-        Earlier iterators and snapshots keep their state.  In a store that is open for writing it
-        does nothing, since that always shows the current state.  Cost: that of opening it.
+        Earlier iterators and snapshots keep their state; they raise :class:`StaleViewError` if
+        they come to need a table that the writer has removed.  In a store that is open for writing
+        it does nothing, since that always shows the current state.
+
+        Cost: a few system calls if nothing is new, else what was written since; that of opening the
+        store if its writer has begun a new MANIFEST.  Raises :class:`DirectoryReplacedError` if the
+        path leads to another directory by now, and the errors of opening.
 
         >>> import lsmkv
         >>> from lsmkv.env.memory import MemoryEnv
@@ -197,25 +213,12 @@ class Maintenance(Handle):
         (None, b'v')
         """
         store = self._open_store()
-        if self._writer is not None:
-            return
-        lock = self._close_lock
-        if lock.mine() or store.lock.mine():
-            return  # a nested call: the refresh that it interrupts, or the next one, shows it all
-        try:
-            with lock.guard:
-                lock.claim()
-                store = self._open_store()
-                try:
-                    view_now(self._opened, store)
-                except OSError as error:
-                    raise_typed(error)
-                self._superseded = [old for old in self._superseded if len(old.pinned) > 0]
-                self._superseded.append(store)
-                self._adopt(self._opened)
-        finally:
-            if self._close_asked:
-                self.close()
+        follower = self._opened.follower
+        if follower is not None and not store.lock.must_not_wait:  # else the next call shows it all
+            try:
+                follower.refresh(store)
+            except OSError as error:
+                store.raise_failure(error)
 
     @overload
     def get_property(self, name: str) -> str | None: ...
@@ -264,13 +267,16 @@ class Maintenance(Handle):
         [0, 0]
         """
         store = self._open_store()
-        try:
-            return [
-                approximate_size(store, as_bytes(start, "start key"), as_bytes(stop, "stop key"))
-                for start, stop in ranges
-            ]
-        except OSError as error:
-            self._open_store().raise_failure(error)
+        keys = [
+            (as_bytes(start, "start key"), as_bytes(stop, "stop key")) for start, stop in ranges
+        ]
+        while True:
+            try:
+                return [approximate_size(store, start, stop) for start, stop in keys]
+            except StaleViewError as error:
+                self._move_on(error)
+            except OSError as error:
+                self._open_store().raise_failure(error)
 
     def tables(self) -> list[TableInfo]:
         """The store's tables as they are now: level by level, and in the order of their level.
@@ -308,10 +314,14 @@ class Maintenance(Handle):
         ([b'b'], [b'a', b'b'])
         """
         store = self._open_store()
-        try:
-            return written_keys(store, frozenset(table.number for table in tables))
-        except OSError as error:
-            store.raise_failure(error)
+        numbers = frozenset(table.number for table in tables)
+        while True:
+            try:
+                return written_keys(store, numbers)
+            except StaleViewError as error:
+                self._move_on(error)
+            except OSError as error:
+                store.raise_failure(error)
 
     def stats(self) -> Stats:
         """Counters since the store was opened, as data: see :class:`~lsmkv.Stats`.  Reads no file.
@@ -331,6 +341,9 @@ class Maintenance(Handle):
     def verify(self, *, progress: Progress | None = None) -> list[CorruptionError]:
         """Read every block of every table; the damage found, one error a table, or [].
 
+        If the store is open for reading only, its writer may remove tables meanwhile: the store is
+        refreshed then, and the newer version's tables are verified.
+
         ``progress`` is called with the bytes done, how many there are, and the phase.
         O(size of the store).
 
@@ -342,7 +355,7 @@ class Maintenance(Handle):
         []
         """
         try:
-            return verify_tables(self._open_store(), progress)
+            return verify_tables(self._open_store(), progress, self._move_on)
         except OSError as error:
             self._open_store().raise_failure(error)
 

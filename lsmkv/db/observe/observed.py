@@ -30,18 +30,22 @@ class ObservedReader(Reader):
         super().__init__(store, background)
         self._observer = observer
 
-    def get(self, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
+    def get_in(self, view: View, key: bytes, sequence: int, fill_cache: bool) -> bytes | None:
         """As in the base class.  A Get that raises is not noted."""
         started = time.perf_counter_ns()
-        value = super().get(key, sequence, fill_cache)
+        value = super().get_in(view, key, sequence, fill_cache)
         self._observer.note(GET, key, started, -1 if value is None else len(value), 1)
         return value
 
     def iterator(
-        self, owner: object, arguments: IteratorArguments, sequence: int = MAX_SEQUENCE
+        self,
+        owner: object,
+        arguments: IteratorArguments,
+        sequence: int = MAX_SEQUENCE,
+        fixed: View | None = None,
     ) -> Iterator:
         """As in the base class."""
-        made = super().iterator(owner, arguments, sequence)
+        made = super().iterator(owner, arguments, sequence, fixed)
         made._scan = ObservedScan(made._open_scan(), self._observer)
         return made
 
@@ -51,9 +55,10 @@ class ObservedReader(Reader):
         prefix: BytesLike | None,
         fill_cache: bool,
         sequence: int = MAX_SEQUENCE,
+        fixed: View | None = None,
     ) -> RawIterator:
         """As in the base class."""
-        made = super().raw_iterator(owner, prefix, fill_cache, sequence)
+        made = super().raw_iterator(owner, prefix, fill_cache, sequence, fixed)
         made._scan = ObservedScan(made._open_scan(), self._observer)
         return made
 

@@ -1,7 +1,6 @@
 """Opens a store: its directory, its lock, recovery, and the objects that work on the result.
 
-``DB`` calls :func:`open_store`, and :func:`view_now` to refresh a read-only store, the latter under
-the lock that closing takes.
+``DB`` calls :func:`open_store`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from lsmkv.db.background import Background
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.obsolete import remove_obsolete_files
 from lsmkv.db.opening.directory import open_database_directory
-from lsmkv.db.opening.read_only import open_read_only
+from lsmkv.db.opening.read_only import Follower
 from lsmkv.db.reader import Reader
 from lsmkv.db.recovery import Recovery
 from lsmkv.db.store import Store
@@ -48,6 +47,8 @@ class OpenStore:
         self.observation: Observation | None = None
         self.released = False
         """Whether :meth:`release` has come to its end."""
+        self.follower: Follower | None = None
+        """What refreshes the store, if it is read-only."""
 
     def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
         """Set the parts of a recovered store."""
@@ -123,18 +124,14 @@ def _observe(directory: Directory, options: Options) -> Observation:
 
 
 def _start(opened: OpenStore, path: str) -> None:
-    if opened.options.read_only:
-        view_now(opened, None)
-    else:
-        _recover(opened, path)
-
-
-def view_now(opened: OpenStore, previous: Store | None) -> None:
-    """Let a read-only store show what its directory holds now."""
     options = opened.options
+    if not options.read_only:
+        _recover(opened, path)
+        return
     comparator = InternalKeyComparator(options.comparator)
-    store = open_read_only(opened.directory, options, comparator, previous)
-    opened.start(store, None, None)
+    follower = Follower(opened.directory, options, comparator)
+    opened.start(follower.open(), None, None)
+    opened.follower = follower
 
 
 def _recover(opened: OpenStore, path: str) -> None:

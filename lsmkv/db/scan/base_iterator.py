@@ -39,6 +39,9 @@ class BaseIterator:
     ) -> None:
         """``read`` belongs to this iterator alone.  The iterator keeps ``owner``, the handle that
         made it, from being collected until it is closed.
+
+        In a store that is read-only, the tables of the range are opened now and held, unless there
+        are many; that raises what opening a table raises, and ``OSError``.
         """
         self._store: Store | None = store
         self._owner: object = owner
@@ -46,6 +49,8 @@ class BaseIterator:
         self._bounds = bounds
         self._scan: Scan | None = Scan(store, read, bounds, fill_cache)
         store.counters.iterators += 1
+        if store.may_lose_tables:
+            self._scan.hold_tables()
 
     @property
     def closed(self) -> bool:

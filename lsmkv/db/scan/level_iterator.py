@@ -76,6 +76,7 @@ class LevelReader:
         self.form: i64 = form
         self._version = read.view.version
         self._tables = store.tables
+        self._held = read.held
         self._sequence: i64 = read.table_sequence
         self._counters = store.counters.reads[level]
         self._share = share
@@ -106,7 +107,9 @@ class LevelReader:
 
     def table(self, at: i64) -> Table:
         """The table of a file."""
-        return self._tables.find(self.files[at])
+        file = self.files[at]
+        held = self._held.get(file.number)
+        return self._tables.find(file) if held is None else held
 
     def rules_out(self, table: Table) -> bool:
         """Whether the prefix filter of a table says that the table has no key of the range."""

@@ -25,6 +25,7 @@ from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.prefix import shared_prefix
 from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import KeyOrder, Position
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
 from lsmkv.util.comparator import after_prefix
@@ -121,6 +122,35 @@ class Scan:
             ReverseLevelIterator(reader, before, lower) for reader in self._level_readers()
         ]
         return self._merged(levels, before, lower, True)
+
+    def hold_tables(self) -> None:
+        """Open the tables that may hold a part of the range, and keep them open for this scan,
+        unless they are many.
+
+        Raises the errors of opening them.
+        """
+        tables = self._store.tables
+        self._read.held = tables.hold(self._files(tables.most_held()))
+
+    def _files(self, most: i64) -> list[FileMetaData]:
+        """The files that may hold a part of the range, or more than ``most``."""
+        order = self._store.order
+        version = self._read.view.version
+        lower, upper = self._bounds.lower, self._bounds.upper
+        found: list[FileMetaData] = []
+        for level, files in enumerate(version.levels):
+            at: i64 = 0
+            if level > 0 and lower is not None:
+                at = version.file_from(level, order.of(lower.user_key), MAX_SEQUENCE)
+            while at < len(files) and len(found) <= most:
+                file = files[at]
+                at += 1
+                if upper is not None and order.is_at_or_after(file.smallest[:-TAG_SIZE], upper):
+                    if level > 0:
+                        break
+                elif lower is None or order.is_at_or_after(file.largest[:-TAG_SIZE], lower):
+                    found.append(file)
+        return found
 
     def _merged(
         self,

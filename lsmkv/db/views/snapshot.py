@@ -12,13 +12,14 @@ from typing import Self
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.pinned import Pin
 from lsmkv.db.reader import Reader
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
+from lsmkv.db.store import ReadView, View
 from lsmkv.db.views.readable import Readable
 from lsmkv.errors import ClosedError
 from lsmkv.format.batch import BytesLike
+from lsmkv.table.reader import Table
 from lsmkv.util.introspection import described
 
 
@@ -50,21 +51,33 @@ class Snapshot(Readable):
     """
 
     _reader: Reader | None = None
+    _view: View | None = None
+    _held: dict[int, Table] = {}  # noqa: RUF012 - replaced, never changed
 
-    def __init__(self, reader: Reader, pin: Pin, owner: object) -> None:
+    def __init__(self, reader: Reader, read: ReadView, owner: object) -> None:
         """Called by ``db.snapshot()``, not by users.  ``owner`` lives as long as the snapshot."""
         self._reader = reader
-        self._pin = pin
+        self._pin = read.pin
+        # A writer in another process does not know the pin: only this view has what the snapshot
+        # shows, and only an open table is sure to stay.
+        self._view = read.view if reader.store.options.read_only else None
+        self._held = read.held
         self._owner: object = owner
 
     def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
-        return self._open().get(key, self._pin.sequence, fill_cache)
+        reader = self._open()
+        view = reader.store.open_view()
+        if self._view is not None:
+            view = self._view
+        return reader.get_in(view, key, self._pin.sequence, fill_cache)
 
     def _iterator(self, arguments: IteratorArguments) -> Iterator:
-        return self._open().iterator(self._owner, arguments, self._pin.sequence)
+        return self._open().iterator(self._owner, arguments, self._pin.sequence, self._view)
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
-        return self._open().raw_iterator(self._owner, prefix, fill_cache, self._pin.sequence)
+        return self._open().raw_iterator(
+            self._owner, prefix, fill_cache, self._pin.sequence, self._view
+        )
 
     @property
     def sequence(self) -> int:
@@ -79,6 +92,8 @@ class Snapshot(Readable):
     def close(self) -> None:
         """Release the versions that the snapshot keeps.  Closing twice is harmless."""
         self._reader = None
+        self._view = None
+        self._held = {}
         self._owner = None
         self._pin.release()
 

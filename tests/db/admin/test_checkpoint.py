@@ -467,3 +467,69 @@ def test_a_link_across_envs_raises_exdev() -> None:
     with pytest.raises(OSError, match="cross-device") as caught:
         source.link("x", two.open_directory("/a", create=True))
     assert caught.value.errno == errno.EXDEV
+
+
+# Of a store that is open for reading only
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_checkpoint_of_a_view_has_what_the_view_shows(
+    db: DB, path: str, tmp_path: pathlib.Path, flushed: bool
+) -> None:
+    """Another process goes on writing to the store, and the view is not refreshed."""
+    filled(db)
+    if flushed:
+        db.flush()
+    with DB(path, read_only=True) as view:
+        state = dict(view)
+        db.put(b"later", b"1")
+        view.checkpoint(tmp_path / "copy")
+        assert dict(view) == state
+    for _ in range(2):
+        with DB(tmp_path / "copy") as copy:
+            assert dict(copy) == state
+            assert copy.verify() == []
+            copy.put(b"mine", b"1")
+            copy.delete(b"mine")
+    assert db.get(b"later") == b"1"
+
+
+def test_a_checkpoint_of_a_refreshed_view(db: DB, path: str, tmp_path: pathlib.Path) -> None:
+    with DB(path, read_only=True) as view:
+        for turn in range(4):
+            db.put(b"turn", b"%d" % turn)
+            if turn == 2:
+                db.flush()
+            view.refresh()
+            view.checkpoint(tmp_path / f"copy{turn}")
+            with DB(tmp_path / f"copy{turn}") as copy:
+                assert dict(copy) == dict(db)
+
+
+def test_a_checkpoint_moves_a_view_forward_whose_tables_are_gone(
+    db: DB, path: str, tmp_path: pathlib.Path
+) -> None:
+    filled(db)
+    db.flush()
+    with DB(path, read_only=True) as view:
+        filled(db)
+        db.put(b"new", b"1")
+        db.compact_range()
+        view.checkpoint(tmp_path / "copy")
+        assert view.get(b"new") == b"1"
+    with DB(tmp_path / "copy") as copy:
+        assert dict(copy) == dict(db)
+
+
+def test_a_checkpoint_of_a_view_of_a_damaged_log_is_refused(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db"
+    with DB(path, create_if_missing=True) as db:
+        for n in range(50):
+            db.put(b"%02d" % n, bytes(100))
+    (log,) = path.glob("*.log")
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    with DB(path, read_only=True) as view, pytest.raises(lsmkv.Error, match="log is damaged"):
+        view.checkpoint(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()

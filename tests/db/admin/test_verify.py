@@ -277,3 +277,39 @@ def test_a_prefix_filter_with_false_negatives(tmp_path: pathlib.Path, policy: An
         db.rewrite_tables()
         assert db.verify() == []
         assert len(list(db.iterator(prefix=b"07"))) == 100
+
+
+# Beside a writer
+
+
+def test_beside_a_writer_that_removes_tables(path: str) -> None:
+    """The view moves on, and all tables of one version are verified."""
+    with DB(path, **TINY) as writer, DB(path, read_only=True, max_open_files=20) as view:
+        before = set(tables(path))
+        turns = 0
+
+        def rewrite(done: int, total: int, phase: str) -> None:
+            nonlocal turns
+            assert 0 < done <= total
+            if turns < 4:
+                turns += 1
+                for n in range(300):
+                    writer.put(b"key%04d" % n, b"turn %d" % turns * 10)
+                writer.compact_range()
+
+        assert view.verify(progress=rewrite) == []
+        assert turns == 4
+        assert not before & set(tables(path))
+        assert {table.number for table in view.tables()} == {t.number for t in writer.tables()}
+
+
+def test_damage_beside_a_writer_is_reported(path: str) -> None:
+    with DB(path, **TINY) as writer:
+        for n in range(300):
+            writer.put(b"z%04d" % n, b"%d" % n * 40)
+        writer.compact_range()
+        with DB(path, read_only=True, max_open_files=20) as view:
+            first, *_, last = tables(path)
+            flip(first, 40)
+            os.remove(last)
+            assert sorted(error.path or "" for error in view.verify()) == sorted([first, last])

@@ -1,0 +1,228 @@
+"""Moves the view of a read-only store forward, by what its writer has written since.
+
+:class:`StoreTail` reads on where the view ends: new edits of the MANIFEST, new records of the logs.
+It knows what a writer does that goes on in peace.  Whatever else it meets (another MANIFEST, bytes
+that are no record, a gap between two batches) is for recovery to judge, which reads everything
+from the beginning: ``read_only.py``.
+
+The order matters.  The MANIFEST is read before the logs are listed, so that each write which its
+tables lack is in a log of the list.  Logs are read newest first, and applied oldest first: if the
+newer one has any record, the older one is complete by then.
+"""
+
+from __future__ import annotations
+
+from lsmkv.db.memtable import MemTable
+from lsmkv.db.opening.manifest_tail import ManifestTail
+from lsmkv.db.store import Store, View
+from lsmkv.db.version import Version
+from lsmkv.env.base import Directory
+from lsmkv.errors import CorruptionError
+from lsmkv.format.batch import Operation, decode_batch
+from lsmkv.format.filenames import FileType, log_name, parse_filename
+from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
+from lsmkv.format.log_tail import LogTail
+
+_MEMTABLES = 2
+"""A writer has at most so many memtables, each with a log of its own, and so has a view."""
+
+
+class _Unclear(Exception):
+    """Something was met that only recovery can judge."""
+
+
+class FollowedLog:
+    """A log that no table covers, or none did so far, and the memtable of its writes."""
+
+    def __init__(self, number: int, tail: LogTail, memtable: MemTable | None) -> None:
+        self.number = number
+        self.tail = tail
+        self.memtable = memtable
+        """None before the first write.  That of older logs may be in the memtable of a newer one;
+        the newest log has one of its own."""
+
+
+class _Batches:
+    """What was read from one log: each batch with the sequence of its first operation."""
+
+    def __init__(self, log: FollowedLog, begun: bool) -> None:
+        self.log = log
+        self.begun = begun
+        """Whether the log had batches before."""
+        self.found: list[tuple[int, list[Operation]]] = []
+
+
+class StoreTail:
+    """Where the view of a store ends, and what it takes to move it on.
+
+    One thread at a time calls it.  After an error, or an interrupt, its state is of no use.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        comparator: InternalKeyComparator,
+        manifest: ManifestTail,
+        logs: list[FollowedLog],
+        expected: int | None,
+    ) -> None:
+        """``logs`` are those that the view needs, oldest first.  ``expected`` is the sequence at
+        which the next batch must start, if that is known."""
+        self._directory = directory
+        self._comparator = comparator
+        self._manifest = manifest
+        self.logs = logs
+        """The logs that the view needs, oldest first."""
+        self._expected = expected
+        self._mark: object = None  # of the directory, before its names were listed
+        self.superseded = False
+        """Set by code that came in between and moved the view itself: nothing is applied then."""
+
+    def unread(self) -> bool:
+        """Whether there may be anything new: a look at the directory, at the MANIFEST and at each
+        log, of a few system calls."""
+        mark = self._directory.change_mark()
+        if mark is None or mark != self._mark or self._manifest.unread():
+            return True
+        return any(log.tail.unread() for log in self.logs)
+
+    def was_destroyed(self) -> bool:
+        """Whether another store has taken the place of this one, in the same directory."""
+        return self._manifest.was_replaced()
+
+    def advance(self, store: Store) -> bool:
+        """Let the store show what was written since.
+
+        Returns False if only recovery can tell; the store shows some of it then, or nothing.
+        Raises ``OSError``.
+        """
+        try:
+            self._advance(store)
+        except (_Unclear, CorruptionError, FileNotFoundError):
+            return False
+        return True
+
+    def _advance(self, store: Store) -> None:
+        mark = self._directory.change_mark()
+        edited = self._manifest.read()
+        if edited or mark is None or mark != self._mark:
+            if not self._manifest.is_in_force():
+                raise _Unclear
+            self._find_logs()
+        read = self._read_logs()
+        version = store.versions.current
+        state = self._manifest.state
+        if edited:
+            state.check(self._comparator)
+            version = state.version(self._comparator)
+        last = self._apply(store, read)
+        shown = [log.memtable for log in self.logs if self._is_needed(log.number)]
+        memtables = [one for one in reversed(shown) if one is not None and not one.empty]
+        if len(memtables) > _MEMTABLES:
+            raise _Unclear
+        self.logs = [log for log in self.logs if self._is_needed(log.number)]
+        self._show(store, version, memtables, max(last, state.last_sequence))
+        if edited:
+            store.tables.keep_only(store.versions.live_numbers())
+        self._mark = mark
+
+    def _is_needed(self, number: int) -> bool:
+        state = self._manifest.state
+        return number >= state.log_number or number == state.prev_log_number
+
+    def _find_logs(self) -> None:
+        """Open the logs that were begun since."""
+        held = [log.number for log in self.logs]
+        needed: list[int] = []
+        for name in self._directory.names():
+            parsed = parse_filename(name)
+            if parsed is None or parsed[1] is not FileType.LOG or name != log_name(parsed[0]):
+                continue
+            if self._is_needed(parsed[0]):
+                needed.append(parsed[0])
+        oldest = self._manifest.state.log_number
+        if oldest > 0 and oldest not in needed and oldest not in held:
+            raise _Unclear  # its writer has gone on meanwhile, or the log is missing
+        for number in sorted(set(needed) - set(held)):
+            if held and number < held[-1]:
+                raise _Unclear
+            tail = LogTail(self._directory.open(log_name(number)))
+            self.logs.append(FollowedLog(number, tail, None))
+
+    def _read_logs(self) -> list[_Batches]:
+        """The new batches of each log, oldest first: each starts where the one before ended."""
+        read: list[_Batches] = []
+        for log in reversed(self.logs):
+            batches = _Batches(log, log.tail.end > 0)
+            for record in log.tail.read():
+                batches.found.append(decode_batch(record.payload))
+            if log.tail.unclear:
+                raise _Unclear
+            read.append(batches)
+        read.reverse()
+        expected = self._expected
+        is_oldest = True
+        for batches in read:
+            # Tables cover what comes before the oldest log that is needed; it may start later.
+            may_start_later = is_oldest and not batches.begun
+            is_oldest = is_oldest and not self._is_needed(batches.log.number)
+            for sequence, operations in batches.found:
+                goes_on = expected is None or sequence == expected
+                if not goes_on and (not may_start_later or sequence < (expected or 0)):
+                    raise _Unclear
+                may_start_later = False
+                expected = sequence + len(operations)
+                if expected - 1 > MAX_SEQUENCE:
+                    raise _Unclear
+        self._expected = expected
+        return read
+
+    def _apply(self, store: Store, read: list[_Batches]) -> int:
+        """Apply the batches to the memtables of their logs; returns the last sequence.
+
+        A memtable that the store shows already is read meanwhile, as one that is written to.
+        """
+        versions = store.versions
+        last = versions.last_sequence
+        for batches in read:
+            log = batches.log
+            if log.memtable is None and batches.found:
+                log.memtable = store.new_memtable(log.number)
+            for sequence, operations in batches.found:
+                memtable = log.memtable
+                assert memtable is not None
+                last = sequence + len(operations) - 1
+                with store.lock.afterwards, store.lock.guard:
+                    store.lock.claim()
+                    view = store.open_view()
+                    if self.superseded:
+                        raise _Unclear
+                    shown = memtable is view.memtable or memtable is view.immutable
+                    memtable.add(sequence, operations, store.pinned.newest() if shown else -1)
+                    if shown:
+                        versions.last_sequence = max(versions.last_sequence, last)
+        return last
+
+    def _show(self, store: Store, version: Version, memtables: list[MemTable], last: int) -> None:
+        """Replace the store's view.  ``memtables`` are those of the view, the newest one first."""
+        view = store.open_view()
+        newest = memtables[0] if memtables else view.memtable
+        if not memtables and not newest.empty:
+            newest = store.new_memtable(0)
+        older = memtables[1] if len(memtables) > 1 else None
+        with store.lock.afterwards, store.lock.guard:
+            store.lock.claim()
+            store.open_view()
+            if self.superseded:
+                raise _Unclear
+            versions = store.versions
+            versions.load(self._manifest.state)
+            versions.last_sequence = max(versions.last_sequence, last)
+            if version is not versions.current:
+                versions.install(version)
+            if (
+                version is not view.version
+                or newest is not view.memtable
+                or (older is not view.immutable)
+            ):
+                store.view = View(newest, older, version)

@@ -1,0 +1,136 @@
+"""Reads on in a log that another process is writing: :class:`LogTail`.
+
+A view of a store that a writer has open follows the writer's log and MANIFEST by it.  The framing
+is that of ``log.py``.  There every byte of a file is judged; here only whole records count, and
+what follows them is either not there yet or for :class:`~lsmkv.format.log.LogReader` to judge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lsmkv.env.base import RandomAccessFile
+from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogRecord, check_fragment
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+
+class LogTail:
+    """The records that were appended to a log since it was last read.
+
+    Call order: ``(unread? read)*``, by one thread at a time.  The file stays open, so that a log
+    can be read to its end after its writer has removed it.
+
+    A mapped log is longer than its content, and its length says nothing.  So the bytes at the end
+    of the last record decide: zeros, or the end of the file, are followed by nothing.  The header
+    of the last record is looked at as well: a writer whose write has failed may have cut the log
+    back and written something else there.
+
+    Three things may follow the last record: nothing; a record of which some bytes are there, which
+    is not there yet; or :attr:`unclear` bytes.
+    """
+
+    def __init__(self, file: RandomAccessFile, end: i64 = 0, last: i64 = -1) -> None:
+        """``end`` is where the last record ends that was read from the file, and ``last`` where it
+        starts; -1 if there is none.  Raises ``OSError``."""
+        self.file = file
+        self._raw_read = file.raw_read
+        self.end: i64 = end
+        """Where the last record ends that was read."""
+        self._last: i64 = last
+        self._last_header = b"" if last < 0 else self._header_at(last)
+        self.unclear = False
+        """Whether the bytes that follow are neither zeros nor the beginning of a record, or
+        whether those before have changed.  Nothing more can be read then."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+        self._raw_read = self.file.raw_read  # which raises from now on
+
+    def unread(self) -> bool:
+        """Whether there is anything that was not read; two reads of a few bytes."""
+        if self.unclear or self._was_rewritten():
+            return True
+        return bool(self._header_at(_begin_after(self.end)).strip(b"\0"))
+
+    def read(self) -> list[LogRecord]:
+        """The whole records that were appended since, in order."""
+        found: list[LogRecord] = []
+        if self.unclear or self._was_rewritten():
+            self.unclear = True
+            return found
+        parts: list[bytes] = []  # of a record whose first fragment was read
+        start: i64 = 0
+        header = b""
+        at = _begin_after(self.end)
+        while True:
+            room = BLOCK_SIZE - at % BLOCK_SIZE
+            block = self._raw_read(room, at)
+            size: i64 = len(block)
+            here: i64 = 0
+            while size - here >= HEADER_SIZE:
+                kind, data, _ = check_fragment(block, here)
+                if kind == 0:
+                    # Most often zeros: then nothing follows, however far the file was reserved.
+                    if block[here : here + HEADER_SIZE].strip(b"\0"):
+                        self._judge(block, here, at)
+                    return found
+                if (kind <= FIRST) == bool(parts):
+                    self.unclear = True  # a record without its end, or an end without its record
+                    return found
+                if kind <= FIRST:
+                    start = at + here
+                    header = block[here : here + HEADER_SIZE]
+                here += HEADER_SIZE + len(data)
+                if kind in (FULL, LAST):
+                    payload = data if kind == FULL else b"".join(parts) + data
+                    parts = []
+                    self._last = start
+                    self._last_header = header
+                    self.end = at + here
+                    found.append(LogRecord(payload, start, self.end, None))
+                else:
+                    parts.append(data)
+            if size < room:
+                self.unclear = bool(block[here:].strip(b"\0")) and self._goes_on(at + size)
+                return found
+            at += room
+
+    def _judge(self, block: bytes, here: i64, at: i64) -> None:
+        """Tell a record that is being written from damage; it is at ``here`` in a block.
+
+        The bytes of its beginning are there, and zeros follow, or the file ends.  The length in the
+        header counts only once the whole header is there.
+        """
+        if block[here + 6] == 0:
+            stop = here + HEADER_SIZE
+        else:
+            low: i64 = block[here + 4]
+            high: i64 = block[here + 5]
+            stop = here + HEADER_SIZE + (low | high << 8)
+        behind = block[stop:].strip(b"\0")
+        self.unclear = bool(behind) or self._goes_on(at + len(block))
+
+    def _goes_on(self, offset: i64) -> bool:
+        """Whether the file has anything but zeros from ``offset`` on."""
+        while True:
+            block = self.file.read(offset, BLOCK_SIZE)
+            if block.strip(b"\0"):
+                return True
+            if len(block) < BLOCK_SIZE:
+                return False
+            offset += BLOCK_SIZE
+
+    def _was_rewritten(self) -> bool:
+        return self._last >= 0 and self._header_at(self._last) != self._last_header
+
+    def _header_at(self, offset: i64) -> bytes:
+        return self._raw_read(HEADER_SIZE, offset)
+
+
+def _begin_after(end: i64) -> i64:
+    """Where a record begins that follows one that ends at ``end``."""
+    room = BLOCK_SIZE - end % BLOCK_SIZE
+    return end + room if room < HEADER_SIZE else end
