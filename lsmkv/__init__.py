@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.admin.table_writer import TableWriter
 from lsmkv.db.db import DB
+from lsmkv.db.dropped import DroppedLog, RecoveryReport
 from lsmkv.db.opening.directory import destroy_db
 from lsmkv.db.scan.iterator import Iterator
 from lsmkv.db.scan.raw_iterator import RawIterator
@@ -38,6 +39,7 @@ from lsmkv.errors import (
     LockedError,
     NotFoundError,
     ReadOnlyError,
+    RecoveryWarning,
     UnsupportedCompressionError,
 )
 from lsmkv.filter.bloom import BloomFilterPolicy, new_bloom_filter_policy
@@ -86,6 +88,7 @@ __all__ = [
     "CorruptionError",
     "DB",
     "DelimitedPrefix",
+    "DroppedLog",
     "Env",
     "Error",
     "FilterPolicy",
@@ -109,6 +112,8 @@ __all__ = [
     "PrefixedDB",
     "RawIterator",
     "ReadOnlyError",
+    "RecoveryReport",
+    "RecoveryWarning",
     "RepairPlan",
     "ReverseBytewiseComparator",
     "Snapshot",

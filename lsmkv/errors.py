@@ -25,6 +25,7 @@ __all__ = [
     "LockedError",
     "NotFoundError",
     "ReadOnlyError",
+    "RecoveryWarning",
     "UnsupportedCompressionError",
 ]
 
@@ -246,6 +247,18 @@ class IteratorInvalidError(Error):
     ...     db.raw_iterator().key()
     Traceback (most recent call last):
     lsmkv.errors.IteratorInvalidError: the iterator stands on no entry: seek first
+    """
+
+
+class RecoveryWarning(UserWarning):
+    """A store was opened without some writes, because a log is damaged: see ``db.recovery``.
+
+    It is given before anything is changed: a program that turns it into an error
+    (``warnings.simplefilter("error", lsmkv.RecoveryWarning)``) refuses such stores, and so does
+    ``paranoid_checks=True``.
+
+    >>> issubclass(RecoveryWarning, UserWarning)
+    True
     """
 
 

@@ -23,7 +23,7 @@ from lsmkv import DB, WriteBatch
 from lsmkv.env.base import Directory
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
-from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.filenames import LOST_RECORD, FileType, parse_filename
 from lsmkv.format.log import BLOCK_SIZE, frame
 from lsmkv.repair.survey import survey_db
 
@@ -329,6 +329,8 @@ def lost(env: FaultyEnv) -> dict[str, bytes]:
         with directory.subdirectory("lost") as aside:
             found = {}
             for name in aside.names():
+                if name == LOST_RECORD:
+                    continue
                 with aside.open(name) as file:
                     found[name] = file.read(0, file.size)
             return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from librt.threading import Lock
 
 from lsmkv.db.background import Background
+from lsmkv.db.dropped import RecoveryReport, warn_of
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.obsolete import remove_obsolete_files
 from lsmkv.db.opening.directory import open_database_directory
@@ -47,6 +48,8 @@ class OpenStore:
         self.writer: Writer | None = None
         self.background: Background | None = None
         self.observation: Observation | None = None
+        self.recovery = RecoveryReport(directory.path)
+        """What is not in the store, since its log is damaged."""
 
     def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
         """Set the parts of a recovered store."""
@@ -126,7 +129,14 @@ def view_now(opened: OpenStore, previous: Store | None) -> None:
     """Let a read-only store show what its directory holds now."""
     options = opened.options
     comparator = InternalKeyComparator(options.comparator)
-    store = open_read_only(opened.directory, options, comparator, previous)
+    store, report = open_read_only(opened.directory, options, comparator, previous)
+    if report.dropped and report != opened.recovery:
+        try:
+            warn_of(report)
+        except BaseException:
+            store.tables.clear()
+            raise
+    opened.recovery = report
     opened.start(store, None, None)
 
 
@@ -144,6 +154,7 @@ def _recover(opened: OpenStore, path: str) -> None:
     lock = Lock()
     recovery = Recovery(directory, options, comparator, info_log, lock)
     recovered, wal = recovery.run()
+    opened.recovery = recovery.report
     store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
     observation = opened.observation

@@ -12,12 +12,13 @@ import errno
 from librt.threading import Lock
 
 from lsmkv.counters import Counters
-from lsmkv.db.info_log import INFO, WARNING, InfoLog
+from lsmkv.db.dropped import RecoveryReport
+from lsmkv.db.info_log import INFO, InfoLog
 from lsmkv.db.recovery import Recovered, Recovery
 from lsmkv.db.store import Store
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError, IOError
-from lsmkv.format.filenames import CURRENT, LOST, read_current
+from lsmkv.format.filenames import CURRENT, read_current
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.format.log import LogDamage
 from lsmkv.options import Options
@@ -34,6 +35,7 @@ class ReadOnlyRecovery(Recovery):
     """Recovery that writes nothing: the logs' entries stay in one memtable of any size."""
 
     log_may_be_missing = False
+    _keeps_lost_logs = False
 
     def read(self) -> Recovered:
         """The store's state.  Raises :class:`_FileMissing` if the only log needed is missing."""
@@ -45,23 +47,19 @@ class ReadOnlyRecovery(Recovery):
     def _when_full(self) -> None:
         pass
 
-    def _report_tail(self, message: str, torn: bool) -> None:
-        # A torn record may be a write that a live writer has not finished: no warning.
-        self._info_log.write(message, INFO if torn else WARNING)
+    def _report_torn(self, message: str) -> None:
+        # It may be a write that a live writer has not finished: no warning.
+        self._info_log.write(message, INFO)
 
     def _report_missing_log(self, name: str) -> None:
         if not self.log_may_be_missing:
             raise _FileMissing(name)
         super()._report_missing_log(name)
 
-    def _set_logs_aside(self, gap: LogDamage, logs: list[str]) -> None:
+    def _drop(self, damage: LogDamage, logs: list[str]) -> None:
         if not self.log_may_be_missing:
             raise _FileMissing(logs[0])
-        self._info_log.warn(
-            f"{self._directory.path}/{logs[0]}: {gap.reason} at {gap.offset}, and writes are"
-            f" missing there. Only earlier writes are shown; opening for writing will set"
-            f" {', '.join(logs)} aside in {LOST}/"
-        )
+        super()._drop(damage, logs)
 
 
 def open_read_only(
@@ -69,8 +67,8 @@ def open_read_only(
     options: Options,
     comparator: InternalKeyComparator,
     previous: Store | None = None,
-) -> Store:
-    """A read-only store in its present state, with every table open.
+) -> tuple[Store, RecoveryReport]:
+    """A read-only store in its present state, with every table open, and what it leaves out.
 
     ``previous`` is an earlier state of the same directory: its counters continue, and its open
     tables are used again.  Raises what opening raises, and :class:`~lsmkv.errors.IOError` with the
@@ -103,7 +101,7 @@ def _open_once(
     comparator: InternalKeyComparator,
     previous: Store | None,
     log_may_be_missing: bool,
-) -> Store:
+) -> tuple[Store, RecoveryReport]:
     info_log = InfoLog(directory, to_file=False)
     lock = Lock()
     recovery = ReadOnlyRecovery(directory, options, comparator, info_log, lock)
@@ -134,7 +132,7 @@ def _open_once(
     except BaseException:
         store.tables.clear()
         raise
-    return store
+    return store, recovery.report
 
 
 def _state_of(directory: Directory) -> tuple[str, int, list[str]]:
