@@ -64,12 +64,14 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
             damage = None
             expected = sequence + len(operations)
         tail = reader.tail
+        if damage is None and tail is not None:
+            if tail.torn:
+                log.remarks.append(f"ends at {tail.offset}: {tail.reason}")
+            else:
+                damage = Problem(tail.offset, log.size - tail.offset, tail.reason)
         if damage is not None:
             log.problems.append(damage)
-        elif tail is not None and tail.torn:
-            log.remarks.append(f"ends at {tail.offset}: {tail.reason}")
-        elif tail is not None:
-            log.note(tail.offset, log.size - tail.offset, tail.reason)
+            log.tail = damage
 
 
 def _opened(directory: Directory, log: LogSurvey) -> RandomAccessFile:

@@ -86,6 +86,8 @@ class LogSurvey(FileSurvey):
         self.last_sequence = 0
         self.folder = ""
         """The subdirectory that it lies in, if it lies in one."""
+        self.tail: Problem | None = None
+        """The problem after the last batch, if there is one: the next log shows what it means."""
         self.start = 0
         """What lies before this offset is in the store already, and is not counted."""
 

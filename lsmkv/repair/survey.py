@@ -429,15 +429,26 @@ class _Surveyor:
             self._survey.logs.insert(0, log)
 
     def _note_gaps_between_logs(self) -> None:
-        """Note the writes that are missing between two logs, by their sequences."""
+        """Note the writes that are missing between two logs, by their sequences.
+
+        Where none are, damage at the end of the older one is a torn record.
+        """
         expected: int | None = None
+        open_ends: list[LogSurvey] = []  # logs since the last batch that end in damage
         for log in self._survey.logs:
-            if not log.needed or log.batches == 0:
+            if not log.needed:
                 continue
-            if expected is not None and log.first_sequence > expected:
-                lost = f"writes {expected} to {log.first_sequence - 1} are missing"
-                log.problems.insert(0, Problem(0, 0, lost))
-            expected = log.last_sequence + 1
+            if log.batches > 0:
+                if expected is not None and log.first_sequence > expected:
+                    lost = f"writes {expected} to {log.first_sequence - 1} are missing"
+                    log.problems.insert(0, Problem(0, 0, lost))
+                elif expected is not None and log.first_sequence == expected:
+                    for older in open_ends:
+                        _take_for_torn(older)
+                open_ends = []
+                expected = log.last_sequence + 1
+            if log.tail is not None:
+                open_ends.append(log)
 
     def _survey_lost(self) -> None:
         """Look at the logs that recovery has set aside, unless the user knows of them."""
@@ -475,6 +486,13 @@ class _Surveyor:
         self._done += size
         if self._progress is not None:
             self._progress(self._done, self._total, name)
+
+
+def _take_for_torn(log: LogSurvey) -> None:
+    tail = log.tail
+    assert tail is not None
+    log.problems.remove(tail)
+    log.remarks.append(f"ends at {tail.offset}: {tail.reason}; no write is missing there")
 
 
 def _table_of(number: int, names: Container[str]) -> str:
