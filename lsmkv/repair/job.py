@@ -106,7 +106,9 @@ class RepairJob:
         set_current(self._target, manifest)
         if self._in_place:
             self._remove_old_files()
-            acknowledge(self._target, {log.name for log in self._plan.logs})
+            added = {log.name for log in self._plan.logs if log.folder}
+            if added:
+                acknowledge(self._target, added)
 
     def _build(self, lost: Directory | None) -> int:
         """Write the tables and the MANIFEST; returns the MANIFEST's number.

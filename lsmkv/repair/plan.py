@@ -111,9 +111,8 @@ class RepairPlan:
     @property
     def needed(self) -> bool:
         """Whether anything is damaged that a repair can do something about."""
-        lost = self.survey.lost
         damaged = [file for file in self.survey.files if file.severity == DAMAGED]
-        return any(file not in lost or file in self.logs for file in damaged)
+        return any(not file.name.startswith(f"{LOST}/") or file in self.logs for file in damaged)
 
     @property
     def left_in_lost(self) -> list[LostLogSurvey]:

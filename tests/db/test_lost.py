@@ -146,6 +146,7 @@ def test_a_record_that_is_none_is_damage_and_hinders_no_opening(content: bytes) 
             db.acknowledge_recovery()
     plan: Any = lsmkv.plan_repair("/db", env=env)
     assert "RECOVERY.json" in str(plan.to_dict()["problems"])
+    assert not plan.needed  # no repair can help
     put_all(env, 20, 30)
     name = damage(env)
     with DB("/db", env=env), env.open_directory("/db") as directory:  # it is made anew

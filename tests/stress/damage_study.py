@@ -5,8 +5,8 @@ removed, made longer, swapped with every other one.  Whatever is read then is wh
 one of lsmkv's own errors is raised; and what reading meets, ``verify()`` finds.
 
 Damage in a log is the exception: what was written before it is kept, a warning tells of it, the
-rest lies in ``lost/``, and ``db.recovery`` and ``verify()`` say so.  Under ``paranoid_checks`` it is
-refused, but for the last record.  A log that ends early, or is not there at all, is no different
+rest lies in ``lost/``, and ``db.recovery`` and ``verify()`` say so.  Under ``paranoid_checks`` it
+is refused, but for the last record.  A log that ends early, or is not there at all, is no different
 from one that was never written.
 """
 
