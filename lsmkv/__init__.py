@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.admin.table_writer import TableWriter
 from lsmkv.db.db import DB
+from lsmkv.db.dropped import DroppedLog, RecoveryReport
 from lsmkv.db.opening.directory import destroy_db
 from lsmkv.db.scan.iterator import Iterator
 from lsmkv.db.scan.raw_iterator import RawIterator
@@ -40,6 +41,7 @@ from lsmkv.errors import (
     NestedCallError,
     NotFoundError,
     ReadOnlyError,
+    RecoveryWarning,
     StaleViewError,
     UnsupportedCompressionError,
 )
@@ -90,6 +92,7 @@ __all__ = [
     "DirectoryReplacedError",
     "DB",
     "DelimitedPrefix",
+    "DroppedLog",
     "Env",
     "Error",
     "FilterPolicy",
@@ -114,6 +117,8 @@ __all__ = [
     "PrefixedDB",
     "RawIterator",
     "ReadOnlyError",
+    "RecoveryReport",
+    "RecoveryWarning",
     "RepairPlan",
     "ReverseBytewiseComparator",
     "Snapshot",

@@ -26,6 +26,7 @@ __all__ = [
     "LockedError",
     "NotFoundError",
     "ReadOnlyError",
+    "RecoveryWarning",
     "StaleViewError",
     "UnsupportedCompressionError",
 ]
@@ -330,6 +331,18 @@ class IteratorInvalidError(Error):
 def is_full_disk(error: OSError) -> bool:
     """Whether the file system refused a call because it, or a quota, has no more room."""
     return error.errno in _FULL_DISK
+
+
+class RecoveryWarning(UserWarning):
+    """A store was opened without some writes, because a log is damaged: see ``db.recovery``.
+
+    It is given before anything is changed: a program that turns it into an error
+    (``warnings.simplefilter("error", lsmkv.RecoveryWarning)``) refuses such stores, and so does
+    ``paranoid_checks=True``.
+
+    >>> issubclass(RecoveryWarning, UserWarning)
+    True
+    """
 
 
 def io_error(error: OSError) -> Error:

@@ -58,6 +58,7 @@ LATE_IMPORTS = {
     ("lsmkv.env.objects.open", "lsmkv.env.objects.obstore_objects.open_obstore"),
     ("lsmkv.options", "difflib"),
     ("lsmkv.db.info_log", "logging"),
+    ("lsmkv.db.lost", "json"),
     ("lsmkv.db.workers.messages", "json"),
     ("lsmkv.db.admin.properties", "lsmkv.stats.LevelStats"),
     ("lsmkv.db.admin.properties", "lsmkv.stats.Stats"),

@@ -15,6 +15,7 @@ from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
 from lsmkv.db import db as _db
+from lsmkv.db.dropped import RecoveryReport
 from lsmkv.db.views.explanation import Explanation
 from lsmkv.db.views.turns import Turns
 from lsmkv.errors import ClosedError, CorruptionError
@@ -145,6 +146,19 @@ class DB(Readable):
     def options(self) -> Options:
         """The settings in force."""
         return self._opened()[1].options
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What the opening left out of a damaged log: :attr:`lsmkv.DB.recovery`.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         return bool(db.recovery)
+        >>> asyncio.run(main())
+        False
+        """
+        return self._opened()[1].recovery
 
     @property
     def name(self) -> str:
@@ -379,6 +393,19 @@ class DB(Readable):
         """
         threads, db = self._opened()
         return await threads.run_long(db.verify, progress=progress)
+
+    async def acknowledge_recovery(self) -> list[str]:
+        """Note that the user knows of the logs in ``lost/``: :meth:`lsmkv.DB.acknowledge_recovery`.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         return bool(db.recovery), await db.acknowledge_recovery()
+        >>> asyncio.run(main())
+        (False, [])
+        """
+        threads, db = self._opened()
+        return await threads.run(db.acknowledge_recovery)
 
     async def check(self) -> None:
         """Read every table and raise at the first damage: :meth:`lsmkv.DB.check`.

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.db.dropped import RecoveryReport
 from lsmkv.db.opening.open import OpenStore, open_store
 from lsmkv.db.reader import Reader
 from lsmkv.db.store import Store
@@ -54,7 +55,9 @@ class Handle:
         Raises :class:`NotFoundError` (no store there, and not ``create_if_missing``),
         :class:`LockedError`, :class:`CorruptionError`, :class:`ComparatorMismatchError`,
         :class:`ForeignFormatError`, :class:`IOError`, and for wrong arguments ``TypeError`` or
-        ``ValueError``.  Cost: replays the log, at most about ``write_buffer_size`` of it.
+        ``ValueError``.  Gives a :class:`RecoveryWarning` if a log is damaged, and what it holds
+        after the damage is left out: see :attr:`recovery`.
+        Cost: replays the log, at most about ``write_buffer_size`` of it.
         """
         self._pid = os.getpid()
         self._close_lock = ThreadLock()
@@ -84,6 +87,19 @@ class Handle:
         ':memory:'
         """
         return self.path
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What this opening left out of a damaged log; false if nothing.  Plain data.
+
+        In a store that is only read, it is what the last :meth:`refresh` left out.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     bool(db.recovery), db.recovery.dropped
+        (False, ())
+        """
+        return self._opened.recovery
 
     @property
     def closed(self) -> bool:

@@ -9,9 +9,11 @@ moment and run again: it removes and renames no file before its result is commit
 from __future__ import annotations
 
 from lsmkv.counters import NUM_LEVELS
+from lsmkv.db.dropped import DroppedLog, RecoveryReport, warn_of
 from lsmkv.db.flush import write_memtable
 from lsmkv.db.foreign import refuse_certain, refuse_foreign, too_many_levels
 from lsmkv.db.info_log import InfoLog
+from lsmkv.db.lost import set_aside
 from lsmkv.db.manifest import Manifest, read_manifest
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.output_filters import options_for_flush
@@ -39,8 +41,6 @@ from lsmkv.format.log import LogDamage, LogReader
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 
-_COPY_CHUNK = 1024 * 1024
-
 
 class Recovered:
     """The state that recovery finds: the versions, and a memtable with what no table holds."""
@@ -52,6 +52,8 @@ class Recovered:
 
 class Recovery:
     """Recovers one directory: ``run``, once.  The caller holds its LOCK."""
+
+    _keeps_lost_logs = True
 
     def __init__(
         self,
@@ -73,7 +75,8 @@ class Recovery:
         self._edit = VersionEdit()
         self._committing = False  # whether the MANIFEST may name the tables of the edit
         self._memtable = MemTable(comparator.user_comparator, lock)
-        self._set_aside: list[str] = []  # logs that recovery could not use to their end
+        self.report = RecoveryReport(directory.path)
+        """What is left out of the logs, once they have been replayed."""
         self._manifest_name = ""
         self._manifest: Manifest | None = None
         self._manifest_torn = False
@@ -115,13 +118,15 @@ class Recovery:
                 # A killed process may leave files numbered beyond the MANIFEST's counter.
                 self._versions.mark_file_number_used(parsed[0])
         logs = self._replay_logs(names)
+        if self.report.dropped:
+            warn_of(self.report)  # while nothing is committed: it may be made an error
         if self._is_settled(names, logs):
             return self._go_on(logs[0])
         wal = self._continue_log(logs) if self.options.reuse_logs else None
         if wal is None:
             self._flush()
             wal = self._begin_log()
-        self._save_lost_logs()
+        self._set_logs_aside()
         self._edit.log_number = wal.number
         self._edit.prev_log_number = 0
         self._committing = True
@@ -309,15 +314,47 @@ class Recovery:
             path = f"{self._directory.path}/{logs[0]}"
         if self.options.paranoid_checks:
             raise CorruptionError(f"{gap.reason}, and writes are missing there", path, gap.offset)
-        self._set_logs_aside(gap, logs)
+        self._drop(gap, logs)
 
-    def _set_logs_aside(self, gap: LogDamage, logs: list[str]) -> None:
-        self._set_aside = logs
-        self._info_log.warn(
-            f"{self._directory.path}/{logs[0]}: {gap.reason} at {gap.offset}, and writes are"
-            f" missing there. What was written before is kept; {', '.join(logs)} set aside in"
-            f" {LOST}/"
-        )
+    def _drop(self, damage: LogDamage, logs: list[str]) -> None:
+        """Leave out what stands behind the damage in the first of the logs, and all of the others.
+
+        Reads them to their end, so as to say how much that is.
+        """
+        expected = self._expected
+        dropped: list[DroppedLog] = []
+        for name in logs:
+            batches = operations = missing = 0
+            with self._directory.open(name) as file:
+                reader = LogReader(file, reserved=True)
+                for record in reader:
+                    if record.offset < damage.offset:
+                        continue
+                    try:
+                        sequence, found = decode_batch(record.payload)
+                    except CorruptionError:
+                        continue
+                    batches += 1
+                    operations += len(found)
+                    missing += 0 if expected is None else max(0, sequence - expected)
+                    expected = sequence + len(found)
+            if batches == 0 and dropped and reader.tail is None:
+                continue  # a recovery that was killed had begun it
+            known = batches > 0 and self._expected is not None
+            dropped.append(
+                DroppedLog(
+                    name,
+                    damage.offset,
+                    damage.reason,
+                    batches,
+                    operations,
+                    missing if known else None,
+                    f"{LOST}/{name}" if self._keeps_lost_logs else None,
+                )
+            )
+            self._info_log.warn(str(dropped[-1]))
+            damage = LogDamage(0, f"it follows the damage in {logs[0]}")
+        self.report = RecoveryReport(self._directory.path, tuple(dropped))
 
     def _judge_tail(self) -> None:
         """Judge the end of the newest log: a killed process leaves a torn record there."""
@@ -325,11 +362,12 @@ class Recovery:
             return
         number, tail = self._unjudged
         name = log_name(number)
-        self._report_tail(f"{name}: ends at {tail.offset}: {tail.reason}", tail.torn)
-        if not tail.torn:
-            self._set_aside = [name]
+        if tail.torn:
+            self._report_torn(f"{name}: ends at {tail.offset}: {tail.reason}")
+        else:
+            self._drop(tail, [name])
 
-    def _report_tail(self, message: str, torn: bool) -> None:
+    def _report_torn(self, message: str) -> None:
         self._info_log.warn(message)
 
     def _apply(self, sequence: int, operations: list[Operation]) -> None:
@@ -388,17 +426,7 @@ class Recovery:
         file = self._directory.create_log(log_name(number), self.options.mapped_log)
         return WriteAheadLog(file, number)
 
-    def _save_lost_logs(self) -> None:
-        """Copy the logs that were not replayed to their end into ``lost/``, durably."""
-        if not self._set_aside:
-            return
-        with self._directory.subdirectory(LOST, create=True) as lost:
-            for name in self._set_aside:
-                if lost.exists(name):
-                    lost.remove(name)  # left by a recovery that did not commit
-                with self._directory.open(name) as source, lost.create(name) as target:
-                    for offset in range(0, source.size, _COPY_CHUNK):
-                        target.append(source.read(offset, _COPY_CHUNK))
-                    target.sync()
-            lost.sync()
-        self._directory.sync()
+    def _set_logs_aside(self) -> None:
+        """Keep the logs that were not replayed to their end in ``lost/``, durably."""
+        if self.report.dropped:
+            set_aside(self._directory, self.report, self._versions.last_sequence)

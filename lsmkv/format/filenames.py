@@ -38,6 +38,9 @@ TRACE = "TRACE"
 """The name under which ``lsmkv trace`` looks for a trace in a store's directory."""
 LOST = "lost"
 """The subdirectory for logs that recovery has set aside."""
+LOST_RECORD = "RECOVERY.json"
+LOST_RECORD_NEW = "RECOVERY.json.tmp"
+"""In that subdirectory: what was left out of each of these logs, and the next such record."""
 
 MAX_FILE_NUMBER: Final = (1 << 63) - 1
 """The largest number that a file may have."""

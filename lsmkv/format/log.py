@@ -143,8 +143,8 @@ class LogReader:
     After a bad fragment it looks for the next good one at every following byte of the block, since
     a writer may have gone on right behind a torn record, then from the next block on.
 
-    A bad fragment with nothing but zeros behind it is torn: a writer was killed, or is about to go
-    on, in the middle of copying it.
+    Bad bytes are torn if they may be one record that was copied in part (:func:`may_be_torn`): a
+    writer was killed, or is about to go on, in the middle of the copy.  The log ends there.
     """
 
     def __init__(self, file: RandomAccessFile, reserved: bool = False) -> None:
@@ -230,14 +230,18 @@ class LogReader:
                 zeros = not block[at:].strip(b"\0")
                 if zeros and self._reserved and self._zeros_from(self._next):
                     return _END, 0, 0, b"", ""
-                torn = (reason == _RUNS_PAST and size < BLOCK_SIZE) or self._zeros_behind()
+                next_at: i64 = size if zeros else _next_fragment(block, at + 1)
+                torn = may_be_torn(self._file, base, block, at, next_at == size)
                 # Asked last: what lies behind may have been written since the block was read.
                 if self._was_changed():
                     continue
+                self._at = next_at
+                if torn and next_at == size:
+                    # A writer that goes on by now must not make what it writes look like a gap.
+                    self._next = self._size
                 if zeros:
-                    self._at = size
                     return 0, base + at, -1, b"", "zeros to the end of the block"
-                self._at = _next_fragment(block, at + 1)
+                torn = torn or (reason == _RUNS_PAST and size < BLOCK_SIZE)
                 return 0, base + at, -1 if torn else base + at, b"", reason
             if size - at > 0 and (size < BLOCK_SIZE or block[at:].strip(b"\0")):
                 if self._reserved and not block[at:].strip(b"\0"):
@@ -263,14 +267,6 @@ class LogReader:
         self._block = block
         return True
 
-    def _zeros_behind(self) -> bool:
-        """Whether zeros, and at least one, end this block and fill all that follow it.
-
-        The length in the header of a bad fragment tells nothing: it may be half a copy too.
-        """
-        last = self._block.endswith(b"\0")
-        return (last or self._next < self._size) and self._zeros_from(self._next)
-
     def _zeros_from(self, offset: i64) -> bool:
         """Whether the file holds nothing but zeros from ``offset`` on."""
         while offset < self._size:
@@ -278,6 +274,44 @@ class LogReader:
                 return False
             offset += BLOCK_SIZE
         return True
+
+
+def may_be_torn(file: RandomAccessFile, base: i64, block: bytes, at: i64, alone: bool) -> bool:
+    """Whether the bad bytes at ``at`` of the block at ``base`` may be a record copied in part.
+
+    Each byte of such a record is there or is zero, in any order: the C library's copy stores the
+    first bytes last, and pages reach the disk as they please.  So a header of zeros may stand
+    before sound data.  The record may go on in the next blocks if its type, as far as it is there,
+    says so, and no fragment of another record lies among them; ``alone`` says that none follows in
+    this block.  Zeros, and at least one, fill the file behind it.  Its length may be half a copy,
+    too: what else stands in its last block does not count.
+    """
+    kind: i64 = block[at + 6]
+    goes_on = alone and kind in (0, FIRST, MIDDLE)
+    zero = block.endswith(b"\0")
+    offset: i64 = base + BLOCK_SIZE
+    while True:
+        block = file.read(offset, BLOCK_SIZE)
+        if not block:
+            return zero
+        if block.strip(b"\0"):
+            if not goes_on or not _may_go_on_in(block):
+                return False
+            kind = block[6] if len(block) >= HEADER_SIZE else 0
+            goes_on = kind != LAST
+        zero = block.endswith(b"\0")
+        offset += BLOCK_SIZE
+
+
+def _may_go_on_in(block: bytes) -> bool:
+    """Whether a record of the block before may go on in this one, of which a part was copied."""
+    if len(block) < HEADER_SIZE:
+        return True
+    kind, data, _ = check_fragment(block, 0)
+    if kind == 0:
+        return block[6] in (0, MIDDLE, LAST) and _next_fragment(block, 1) == len(block)
+    end: i64 = HEADER_SIZE + len(data)
+    return kind in (MIDDLE, LAST) and not block[end:].strip(b"\0")
 
 
 def check_fragment(block: bytes, at: i64) -> tuple[i64, bytes, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lsmkv.env.base import Directory
+from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch
 from lsmkv.format.keys import MAX_SEQUENCE
@@ -37,9 +37,11 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
     """
     expected: int | None = None
     damage: Problem | None = None
-    with directory.open(log.name) as file:
+    with _opened(directory, log) as file:
         reader = LogReader(file, reserved=True)
         for record in reader:
+            if record.offset < log.start:
+                continue
             if record.damage is not None and damage is None:
                 size = record.offset - record.damage.offset
                 damage = Problem(record.damage.offset, size, record.damage.reason)
@@ -62,9 +64,18 @@ def read_batches(directory: Directory, log: LogSurvey) -> Iterator[FoundBatch]:
             damage = None
             expected = sequence + len(operations)
         tail = reader.tail
+        if damage is None and tail is not None:
+            if tail.torn:
+                log.remarks.append(f"ends at {tail.offset}: {tail.reason}")
+            else:
+                damage = Problem(tail.offset, log.size - tail.offset, tail.reason)
         if damage is not None:
             log.problems.append(damage)
-        elif tail is not None and tail.torn:
-            log.remarks.append(f"ends at {tail.offset}: {tail.reason}")
-        elif tail is not None:
-            log.note(tail.offset, log.size - tail.offset, tail.reason)
+            log.tail = damage
+
+
+def _opened(directory: Directory, log: LogSurvey) -> RandomAccessFile:
+    if not log.folder:
+        return directory.open(log.name)
+    with directory.subdirectory(log.folder) as folder:
+        return folder.open(log.name.removeprefix(f"{log.folder}/"))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import copy, link_or_copy
 from lsmkv.db.flush import write_memtable
+from lsmkv.db.lost import acknowledge
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.merge import live_entries, merge
 from lsmkv.db.store_lock import StoreLock
@@ -104,6 +105,9 @@ class RepairJob:
         set_current(self._target, manifest)
         if self._in_place:
             self._remove_old_files()
+            added = {log.name for log in self._plan.logs if log.folder}
+            if added:
+                acknowledge(self._target, added)
 
     def _build(self, lost: Directory | None) -> int:
         """Write the tables and the MANIFEST; returns the MANIFEST's number.
@@ -261,7 +265,10 @@ class RepairJob:
 
     def _batches(self, log: LogSurvey) -> Iterator[FoundBatch]:
         # The damage was recorded when the log was surveyed; what is recorded here is dropped.
-        return read_batches(self._source, LogSurvey(log.name, log.number, log.size, log.needed))
+        again = LogSurvey(log.name, log.number, log.size, log.needed)
+        again.folder = log.folder
+        again.start = log.start
+        return read_batches(self._source, again)
 
     def _flush(self, memtable: MemTable) -> None:
         number = self._new_number()

@@ -21,11 +21,18 @@ from typing import Any
 
 from lsmkv.db.version import escape
 from lsmkv.env.base import Directory
-from lsmkv.format.filenames import parse_filename
+from lsmkv.format.filenames import LOST, parse_filename
 from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator
 from lsmkv.options import Options
 from lsmkv.repair.damaged_table import FoundBlock, Hole, Salvage
-from lsmkv.repair.report import DAMAGED, LogSurvey, Survey, TableSurvey, user_range
+from lsmkv.repair.report import (
+    DAMAGED,
+    LogSurvey,
+    LostLogSurvey,
+    Survey,
+    TableSurvey,
+    user_range,
+)
 from lsmkv.repair.stale import StaleTest, shadows_on
 from lsmkv.repair.survey import check_internal_keys
 from lsmkv.util.progress import Progress
@@ -87,8 +94,8 @@ class RepairPlan:
     >>> plan = lsmkv.plan_repair("store", env=env)
     >>> plan.needed, plan.by_levels, plan.lost_bytes, plan.missing_bytes, plan.stale
     (False, True, 0, 0, 0)
-    >>> plan.last_sequence, plan.highest_number, plan.to_dict()["problems"]
-    (1, 4, [])
+    >>> plan.last_sequence, plan.highest_number, plan.to_dict()["problems"], plan.left_in_lost
+    (1, 4, [], [])
     >>> print(plan)
     nothing is damaged
     MANIFEST-000004 is intact: tables stay on their levels
@@ -99,7 +106,7 @@ class RepairPlan:
         self.survey = survey
         self.tables: list[TablePlan] = []
         self.logs: list[LogSurvey] = []
-        """The logs whose writes go into new tables."""
+        """The logs whose writes go into new tables, those of ``lost/`` included."""
 
     @property
     def by_levels(self) -> bool:
@@ -108,8 +115,18 @@ class RepairPlan:
 
     @property
     def needed(self) -> bool:
-        """Whether anything is damaged."""
-        return self.survey.severity == DAMAGED
+        """Whether anything is damaged that a repair can do something about."""
+        damaged = [file for file in self.survey.files if file.severity == DAMAGED]
+        return any(not file.name.startswith(f"{LOST}/") or file in self.logs for file in damaged)
+
+    @property
+    def left_in_lost(self) -> list[LostLogSurvey]:
+        """The logs in ``lost/`` whose writes a repair cannot add to the store.
+
+        Other writes were made since, and took their sequences: which are newer is not known key by
+        key.
+        """
+        return [log for log in self.survey.lost if log.batches > 0 and not log.is_newest]
 
     @property
     def stale(self) -> int:
@@ -171,6 +188,10 @@ class RepairPlan:
                 if file.needed
                 for problem in file.problems
             ],
+            "left_in_lost": [
+                {"file": log.name, "batches": log.batches, "operations": log.operations}
+                for log in self.left_in_lost
+            ],
             "lost_bytes": self.lost_bytes,
             "missing_bytes": self.missing_bytes,
             "stale": self.stale,
@@ -182,7 +203,7 @@ class RepairPlan:
 
     def _lines(self) -> Iterator[str]:
         survey = self.survey
-        if not self.needed:
+        if survey.severity != DAMAGED:
             yield "nothing is damaged"
         for file in (survey.current, *survey.manifests):
             for problem in file.problems:
@@ -204,6 +225,10 @@ class RepairPlan:
             yield f"{log.name}: {writes} in {batches} {goes} into new tables"
             for problem in log.problems:
                 yield f"  lost at {problem.offset}: {problem.reason}"
+        for lost in self.left_in_lost:
+            writes = count(lost.operations, "write")
+            yield f"{lost.name}: {writes} after the damage cannot be added: others were made since"
+            yield f"  repair {survey.path}/{LOST} into a new directory to make a store of them"
 
 
 def _table_lines(plan: TablePlan) -> Iterator[str]:
@@ -255,6 +280,7 @@ def make_plan(
     """
     plan = RepairPlan(survey)
     plan.logs = [log for log in survey.logs if log.needed and log.batches > 0]
+    plan.logs += [log for log in survey.lost if log.is_newest and log.batches > 0]
     for table in survey.tables:
         test = StaleTest(comparator)
         if table.needed and not keep_stale:

@@ -6,8 +6,9 @@ They are plain data, used by one thread.
 
 from __future__ import annotations
 
+from lsmkv.db.lost import LostLog
 from lsmkv.db.manifest import Manifest
-from lsmkv.format.filenames import CURRENT
+from lsmkv.format.filenames import CURRENT, LOST
 from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
@@ -86,6 +87,27 @@ class LogSurvey(FileSurvey):
         self.operations = 0
         self.first_sequence = 0
         self.last_sequence = 0
+        self.folder = ""
+        """The subdirectory that it lies in, if it lies in one."""
+        self.tail: Problem | None = None
+        """The problem after the last batch, if there is one: the next log shows what it means."""
+        self.start = 0
+        """What lies before this offset is in the store already, and is not counted."""
+
+
+class LostLogSurvey(LogSurvey):
+    """A log that recovery has set aside in ``lost/``, from its damage on.
+
+    It is named until the user has acknowledged it.
+    """
+
+    def __init__(self, name: str, number: int, size: int, lost: LostLog) -> None:
+        super().__init__(f"{LOST}/{name}", number, size, True)
+        self.folder = LOST
+        self.start = lost.log.offset
+        self.lost = lost
+        self.is_newest = True
+        """Whether nothing was written to the store since: then these writes follow its own."""
 
 
 class ManifestSurvey(FileSurvey):
@@ -111,6 +133,8 @@ class Survey:
         """The MANIFEST in force: the one that CURRENT names, or else the newest intact one."""
         self.tables: list[TableSurvey] = []
         self.logs: list[LogSurvey] = []
+        self.lost: list[LostLogSurvey] = []
+        """The logs in ``lost/`` that were not acknowledged."""
         self.others: list[FileSurvey] = []
         self.obsolete: set[int] = set()
         """Numbers of the tables that some MANIFEST has removed from the store."""
@@ -123,7 +147,23 @@ class Survey:
     @property
     def files(self) -> list[FileSurvey]:
         """All files, in the order in which a recovery would read them."""
-        return [self.current, *self.manifests, *self.logs, *self.tables, *self.others]
+        return [
+            self.current,
+            *self.manifests,
+            *self.logs,
+            *self.tables,
+            *self.lost,
+            *self.others,
+        ]
+
+    @property
+    def last_sequence(self) -> int:
+        """The highest sequence that was found in the store itself."""
+        found = [table.last_sequence for table in self.tables if table.needed]
+        found += [log.last_sequence for log in self.logs if log.needed]
+        if self.manifest is not None and self.manifest.whole:
+            found.append(self.manifest.state.last_sequence)
+        return max(found, default=0)
 
     @property
     def severity(self) -> int:

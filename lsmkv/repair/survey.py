@@ -14,6 +14,7 @@ from collections.abc import Container
 from typing import Unpack
 
 from lsmkv.db.foreign import refuse_certain, refuse_foreign, unknown_field
+from lsmkv.db.lost import acknowledge, read_lost, read_record
 from lsmkv.db.manifest import Manifest
 from lsmkv.db.opening.directory import open_remains
 from lsmkv.env.base import Directory
@@ -25,6 +26,9 @@ from lsmkv.errors import (
 )
 from lsmkv.format.filenames import (
     CURRENT,
+    LOCK,
+    LOST,
+    LOST_RECORD,
     FileType,
     log_name,
     old_table_name,
@@ -42,12 +46,14 @@ from lsmkv.repair.report import (
     DAMAGED,
     FileSurvey,
     LogSurvey,
+    LostLogSurvey,
     ManifestSurvey,
     Survey,
     TableSurvey,
 )
 from lsmkv.util.compression import NO_COMPRESSION
 from lsmkv.util.progress import Progress
+from lsmkv.util.text import count
 
 _ATTEMPTS = 500  # in each, the writer may be faster
 
@@ -76,6 +82,22 @@ def survey_db(
                 return _survey(directory, settings, progress)
             except ComparatorMismatchError as error:
                 return _survey(directory, in_stored_order(options, error), progress)
+    except OSError as error:
+        raise_typed(error)
+
+
+def acknowledge_lost(path: str | os.PathLike[str]) -> list[str]:
+    """:meth:`lsmkv.DB.acknowledge_recovery` for a store that is not open; takes its lock.
+
+    Raises :class:`LockedError`, :class:`CorruptionError` and :class:`IOError`.
+    """
+    try:
+        with open_remains(LocalEnv(), os.fsdecode(path)) as directory:
+            lock = directory.lock(LOCK)
+            try:
+                return acknowledge(directory)
+            finally:
+                lock.close()
     except OSError as error:
         raise_typed(error)
 
@@ -164,9 +186,10 @@ class _Surveyor:
         self._done = 0
         self._total = 0
         self._survey = Survey(directory.path)
+        self._starts: dict[str, int] = {}  # of logs from which not everything counts
 
     def run(self) -> Survey:
-        names = sorted(self._directory.names())
+        names = self._names()
         refuse_certain(self._directory.path, names)
         parsed = {name: parse_filename(name) for name in names}
         for name, kind in parsed.items():
@@ -192,8 +215,17 @@ class _Surveyor:
         self._note_missing_tables()
         self._note_missing_log()
         self._note_gaps_between_logs()
+        self._survey_lost()
         self._survey.tables.sort(key=lambda table: (table.level, table.number))
         return self._survey
+
+    def _names(self) -> list[str]:
+        """The files to look at; in ``lost/`` itself the logs that recovery has set aside there."""
+        names = sorted(self._directory.names())
+        if LOST_RECORD not in names:
+            return names
+        self._starts = {entry.log.name: entry.log.offset for entry in read_record(self._directory)}
+        return [name for name in names if name in self._starts]
 
     def _note_leftover(self, name: str, remark: str) -> None:
         leftover = FileSurvey(name, self._directory.size(name), False)
@@ -435,16 +467,20 @@ class _Surveyor:
             state = manifest.state
             needed = number >= state.log_number or number == state.prev_log_number
         log = LogSurvey(name, number, self._directory.size(name), needed)
+        log.start = self._starts.get(name, 0)
         self._survey.logs.append(log)
         if not needed:
             log.remarks.append("left over: its writes are in tables")
+        self._count_batches(log)
+        self._report_progress(log.size, name)
+
+    def _count_batches(self, log: LogSurvey) -> None:
         for found in read_batches(self._directory, log):
             log.batches += 1
             log.operations += len(found.operations)
             if log.batches == 1:
                 log.first_sequence = found.sequence
             log.last_sequence = max(log.last_sequence, found.sequence + len(found.operations) - 1)
-        self._report_progress(log.size, name)
 
     def _note_missing_log(self) -> None:
         """Note the log that the MANIFEST names as the current one, if it does not exist."""
@@ -458,20 +494,70 @@ class _Surveyor:
             self._survey.logs.insert(0, log)
 
     def _note_gaps_between_logs(self) -> None:
-        """Note the writes that are missing between two logs, by their sequences."""
+        """Note the writes that are missing between two logs, by their sequences.
+
+        Where none are, damage at the end of the older one is a torn record.
+        """
         expected: int | None = None
+        open_ends: list[LogSurvey] = []  # logs since the last batch that end in damage
         for log in self._survey.logs:
-            if not log.needed or log.batches == 0:
+            if not log.needed:
                 continue
-            if expected is not None and log.first_sequence > expected:
-                lost = f"writes {expected} to {log.first_sequence - 1} are missing"
-                log.problems.insert(0, Problem(0, 0, lost))
-            expected = log.last_sequence + 1
+            if log.batches > 0:
+                if expected is not None and log.first_sequence > expected:
+                    lost = f"writes {expected} to {log.first_sequence - 1} are missing"
+                    log.problems.insert(0, Problem(0, 0, lost))
+                elif expected is not None and log.first_sequence == expected:
+                    for older in open_ends:
+                        _take_for_torn(older)
+                open_ends = []
+                expected = log.last_sequence + 1
+            if log.tail is not None:
+                open_ends.append(log)
+
+    def _survey_lost(self) -> None:
+        """Look at the logs that recovery has set aside, unless the user knows of them."""
+        found = self._survey
+        try:
+            entries = read_lost(self._directory)
+        except CorruptionError as error:
+            record = FileSurvey(f"{LOST}/{LOST_RECORD}", 0, True)
+            record.note(0, 0, error.reason)
+            found.others.append(record)
+            return
+        written = found.last_sequence
+        for entry in entries:
+            name = entry.log.name
+            parsed = parse_filename(name)
+            assert parsed is not None
+            log = LostLogSurvey(name, parsed[0], self._size_in_lost(name), entry)
+            log.is_newest = written <= entry.last_sequence
+            found.lost.append(log)
+            if log.size >= 0:
+                self._count_batches(log)
+            missing = entry.log.missing
+            lost = "writes are missing" if missing is None else f"{count(missing, 'write')} missing"
+            reason = f"set aside by recovery: {entry.log.reason}; {lost}"
+            if log.size < 0:
+                reason += "; the log itself is missing"
+            later = [problem for problem in log.problems if problem.offset > entry.log.offset]
+            log.problems = [Problem(entry.log.offset, 0, reason), *later]
+
+    def _size_in_lost(self, name: str) -> int:
+        with self._directory.subdirectory(LOST) as lost:
+            return lost.size(name) if lost.exists(name) else -1
 
     def _report_progress(self, size: int, name: str) -> None:
         self._done += size
         if self._progress is not None:
             self._progress(self._done, self._total, name)
+
+
+def _take_for_torn(log: LogSurvey) -> None:
+    tail = log.tail
+    assert tail is not None
+    log.problems.remove(tail)
+    log.remarks.append(f"ends at {tail.offset}: {tail.reason}; no write is missing there")
 
 
 def _table_of(number: int, names: Container[str]) -> str:

@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import ParamSpec
 
@@ -16,7 +17,7 @@ import typer
 from rich.console import Console
 
 from lsmkv.db.opening.directory import NO_DATABASE
-from lsmkv.errors import Error, NotFoundError
+from lsmkv.errors import Error, NotFoundError, RecoveryWarning
 from lsmkv.tools.text import count, fold, printable, size
 
 MISS = 1
@@ -151,7 +152,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         held = _HeldWarnings()
         try:
-            command(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RecoveryWarning)  # the held warnings say the same
+                command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
             _close_stdout()

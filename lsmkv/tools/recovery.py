@@ -22,9 +22,9 @@ from lsmkv.repair.report import (
     TableSurvey,
     user_range,
 )
-from lsmkv.repair.survey import survey_db
+from lsmkv.repair.survey import acknowledge_lost, survey_db
 from lsmkv.tools.arguments import Directory, Stored, is_shard_set, open_shards
-from lsmkv.tools.console import guarded, progress, write_folded, write_line
+from lsmkv.tools.console import guarded, progress, say, write_folded, write_line
 from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
 from lsmkv.tools.text import count, escape, printable, size
 
@@ -42,13 +42,20 @@ def verify(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Only files with damage or remarks.")
     ] = False,
+    acknowledge: Annotated[
+        bool,
+        typer.Option(
+            "--acknowledge", help="First note that you know of the logs in lost/: no damage then."
+        ),
+    ] = False,
 ) -> None:
     """Read every byte that DIR's data depends on, and print what is wrong and where.
 
     Every block of every table and every record of every log and MANIFEST is checked: checksums,
     order, and what the MANIFEST states. Nothing is written and no lock is taken. DIR may be open
-    elsewhere: one version of it is verified. Of a shard set, every object of the newest version is
-    fetched, and compared with the size and SHA-256 that the version states.
+    elsewhere: one version of it is verified. A log that an opening has set aside in lost/, because
+    it is damaged, is named until it is acknowledged. Of a shard set, every object of the newest
+    version is fetched, and compared with the size and SHA-256 that the version states.
 
     Exit status: 0 all is sound; 1 nothing is lost, but there are remarks (a write cut short by a
     crash, files left over); 3 data is damaged or missing; 2 it could not be checked.
@@ -60,6 +67,9 @@ def verify(
     """
     if is_shard_set(directory):
         _verify_shards(directory, as_json, quiet)
+    if acknowledge:
+        for name in acknowledge_lost(directory):
+            say(f"acknowledged: {printable(name)}")
     with progress("Verifying", "byte") as bar:
         found = survey_db(directory, progress=bar.report)
     if as_json:
@@ -160,7 +170,8 @@ def _write_findings(found: Survey, quiet: bool) -> None:
         _write_file(file, "", width)
     damaged = sum(file.severity == DAMAGED for file in found.files)
     if damaged:
-        write_line(f"{count(damaged, 'file')} damaged; see 'lsmkv repair --plan'")
+        hint = "; --acknowledge leaves out those in lost/" if found.lost else ""
+        write_line(f"{count(damaged, 'file')} damaged; see 'lsmkv repair --plan'{hint}")
     elif not quiet:
         write_line("no damage" if found.severity == REMARKABLE else "all is sound")
 

@@ -10,6 +10,7 @@ import logging
 import os
 import resource
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ SETTINGS: dict[str, Any] = {
     "max_block_bytes": MIB, "lru_cache_size": MIB, "background": "thread", "bloom_filter_bits": 10,
 }  # fmt: skip
 
+warnings.simplefilter("ignore", lsmkv.RecoveryWarning)  # to print one reads the source's line
 touched: list[str] = []
 watching = [False]
 

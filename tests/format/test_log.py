@@ -426,6 +426,86 @@ def test_a_long_record_that_was_not_copied_whole_is_torn() -> None:
         assert (result.tail.offset, result.tail.torn) == (10, True)
 
 
+STARTS = (0, 10, 1000, *(BLOCK_SIZE - left for left in (100, 40, 8, 7, 3)))
+"""Where in its block the last record begins."""
+
+
+def before(start: int) -> bytes:
+    return log_of(b"a" * (start - HEADER_SIZE)) if start else b""
+
+
+def room_behind(data: bytes, more: int) -> bytes:
+    """The bytes of a mapped log: zeros up to the end of a block, and ``more`` blocks of them."""
+    return data + bytes(-len(data) % BLOCK_SIZE + more * BLOCK_SIZE)
+
+
+def assert_torn(data: bytes, start: int) -> None:
+    result = Result(data, reserved=True)
+    assert len(result.records) == (start > 0)
+    assert result.end == start
+    assert result.tail is None or (result.tail.torn and result.tail.offset >= start)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("size", [0, 1, 2, 9, 50, BLOCK_SIZE - HEADER_SIZE, 3 * BLOCK_SIZE])
+def test_every_prefix_of_a_record_before_zeros_is_torn(start: int, size: int) -> None:
+    """The header of each fragment cut at each byte, and its data at each length."""
+    record = frame(random.Random(size).randbytes(size - 1) + b"." if size else b"", start)
+    borders = [at - start for at in range(0, start + len(record), BLOCK_SIZE)]
+    for cut in range(len(record)):
+        near = min(abs(cut - border) for border in (0, *borders, len(record))) < 10
+        if near or cut % 5003 == 0:
+            for more in (0, 2):
+                half = record[:cut] + bytes(len(record) - cut)
+                assert_torn(room_behind(before(start) + half, more), start)
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_long_record_whose_first_bytes_were_copied_last_is_torn(start: int) -> None:
+    """As the C library copies: what lies before the first aligned byte is stored last."""
+    record = frame(random.Random(start).randbytes(3 * BLOCK_SIZE), start)
+    for late in (1, 6, 7, 32, 64, 5000):
+        for copied in (100, BLOCK_SIZE, BLOCK_SIZE + 3, 2 * BLOCK_SIZE + 50, len(record)):
+            half = bytes(late) + record[late:copied]
+            half += bytes(len(record) - len(half))
+            if half != record:
+                assert_torn(room_behind(before(start) + half, 1), start)
+
+
+def test_pages_of_a_long_record_in_any_order_are_torn() -> None:
+    record = frame(random.Random(1).randbytes(3 * BLOCK_SIZE), 10)
+    rng = random.Random(2)
+    for _ in range(30):
+        half = bytearray(before(10) + record)
+        for at in range(0, len(half), 4096):
+            if rng.random() < 0.4:
+                half[max(at, 10) : at + 4096] = bytes(min(at + 4096, len(half)) - max(at, 10))
+        if bytes(half[10:]) != record:
+            assert_torn(room_behind(bytes(half), 1), 10)
+
+
+def test_a_bad_long_record_with_anything_behind_is_not_torn() -> None:
+    """Its first bytes are missing, and another record, or other bytes, follow it."""
+    long = frame(random.Random(3).randbytes(2 * BLOCK_SIZE), 10)
+    bad = before(10) + bytes(HEADER_SIZE) + long[HEADER_SIZE:]
+    behind = frame(b"another", len(bad) % BLOCK_SIZE)
+    result = Result(room_behind(bad + behind, 1), reserved=True)
+    assert result.payloads[1:] == [b"another"]
+    assert result.damage[1] is not None
+    for other in (behind[:-1] + b"?", b"noise", frame(bytes(BLOCK_SIZE), len(bad) % BLOCK_SIZE)):
+        result = Result(room_behind(bad + other[:300], 1), reserved=True)
+        assert result.tail is not None
+        assert (result.tail.offset, result.tail.torn) == (10, False)
+    far = bytearray(room_behind(bad, 2))
+    far[-BLOCK_SIZE + 100] = 1
+    assert Result(bytes(far), reserved=True).tail == LogDamage(10, "a fragment of type 0")
+    whole = log_of(b"one", b"two" * 9)  # a FULL record, which ends in its block
+    far = bytearray(room_behind(whole, 1))
+    far[20] ^= 1
+    far[BLOCK_SIZE + 100] = 1
+    assert Result(bytes(far), reserved=True).tail == LogDamage(10, MISMATCH)
+
+
 def test_damage_before_other_bytes_is_not_torn() -> None:
     data = bytearray(log_of(b"one", b"two") + bytes(2 * BLOCK_SIZE))
     data[-1] ^= 1
@@ -454,14 +534,17 @@ def test_a_reader_beside_the_writer_takes_the_block_as_it_is_now() -> None:
     assert reader.tail is None
 
 
-@pytest.mark.parametrize("copied", [0, 3, 7, 9])
-@pytest.mark.parametrize("late", range(1, 6))
-def test_half_a_copy_is_never_damage(copied: int, late: int) -> None:
+@pytest.mark.parametrize("missing", [(10, 0), (13, 0), (17, 0), (19, 0), (10, 64), (10, 40_000)])
+@pytest.mark.parametrize("second", [b"two", big("two", 2 * BLOCK_SIZE)])
+@pytest.mark.parametrize("late", range(1, 12))
+def test_half_a_copy_is_never_damage(missing: tuple[int, int], second: bytes, late: int) -> None:
     """Whenever its writer goes on: between any two reads."""
     room = bytes(3 * BLOCK_SIZE)
-    payloads = [b"one", b"two", big("three", BLOCK_SIZE), b"four"]
+    payloads = [b"one", second, big("three", BLOCK_SIZE), b"four"]
     whole = log_of(*payloads) + room
-    half = whole[: 10 + copied]
+    first, late_bytes = missing
+    copied = log_of(*payloads[:2]) if late_bytes else whole[:first]
+    half = copied[:first] + bytes(late_bytes) + copied[first + late_bytes :]
     half += bytes(len(whole) - len(half))
 
     class Late(BytesFile):

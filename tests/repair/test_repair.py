@@ -451,6 +451,96 @@ def test_batches_behind_a_hole_in_the_log_are_kept(tmp_path: Path) -> None:
         assert len(dict(db)) == 99
 
 
+def set_aside(path: Path) -> Path:
+    """A store of which an opening has left out eight of ten puts; returns the lost log."""
+    with DB(path, create_if_missing=True) as db:
+        db.put(b"gone", b"1")
+        db.flush()
+        for n in range(10):
+            db.put(b"%d" % n, b"first")
+        db.delete(b"gone")
+    (log,) = path.glob("*.log")
+    flip(log, log.read_bytes().index(b"first", 30))  # that of the second put
+    with pytest.warns(lsmkv.RecoveryWarning):
+        db = DB(path)
+    with db:
+        assert dict(db) == {b"gone": b"1", b"0": b"first"}
+    return path / "lost" / log.name
+
+
+SAVED = {b"%d" % n: b"first" for n in range(10) if n != 1}
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_what_an_opening_left_out_is_added(tmp_path: Path, in_place: bool) -> None:
+    """Nothing was written since: those writes follow the store's own, deletions included."""
+    log = set_aside(tmp_path / "store")
+    name = f"lost/{log.name}"
+    plan = lsmkv.plan_repair(tmp_path / "store")
+    assert plan.needed
+    assert [(one.name, one.operations) for one in plan.logs] == [(name, 9)]
+    assert plan.left_in_lost == []
+    assert f"{name}: 9 writes in 9 batches go into new tables" in str(plan)
+    target = tmp_path / ("store" if in_place else "new")
+    lsmkv.repair_db(tmp_path / "store", into=None if in_place else target)
+    with DB(target, paranoid_checks=True) as db:
+        assert dict(db) == SAVED
+        assert db.verify() == []
+        assert not db.recovery
+    assert log.exists()
+    assert lsmkv.plan_repair(tmp_path / "store").needed == (not in_place)
+
+
+def test_a_repair_that_adds_what_was_left_out_may_be_killed(tmp_path: Path) -> None:
+    base = FaultyEnv()
+    with DB("/db", create_if_missing=True, env=base) as db:
+        for n in range(10):
+            db.put(b"%d" % n, b"first")
+    with base.open_directory("/db") as directory:
+        data = bytearray(directory.read_file("000003.log", 1000))
+        data[50] ^= 1
+        directory.remove("000003.log")
+        with directory.create("000003.log") as file:
+            file.append(bytes(data))
+    with pytest.warns(lsmkv.RecoveryWarning):
+        DB("/db", env=base).close()
+    for n in range(1, 1000):
+        env = base.kill()
+        env.fail_at(n, sticky=True)
+        try:
+            lsmkv.repair_db("/db", env=env)
+        except (lsmkv.Error, OSError):
+            pass
+        killed = env.kill()
+        lsmkv.repair_db("/db", env=killed)
+        with DB("/db", env=killed, paranoid_checks=True) as db:
+            assert dict(db) == SAVED
+        if env.failures == 0:
+            break
+    assert n > 30
+
+
+def test_what_an_opening_left_out_is_not_put_over_later_writes(tmp_path: Path) -> None:
+    log = set_aside(tmp_path / "store")
+    with DB(tmp_path / "store") as db:
+        db.put(b"5", b"later")
+    plan = lsmkv.plan_repair(tmp_path / "store")
+    assert not plan.needed  # nothing that a repair can do
+    assert [one.name for one in plan.left_in_lost] == [f"lost/{log.name}"]
+    assert "9 writes after the damage cannot be added" in str(plan)
+    assert plan.to_dict()["left_in_lost"][0]["operations"] == 9
+    lsmkv.repair_db(tmp_path / "store", into=tmp_path / "new")
+    with DB(tmp_path / "new") as db:
+        assert dict(db) == {b"gone": b"1", b"0": b"first", b"5": b"later"}
+    lsmkv.repair_db(tmp_path / "store" / "lost", into=tmp_path / "saved")
+    with DB(tmp_path / "saved") as db:
+        assert dict(db) == {key: value for key, value in SAVED.items() if key != b"0"}
+    with DB(tmp_path / "store") as db:
+        assert len(db.verify()) == 1
+        db.acknowledge_recovery()
+    assert lsmkv.plan_repair(tmp_path / "store").left_in_lost == []
+
+
 def test_other_comparators(tmp_path: Path) -> None:
     def compare(a: bytes, b: bytes) -> int:
         return (a.lower() > b.lower()) - (a.lower() < b.lower())

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 import random
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import lsmkv
-from lsmkv import DB, TableWriter, WriteBatch
+from lsmkv import DB, RecoveryWarning, TableWriter, WriteBatch
 from lsmkv.env.base import Env
 
 PATH = "/db"
@@ -296,9 +297,11 @@ def run_on(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Thousands of warnings that a log was torn are no help to anybody."""
+    """Thousands of warnings that a log is torn or damaged are no help to anybody."""
     logger = logging.getLogger("lsmkv")
     before = logger.level
     logger.setLevel(logging.CRITICAL)
-    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecoveryWarning)
+        yield
     logger.setLevel(before)

@@ -54,6 +54,37 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
+def test_verify_names_what_an_opening_left_out_until_it_is_acknowledged(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with lsmkv.DB(store, create_if_missing=True) as db:
+        for n in range(10):
+            db.put(b"%d" % n, b"value")
+    (log,) = store.glob("*.log")
+    flip(log, 50)
+    done = lsm("verify", "-q", store)
+    assert (done.status, done.out.split()[:2]) == (3, [log.name, "DAMAGED"])  # not opened yet
+    done = lsm("put", store, "k", "v")
+    assert done.status == 0
+    assert done.err.count("left out: 8 writes") == 1  # not a second time, as a warning of Python
+    for _ in range(2):
+        done = lsm("verify", "-q", store)
+        assert done.status == 3
+        assert f"lost/{log.name}  DAMAGED  8 writes in 8 batches" in done.out
+        assert (
+            "at 28: set aside by recovery: fragment checksum mismatch; 1 write missing" in done.out
+        )
+        assert "--acknowledge" in done.out
+    data = json.loads(lsm("verify", "--json", store).out)
+    assert data["verdict"] == "damaged"
+    assert data["files"][-1]["name"] == f"lost/{log.name}"
+    with lsmkv.DB(store):
+        assert lsm("verify", "--acknowledge", store).status == 2  # it is open
+    done = lsm("verify", "--acknowledge", store)
+    assert (done.status, done.err) == (0, f"lsmkv: acknowledged: lost/{log.name}\n")
+    assert lsm("verify", "--acknowledge", store) == Done(0, done.out, "")
+    assert log.parent.joinpath("lost", log.name).exists()
+
+
 @pytest.fixture
 def damaged(store: Path) -> Path:
     flip(next(store.glob("*.ldb")), 700)

@@ -7,6 +7,7 @@ error itself.
 from __future__ import annotations
 
 import pathlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, Unpack, assert_type
@@ -184,6 +185,7 @@ def maintaining(db: DB, path: pathlib.Path) -> None:
     plan = lsmkv.plan_repair(path, keep_stale=True, progress=report, comparator=order)
     assert_type(plan, lsmkv.RepairPlan)
     assert_type(plan.by_levels, bool)
+    assert_type(plan.left_in_lost[0].name, str)
     assert_type(plan.needed, bool)
     assert_type(plan.stale, int)
     assert_type(plan.lost_bytes, int)
@@ -217,6 +219,12 @@ def reading(db: DB) -> None:
     assert_type(db.verify(), list[lsmkv.CorruptionError])
     assert_type(db.tables(), list[lsmkv.TableInfo])
     db.check()
+    assert_type(db.recovery, lsmkv.RecoveryReport)
+    assert_type(db.recovery.dropped, tuple[lsmkv.DroppedLog, ...])
+    assert_type(db.recovery.dropped[0].missing, int | None)
+    assert_type(db.recovery.batches + db.recovery.operations, int)
+    assert_type(db.acknowledge_recovery(), list[str])
+    warnings.simplefilter("error", lsmkv.RecoveryWarning)
 
 
 def iterating(db: DB) -> None:
@@ -492,6 +500,8 @@ async def awaiting(path: pathlib.Path) -> None:
         await db.checkpoint(path)
         await db.ingest([path], progress=report)
         await db.check()
+        assert_type(db.recovery, lsmkv.RecoveryReport)
+        assert_type(await db.acknowledge_recovery(), list[str])
         await db.refresh()
         await awaiting_more(db)
     other = await lsmkv.aio.DB(path)

@@ -25,6 +25,7 @@ from lsmkv.db.admin.properties import (
 from lsmkv.db.admin.rewrite_tables import rewrite_tables
 from lsmkv.db.admin.verify import verify_tables
 from lsmkv.db.handle import Handle
+from lsmkv.db.lost import acknowledge, lost_damage
 from lsmkv.db.opening.open import MEMORY
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, StaleViewError, raise_typed
@@ -344,7 +345,9 @@ class Maintenance(Handle):
         If the store is open for reading only, its writer may remove tables meanwhile: the store is
         refreshed then, and the newer version's tables are verified.
 
-        ``progress`` is called with the bytes done, how many there are, and the phase.
+        There is one more for each log that a recovery, this one or an earlier one, has set aside in
+        ``lost/``, until :meth:`acknowledge_recovery` is called.  ``progress`` is called with the
+        bytes done, how many there are, and the phase.
         O(size of the store).
 
         >>> import lsmkv
@@ -354,19 +357,44 @@ class Maintenance(Handle):
         ...     db.verify()
         []
         """
+        store = self._open_store()
         try:
-            return verify_tables(self._open_store(), progress, self._move_on)
+            damage = verify_tables(store, progress, self._move_on)
+            return damage + lost_damage(store.directory, self.recovery)
+        except OSError as error:
+            self._open_store().raise_failure(error)
+
+    def acknowledge_recovery(self) -> list[str]:
+        """Note that the user knows of the logs in ``lost/``; returns those that were new.
+
+        :meth:`verify` and ``lsmkv verify`` name a log that recovery has set aside until this is
+        called, or ``lsmkv verify --acknowledge``.  The logs stay in ``lost/``.  Raises
+        :class:`CorruptionError` if the record of them is damaged.  Cost: one small file, synced.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.acknowledge_recovery()
+        []
+        """
+        self._open_writer()
+        try:
+            return acknowledge(self._open_store().directory)
         except OSError as error:
             self._open_store().raise_failure(error)
 
     def check(self) -> None:
-        """Raise the first :class:`CorruptionError` of :meth:`verify`, if there is any damage.
+        """Raise the first :class:`CorruptionError` that :meth:`verify` finds in a table.
 
         >>> import lsmkv
         >>> with lsmkv.DB(":memory:") as db:
         ...     db.put(b"k", b"v")
         ...     db.check()
         """
-        self._open_store().open_view().memtable.check()
-        for error in self.verify():
-            raise error
+        store = self._open_store()
+        store.open_view().memtable.check()
+        try:
+            damage = verify_tables(store, None, self._move_on)
+        except OSError as error:
+            self._open_store().raise_failure(error)
+        for found in damage:
+            raise found

@@ -13,7 +13,15 @@ from lsmkv.db.foreign import refuse_certain, refuse_foreign
 from lsmkv.env.base import Directory, Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
-from lsmkv.format.filenames import CURRENT, LOCK, LOST, FileType, parse_filename
+from lsmkv.format.filenames import (
+    CURRENT,
+    LOCK,
+    LOST,
+    LOST_RECORD,
+    LOST_RECORD_NEW,
+    FileType,
+    parse_filename,
+)
 from lsmkv.options import MIB
 
 NO_DATABASE = "no database here"
@@ -143,7 +151,8 @@ def _remove_lost(env: Env, directory: Directory) -> None:
     with directory.subdirectory(LOST) as lost:
         for name in lost.names():
             # A second file of one name has a number after its name.
-            if parse_filename(name) or parse_filename(name.rpartition(".")[0]):
+            known = name in (LOST_RECORD, LOST_RECORD_NEW)
+            if known or parse_filename(name) or parse_filename(name.rpartition(".")[0]):
                 lost.remove(name)
         empty = not lost.names()
     if empty:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lsmkv.db.background import Background
+from lsmkv.db.dropped import RecoveryReport
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.obsolete import remove_obsolete_files
 from lsmkv.db.opening.directory import open_database_directory
@@ -49,6 +50,12 @@ class OpenStore:
         """Whether :meth:`release` has come to its end."""
         self.follower: Follower | None = None
         """What refreshes the store, if it is read-only."""
+        self._report = RecoveryReport(directory.path)
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What is not in the store, since its log is damaged."""
+        return self._report if self.follower is None else self.follower.report
 
     def start(self, store: Store, writer: Writer | None, background: Background | None) -> None:
         """Set the parts of a recovered store."""
@@ -149,6 +156,7 @@ def _recover(opened: OpenStore, path: str) -> None:
     recovered, wal = recovery.run()
     options = recovery.options
     opened.options = options
+    opened._report = recovery.report
     store = Store(directory, options, comparator, recovered, info_log, lock)
     background = Background(store)
     observation = opened.observation

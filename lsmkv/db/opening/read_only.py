@@ -18,7 +18,8 @@ from __future__ import annotations
 import errno
 
 from lsmkv.db.admin.checkpoint import CheckpointSource
-from lsmkv.db.info_log import INFO, WARNING, InfoLog
+from lsmkv.db.dropped import RecoveryReport, warn_of
+from lsmkv.db.info_log import INFO, InfoLog
 from lsmkv.db.manifest import Manifest
 from lsmkv.db.memtable import MemTable
 from lsmkv.db.opening.manifest_tail import ManifestTail
@@ -30,7 +31,6 @@ from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error, IOError
 from lsmkv.format.filenames import (
     CURRENT,
-    LOST,
     FileType,
     log_name,
     parse_filename,
@@ -57,6 +57,7 @@ class ReadOnlyRecovery(Recovery):
     """
 
     log_may_be_missing = False
+    _keeps_lost_logs = False
 
     def read(self) -> None:
         """Read everything.  Raises :class:`_FileMissing` if the only log needed is missing, and
@@ -130,24 +131,20 @@ class ReadOnlyRecovery(Recovery):
     def _when_full(self) -> None:
         pass
 
-    def _report_tail(self, message: str, torn: bool) -> None:
-        # A torn record may be a write that a live writer has not finished: no warning.
-        self._info_log.write(message, INFO if torn else WARNING)
+    def _report_torn(self, message: str) -> None:
+        # It may be a write that a live writer has not finished: no warning.
+        self._info_log.write(message, INFO)
 
     def _report_missing_log(self, name: str) -> None:
         if not self.log_may_be_missing:
             raise _FileMissing(name)
         super()._report_missing_log(name)
 
-    def _set_logs_aside(self, gap: LogDamage, logs: list[str]) -> None:
+    def _drop(self, damage: LogDamage, logs: list[str]) -> None:
         self._has_gap = True
         if not self.log_may_be_missing:
             raise _FileMissing(logs[0])
-        self._info_log.warn(
-            f"{self._directory.path}/{logs[0]}: {gap.reason} at {gap.offset}, and writes are"
-            f" missing there. Only earlier writes are shown; opening for writing will set"
-            f" {', '.join(logs)} aside in {LOST}/"
-        )
+        super()._drop(damage, logs)
 
 
 class Follower:
@@ -172,6 +169,8 @@ class Follower:
         self._turn = 0
         self._was_destroyed = False
         self._manifest = 0  # the number of the MANIFEST read last
+        self.report = RecoveryReport(directory.path)
+        """What the store does not show, since its log is damaged."""
 
     def open(self) -> Store:
         """A store in its present state.  Raises what opening raises.
@@ -179,6 +178,7 @@ class Follower:
         In an immutable directory every table is opened now, and stays open.
         """
         found = self._read()
+        self._report(found.report)
         recovered = found.recovered
         options = self._options
         if self._directory.immutable:
@@ -259,6 +259,12 @@ class Follower:
         with self._lock:
             self._tail = None
 
+    def _report(self, report: RecoveryReport) -> None:
+        """Keep what a reading has left out, with a warning if it is new."""
+        if report.dropped and report != self.report:
+            warn_of(report)
+        self.report = report
+
     def _read_again(self, store: Store, turn: int) -> None:
         # A number may be used twice if the store was destroyed and created again.
         known = {file for level in store.versions.current.levels for file in level}
@@ -268,6 +274,7 @@ class Follower:
             raise DirectoryReplacedError(self._directory.path, destroyed=True) from None
         if found.manifest_number < self._manifest:  # numbers rise as long as a store lives
             raise DirectoryReplacedError(self._directory.path, destroyed=True)
+        self._report(found.report)
         recovered = found.recovered
         version = recovered.versions.current
         changed = {file.number for level in version.levels for file in level if file not in known}

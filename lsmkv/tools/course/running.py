@@ -8,10 +8,12 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType, ModuleType
 
+from lsmkv.errors import RecoveryWarning
 from lsmkv.tools.course.failure import CheckFailure
 from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.signals import Terminated
@@ -134,7 +136,9 @@ def _quiet() -> Iterator[None]:
     logger = logging.getLogger("lsmkv")
     before, logger.disabled = logger.disabled, True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecoveryWarning)
+            yield
     finally:
         logger.disabled = before
 

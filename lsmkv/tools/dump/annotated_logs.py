@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST
+from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, may_be_torn
 from lsmkv.tools.dump.logs import read_current
 from lsmkv.tools.dump.records import Current, Fault, FaultKind, Piece
 from lsmkv.tools.dump.spans import Span, batch_spans, complete, edit_spans
@@ -42,6 +42,8 @@ class _Bad(NamedTuple):
     data: bytes
     kind: FaultKind
     reason: str
+    is_end: bool
+    """Whether all that follows belongs to the same record, which was copied in part."""
 
 
 class _Room(NamedTuple):
@@ -82,7 +84,11 @@ def _annotate(
     file: RandomAccessFile, is_hex: bool, spans: RecordSpans, room_from: int
 ) -> Iterator[Piece | Fault]:
     waiting: list[_Fragment | _Filler] = []  # fragments of a record since its FIRST one
+    ended = False
     for part in _parts(file, room_from):
+        if ended:
+            yield from _rest(part)
+            continue
         if isinstance(part, _Fragment) and part.kind not in (FULL, FIRST) and not waiting:
             yield Fault("damage", part.offset, "a fragment without its beginning")
             yield from _orphans([part])
@@ -95,14 +101,14 @@ def _annotate(
             waiting = []
         if isinstance(part, _Bad):
             yield Fault(part.kind, part.offset, part.reason)
-            yield Piece(part.offset, part.data, "no fragment of a record")
+            yield from _rest(part)
+            ended = part.is_end
         elif isinstance(part, _Room):
-            room = Piece(part.offset, part.data, "zeros: room for more records")
             if waiting:
                 yield Fault("torn", waiting[0].offset, "a record without its end")
                 yield from _orphans(waiting)
                 waiting = []
-            yield room
+            yield from _rest(part)
         elif isinstance(part, _Filler) and not waiting:
             yield _filler(part)
         else:
@@ -137,16 +143,15 @@ def _parts(file: RandomAccessFile, room_from: int) -> Iterator[_Part]:
                 break
             reason = _fault_at(block, at)
             if reason:
-                end = len(block)
-                kind: FaultKind = "torn"
-                if not block[at:].strip(b"\0"):
+                zeros = not block[at:].strip(b"\0")
+                end = len(block) if zeros else _next_fragment(block, at + 1)
+                alone = end == len(block)
+                torn = may_be_torn(file, base, block, at, alone)
+                cut_off = reason == _RUNS_PAST and len(block) < BLOCK_SIZE
+                kind: FaultKind = "torn" if torn or cut_off or zeros else "damage"
+                if zeros:
                     reason = "zeros to the end of the block"
-                else:
-                    end = _next_fragment(block, at + 1)
-                    cut_off = reason == _RUNS_PAST and len(block) < BLOCK_SIZE
-                    if not (cut_off or room_from <= min(base + len(block), file.size - 1)):
-                        kind = "damage"
-                yield _Bad(base + at, block[at:end], kind, reason)
+                yield _Bad(base + at, block[at:end], kind, reason, torn and alone)
             else:
                 data_at = at + HEADER_SIZE
                 end = data_at + _data_length(block, at)
@@ -158,7 +163,7 @@ def _parts(file: RandomAccessFile, room_from: int) -> Iterator[_Part]:
         elif rest and len(block) == BLOCK_SIZE and not rest.strip(b"\0"):
             yield _Filler(base + at, rest)
         elif rest:
-            yield _Bad(base + at, rest, "torn", "bytes too few for a header")
+            yield _Bad(base + at, rest, "torn", "bytes too few for a header", False)
 
 
 def _data_length(block: bytes, at: int) -> int:
@@ -231,6 +236,16 @@ def _orphans(parts: list[_Fragment | _Filler]) -> Iterator[Piece]:
         yield from _header(part)
         if part.data:
             yield Piece(part.offset + HEADER_SIZE, part.data, "part of an incomplete record")
+
+
+def _rest(part: _Part) -> Iterator[Piece]:
+    """The pieces of a part that is in no record."""
+    if isinstance(part, _Bad):
+        yield Piece(part.offset, part.data, "no fragment of a record")
+    elif isinstance(part, _Room):
+        yield Piece(part.offset, part.data, "zeros: room for more records")
+    else:
+        yield from _orphans([part])
 
 
 def _header(fragment: _Fragment) -> Iterator[Piece]:

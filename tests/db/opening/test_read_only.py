@@ -117,9 +117,19 @@ def test_a_gap_in_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte[0] ^ 0xFF]))
     before = traces(path)
-    with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
+    with (
+        caplog.at_level(logging.WARNING, "lsmkv"),
+        pytest.warns(lsmkv.RecoveryWarning, match="missing"),
+    ):
+        db = DB(path, read_only=True)
+    with db:
         shown = dict(db)
         use(db)
+        (dropped,) = db.recovery.dropped
+        assert dropped.name == os.path.basename(log)
+        assert dropped.kept_as is None
+        assert db.recovery.operations + (dropped.missing or 0) + len(shown) == 91
+        assert len(db.verify()) == 1
     assert "missing" in caplog.text
     assert traces(path) == before
     count = len(shown)
@@ -144,7 +154,10 @@ def test_damage_at_the_head_of_a_log_that_was_taken_over(
     log.write_bytes(content)
     with pytest.raises(lsmkv.CorruptionError, match="missing"):
         DB(path, read_only=True, paranoid_checks=True)
-    with caplog.at_level(logging.WARNING, "lsmkv"), DB(path, read_only=True) as db:
+    with caplog.at_level(logging.WARNING, "lsmkv"), pytest.warns(lsmkv.RecoveryWarning):
+        db = DB(path, read_only=True)
+    with db:
+        assert db.recovery.dropped[0].missing is None
         assert dict(db) == {}  # "second" alone is a state that the store was never in
     assert "writes are missing" in caplog.text
 
@@ -168,7 +181,9 @@ def test_a_log_from_after_an_ingest_beside_a_manifest_from_before(tmp_path: path
         assert dict(db) == {b"a": b"old", b"b": b"ingested", b"c": b"later"}
     for name, content in before.items():
         (path / name).write_bytes(content)
-    with DB(path, read_only=True) as db:
+    with pytest.warns(lsmkv.RecoveryWarning):
+        db = DB(path, read_only=True)
+    with db:
         assert dict(db) == {b"a": b"old"}
 
 

@@ -922,6 +922,16 @@ def test_a_torn_log(tmp_path: Path) -> None:
         "!!! offset 30; torn: a fragment runs past its block",
     ]
     assert (status, err) == (2, f"lsmkv: {path}: 1 torn write\n")
+    long = make_log([batch_record(1, 1, encode_put(b"k", b"v" * 90_000))])
+    for half in (
+        bytes(7) + long[7:],  # a copy whose first bytes are stored last
+        bytes(64) + long[64:50_000],
+        long[:BLOCK_SIZE] + bytes(6) + long[BLOCK_SIZE + 6 :],
+        long[: BLOCK_SIZE + 6],
+    ):
+        half += bytes(-len(half) % BLOCK_SIZE)
+        covers("1.log", half)
+        assert [one.kind for one in faults("1.log", half)] == ["torn"]
     path.write_bytes(make_log([batch_record(1, 1, encode_put(b"k", bytes(90_000)))])[:BLOCK_SIZE])
     assert dump(path)[1] == ["!!! offset 0; torn: a record without its end"]
     assert dump(path, "--annotate")[1][0] == "!!! offset 0; torn: a record without its end"

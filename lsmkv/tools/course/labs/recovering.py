@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import NamedTuple
@@ -108,7 +109,10 @@ class Found(NamedTuple):
 def by_the_engine(env: Env) -> Found | None:
     """What lsmkv recovers; None if it refuses the store, since writes are missing."""
     try:
-        with lsmkv.DB(PATH, env=env, paranoid_checks=True) as db:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", lsmkv.RecoveryWarning)  # the damage is made on purpose
+            db = lsmkv.DB(PATH, env=env, paranoid_checks=True)
+        with db:
             content = dict(db.iterator())
     except lsmkv.CorruptionError:
         return None
