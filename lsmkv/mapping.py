@@ -36,9 +36,10 @@ from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.place import make_directory, resolve
 from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
-from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.format.batch import WriteBatch
 from lsmkv.format.filenames import LOST, FileType, parse_filename
 from lsmkv.options import OptionArguments, make_options
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
 
@@ -559,12 +560,12 @@ class Items(ItemsView[bytes, bytes]):
 
 
 def _encode(text: object, what: str) -> bytes:
-    return text.encode("utf-8") if isinstance(text, str) else as_bytes(text, what)
+    return str.encode(text) if isinstance(text, str) else as_bytes(text, what)
 
 
 def _comparable(value: object) -> object:
     """The form of ``value`` that equals a stored one: bytes and str never compare equal."""
-    return value.encode("utf-8") if isinstance(value, str) else value
+    return _encode(value, "value") if isinstance(value, (str, bytes)) else value
 
 
 def _pairs(source: SupportsKeys | Iterable[tuple[Text, Text]]) -> Iterable[tuple[Text, Text]]:

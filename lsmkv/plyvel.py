@@ -33,9 +33,9 @@ from lsmkv.db.views import prefixed
 from lsmkv.env.local import is_write_protected
 from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError, NotFoundError
 from lsmkv.format import batch as batches
-from lsmkv.format.batch import BytesLike
 from lsmkv.options import MIB, refuse_unknown
 from lsmkv.repair import repair
+from lsmkv.util.arguments import BytesLike
 
 __all__ = [
     "CorruptionError",

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from lsmkv.format import batch as _batch
-from lsmkv.format.batch import BytesLike
+from lsmkv.util.arguments import BytesLike
 
 
 class WriteBatch:

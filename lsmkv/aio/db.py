@@ -16,9 +16,9 @@ from lsmkv.db import db as _db
 from lsmkv.db.views.explanation import Explanation
 from lsmkv.errors import ClosedError, CorruptionError
 from lsmkv.format import batch as _batch
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import Stats
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 Progress = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the phase that follows."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 CHUNK = 256
 """Entries that a trip fetches at most, unless the iterator is given another ``chunk``."""

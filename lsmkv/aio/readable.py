@@ -18,8 +18,8 @@ from lsmkv.aio.threads import CallThreads
 from lsmkv.db import db as _db
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.db.views import snapshot as _snapshot
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.shards import shards as _shards
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.shards import shards as _shards
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.stats import ShardsStats
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 
 def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:

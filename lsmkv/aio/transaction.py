@@ -11,7 +11,7 @@ from typing import Self, TypeVar, overload
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.views import transaction as _transaction
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 T = TypeVar("T")
 

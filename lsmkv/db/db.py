@@ -18,10 +18,11 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.prefixed import PrefixedDB
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.db.views.transaction import ConflictCheck, Transaction
-from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_put
+from lsmkv.format.batch import WriteBatch, as_deletion, as_put
 from lsmkv.format.keys import (
     MAX_SEQUENCE,
 )
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class DB(Maintenance):
         if reader is None:
             reader = self._open_reader()
         value = reader.get(
-            key if isinstance(key, bytes) else as_bytes(key, "key"), MAX_SEQUENCE, fill_cache
+            key if type(key) is bytes else as_bytes(key, "key"), MAX_SEQUENCE, fill_cache
         )
         return default if value is None else value
 

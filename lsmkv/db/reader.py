@@ -24,9 +24,9 @@ from lsmkv.db.store import Store, View
 from lsmkv.db.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import NO_HASH
-from lsmkv.format.batch import BytesLike
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack, sequence_in
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT
+from lsmkv.util.arguments import BytesLike
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from lsmkv.errors import Error
 from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.util.arguments import as_bytes
 from lsmkv.util.comparator import after_prefix
 
 
@@ -101,9 +102,9 @@ class DelimitedPrefix:
     def __init__(self, delimiter: bytes) -> None:
         if not isinstance(delimiter, bytes):
             raise TypeError(f"a delimiter must be bytes, not {type(delimiter).__name__}")
-        if not delimiter:
+        self.delimiter = as_bytes(delimiter, "delimiter")
+        if not self.delimiter:
             raise ValueError("a delimiter has at least one byte")
-        self.delimiter = delimiter
 
     @property
     def name(self) -> str:
@@ -168,12 +169,16 @@ def prefix_of(extractor: PrefixExtractor, key: bytes) -> bytes | None:
     except Exception as error:
         failure = f"the prefix extractor {extractor.name} failed on {key!r}: {error!r}"
         raise Error(failure) from error
-    if prefix is not None and not (isinstance(prefix, bytes) and key.startswith(prefix)):
-        raise Error(
-            f"the prefix extractor {extractor.name} returned {prefix!r}, with which {key!r} does"
-            " not begin"
-        )
-    return prefix
+    if prefix is None:
+        return None
+    if isinstance(prefix, bytes):
+        exact = as_bytes(prefix, "prefix")
+        if key.startswith(exact):
+            return exact
+    raise Error(
+        f"the prefix extractor {extractor.name} returned {prefix!r}, with which {key!r} does"
+        " not begin"
+    )
 
 
 def append_prefix_hashes(

@@ -17,6 +17,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.coding import (
     BYTES,
     MAX_UINT32,
@@ -38,25 +39,10 @@ Operation = tuple[bytes, bytes | None]
 """A key with its new value, or with None to delete it."""
 
 
-BytesLike = bytes | bytearray | memoryview
-"""The types in which keys and values may be given."""
-
-
-def as_bytes(value: object, what: str) -> bytes:
-    """``value`` as ``bytes``.  Another bytes-like object is copied, any other type raises
-    ``TypeError``."""
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
-    hint = ": encode it first, str.encode()" if isinstance(value, str) else ""
-    raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}")
-
-
 def as_put(key: object, value: object) -> Operation:
     """The operation of a put.  Raises ``TypeError`` or ``ValueError`` for wrong arguments."""
-    user_key = key if isinstance(key, bytes) else as_bytes(key, "key")
-    content = value if isinstance(value, bytes) else as_bytes(value, "value")
+    user_key = key if type(key) is bytes else as_bytes(key, "key")
+    content = value if type(value) is bytes else as_bytes(value, "value")
     if len(content) > MAX_UINT32:
         raise ValueError("a value is shorter than 4 GiB")
     if len(user_key) > MAX_UINT32:
@@ -66,7 +52,7 @@ def as_put(key: object, value: object) -> Operation:
 
 def as_deletion(key: object) -> Operation:
     """The operation of a deletion.  Raises ``TypeError`` or ``ValueError`` for a wrong key."""
-    user_key = key if isinstance(key, bytes) else as_bytes(key, "key")
+    user_key = key if type(key) is bytes else as_bytes(key, "key")
     if len(user_key) > MAX_UINT32:
         raise _key_too_long()
     return user_key, None

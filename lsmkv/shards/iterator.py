@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.shards.open_shards import OpenShard, OpenShards
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import after_prefix
 
 

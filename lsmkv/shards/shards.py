@@ -25,7 +25,6 @@ from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, NotFoundError, raise_typed
 from lsmkv.filter.policy import FilterPolicy
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import MIB, OptionArguments, Prefixes
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
@@ -34,6 +33,7 @@ from lsmkv.shards.stats import ShardsStats, stats_of
 from lsmkv.shards.verify import VersionSurvey, verify_version
 from lsmkv.shards.version import ShardEntry, VersionDocument
 from lsmkv.shards.versions import list_versions, newest_version, read_version
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 from lsmkv.util.progress import Progress

@@ -18,10 +18,10 @@ from lsmkv.db.admin.ingest import INGEST_SEQUENCE
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ClosedError, Error, raise_typed
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.keys import KIND_VALUE, pack
 from lsmkv.options import TableArguments, make_options, refuse_unknown
 from lsmkv.table.builder import TableBuilder
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.coding import MAX_UINT32
 from lsmkv.util.introspection import described
 

@@ -19,8 +19,9 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.db.writer import Writer
-from lsmkv.format.batch import BytesLike, Operation
+from lsmkv.format.batch import Operation
 from lsmkv.format.keys import MAX_SEQUENCE
+from lsmkv.util.arguments import BytesLike
 
 
 class ObservedReader(Reader):

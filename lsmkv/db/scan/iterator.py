@@ -16,8 +16,8 @@ from lsmkv.db.scan.base_iterator import BaseIterator
 from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.db.scan.scan import Scan, bounds_of
 from lsmkv.db.store import ReadView, Store
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import Position
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

@@ -24,10 +24,10 @@ from lsmkv.db.scan.merging_iterator import MergingIterator
 from lsmkv.db.store import ReadView, Store
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.prefix import shared_prefix
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import after_prefix
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.readable import Readable
 from lsmkv.db.views.snapshot import Snapshot
-from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.format.batch import WriteBatch
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import after_prefix
 from lsmkv.util.introspection import described
 

@@ -13,7 +13,7 @@ from mypy_extensions import mypyc_attr
 
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.readable import Readable
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike
+from lsmkv.util.arguments import BytesLike
 from lsmkv.util.introspection import described
 
 

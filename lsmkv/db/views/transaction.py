@@ -16,7 +16,8 @@ from mypy_extensions import mypyc_attr
 from lsmkv.db.reader import Reader
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.errors import ClosedError, ConflictError
-from lsmkv.format.batch import BytesLike, Operation, WriteBatch, as_bytes
+from lsmkv.format.batch import Operation, WriteBatch
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import Comparator, equal_means_identical
 from lsmkv.util.introspection import described
 from lsmkv.util.text import count
