@@ -40,6 +40,7 @@ from lsmkv.format.batch import WriteBatch
 from lsmkv.format.filenames import LOST, FileType, parse_filename
 from lsmkv.options import OptionArguments, make_options
 from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
 
@@ -427,6 +428,12 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """
         self._db.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A mapping of a store that is open for reading only is pickled as that store is."""
+        if not self._db.options.read_only:
+            refuse_copy("a mapping of a store that is open for writing", "pass its path")
+        return _mapping, (type(self), self._db, self._read_only)
+
     def __enter__(self) -> Self:
         return self
 
@@ -557,6 +564,10 @@ class Items(ItemsView[bytes, bytes]):
     def __bool__(self) -> bool:
         """Whether there is an entry; does not count them."""
         return bool(self._store)
+
+
+def _mapping(cls: type[KeyValueMapping], db: DB, read_only: bool) -> KeyValueMapping:
+    return cls(db, read_only=read_only)
 
 
 def _encode(text: object, what: str) -> bytes:

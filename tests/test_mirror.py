@@ -45,6 +45,8 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/scan/internal_iterator.py": "db/scan/test_merging_iterator.py",
     "shards/entry.py": "shards/test_version.py",
     "util/cache_entry.py": "util/test_block_cache.py",
+    "util/copying.py": "test_pickling.py",
+    "util/record.py": "test_pickling.py",
     "server/command.py": "server/test_registry.py",
     "server/engine.py": "server/test_crashes.py",
     "server/raw_keyspace.py": "server/commands/test_raw.py",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 from lsmkv.format import batch as _batch
 from lsmkv.util.arguments import BytesLike
+from lsmkv.util.copying import refuse_copy
 
 
 class WriteBatch:
@@ -74,6 +75,9 @@ class WriteBatch:
     async def write(self) -> None:
         """Apply the batch to the store that made it.  It keeps its operations and may be reused."""
         await self._write(self)
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a batch of a store", "it belongs to one event loop")
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Self, Unpack, overload
+from typing import Never, Self, Unpack, overload
 
 from lsmkv.aio.batch import WriteBatch, plain_batch
 from lsmkv.aio.readable import Readable
@@ -19,6 +19,7 @@ from lsmkv.format import batch as _batch
 from lsmkv.options import OptionArguments, Options
 from lsmkv.stats import Stats
 from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 
 Progress = Callable[[int, int, str], None]
 """Called with how much is done, of how much, and the phase that follows."""
@@ -124,6 +125,9 @@ class DB(Readable):
             await self.close()
             raise
         return self
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an lsmkv.aio.DB", "it belongs to one event loop: pass its path")
 
     def _open_in_thread(self) -> None:
         self._sync_db = _db.DB(self.path, **self._options)

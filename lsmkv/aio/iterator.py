@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Never, Protocol, Self
 
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.errors import ClosedError
 from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 
 CHUNK = 256
 """Entries that a trip fetches at most, unless the iterator is given another ``chunk``."""
@@ -163,6 +164,9 @@ class Iterator:
             async with self._lock:  # if this is cancelled, the trip that is under way lets go
                 pass
         self._let_go()
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an iterator", "it belongs to one event loop")
 
     async def __aenter__(self) -> Self:
         """Open the iterator: it sees the store as it is now."""

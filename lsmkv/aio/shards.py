@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
@@ -14,6 +14,7 @@ from lsmkv.shards import shards as _shards
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.stats import ShardsStats
 from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 
 
 def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:
@@ -146,6 +147,9 @@ class Shards(Readable):
 
     def __repr__(self) -> str:
         return f"<lsmkv.aio.Shards {self.url!r}{' (closed)' if self.closed else ''}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("lsmkv.aio.Shards", "they belong to one event loop: pass their URL")
 
     def _opened(self) -> tuple[CallThreads, _shards.Shards]:
         threads, shards = self._threads, self._sync_shards

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Never, Self
 
 from lsmkv.aio.readable import Readable
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.views import snapshot as _snapshot
 from lsmkv.errors import ClosedError
+from lsmkv.util.copying import refuse_copy
 
 
 class Snapshot(Readable):
@@ -57,6 +58,9 @@ class Snapshot(Readable):
         if self._snapshot is None:
             await self._threads.run(self._open_in_thread)
         return self
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a snapshot", "it belongs to one event loop")
 
     def _open_in_thread(self) -> None:
         self._snapshot = self._take()

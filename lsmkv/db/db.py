@@ -357,7 +357,18 @@ class DB(Maintenance):
         """
         self._open_writer().flush_memtable()
 
-    # Pickling
+    # Copying and pickling
+
+    def __copy__(self) -> DB:
+        """A second handle, of a store that is open for reading only: it is opened anew."""
+        if self._writer is not None:
+            raise _one_of_a_kind("copied")
+        reopen, arguments = self.__reduce__()
+        return reopen(*arguments)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DB:
+        """As a copy: what its options refer to is shared."""
+        return self.__copy__()
 
     def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
         """A store that is open for reading only is pickled as its path and options.
@@ -365,10 +376,7 @@ class DB(Maintenance):
         It is opened anew where it is unpickled, in a worker process, say.
         """
         if self._writer is not None:
-            raise TypeError(
-                "a store that is open for writing cannot be pickled: pass its path, or open it"
-                " with read_only=True"
-            )
+            raise _one_of_a_kind("pickled")
         arguments = dict(self._arguments)
         for name in ("block_cache", "trace"):  # which belong to one process
             arguments.pop(name, None)
@@ -380,6 +388,13 @@ class DB(Maintenance):
         """Apply ``batch`` unless one of the keys was written after ``sequence``."""
         check = ConflictCheck(self._open_reader(), keys, sequence)
         self._open_writer().write(list(batch.operations), sync, check.raise_if_changed)
+
+
+def _one_of_a_kind(done: str) -> TypeError:
+    return TypeError(
+        f"a store that is open for writing cannot be {done}: pass its path, or open it with"
+        " read_only=True"
+    )
 
 
 def _reopen(path: str, arguments: dict[str, Any]) -> DB:

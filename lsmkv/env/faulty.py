@@ -19,10 +19,12 @@ import errno
 import os
 import random
 from collections.abc import Collection
+from typing import Never
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
 from lsmkv.env.durable import DurableFile, DurableFolder, NameModel, PowerCut, Tails
 from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryWritableFile
+from lsmkv.util.copying import refuse_copy
 
 CALLS = frozenset(
     {
@@ -133,6 +135,9 @@ class FaultyEnv(Env):
         """Calls that were made to fail so far: their names, and the paths that they were about."""
         self._fault: _Fault | None = None
         self._use(DurableFolder())
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a file system in memory", "its files are in the memory of this process")
 
     def _use(self, root: DurableFolder) -> None:
         self._root = root

@@ -12,9 +12,11 @@ import os
 import posixpath
 import threading
 import time
+from typing import Never
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile, check_name
 from lsmkv.errors import LockedError
+from lsmkv.util.copying import refuse_copy
 
 _LOG_STEP = 4096
 """Bytes that a mapped log reserves at a time."""
@@ -426,6 +428,9 @@ class MemoryEnv(Env):
                 raise _error(errno.EEXIST, new)
             parent.move(parts[-1], target[-1])
             parent.sync()
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a file system in memory", "its files are in the memory of this process")
 
 
 def _error(code: int, path: str) -> OSError:

@@ -83,6 +83,9 @@ class FixedPrefix:
     def __repr__(self) -> str:
         return f"FixedPrefix({self.size})"
 
+    def __reduce__(self) -> tuple[type[FixedPrefix], tuple[int]]:
+        return FixedPrefix, (self.size,)
+
     def extract(self, key: bytes, /) -> bytes | None:
         """The prefix of ``key``, or None.  O(size)."""
         return key[: self.size] if len(key) >= self.size else None
@@ -113,6 +116,9 @@ class DelimitedPrefix:
 
     def __repr__(self) -> str:
         return f"DelimitedPrefix({self.delimiter!r})"
+
+    def __reduce__(self) -> tuple[type[DelimitedPrefix], tuple[bytes]]:
+        return DelimitedPrefix, (self.delimiter,)
 
     def extract(self, key: bytes, /) -> bytes | None:
         """The prefix of ``key``, or None.  O(length of the prefix)."""

@@ -10,7 +10,7 @@ Its bytes *are* the record in the write-ahead log (source: LevelDB, ``db/write_b
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import mypyc_attr
@@ -27,6 +27,7 @@ from lsmkv.util.coding import (
     string_place,
     varint_size,
 )
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 from lsmkv.util.text import count
 
@@ -339,6 +340,12 @@ class WriteBatch:
     def __repr__(self) -> str:
         target = "" if self._db is None else f" for {self._db!r}"
         return f"<lsmkv.WriteBatch of {count(len(self.operations), 'operation')}{target}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickled batches, which have a list of operations of their own."""
+        if self._db is not None:
+            refuse_copy("a batch of a store", "it holds the store: append it to a WriteBatch()")
+        return {**vars(self), "operations": list(self.operations)}
 
     def __enter__(self) -> WriteBatch:
         return self

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
@@ -19,6 +19,7 @@ from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import DATABASES, Keyspace
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings, Sync
+from lsmkv.util.copying import refuse_copy
 
 DEFAULT_PORT = 6379
 WRITE_BUFFER_SIZE = 32 * 2**20
@@ -215,6 +216,9 @@ class Server:
         """End :meth:`serve_until_shutdown`.  For handlers of signals."""
         if self._stopping is not None:
             self._stopping.set()
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a server", "it listens in this process: start another one there")
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.errors import ClosedError
 from lsmkv.shards.open_shards import OpenShard, OpenShards
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import after_prefix
+from lsmkv.util.copying import refuse_copy
 
 
 class ShardIterator:
@@ -119,6 +120,9 @@ class ShardIterator:
         """Let go of the version.  A second close has no effect."""
         self._leave()
         self._shards = None
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an iterator", "it holds open shards: make another one there")
 
     def __enter__(self) -> Self:
         return self

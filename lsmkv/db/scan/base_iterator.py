@@ -7,7 +7,7 @@ only where it reads a memtable.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 from mypy_extensions import mypyc_attr
 
@@ -16,6 +16,8 @@ from lsmkv.db.scan.scan import Bounds, Scan
 from lsmkv.db.store import ReadView, Store
 from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.format.key_order import Position
+from lsmkv.util.arguments import as_bytes
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.text import shortened
 
 
@@ -72,7 +74,7 @@ class BaseIterator:
         ...     users.key()
         b'ann'
         """
-        self._prefix = prefix
+        self._prefix = as_bytes(prefix, "prefix")
 
     def _described(self, name: str, state: str) -> str:
         """The text of ``repr``; its keys are those of the store, a hidden prefix included."""
@@ -87,6 +89,9 @@ class BaseIterator:
                 keys = f"{keys} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
         closed = " (closed)" if self.closed else ""
         return f"<lsmkv.{name} over {keys} at write {self._pin.sequence:,}{state}{closed}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an iterator", "it holds an open store: make another one there")
 
     def __enter__(self) -> Self:
         return self

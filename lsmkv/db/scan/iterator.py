@@ -254,8 +254,8 @@ class Iterator(BaseIterator):
         ...     list(users)
         [(b'ann', b'1')]
         """
-        self._prefix = prefix
-        self._window.hide(len(prefix))
+        super().hide_prefix(prefix)
+        self._window.hide(len(self._prefix))
 
     def __repr__(self) -> str:
         return self._described("Iterator", ", reverse" if self._window.reverse else "")

@@ -8,7 +8,7 @@ the writers' lock.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 from mypy_extensions import mypyc_attr
 
@@ -19,6 +19,7 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.readable import Readable
 from lsmkv.errors import ClosedError
 from lsmkv.util.arguments import BytesLike
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 
 
@@ -99,6 +100,9 @@ class Snapshot(Readable):
         store = "" if reader is None else f" of {reader.store.directory.path!r}"
         closed = " (closed)" if reader is None or reader.store.view is None else ""
         return f"<lsmkv.Snapshot{store} at write {self._pin.sequence:,}{closed}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a snapshot", "it holds an open store: make another one there")
 
     def __enter__(self) -> Self:
         return self

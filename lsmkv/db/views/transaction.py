@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar, overload
+from typing import Never, TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -19,6 +19,7 @@ from lsmkv.errors import ClosedError, ConflictError
 from lsmkv.format.batch import Operation, WriteBatch
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import Comparator, equal_means_identical
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 from lsmkv.util.text import count
 
@@ -165,6 +166,9 @@ class Transaction:
             return "<lsmkv.Transaction (over)>"
         operations = count(len(self._batch), "operation")
         return f"<lsmkv.Transaction of {operations} since write {self._sequence:,}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a transaction", "it holds an open store: make another one there")
 
     def __enter__(self) -> Transaction:
         return self
