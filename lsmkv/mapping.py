@@ -119,11 +119,16 @@ def open(
             raise NotFoundError(errno.ENOENT, reason, where)
         if flag == "r":
             options["read_only"] = True
-        return KeyValueMapping(DB(where, **options), read_only=flag == "r")
+        try:
+            return KeyValueMapping(DB(where, **options), read_only=flag == "r")
+        except NotFoundError as error:
+            reason = f"no database here, and {flag=} makes none: flag='c' does"
+            raise NotFoundError(errno.ENOENT, reason, error.filename or where) from None
     if flag == "n" and not in_memory:
         make_options(**options)  # before the old store is removed, since DB would refuse it after
         where = where if env is not None else resolve(where)
-        _remove_store(LocalEnv() if env is None else env, where)
+        seconds = options.get("lock_timeout", 0.0)
+        _remove_store(LocalEnv() if env is None else env, where, seconds)
     options["create_if_missing"] = True
     options["error_if_exists"] = flag == "n"
     made = env is None and not in_memory and make_directory(where, mode)
@@ -589,7 +594,7 @@ def _pairs(source: SupportsKeys | Iterable[tuple[Text, Text]]) -> Iterable[tuple
     return source
 
 
-def _remove_store(env: Env, path: str) -> None:
+def _remove_store(env: Env, path: str, lock_timeout: float) -> None:
     """Destroy the store in a directory, if there is one and nothing else is in there."""
     try:
         try:
@@ -609,4 +614,4 @@ def _remove_store(env: Env, path: str) -> None:
         if parsed is not None and parsed[1] in (FileType.CURRENT, FileType.MANIFEST):
             is_store = True
     if is_store:
-        destroy_db(path, env=env)
+        destroy_db(path, env=env, lock_timeout=lock_timeout)

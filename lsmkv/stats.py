@@ -180,6 +180,14 @@ class Stats(Record):
         ]
         return replace(_difference(self, before), levels=tuple(levels))
 
+    def __repr__(self) -> str:
+        """One line; ``str`` is a table."""
+        files = sum(level.files for level in self.levels)
+        return (
+            f"<lsmkv.Stats: {count(self.gets, 'Get')}, {count(self.writes, 'write')},"
+            f" {count(files, 'table')} of {size(sum(level.bytes for level in self.levels))}>"
+        )
+
     def __str__(self) -> str:
         """A table of the levels that hold or did anything, and the other counters below it."""
         lines = [

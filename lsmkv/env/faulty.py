@@ -133,6 +133,8 @@ class FaultyEnv(Env):
         """Their names in order, out of ``CALLS``: the n-th call is ``history[n - 1]``."""
         self.struck: list[tuple[str, str]] = []
         """Calls that were made to fail so far: their names, and the paths that they were about."""
+        self.notes: list[object] = []
+        """The notes, oldest first; after a crash, those from before it come first."""
         self._fault: _Fault | None = None
         self._use(DurableFolder())
 
@@ -182,6 +184,22 @@ class FaultyEnv(Env):
         with self._mutex:
             self._fault = None
 
+    def note(self, value: object) -> None:
+        """Keep ``value`` for the crashes from now on: what was acknowledged, say.
+
+        As :meth:`RecordingEnv.note`: the file systems that :meth:`power_cut` and :meth:`kill`
+        return have it in their ``notes``.  It is no call, and never fails.  Any thread.  O(1).
+
+        >>> env = FaultyEnv()
+        >>> env.note("paid in")
+        >>> before = env.power_cut()
+        >>> env.note("paid out")
+        >>> before.notes, env.kill().notes
+        (['paid in'], ['paid in', 'paid out'])
+        """
+        with self._mutex:
+            self.notes.append(value)
+
     def power_cut(
         self,
         names: NameModel = NameModel.SYNCED,
@@ -209,6 +227,7 @@ class FaultyEnv(Env):
     def _restarted(self, root: DurableFolder) -> FaultyEnv:
         env = FaultyEnv(mapped_logs=self.mapped_logs)
         env._use(root)
+        env.notes = list(self.notes)
         return env
 
     def open_directory(self, path: str, create: bool = False) -> Directory:
