@@ -19,6 +19,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "aio/batch.py": "test_aio.py",
     "aio/db.py": "test_aio.py",
     "aio/iterator.py": "test_aio.py",
+    "aio/prefixed.py": "test_aio.py",
     "aio/readable.py": "test_aio.py",
     "aio/shards.py": "shards/test_aio_shards.py",
     "aio/snapshot.py": "test_aio.py",
@@ -37,6 +38,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "db/handle.py": "db/test_closing.py",
     "db/admin/maintenance.py": "db/test_db.py",
     "db/views/readable.py": "db/views/test_snapshot.py",
+    "db/views/scannable.py": "db/scan/test_iterator.py",
     "db/views/steps.py": "db/views/test_explanation.py",
     # Parts of one mechanism, tested as a whole.
     "counters.py": "db/test_gets.py",
@@ -46,6 +48,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "shards/entry.py": "shards/test_version.py",
     "util/cache_entry.py": "util/test_block_cache.py",
     "util/copying.py": "test_pickling.py",
+    "util/entry_type.py": "test_typing.py",
     "util/record.py": "test_pickling.py",
     "server/command.py": "server/test_registry.py",
     "server/engine.py": "server/test_crashes.py",

@@ -318,6 +318,7 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
     async def main() -> None:
         async with lsmkv.aio.open_db(":memory:") as db:
             parts = [db, db.iterator(), db.snapshot(), db.transaction(), db.write_batch()]
+            parts.append(db.prefixed_db(b"p"))
             seen.update(map(type, parts))
             for part in parts:
                 for one in (copy.copy, *DEEP):
@@ -326,12 +327,13 @@ def test_what_belongs_to_an_event_loop_says_why() -> None:
 
     seen: set[type] = set()
     asyncio.run(main())
-    assert len(seen) == 5
+    assert len(seen) == 6
 
 
 def test_every_public_class_is_copied_and_pickled_or_refused(place: Place) -> None:
     aio = lsmkv.aio
     tried: set[type] = {aio.Iterator, aio.Snapshot, aio.Transaction, aio.WriteBatch}
+    tried.add(aio.PrefixedDB)
     for make, _ in [*SAME, *REFUSED, *PARTS_REFUSED]:
         made = make(place)
         place.adopt(made)

@@ -41,12 +41,19 @@ class WriteBatch:
     """
 
     def __init__(
-        self, write: Callable[[WriteBatch], Awaitable[None]], *, transaction: bool = True
+        self,
+        write: Callable[[WriteBatch], Awaitable[None]],
+        *,
+        transaction: bool = True,
+        batch: _batch.WriteBatch | None = None,
     ) -> None:
-        """Not called by users: ``db.write_batch()`` makes one, which ``write`` applies."""
+        """Not called by users: ``db.write_batch()`` makes one, which ``write`` applies.
+
+        ``batch`` collects the operations: that of a part of a store adds a prefix to their keys.
+        """
         self._write = write
         self._transaction = transaction
-        self._batch = _batch.WriteBatch()
+        self._batch = _batch.WriteBatch() if batch is None else batch
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` to ``value``."""

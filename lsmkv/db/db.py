@@ -8,7 +8,7 @@ calls the module that does the work.  Any thread may call any method.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -16,6 +16,7 @@ from lsmkv.db.admin.maintenance import Maintenance
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.prefixed import PrefixedDB
+from lsmkv.db.views.scannable import Scannable
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.db.views.transaction import ConflictCheck, Transaction
 from lsmkv.format.batch import WriteBatch, as_deletion, as_put
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 @described
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
-class DB(Maintenance):
+class DB(Maintenance, Scannable):
     """An ordered key-value store in a directory of LevelDB's files.
 
     ``help(lsmkv.Options)`` explains the keywords of opening, such as ``create_if_missing=True``;
@@ -171,30 +172,6 @@ class DB(Maintenance):
             return Explainer(store).explain(as_bytes(key, "key"))
         except OSError as error:
             store.raise_failure(error)
-
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """An iterator over the store as it is now, or over a range of it.
-
-        ``start`` and ``stop`` bound the keys (``include_start=True``, ``include_stop=False``), or
-        ``prefix`` does; ``reverse`` reverses the direction; ``include_key`` and ``include_value``
-        say what is returned; ``fill_cache=False`` leaves the block cache as it is.  See
-        :class:`Iterator`.  Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used,
-        then a seek in each table that may hold some of the range, and a block at a time.
-
-        >>> with DB(":memory:") as db:
-        ...     for key in (b"a", b"b", b"c"):
-        ...         db.put(key, key.upper())
-        ...     list(db.iterator(start=b"b")), list(db.iterator(reverse=True, include_value=False))
-        ([(b'b', b'B'), (b'c', b'C')], [b'c', b'b', b'a'])
-        """
-        reader = self._reader
-        if reader is None:
-            reader = self._open_reader()
-        return reader.iterator(self, arguments)
-
-    def __iter__(self) -> Iterator:
-        """:meth:`iterator` over everything."""
-        return self.iterator()
 
     def raw_iterator(
         self,
@@ -356,6 +333,12 @@ class DB(Maintenance):
         1
         """
         self._open_writer().flush_memtable()
+
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
+        reader = self._reader
+        if reader is None:
+            reader = self._open_reader()
+        return reader.iterator(self, arguments)
 
     # Copying and pickling
 

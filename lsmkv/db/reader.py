@@ -15,10 +15,15 @@ longer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.background import Background
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.db.scan.iterator import (
+    Iterator,
+    IteratorArguments,
+    LimitedIterator,
+    checked_limit,
+)
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.version import PLACE_BITS, Version
@@ -160,12 +165,15 @@ class Reader:
 
     def iterator(
         self, owner: object, arguments: IteratorArguments, sequence: int = MAX_SEQUENCE
-    ) -> Iterator:
+    ) -> Iterator[Any]:
         """An iterator over the store as it is now, or as it was at a ``sequence`` that the caller
         keeps pinned.  It keeps ``owner`` from being collected."""
         read = self.store.read_view(sequence)
         try:
-            return Iterator(self.store, read, owner, arguments)
+            limit = arguments.get("limit")
+            if limit is None:
+                return Iterator(self.store, read, owner, arguments)
+            return LimitedIterator(self.store, read, owner, arguments, checked_limit(limit))
         except BaseException:
             read.release()  # at once: the traceback may keep it for long
             raise

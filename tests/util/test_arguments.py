@@ -152,16 +152,16 @@ def get(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("db.db.DB.iterator", "db.views.readable.Readable.iterator", "shards.shards.Shards.iterator"),
-    *("plyvel.DB.iterator", "plyvel.Snapshot.iterator", "plyvel.PrefixedDB.iterator"),
-    *("shards.iterator.ShardIterator.seek", "db.scan.iterator.Iterator.seek"),
+    *("db.views.scannable.Scannable.iterator", "shards.shards.Shards.iterator"),
+    *("plyvel._Scannable.iterator", "shards.iterator.ShardIterator.seek"),
+    *("db.scan.iterator.Iterator.seek", "db.scan.iterator.LimitedIterator.seek"),
 )
 def iterate(place: Place) -> tuple[Found, Found]:
     found = []
     for reader in readers(place):
         bounded = list(reader.iterator(start=KEY, stop=OTHER, include_stop=True))
         within = list(reader.iterator(prefix=Hostile(b"k"), reverse=True))
-        moved = reader.iterator(include_value=False)
+        moved = reader.iterator(include_value=False, limit=1)
         moved.seek(OTHER)
         found.append((bounded, within, moved.next()))
     return found, [(list(BOTH.items()), [(b"key", b"value")], b"other")] * len(found)
@@ -176,9 +176,10 @@ def raw(place: Place) -> tuple[Found, Found]:
     found = []
     for reader in list(readers(place))[:-1]:
         raw = reader.raw_iterator(prefix=Hostile(b"k"))
-        raw.seek(Hostile(b"ke"))
+        raw.hide_prefix(Hostile(b"k"))
+        raw.seek(Hostile(b"e"))
         found.append(raw.item())
-    return found, [(b"key", b"value")] * len(found)
+    return found, [(b"ey", b"value")] * len(found)
 
 
 @call(
@@ -307,6 +308,9 @@ def mappings(place: Place) -> tuple[Found, Found]:
     *("aio.db.DB.approximate_size", "aio.db.DB.approximate_sizes", "aio.batch.WriteBatch.put"),
     *("aio.batch.WriteBatch.delete", "aio.transaction.Transaction.get"),
     *("aio.transaction.Transaction.put", "aio.transaction.Transaction.delete"),
+    *("aio.db.DB.prefixed_db", "aio.prefixed.PrefixedDB.prefixed_db"),
+    *("aio.prefixed.PrefixedDB.put", "aio.prefixed.PrefixedDB.delete"),
+    *("aio.prefixed.PrefixedDB.contains",),
 )
 def awaited(place: Place) -> tuple[Found, Found]:
     async def main() -> list[object]:
@@ -335,11 +339,16 @@ def awaited(place: Place) -> tuple[Found, Found]:
                 seen,
             ]
             await db.delete(KEY)
+            part = db.prefixed_db(Hostile(b"p")).prefixed_db(Hostile(b":"))
+            await part.put(KEY, VALUE)
+            found.append((await part.contains(KEY), await part.get(KEY)))
+            await part.delete(KEY)
             return [*found, [pair async for pair in db]]
 
     pairs = [(b"absent", b"value")]
     found = asyncio.run(main())
-    got = [b"value", False, True, [b"value", None], True, True, True, [b"key"], b"value", pairs]
+    got = [b"value", False, True, [b"value", None], True, True, True, [b"key"], b"value"]
+    got += [(True, b"value"), pairs]
     return found, got
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from lsmkv.db.background import Background
 from lsmkv.db.observe.observer import Observer
@@ -40,7 +41,7 @@ class ObservedReader(Reader):
 
     def iterator(
         self, owner: object, arguments: IteratorArguments, sequence: int = MAX_SEQUENCE
-    ) -> Iterator:
+    ) -> Iterator[Any]:
         """As in the base class."""
         made = super().iterator(owner, arguments, sequence)
         made._scan = ObservedScan(made._open_scan(), self._observer)

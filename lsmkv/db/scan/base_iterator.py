@@ -126,14 +126,11 @@ class BaseIterator:
 
     def _within_bounds(self, position: Position) -> Position:
         """The position itself, or the nearest end of the range if it lies outside."""
+        assert self._store is not None
+        order = self._store.order
         bounds = self._bounds
-        if bounds.lower is not None and self._is_before(position, bounds.lower):
+        if bounds.lower is not None and order.is_before(position, bounds.lower):
             return bounds.lower
-        if bounds.upper is not None and self._is_before(bounds.upper, position):
+        if bounds.upper is not None and order.is_before(bounds.upper, position):
             return bounds.upper
         return position
-
-    def _is_before(self, a: Position, b: Position) -> bool:
-        assert self._store is not None
-        compared = self._store.order.compare(a.user_key, b.user_key)
-        return compared < 0 or (compared == 0 and not a.after and b.after)

@@ -8,7 +8,7 @@ the writers' lock.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Never, Self
+from typing import Any, Never, Self
 
 from mypy_extensions import mypyc_attr
 
@@ -61,7 +61,7 @@ class Snapshot(Readable):
     def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
         return self._open().get(key, self._pin.sequence, fill_cache)
 
-    def _iterator(self, arguments: IteratorArguments) -> Iterator:
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         return self._open().iterator(self._owner, arguments, self._pin.sequence)
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
