@@ -24,8 +24,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
 COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair", "server")
-# They hold objects of the event loop: uvloop's classes where that is there, not asyncio's.
-INTERPRETED = {"lsmkv/server/server.py"}
+# The server holds objects of the event loop: uvloop's classes where that is there, not asyncio's.
+# The type of an iterator's entries is one thing to a type checker, and another at run time.
+INTERPRETED = {"lsmkv/server/server.py", "lsmkv/util/entry_type.py"}
 MODE = os.environ.get("LSMKV_MYPYC", "")
 
 # What the source distribution holds beside what an installation needs: all that `make test` does.

@@ -35,9 +35,11 @@ from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.place import make_directory, resolve
 from lsmkv.errors import Error, NotFoundError, ReadOnlyError, raise_typed
-from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
+from lsmkv.format.batch import WriteBatch
 from lsmkv.format.filenames import LOST, FileType, parse_filename
 from lsmkv.options import OptionArguments, make_options
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.threads import new_reentrant_lock
 
 __all__ = ["Items", "KeyValueMapping", "Keys", "Values", "open"]
@@ -117,11 +119,16 @@ def open(
             raise NotFoundError(errno.ENOENT, reason, where)
         if flag == "r":
             options["read_only"] = True
-        return KeyValueMapping(DB(where, **options), read_only=flag == "r")
+        try:
+            return KeyValueMapping(DB(where, **options), read_only=flag == "r")
+        except NotFoundError as error:
+            reason = f"no database here, and {flag=} makes none: flag='c' does"
+            raise NotFoundError(errno.ENOENT, reason, error.filename or where) from None
     if flag == "n" and not in_memory:
         make_options(**options)  # before the old store is removed, since DB would refuse it after
         where = where if env is not None else resolve(where)
-        _remove_store(LocalEnv() if env is None else env, where)
+        seconds = options.get("lock_timeout", 0.0)
+        _remove_store(LocalEnv() if env is None else env, where, seconds)
     options["create_if_missing"] = True
     options["error_if_exists"] = flag == "n"
     made = env is None and not in_memory and make_directory(where, mode)
@@ -427,6 +434,12 @@ class KeyValueMapping(MutableMapping[bytes, bytes]):
         """
         self._db.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A mapping of a store that is open for reading only is pickled as that store is."""
+        if not self._db.options.read_only:
+            refuse_copy("a mapping of a store that is open for writing", "pass its path")
+        return _mapping, (type(self), self._db, self._read_only)
+
     def __enter__(self) -> Self:
         return self
 
@@ -567,13 +580,17 @@ class Items(ItemsView[bytes, bytes]):
         return bool(self._store)
 
 
+def _mapping(cls: type[KeyValueMapping], db: DB, read_only: bool) -> KeyValueMapping:
+    return cls(db, read_only=read_only)
+
+
 def _encode(text: object, what: str) -> bytes:
-    return text.encode("utf-8") if isinstance(text, str) else as_bytes(text, what)
+    return str.encode(text) if isinstance(text, str) else as_bytes(text, what)
 
 
 def _comparable(value: object) -> object:
     """The form of ``value`` that equals a stored one: bytes and str never compare equal."""
-    return value.encode("utf-8") if isinstance(value, str) else value
+    return _encode(value, "value") if isinstance(value, (str, bytes)) else value
 
 
 def _pairs(source: SupportsKeys | Iterable[tuple[Text, Text]]) -> Iterable[tuple[Text, Text]]:
@@ -586,7 +603,7 @@ def _pairs(source: SupportsKeys | Iterable[tuple[Text, Text]]) -> Iterable[tuple
     return source
 
 
-def _remove_store(env: Env, path: str) -> None:
+def _remove_store(env: Env, path: str, lock_timeout: float) -> None:
     """Destroy the store in a directory, if there is one and nothing else is in there."""
     try:
         try:
@@ -606,4 +623,4 @@ def _remove_store(env: Env, path: str) -> None:
         if parsed is not None and parsed[1] in (FileType.CURRENT, FileType.MANIFEST):
             is_store = True
     if is_store:
-        destroy_db(path, env=env)
+        destroy_db(path, env=env, lock_timeout=lock_timeout)

@@ -132,6 +132,9 @@ class Options(NamedTuple):
     * ``trace``: the path of a file to which operations are written, with their keys and times:
       see :func:`lsmkv.read_trace`.  An earlier trace there is replaced, any other file refused.
     * ``trace_sample``: write every so many-th operation of a kind to the trace; 1 is all of them.
+    * ``lock_timeout``: seconds to wait for a store that another handle has open for writing, before
+      :class:`~lsmkv.LockedError` is raised: for restarts in which the old process still closes
+      while the new one opens.  0 does not wait.  Opening ``read_only`` never waits.
 
     >>> from lsmkv import DB
     >>> with DB(":memory:", block_size=16 * KIB) as db:
@@ -167,6 +170,7 @@ class Options(NamedTuple):
     publish_stats: bool = False
     trace: str | None = None
     trace_sample: int = 1
+    lock_timeout: float = 0.0
 
 
 class TableArguments(TypedDict, total=False):
@@ -221,6 +225,7 @@ class OptionArguments(TableArguments, total=False):
     publish_stats: bool
     trace: str | os.PathLike[str] | None
     trace_sample: int
+    lock_timeout: float
 
 
 def make_options(
@@ -255,6 +260,7 @@ def make_options(
     publish_stats: bool = False,
     trace: str | os.PathLike[str] | None = None,
     trace_sample: int = 1,
+    lock_timeout: float = 0.0,
     **unknown: Never,
 ) -> Options:
     """The options for these keywords, checked.
@@ -311,6 +317,7 @@ def make_options(
         publish_stats=bool(publish_stats),
         trace=None if trace is None else _trace_path(trace),
         trace_sample=_sample(trace_sample),
+        lock_timeout=checked_lock_timeout(lock_timeout),
     )
 
 
@@ -407,6 +414,15 @@ def _trace_path(path: str | os.PathLike[str]) -> str:
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"trace must be a path or None, not {type(path).__name__}")
     return os.fsdecode(path)
+
+
+def checked_lock_timeout(value: object) -> float:
+    """A number of seconds, 0 or more."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"lock_timeout must be a number of seconds, not {type(value).__name__}")
+    if not value >= 0:  # nor a NaN
+        raise ValueError(f"lock_timeout cannot be negative: {value}")
+    return float(value)
 
 
 def _sample(value: int) -> int:

@@ -12,12 +12,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
-
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+except ImportError as error:
+    raise ImportError(
+        f"lsmkv.plot needs matplotlib, pip install 'lsmkv[plot]': {error}", name="matplotlib"
+    ) from error
 
 __all__ = ["blocks_per_get", "false_positive_rates", "fill", "to_svg"]
 

@@ -30,12 +30,13 @@ from lsmkv.db.opening import directory
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views import prefixed
+from lsmkv.db.views.scannable import Scannable
 from lsmkv.env.local import is_write_protected
 from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError, NotFoundError
 from lsmkv.format import batch as batches
-from lsmkv.format.batch import BytesLike
 from lsmkv.options import MIB, refuse_unknown
 from lsmkv.repair import repair
+from lsmkv.util.arguments import BytesLike
 
 __all__ = [
     "CorruptionError",
@@ -66,8 +67,8 @@ _CACHE_SIZE = 8 * MIB
 """LevelDB's block cache, where ``lru_cache_size`` is not given."""
 
 
-class FlaggedArguments(TypedDict, total=False):
-    """The keywords of ``iterator``: a flag may be None, which means False."""
+class FlaggedRange(TypedDict, total=False):
+    """The keywords of ``iterator`` but two: a flag may be None, which means False."""
 
     reverse: bool | None
     start: BytesLike | None
@@ -75,13 +76,24 @@ class FlaggedArguments(TypedDict, total=False):
     include_start: bool | None
     include_stop: bool | None
     prefix: BytesLike | None
-    include_key: bool | None
-    include_value: bool | None
+    limit: int | None
     verify_checksums: bool | None
     fill_cache: bool | None
 
 
-_FLAGS = frozenset(FlaggedArguments.__annotations__) - {"start", "stop", "prefix"}
+class FlaggedArguments(FlaggedRange, total=False):
+    """The keywords of ``iterator``: plyvel's, and ``limit``."""
+
+    include_key: bool | None
+    include_value: bool | None
+
+
+_FLAGS = frozenset(
+    {
+        *("reverse", "include_start", "include_stop", "include_key", "include_value"),
+        *("verify_checksums", "fill_cache"),
+    }
+)
 
 
 def _flag(name: str, value: object) -> bool:
@@ -91,13 +103,65 @@ def _flag(name: str, value: object) -> bool:
 
 
 def _plain(arguments: FlaggedArguments) -> IteratorArguments:
+    if arguments.get("prefix") is not None and (
+        arguments.get("start") is not None or arguments.get("stop") is not None
+    ):
+        # As plyvel does: better here than when the program runs with plyvel.
+        raise TypeError("give a prefix, or start and stop, not both")
     plain = {  # the iterator refuses an unexpected keyword
         name: _flag(name, value) if name in _FLAGS else value for name, value in arguments.items()
     }
     return cast(IteratorArguments, plain)
 
 
-class DB(engine.DB):
+class _Scannable(Scannable):
+    """``iterator`` with plyvel's flags, of stores, snapshots and parts."""
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[True] = True,
+        **arguments: Unpack[FlaggedRange],
+    ) -> Iterator[tuple[bytes, bytes]]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[False] | None,
+        **arguments: Unpack[FlaggedRange],
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False] | None,
+        include_value: Literal[True] = True,
+        **arguments: Unpack[FlaggedRange],
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False] | None,
+        include_value: Literal[False] | None,
+        **arguments: Unpack[FlaggedRange],
+    ) -> Iterator[None]: ...
+
+    @overload
+    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator[Any]: ...
+
+    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator[Any]:
+        """An iterator over all of it, or over a range of it: see :class:`Iterator`."""
+        return self._iterator(_plain(arguments))
+
+
+class DB(_Scannable, engine.DB):
     """plyvel's ``DB``: :class:`lsmkv.DB` with plyvel's arguments and defaults.
 
     Errors: :class:`Error` if there is no store at ``name`` and not ``create_if_missing``, or if
@@ -237,10 +301,6 @@ class DB(engine.DB):
             self, b"", transaction=_flag("transaction", transaction), sync=_flag("sync", sync)
         )
 
-    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
-        """An iterator over the store as it is now, or over a range of it: see :class:`Iterator`."""
-        return super().iterator(**_plain(arguments))
-
     def raw_iterator(
         self,
         *,
@@ -286,7 +346,7 @@ class DB(engine.DB):
         return f"<lsmkv.plyvel.DB {self._name!r}{' (closed)' if self.closed else ''}>"
 
 
-class PrefixedDB(prefixed.PrefixedDB[D]):
+class PrefixedDB(_Scannable, prefixed.PrefixedDB[D]):
     """plyvel's ``PrefixedDB``: :class:`lsmkv.PrefixedDB` with plyvel's defaults.
 
     Errors and costs are those of :class:`DB`.
@@ -358,10 +418,6 @@ class PrefixedDB(prefixed.PrefixedDB[D]):
             transaction=_flag("transaction", transaction),
             sync=_flag("sync", sync),
         )
-
-    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
-        """As ``DB.iterator``."""
-        return super().iterator(**_plain(arguments))
 
     def raw_iterator(
         self,
@@ -439,7 +495,7 @@ class WriteBatch(prefixed.PrefixedWriteBatch):
         return self
 
 
-class Snapshot(prefixed.PrefixedSnapshot):
+class Snapshot(_Scannable, prefixed.PrefixedSnapshot):
     """plyvel's ``Snapshot``: :class:`lsmkv.Snapshot`, of a store or of a part of it.
 
     Errors and costs are those of :class:`DB`.
@@ -491,10 +547,6 @@ class Snapshot(prefixed.PrefixedSnapshot):
         """As ``DB.get``, at the time of the snapshot."""
         _flag("verify_checksums", verify_checksums)
         return super().get(key, default, fill_cache=_flag("fill_cache", fill_cache))
-
-    def iterator(self, **arguments: Unpack[FlaggedArguments]) -> Iterator:
-        """As ``DB.iterator``, at the time of the snapshot."""
-        return super().iterator(**_plain(arguments))
 
     def raw_iterator(
         self,

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from lsmkv.util.markup import table
+from lsmkv.util.record import Record
 from lsmkv.util.text import count, size
 
 
 @dataclass(frozen=True)
-class LevelStats:
+class LevelStats(Record):
     """One level: what it holds, and what was done to it since the store was opened.
 
     >>> import lsmkv
@@ -47,7 +48,7 @@ class LevelStats:
 
 
 @dataclass(frozen=True)
-class Stats:
+class Stats(Record):
     """A store's counters at one moment: ``db.stats()``.
 
     It is plain data: reading it costs nothing more, and raises nothing.  ``str`` is a table.
@@ -182,6 +183,14 @@ class Stats:
         ]
         levels += self.levels[len(levels) :]  # goleveldb has added a level meanwhile
         return replace(_difference(self, before), levels=tuple(levels))
+
+    def __repr__(self) -> str:
+        """One line; ``str`` is a table."""
+        files = sum(level.files for level in self.levels)
+        return (
+            f"<lsmkv.Stats: {count(self.gets, 'Get')}, {count(self.writes, 'write')},"
+            f" {count(files, 'table')} of {size(sum(level.bytes for level in self.levels))}>"
+        )
 
     def __str__(self) -> str:
         """A table of the levels that hold or did anything, and the other counters below it."""

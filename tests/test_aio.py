@@ -168,6 +168,7 @@ def public_names(kind: type) -> set[str]:
         (aio.DB, lsmkv.DB, {"open", "contains", "options"}),
         (aio.Iterator, lsmkv.Iterator, {"closed"}),
         (aio.Snapshot, lsmkv.Snapshot, {"open"}),
+        (aio.PrefixedDB, lsmkv.PrefixedDB, {"contains"}),
         (aio.Transaction, lsmkv.Transaction, set()),
         (aio.WriteBatch, lsmkv.WriteBatch, set()),
     ],
@@ -1094,5 +1095,126 @@ def test_many_tasks_cancelled_at_random_leave_whole_batches() -> None:
             assert len(keys) == 3 * len(groups)
             assert {b"%03d" % i for i in range(0, 100, 3)} <= groups
             await db.check()
+
+    asyncio.run(main())
+
+
+# Small manners
+
+
+def test_wrong_arguments_of_an_iterator_raise_at_once() -> None:
+    async def main() -> None:
+        async with aio.open_db(":memory:") as db:
+            for wrong in ({"start": "text"}, {"prefix": 3}, {"begin": b"a"}, {"limit": "5"}):
+                with pytest.raises(TypeError):
+                    db.iterator(**wrong)  # type: ignore[call-overload]
+            with pytest.raises(ValueError, match="negative"):
+                db.iterator(limit=-1)
+
+    asyncio.run(main())
+
+
+def test_an_iterator_has_the_bounds_of_its_call() -> None:
+    async def main() -> None:
+        async with aio.open_db(":memory:") as db:
+            await db.put(b"a", b"1")
+            start = bytearray(b"a")
+            iterator = db.iterator(start=start)
+            start[:] = b"b"
+            assert [pair async for pair in iterator] == [(b"a", b"1")]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 256])
+def test_an_iterator_has_a_limit(chunk: int) -> None:
+    async def main() -> None:
+        async with aio.open_db(":memory:") as db:
+            for n in range(9):
+                await db.put(b"%d" % n, b"")
+            keys = db.iterator(limit=3, chunk=chunk, include_value=False)
+            assert [key async for key in keys] == [b"0", b"1", b"2"]
+            assert await keys.prev() == b"2"
+            assert [key async for key in keys] == [b"2"]
+            await keys.seek(b"5")
+            assert [key async for key in keys] == [b"5", b"6", b"7"]
+
+    asyncio.run(main())
+
+
+def test_an_awaited_store_may_be_entered(tmp_path: pathlib.Path) -> None:
+    async def main() -> None:
+        db = await aio.open_db(tmp_path / "db", create_if_missing=True)
+        async with db as same:
+            assert same is db
+            await db.put(b"k", b"v")
+        assert db.closed
+        with pytest.raises(ValueError, match="opened already"):
+            async with db:
+                pass
+        snapshots = await aio.open_db(tmp_path / "db")
+        async with snapshots, await snapshots.snapshot() as snapshot:
+            assert await snapshot.get(b"k") == b"v"
+
+    asyncio.run(main())
+
+
+def test_a_part_does_what_the_plain_part_does() -> None:
+    async def main() -> None:
+        async with aio.open_db(":memory:") as db:
+            part = db.prefixed_db(bytearray(b"p:"))
+            await part.put(bytearray(b"k"), b"1", sync=True)
+            await db.put(b"q", b"outside")
+            assert await part.get(b"k") == await db.get(b"p:k") == b"1"
+            assert await part.get(b"x", 5) == 5
+            assert await part.contains(b"k")
+            assert not await part.contains(b"q")
+            async with part.snapshot() as before, part.write_batch() as batch:
+                batch.put(b"l", b"2")
+                batch.delete(b"k")
+                inner = lsmkv.WriteBatch()
+                inner.put(b"raw", b"3")
+                batch.append(inner)
+                await batch.write()
+                batch.clear()
+                assert await before.get(b"k") == b"1"
+                assert [pair async for pair in before.iterator()] == [(b"k", b"1")]
+            assert [pair async for pair in part] == [(b"l", b"2")]
+            assert await db.get(b"raw") == b"3"
+            assert [key async for key in part.iterator(prefix=b"l", include_value=False)] == [b"l"]
+            nested = part.prefixed_db(b"n")
+            await nested.put(b"k", b"v")
+            assert (nested.db, nested.prefix) == (db, b"p:n")
+            assert await db.get(b"p:nk") == b"v"
+            await nested.delete(b"k")
+            assert repr(part) == f"<lsmkv.aio.PrefixedDB b'p:' of {db!r}>"
+            for wrong in (part.prefixed_db, db.prefixed_db):
+                with pytest.raises(TypeError):
+                    wrong("text")  # type: ignore[arg-type]
+        with pytest.raises(lsmkv.ClosedError):
+            await part.get(b"k")
+
+    asyncio.run(main())
+
+
+def test_opening_waits_for_the_lock_and_the_loop_goes_on(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db"
+
+    async def main() -> None:
+        first = await aio.open_db(path, create_if_missing=True)
+        opening = asyncio.ensure_future(aio.open_db(path, lock_timeout=PATIENCE).open())
+        for _ in range(20):  # the loop goes on
+            await asyncio.sleep(0.01)
+        assert not opening.done()
+        await first.close()
+        async with await opening as second:
+            with pytest.raises(lsmkv.LockedError):
+                await aio.open_db(path)
+            cancelled = asyncio.ensure_future(aio.open_db(path, lock_timeout=PATIENCE).open())
+            await asyncio.sleep(0.1)
+            cancelled.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await cancelled
+            await second.put(b"k", b"v")
 
     asyncio.run(main())

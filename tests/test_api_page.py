@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import lsmkv
+from lsmkv.db.scan.iterator import IteratorArguments
 from lsmkv.options import make_options
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
@@ -51,6 +52,21 @@ PUBLIC = {*lsmkv.__all__, "__version__"}
 FACES = {"aio", "bulk", "plot", "plyvel", "shards", "testing"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+ITERATOR_DEFAULTS = {
+    "reverse": False,
+    "start": None,
+    "stop": None,
+    "include_start": True,
+    "include_stop": False,
+    "prefix": None,
+    "limit": None,
+    "include_key": True,
+    "include_value": True,
+    "fill_cache": True,
+}
+"""The keywords of ``iterator``, which are typed as one record."""
 
 
 @cache
@@ -95,12 +111,9 @@ def members(cls: type) -> dict[str, str | None]:
                 found[ast.unparse(node.target)] = None
     for name, shown in found.items():
         if shown == "**arguments":  # typed as one record, of which this is the long form
-            (written_out,) = [
-                node
-                for node in definitions("lsmkv.db.views.prefixed")["Iterable"].body
-                if isinstance(node, Function) and node.name == name
-            ]
-            found[name] = signature(written_out)
+            assert {*ITERATOR_DEFAULTS, FOR_PLYVELS_SAKE} == {*IteratorArguments.__annotations__}
+            written_out = [f"{one}={default}" for one, default in ITERATOR_DEFAULTS.items()]
+            found[name] = ", ".join(["*", *written_out])
     return found
 
 

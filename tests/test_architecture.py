@@ -47,7 +47,7 @@ ROOMS: list[tuple[str, ...]] = [
     ("lsmkv.util",),
     (
         *("lsmkv.counters", "lsmkv.stats", "lsmkv.errors"),
-        *("lsmkv.util.text", "lsmkv.util.markup"),
+        *("lsmkv.util.text", "lsmkv.util.markup", "lsmkv.util.record"),
     ),
 ]
 

@@ -650,3 +650,19 @@ def test_a_shelf_may_outlive_its_store() -> None:
         shelf["a"] = 1
     del shelf  # which syncs: a warning here would be an error
     gc.collect()
+
+
+def test_a_missing_store_says_which_flag_makes_one(tmp_path: pathlib.Path) -> None:
+    for flag in ("r", "w"):
+        with pytest.raises(lsmkv.NotFoundError, match=f"flag='{flag}' makes none: flag='c' does"):
+            lsmkv.open(tmp_path / "none", flag)  # type: ignore[arg-type]
+
+
+def test_a_new_store_waits_for_the_lock_of_the_old_one(tmp_path: pathlib.Path) -> None:
+    old = lsmkv.open(tmp_path / "db", "c")
+    closing = threading.Timer(0.2, old.close)
+    closing.start()
+    with lsmkv.open(tmp_path / "db", "n", lock_timeout=60) as new:
+        assert old.closed
+        assert not new
+    closing.join()

@@ -73,3 +73,19 @@ def test_the_same_figures_give_the_same_bytes() -> None:
 def test_lsmkv_does_without_matplotlib() -> None:
     code = "import sys, lsmkv, lsmkv.tools.app; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=ENVIRON, check=False).returncode == 0
+
+
+def test_a_missing_matplotlib_names_the_extra() -> None:
+    code = """if True:
+        import sys
+        sys.modules["matplotlib"] = None
+        try:
+            import lsmkv.plot
+        except ImportError as error:
+            print(error.name, "|", error)
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRON, check=True, capture_output=True, text=True
+    )
+    assert ran.stdout.startswith("matplotlib | lsmkv.plot needs matplotlib, ")
+    assert "pip install 'lsmkv[plot]'" in ran.stdout

@@ -26,6 +26,7 @@ from __future__ import annotations
 from lsmkv.aio.batch import WriteBatch
 from lsmkv.aio.db import DB, open_db
 from lsmkv.aio.iterator import Iterator
+from lsmkv.aio.prefixed import PrefixedDB
 from lsmkv.aio.shards import Shards, open_shards
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.transaction import Transaction
@@ -33,6 +34,7 @@ from lsmkv.aio.transaction import Transaction
 __all__ = [
     "DB",
     "Iterator",
+    "PrefixedDB",
     "Shards",
     "Snapshot",
     "Transaction",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 from lsmkv.format import batch as _batch
-from lsmkv.format.batch import BytesLike
+from lsmkv.util.arguments import BytesLike
+from lsmkv.util.copying import refuse_copy
 
 
 class WriteBatch:
@@ -40,12 +41,19 @@ class WriteBatch:
     """
 
     def __init__(
-        self, write: Callable[[WriteBatch], Awaitable[None]], *, transaction: bool = True
+        self,
+        write: Callable[[WriteBatch], Awaitable[None]],
+        *,
+        transaction: bool = True,
+        batch: _batch.WriteBatch | None = None,
     ) -> None:
-        """Not called by users: ``db.write_batch()`` makes one, which ``write`` applies."""
+        """Not called by users: ``db.write_batch()`` makes one, which ``write`` applies.
+
+        ``batch`` collects the operations: that of a part of a store adds a prefix to their keys.
+        """
         self._write = write
         self._transaction = transaction
-        self._batch = _batch.WriteBatch()
+        self._batch = _batch.WriteBatch() if batch is None else batch
 
     def put(self, key: BytesLike, value: BytesLike) -> None:
         """Set ``key`` to ``value``."""
@@ -74,6 +82,9 @@ class WriteBatch:
     async def write(self) -> None:
         """Apply the batch to the store that made it.  It keeps its operations and may be reused."""
         await self._write(self)
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a batch of a store", "it belongs to one event loop")
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from inspect import isawaitable
-from typing import Self, TypeVar, Unpack, cast, overload
+from typing import Never, Self, TypeVar, Unpack, cast, overload
 
 from lsmkv.aio.batch import WriteBatch, plain_batch
-from lsmkv.aio.readable import Readable
+from lsmkv.aio.prefixed import PrefixedDB
+from lsmkv.aio.readable import Openable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
 from lsmkv.db import db as _db
 from lsmkv.db.dropped import RecoveryReport
+from lsmkv.db.opening.directory import LockWait
 from lsmkv.db.views.explanation import Explanation
 from lsmkv.db.views.turns import Turns
-from lsmkv.errors import ClosedError, CorruptionError
+from lsmkv.errors import ClosedError, CorruptionError, LockedError
 from lsmkv.format import batch as _batch
-from lsmkv.format.batch import BytesLike, as_bytes
-from lsmkv.options import OptionArguments, Options
+from lsmkv.options import OptionArguments, Options, checked_lock_timeout
 from lsmkv.stats import Stats
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 
 T = TypeVar("T")
 
@@ -45,7 +49,7 @@ def open_db(path: str | os.PathLike[str], **options: Unpack[OptionArguments]) ->
     return DB(path, **options)
 
 
-class DB(Readable):
+class DB(Openable):
     """:class:`lsmkv.DB` with ``async`` methods.
 
     ``async with`` or ``await`` opens it; any number of tasks may use it, in the event loop that
@@ -126,21 +130,39 @@ class DB(Readable):
             raise ValueError("this DB was opened already: make another one")
         threads = self._threads = CallThreads()
         try:
-            await threads.run(self._open_in_thread)
+            await self._open_when_unlocked(threads)
         except BaseException:
             await self.close()
             raise
         return self
 
+    async def _open_when_unlocked(self, threads: CallThreads) -> None:
+        """Wait for the store's lock here, so that no thread waits, and a cancellation ends it."""
+        wait = LockWait(checked_lock_timeout(self._options.get("lock_timeout", 0.0)))
+        while True:
+            try:
+                return await threads.run(self._open_in_thread)
+            except LockedError:
+                pause = wait.pause()
+                if pause == 0:
+                    raise
+            await asyncio.sleep(pause)
+
     def _open_in_thread(self) -> None:
-        self._sync_db = _db.DB(self.path, **self._options)
+        options = self._options.copy()
+        options["lock_timeout"] = 0.0
+        self._sync_db = _db.DB(self.path, **options)
 
     def _close_in_thread(self) -> None:
         if self._sync_db is not None:
             self._sync_db.close()
 
     def __repr__(self) -> str:
-        return f"<lsmkv.aio.DB {self.path!r}{' (closed)' if self.closed else ''}>"
+        read_only = " (read-only)" if self._options.get("read_only") else ""
+        return f"<lsmkv.aio.DB {self.path!r}{' (closed)' if self.closed else read_only}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an lsmkv.aio.DB", "it belongs to one event loop: pass its path")
 
     @property
     def options(self) -> Options:
@@ -180,6 +202,9 @@ class DB(Readable):
         """
         if self._threads is not None:
             await self._threads.end(self._close_in_thread)
+
+    def _is_open(self) -> bool:
+        return not self.closed
 
     def _opened(self) -> tuple[CallThreads, _db.DB]:
         if self._threads is None or self._sync_db is None:
@@ -227,6 +252,20 @@ class DB(Readable):
         """
         threads, db = self._opened()
         return Snapshot(threads, db.snapshot)
+
+    def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[Self]:
+        """The part of the store whose keys begin with ``prefix``: :meth:`lsmkv.DB.prefixed_db`.
+
+        >>> import asyncio
+        >>> async def main():
+        ...     async with open_db(":memory:") as db:
+        ...         users = db.prefixed_db(b"user:")
+        ...         await users.put(b"ann", b"1")
+        ...         return await users.get(b"ann"), await db.get(b"user:ann")
+        >>> asyncio.run(main())
+        (b'1', b'1')
+        """
+        return PrefixedDB(self, as_bytes(prefix, "prefix"))
 
     # Writing
 

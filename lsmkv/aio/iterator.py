@@ -10,12 +10,14 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Never, Protocol, Self
 
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.scan.iterator import IteratorArguments, checked_arguments
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
+from lsmkv.util.entry_type import Entry_co
 
 CHUNK = 256
 """Entries that a trip fetches at most, unless the iterator is given another ``chunk``."""
@@ -45,7 +47,7 @@ class Steps(Protocol):
         """Close it."""
 
 
-class Iterator:
+class Iterator(Generic[Entry_co]):
     """:class:`lsmkv.Iterator` for ``async for``: fetches entries a chunk at a time.
 
     It stands between entries as :class:`lsmkv.Iterator` does, and goes both ways: :meth:`prev`
@@ -94,22 +96,22 @@ class Iterator:
             raise ValueError(f"a chunk is at least one entry, not {chunk}")
         self._threads = threads
         self._source = source
-        self._arguments = arguments
+        self._arguments = checked_arguments(arguments)
         self._chunk = chunk
         self._lock = asyncio.Lock()  # held on every trip: one thread at a time is in the iterator
         self._iterator: Steps | None = None
         self._closed = False
         # This object stands before self._chunk_entries[self._at]; the wrapped iterator stands after
         # all of them.
-        self._chunk_entries: list[Any] = []
+        self._chunk_entries: list[Entry_co] = []
         self._at = 0
-        self._arrived: tuple[list[Any], int] | None = None  # both of these, as set by a trip
+        self._arrived: tuple[list[Entry_co], int] | None = None  # both of these, as set by a trip
 
     def __aiter__(self) -> Self:
         """The iterator itself, at its present position."""
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> Entry_co:
         """The next entry: ``(key, value)``, or the key or value alone if the caller chose that."""
         if self._at < len(self._chunk_entries) and not self._lock.locked():
             return self._take()
@@ -120,11 +122,11 @@ class Iterator:
                 raise StopAsyncIteration
             return self._take()
 
-    async def next(self) -> Any:
+    async def next(self) -> Entry_co:
         """As ``anext(iterator)``: raises ``StopAsyncIteration`` at the end."""
         return await self.__anext__()
 
-    async def prev(self) -> Any:
+    async def prev(self) -> Entry_co:
         """The entry before, against the iterator's direction; ``StopAsyncIteration`` at its end.
 
         It fetches a chunk of entries, too.
@@ -164,6 +166,9 @@ class Iterator:
                 pass
         self._let_go()
 
+    def __reduce__(self) -> Never:
+        refuse_copy("an iterator", "it belongs to one event loop")
+
     async def __aenter__(self) -> Self:
         """Open the iterator: it sees the store as it is now."""
         async with self._lock:
@@ -178,7 +183,7 @@ class Iterator:
     ) -> None:
         await self.close()
 
-    def _take(self) -> Any:
+    def _take(self) -> Entry_co:
         self._refuse_if_closed()
         entry = self._chunk_entries[self._at]
         self._at += 1
@@ -242,9 +247,9 @@ class Iterator:
         move(self._open_in_thread())
         self._arrived = [], 0
 
-    def _collect(self, step: Callable[[], Any]) -> list[Any]:
+    def _collect(self, step: Callable[[], Entry_co]) -> list[Entry_co]:
         """A chunk, or fewer entries up to the end or an error, which the next step raises again."""
-        entries: list[Any] = []
+        entries: list[Entry_co] = []
         size = 0
         try:
             while len(entries) < self._chunk and size < CHUNK_BYTES:

@@ -1,8 +1,8 @@
 """The methods that all readers of :mod:`lsmkv.aio` share: opening and reading.
 
-``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Readable`.  What they read is an object of
-the engine (:class:`lsmkv.DB`, :class:`lsmkv.Snapshot`, :class:`lsmkv.shards.Shards`), which only
-their threads call.
+``DB``, ``Snapshot`` and ``Shards`` derive from :class:`Openable`, and ``PrefixedDB`` from
+:class:`Readable`.  What they read is an object of the engine (:data:`Source`), which only their
+threads call.
 """
 
 from __future__ import annotations
@@ -11,47 +11,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from lsmkv.aio.iterator import CHUNK, Iterator
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db import db as _db
-from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.scan.iterator import IteratorArguments, RangeArguments
+from lsmkv.db.views import prefixed as _prefixed
 from lsmkv.db.views import snapshot as _snapshot
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.shards import shards as _shards
+from lsmkv.util.arguments import BytesLike, as_bytes
 
 T = TypeVar("T")
 
+Source = _db.DB | _snapshot.Snapshot | _prefixed.PrefixedDB[_db.DB] | _shards.Shards
+"""What is read."""
+
 
 class Readable(ABC):
-    """What ``async with`` or ``await`` opens, and what can be read then."""
+    """What can be read, once it is open."""
 
     @abstractmethod
-    async def open(self) -> Self:
-        """Open it, as ``async with`` and ``await`` do."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Close it, as the end of ``async with`` does.  A second close has no effect."""
-
-    @abstractmethod
-    def _opened(self) -> tuple[CallThreads, _db.DB | _snapshot.Snapshot | _shards.Shards]:
+    def _opened(self) -> tuple[CallThreads, Source]:
         """The threads that read, and what they read.  Raises ``ClosedError`` unless it is open."""
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.open().__await__()
 
     @overload
     async def get(
@@ -87,16 +69,95 @@ class Readable(ABC):
         value = await threads.run(read)
         return default if value is None else value
 
-    def iterator(self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]) -> Iterator:
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[True] = True,
+        chunk: int = CHUNK,
+        **arguments: Unpack[RangeArguments],
+    ) -> Iterator[tuple[bytes, bytes]]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[False],
+        chunk: int = CHUNK,
+        **arguments: Unpack[RangeArguments],
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False],
+        include_value: Literal[True] = True,
+        chunk: int = CHUNK,
+        **arguments: Unpack[RangeArguments],
+    ) -> Iterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False],
+        include_value: Literal[False],
+        chunk: int = CHUNK,
+        **arguments: Unpack[RangeArguments],
+    ) -> Iterator[None]: ...
+
+    @overload
+    def iterator(
+        self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]
+    ) -> Iterator[Any]: ...
+
+    def iterator(
+        self, *, chunk: int = CHUNK, **arguments: Unpack[IteratorArguments]
+    ) -> Iterator[Any]:
         """An iterator over all of it or a range, for ``async for``.
 
         The keywords are those of :meth:`lsmkv.DB.iterator`; one trip fetches at most ``chunk``
         entries, and about a megabyte.  A store's iterator sees the store as it is at its first
-        trip.  Wrong arguments raise then; a ``chunk`` below 1 is a ``ValueError`` at once.
+        trip.  Wrong arguments raise at once: ``TypeError``, or ``ValueError`` for a ``chunk`` below
+        1 or a ``limit`` below 0.
         """
         threads, source = self._opened()
         return Iterator(threads, source.iterator, chunk, arguments)
 
-    def __aiter__(self) -> Iterator:
+    def __aiter__(self) -> Iterator[tuple[bytes, bytes]]:
         """:meth:`iterator` over everything."""
         return self.iterator()
+
+
+class Openable(Readable):
+    """What ``async with`` or ``await`` opens, and what can be read then."""
+
+    @abstractmethod
+    async def open(self) -> Self:
+        """Open it, as ``async with`` and ``await`` do."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close it, as the end of ``async with`` does.  A second close has no effect."""
+
+    @abstractmethod
+    def _is_open(self) -> bool:
+        """Whether it was opened, and not closed since."""
+
+    async def __aenter__(self) -> Self:
+        """Open it, unless ``await`` has done so."""
+        return self if self._is_open() else await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.open().__await__()

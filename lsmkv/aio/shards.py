@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Never, Self
 
-from lsmkv.aio.readable import Readable
+from lsmkv.aio.readable import Openable
 from lsmkv.aio.threads import CallThreads
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.shards import shards as _shards
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.stats import ShardsStats
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 
 
 def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:
@@ -34,7 +35,7 @@ def open_shards(url: str | os.PathLike[str], **arguments: Any) -> Shards:
     return Shards(url, **arguments)
 
 
-class Shards(Readable):
+class Shards(Openable):
     """:class:`lsmkv.shards.Shards` with ``async`` methods.
 
     As many calls run at once as ``limits`` allow connections.  ``async with`` or ``await`` opens
@@ -146,6 +147,12 @@ class Shards(Readable):
 
     def __repr__(self) -> str:
         return f"<lsmkv.aio.Shards {self.url!r}{' (closed)' if self.closed else ''}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("lsmkv.aio.Shards", "they belong to one event loop: pass their URL")
+
+    def _is_open(self) -> bool:
+        return self._sync_shards is not None and not self.closed
 
     def _opened(self) -> tuple[CallThreads, _shards.Shards]:
         threads, shards = self._threads, self._sync_shards

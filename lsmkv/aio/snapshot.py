@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import Never, Self
 
-from lsmkv.aio.readable import Readable
+from lsmkv.aio.readable import Openable
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.views import snapshot as _snapshot
 from lsmkv.errors import ClosedError
+from lsmkv.util.copying import refuse_copy
 
 
-class Snapshot(Readable):
+class Snapshot(Openable):
     """:class:`lsmkv.Snapshot` with ``async`` methods: the store as it was when it was entered.
 
     Errors and costs are those of :class:`DB`; before it is entered and once it is closed,
@@ -58,8 +59,14 @@ class Snapshot(Readable):
             await self._threads.run(self._open_in_thread)
         return self
 
+    def __reduce__(self) -> Never:
+        refuse_copy("a snapshot", "it belongs to one event loop")
+
     def _open_in_thread(self) -> None:
         self._snapshot = self._take()
+
+    def _is_open(self) -> bool:
+        return self._snapshot is not None
 
     async def close(self) -> None:
         """Let go of the versions that the snapshot keeps.  A second close has no effect."""

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar, overload
+from typing import Never, Self, TypeVar, overload
 
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db.views import transaction as _transaction
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
 
 T = TypeVar("T")
 
@@ -91,6 +92,9 @@ class Transaction:
         self._over = True
         if self._transaction is not None:
             self._transaction.rollback()
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a transaction", "it belongs to one event loop")
 
     async def __aenter__(self) -> Self:
         if self._transaction is not None:

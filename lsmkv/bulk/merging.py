@@ -11,6 +11,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+from lsmkv.util.arguments import as_bytes
+
 Chunk = tuple[list[bytes], list[bytes]]
 """Sorted keys, and their values: two lists of one length."""
 Merge = Callable[[bytes, list[bytes]], bytes]
@@ -84,7 +86,4 @@ def _merge_values(taken: list[Chunk], merge: Merge) -> Chunk:
 def _merge_one(key: bytes, values: list[bytes], merge: Merge) -> bytes:
     if len(values) == 1:
         return values[0]
-    value = merge(key, values)
-    if not isinstance(value, bytes):
-        raise TypeError(f"merge must return bytes, not {type(value).__name__}")
-    return value
+    return as_bytes(merge(key, values), "merged value")

@@ -13,7 +13,9 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Never, ParamSpec, TypeVar
+
+from lsmkv.util.copying import refuse_copy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,6 +64,9 @@ class Workers(Executor):
         with self._lock:
             self._shut = True
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an executor", "it holds processes: make another one there")
 
     def _new_pool(self) -> ProcessPoolExecutor:
         # A fork would copy the locks of this process's threads.
@@ -137,6 +142,9 @@ class RayExecutor(Executor):
                 self._cancel(reference)
             if wait:
                 future.exception()
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an executor", "it belongs to one process: make another one there")
 
 
 def _call(function: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:

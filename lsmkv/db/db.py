@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -17,13 +17,15 @@ from lsmkv.db.admin.maintenance import Maintenance
 from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.prefixed import PrefixedDB
+from lsmkv.db.views.scannable import Scannable
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.db.views.transaction import ConflictCheck, Transaction
 from lsmkv.errors import StaleViewError
-from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes, as_deletion, as_put
+from lsmkv.format.batch import WriteBatch, as_deletion, as_put
 from lsmkv.format.keys import (
     MAX_SEQUENCE,
 )
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ T = TypeVar("T")
 
 @described
 @mypyc_attr(native_class=False)  # so that users may derive from it and refer to it weakly
-class DB(Maintenance):
+class DB(Maintenance, Scannable):
     """An ordered key-value store in a directory of LevelDB's files.
 
     ``help(lsmkv.Options)`` explains the keywords of opening, such as ``create_if_missing=True``;
@@ -106,7 +108,7 @@ class DB(Maintenance):
         reader = self._reader
         if reader is None:
             reader = self._open_reader()
-        name = key if isinstance(key, bytes) else as_bytes(key, "key")
+        name = key if type(key) is bytes else as_bytes(key, "key")
         try:
             value = reader.get(name, MAX_SEQUENCE, fill_cache)
         except StaleViewError as error:
@@ -195,38 +197,6 @@ class DB(Maintenance):
                 self._move_on(error)
             except OSError as error:
                 store.raise_failure(error)
-
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """An iterator over the store as it is now, or over a range of it.
-
-        ``start`` and ``stop`` bound the keys (``include_start=True``, ``include_stop=False``), or
-        ``prefix`` does; ``reverse`` reverses the direction; ``include_key`` and ``include_value``
-        say what is returned; ``fill_cache=False`` leaves the block cache as it is.  See
-        :class:`Iterator`.  Raises ``TypeError`` for wrong arguments.  Cost: O(1) until it is used,
-        then a seek in each table that may hold some of the range, and a block at a time.
-
-        In a store that is open for reading only, the tables of the range are opened at once and
-        held; if there are very many, each is opened when it is needed, and the iterator raises
-        :class:`~lsmkv.StaleViewError` if the store's writer has removed it.
-
-        >>> with DB(":memory:") as db:
-        ...     for key in (b"a", b"b", b"c"):
-        ...         db.put(key, key.upper())
-        ...     list(db.iterator(start=b"b")), list(db.iterator(reverse=True, include_value=False))
-        ([(b'b', b'B'), (b'c', b'C')], [b'c', b'b', b'a'])
-        """
-        reader = self._reader
-        if reader is None:
-            reader = self._open_reader()
-        try:
-            return reader.iterator(self, arguments)
-        except StaleViewError as error:
-            made: Iterator = self._again(error, "iterator", self, arguments)
-            return made
-
-    def __iter__(self) -> Iterator:
-        """:meth:`iterator` over everything."""
-        return self.iterator()
 
     def raw_iterator(
         self,
@@ -451,7 +421,28 @@ class DB(Maintenance):
         """
         self._open_writer().flush_memtable()
 
-    # Pickling
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
+        reader = self._reader
+        if reader is None:
+            reader = self._open_reader()
+        try:
+            return reader.iterator(self, arguments)
+        except StaleViewError as error:
+            made: Iterator[Any] = self._again(error, "iterator", self, arguments)
+            return made
+
+    # Copying and pickling
+
+    def __copy__(self) -> DB:
+        """A second handle, of a store that is open for reading only: it is opened anew."""
+        if self._writer is not None:
+            raise _one_of_a_kind("copied")
+        reopen, arguments = self.__reduce__()
+        return reopen(*arguments)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DB:
+        """As a copy: what its options refer to is shared."""
+        return self.__copy__()
 
     def __reduce__(self) -> tuple[Callable[..., DB], tuple[str, dict[str, Any]]]:
         """A store that is open for reading only is pickled as its path and options.
@@ -459,10 +450,7 @@ class DB(Maintenance):
         It is opened anew where it is unpickled, in a worker process, say.
         """
         if self._writer is not None:
-            raise TypeError(
-                "a store that is open for writing cannot be pickled: pass its path, or open it"
-                " with read_only=True"
-            )
+            raise _one_of_a_kind("pickled")
         arguments = dict(self._arguments)
         for name in ("block_cache", "trace"):  # which belong to one process
             arguments.pop(name, None)
@@ -491,6 +479,13 @@ class DB(Maintenance):
         """Apply ``batch`` unless one of the keys was written after ``sequence``."""
         check = ConflictCheck(self._open_reader(), keys, sequence)
         self._open_writer().write(list(batch.operations), sync, check.raise_if_changed)
+
+
+def _one_of_a_kind(done: str) -> TypeError:
+    return TypeError(
+        f"a store that is open for writing cannot be {done}: pass its path, or open it with"
+        " read_only=True"
+    )
 
 
 def _reopen(path: str, arguments: dict[str, Any]) -> DB:

@@ -174,7 +174,8 @@ class Handle:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<lsmkv.DB {self.path!r}{' (closed)' if self.closed else ''}>"
+        state = " (closed)" if self.closed else " (read-only)" if self._writer is None else ""
+        return f"<lsmkv.DB {self.path!r}{state}>"
 
     # Opening
 

@@ -15,18 +15,23 @@ longer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.background import Background
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.db.scan.iterator import (
+    Iterator,
+    IteratorArguments,
+    LimitedIterator,
+    checked_limit,
+)
 from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import ReadView, Store, View
 from lsmkv.db.version import PLACE_BITS, Version
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import NO_HASH
-from lsmkv.format.batch import BytesLike
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, TAG_SIZE, pack, sequence_in
 from lsmkv.table.reader import FROM_CACHE, FROM_FILE, RULED_OUT
+from lsmkv.util.arguments import BytesLike
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -183,13 +188,16 @@ class Reader:
         arguments: IteratorArguments,
         sequence: int = MAX_SEQUENCE,
         fixed: View | None = None,
-    ) -> Iterator:
+    ) -> Iterator[Any]:
         """An iterator over the store as it is now, or as it was at a ``sequence`` that the caller
         keeps pinned (with its view, in a store that is read-only).  It keeps ``owner`` from being
         collected."""
         read = self.store.read_view(sequence, fixed)
         try:
-            return Iterator(self.store, read, owner, arguments)
+            limit = arguments.get("limit")
+            if limit is None:
+                return Iterator(self.store, read, owner, arguments)
+            return LimitedIterator(self.store, read, owner, arguments, checked_limit(limit))
         except OSError as error:
             read.release()
             self.store.raise_failure(error)

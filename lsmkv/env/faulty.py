@@ -19,11 +19,13 @@ import errno
 import os
 import random
 from collections.abc import Collection
+from typing import Never
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile
 from lsmkv.env.descriptors import make_room
 from lsmkv.env.durable import DurableFile, DurableFolder, NameModel, PowerCut, Tails
 from lsmkv.env.memory import MemoryDirectory, MemoryEnv, MemoryWritableFile
+from lsmkv.util.copying import refuse_copy
 
 CALLS = frozenset(
     {
@@ -132,8 +134,13 @@ class FaultyEnv(Env):
         """Their names in order, out of ``CALLS``: the n-th call is ``history[n - 1]``."""
         self.struck: list[tuple[str, str]] = []
         """Calls that were made to fail so far: their names, and the paths that they were about."""
+        self.notes: list[object] = []
+        """The notes, oldest first; after a crash, those from before it come first."""
         self._fault: _Fault | None = None
         self._use(DurableFolder())
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a file system in memory", "its files are in the memory of this process")
 
     def _use(self, root: DurableFolder) -> None:
         self._root = root
@@ -178,6 +185,22 @@ class FaultyEnv(Env):
         with self._mutex:
             self._fault = None
 
+    def note(self, value: object) -> None:
+        """Keep ``value`` for the crashes from now on: what was acknowledged, say.
+
+        As :meth:`RecordingEnv.note`: the file systems that :meth:`power_cut` and :meth:`kill`
+        return have it in their ``notes``.  It is no call, and never fails.  Any thread.  O(1).
+
+        >>> env = FaultyEnv()
+        >>> env.note("paid in")
+        >>> before = env.power_cut()
+        >>> env.note("paid out")
+        >>> before.notes, env.kill().notes
+        (['paid in'], ['paid in', 'paid out'])
+        """
+        with self._mutex:
+            self.notes.append(value)
+
     def power_cut(
         self,
         names: NameModel = NameModel.SYNCED,
@@ -205,6 +228,7 @@ class FaultyEnv(Env):
     def _restarted(self, root: DurableFolder) -> FaultyEnv:
         env = FaultyEnv(mapped_logs=self.mapped_logs)
         env._use(root)
+        env.notes = list(self.notes)
         return env
 
     def open_directory(self, path: str, create: bool = False) -> Directory:

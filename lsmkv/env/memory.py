@@ -11,10 +11,11 @@ import errno
 import os
 import posixpath
 import time
-from typing import Any
+from typing import Any, Never
 
 from lsmkv.env.base import Directory, Env, FileLock, RandomAccessFile, WritableFile, check_name
 from lsmkv.errors import LockedError
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.threads import new_reentrant_lock
 
 _LOG_STEP = 4096
@@ -459,6 +460,9 @@ class MemoryEnv(Env):
                 raise _error(errno.EEXIST, new)
             parent.move(parts[-1], target[-1])
             parent.sync()
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a file system in memory", "its files are in the memory of this process")
 
 
 def _error(code: int, path: str) -> OSError:

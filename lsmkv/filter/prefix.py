@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from lsmkv.errors import Error
 from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.util.arguments import as_bytes
 from lsmkv.util.comparator import after_prefix
 
 
@@ -82,6 +83,9 @@ class FixedPrefix:
     def __repr__(self) -> str:
         return f"FixedPrefix({self.size})"
 
+    def __reduce__(self) -> tuple[type[FixedPrefix], tuple[int]]:
+        return FixedPrefix, (self.size,)
+
     def extract(self, key: bytes, /) -> bytes | None:
         """The prefix of ``key``, or None.  O(size)."""
         return key[: self.size] if len(key) >= self.size else None
@@ -101,9 +105,9 @@ class DelimitedPrefix:
     def __init__(self, delimiter: bytes) -> None:
         if not isinstance(delimiter, bytes):
             raise TypeError(f"a delimiter must be bytes, not {type(delimiter).__name__}")
-        if not delimiter:
+        self.delimiter = as_bytes(delimiter, "delimiter")
+        if not self.delimiter:
             raise ValueError("a delimiter has at least one byte")
-        self.delimiter = delimiter
 
     @property
     def name(self) -> str:
@@ -112,6 +116,9 @@ class DelimitedPrefix:
 
     def __repr__(self) -> str:
         return f"DelimitedPrefix({self.delimiter!r})"
+
+    def __reduce__(self) -> tuple[type[DelimitedPrefix], tuple[bytes]]:
+        return DelimitedPrefix, (self.delimiter,)
 
     def extract(self, key: bytes, /) -> bytes | None:
         """The prefix of ``key``, or None.  O(length of the prefix)."""
@@ -168,12 +175,16 @@ def prefix_of(extractor: PrefixExtractor, key: bytes) -> bytes | None:
     except Exception as error:
         failure = f"the prefix extractor {extractor.name} failed on {key!r}: {error!r}"
         raise Error(failure) from error
-    if prefix is not None and not (isinstance(prefix, bytes) and key.startswith(prefix)):
-        raise Error(
-            f"the prefix extractor {extractor.name} returned {prefix!r}, with which {key!r} does"
-            " not begin"
-        )
-    return prefix
+    if prefix is None:
+        return None
+    if isinstance(prefix, bytes):
+        exact = as_bytes(prefix, "prefix")
+        if key.startswith(exact):
+            return exact
+    raise Error(
+        f"the prefix extractor {extractor.name} returned {prefix!r}, with which {key!r} does"
+        " not begin"
+    )
 
 
 def append_prefix_hashes(

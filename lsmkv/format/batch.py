@@ -10,13 +10,14 @@ Its bytes *are* the record in the write-ahead log (source: LevelDB, ``db/write_b
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from librt.strings import BytesWriter, write_i64_le
 from mypy_extensions import mypyc_attr
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.keys import KIND_DELETION, KIND_VALUE, MAX_SEQUENCE
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.coding import (
     BYTES,
     MAX_UINT32,
@@ -26,6 +27,7 @@ from lsmkv.util.coding import (
     string_place,
     varint_size,
 )
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 from lsmkv.util.text import count
 
@@ -38,25 +40,10 @@ Operation = tuple[bytes, bytes | None]
 """A key with its new value, or with None to delete it."""
 
 
-BytesLike = bytes | bytearray | memoryview
-"""The types in which keys and values may be given."""
-
-
-def as_bytes(value: object, what: str) -> bytes:
-    """``value`` as ``bytes``.  Another bytes-like object is copied, any other type raises
-    ``TypeError``."""
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, (bytearray, memoryview)):
-        return bytes(value)
-    hint = ": encode it first, str.encode()" if isinstance(value, str) else ""
-    raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}")
-
-
 def as_put(key: object, value: object) -> Operation:
     """The operation of a put.  Raises ``TypeError`` or ``ValueError`` for wrong arguments."""
-    user_key = key if isinstance(key, bytes) else as_bytes(key, "key")
-    content = value if isinstance(value, bytes) else as_bytes(value, "value")
+    user_key = key if type(key) is bytes else as_bytes(key, "key")
+    content = value if type(value) is bytes else as_bytes(value, "value")
     if len(content) > MAX_UINT32:
         raise ValueError("a value is shorter than 4 GiB")
     if len(user_key) > MAX_UINT32:
@@ -66,7 +53,7 @@ def as_put(key: object, value: object) -> Operation:
 
 def as_deletion(key: object) -> Operation:
     """The operation of a deletion.  Raises ``TypeError`` or ``ValueError`` for a wrong key."""
-    user_key = key if isinstance(key, bytes) else as_bytes(key, "key")
+    user_key = key if type(key) is bytes else as_bytes(key, "key")
     if len(user_key) > MAX_UINT32:
         raise _key_too_long()
     return user_key, None
@@ -353,6 +340,12 @@ class WriteBatch:
     def __repr__(self) -> str:
         target = "" if self._db is None else f" for {self._db!r}"
         return f"<lsmkv.WriteBatch of {count(len(self.operations), 'operation')}{target}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickled batches, which have a list of operations of their own."""
+        if self._db is not None:
+            refuse_copy("a batch of a store", "it holds the store: append it to a WriteBatch()")
+        return {**vars(self), "operations": list(self.operations)}
 
     def __enter__(self) -> WriteBatch:
         return self

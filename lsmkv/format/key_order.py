@@ -74,6 +74,11 @@ class KeyOrder:
         compared = self.compare(user_key, position.user_key)
         return compared > 0 or (compared == 0 and not position.after)
 
+    def is_before(self, position: Position, other: Position) -> bool:
+        """Whether a position lies before another one."""
+        compared = self.compare(position.user_key, other.user_key)
+        return compared < 0 or (compared == 0 and not position.after and other.after)
+
     def count_before(self, entries: list[Any], position: Position) -> int:
         """How many of these entries, or pairs, lie before a position.  O(log of their number)."""
         if self._order is not None:

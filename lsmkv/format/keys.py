@@ -17,6 +17,7 @@ from librt.strings import BytesWriter, read_i64_le, write_i64_le
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
+from lsmkv.util.arguments import as_bytes
 from lsmkv.util.coding import varint_size
 from lsmkv.util.comparator import Comparator
 
@@ -129,14 +130,16 @@ class InternalKeyComparator:
     def find_shortest_separator(self, start: bytes, limit: bytes, /) -> bytes:
         """A shorter user key gets the smallest version, so that it still sorts before ``limit``."""
         user_start = start[:-8]
-        shorter = self.user_comparator.find_shortest_separator(user_start, limit[:-8])
+        shorter = as_bytes(
+            self.user_comparator.find_shortest_separator(user_start, limit[:-8]), "separator"
+        )
         if len(shorter) < len(user_start) and self.user_comparator.compare(user_start, shorter) < 0:
             return before_versions(shorter)
         return start
 
     def find_short_successor(self, key: bytes, /) -> bytes:
         user_key = key[:-8]
-        shorter = self.user_comparator.find_short_successor(user_key)
+        shorter = as_bytes(self.user_comparator.find_short_successor(user_key), "successor")
         if len(shorter) < len(user_key) and self.user_comparator.compare(user_key, shorter) < 0:
             return before_versions(shorter)
         return key

@@ -17,7 +17,7 @@ Without a MANIFEST no table is known to be older than another, so all others cou
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Never
 
 from lsmkv.db.version import escape
 from lsmkv.env.base import Directory
@@ -35,6 +35,7 @@ from lsmkv.repair.report import (
 )
 from lsmkv.repair.stale import StaleTest, shadows_on
 from lsmkv.repair.survey import check_internal_keys
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.progress import Progress
 from lsmkv.util.text import count
 
@@ -200,6 +201,9 @@ class RepairPlan:
     def __str__(self) -> str:
         """Lines of text: what is damaged, what happens to each file, what is lost."""
         return "\n".join(self._lines())
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a plan of a repair", "to_dict() returns plain data")
 
     def _lines(self) -> Iterator[str]:
         survey = self.survey

@@ -15,7 +15,7 @@ from typing import Unpack
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import build_directory, refuse_taken
 from lsmkv.db.foreign import too_many_levels
-from lsmkv.db.opening.directory import open_remains
+from lsmkv.db.opening.directory import open_remains, take_lock
 from lsmkv.db.stored_codec import with_codec_of
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
@@ -118,7 +118,7 @@ def repair_db(
         if into is not None:
             refuse_taken(env, os.fsdecode(into))  # before every file is read, not after
         with open_remains(env, where) as directory:
-            lock = _lock(directory, into is None)
+            lock = _lock(directory, into is None, settings.lock_timeout)
             try:
                 settings, plan = _plan(directory, options, keep_stale, progress)
                 if confirm is not None and not confirm(plan):
@@ -139,14 +139,14 @@ def _env(settings: Options) -> Env:
     return LocalEnv() if settings.env is None else settings.env
 
 
-def _lock(directory: Directory, in_place: bool) -> FileLock | None:
+def _lock(directory: Directory, in_place: bool, timeout: float) -> FileLock | None:
     """The store's lock.  In a source that is only read, no LOCK file is created for it."""
     if in_place:
-        return directory.lock(LOCK)
+        return take_lock(directory, timeout)
     if not directory.exists(LOCK):
         return None
     try:
-        return directory.lock(LOCK)
+        return take_lock(directory, timeout)
     except LockedError:
         raise
     except OSError:

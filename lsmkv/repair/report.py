@@ -6,6 +6,8 @@ They are plain data, used by one thread.
 
 from __future__ import annotations
 
+from typing import Never
+
 from lsmkv.db.lost import LostLog
 from lsmkv.db.manifest import Manifest
 from lsmkv.format.filenames import CURRENT, LOST
@@ -13,6 +15,7 @@ from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.repair.damaged_table import Hole, Problem
 from lsmkv.util.compression import NO_COMPRESSION
+from lsmkv.util.copying import refuse_copy
 
 SOUND = 0
 """No damage, and nothing to remark."""
@@ -46,6 +49,12 @@ class FileSurvey:
     def note(self, offset: int, size: int, reason: str) -> None:
         """Record damage."""
         self.problems.append(Problem(offset, size, reason))
+
+    def __reduce__(self) -> Never:
+        refuse_copy(
+            "the survey of a file",
+            "take its severity and remarks as plain data",
+        )
 
 
 class TableSurvey(FileSurvey):

@@ -8,10 +8,12 @@ import os
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from lsmkv.db.db import DB
-from lsmkv.errors import Error
+from lsmkv.db.opening.directory import LockWait
+from lsmkv.errors import Error, LockedError
+from lsmkv.options import checked_lock_timeout
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.connection import Connection
@@ -19,6 +21,7 @@ from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import DATABASES, Keyspace
 from lsmkv.server.raw_keyspace import RawKeyspace
 from lsmkv.server.settings import Settings, Sync
+from lsmkv.util.copying import refuse_copy
 
 DEFAULT_PORT = 6379
 WRITE_BUFFER_SIZE = 32 * 2**20
@@ -123,7 +126,7 @@ class Server:
         Raises what opening raises, ``ValueError`` if the store holds other data and ``raw`` is not
         given, and ``OSError`` if the address is in use.
         """
-        db = DB(self.path, read_only=self.read_only, **self._options)
+        db = await self._open_when_unlocked()
         try:
             keyspace, table = (RawKeyspace, RAW_COMMANDS) if self.raw else (Keyspace, COMMANDS)
             space = keyspace(db, writable=not self.read_only)
@@ -215,6 +218,22 @@ class Server:
         """End :meth:`serve_until_shutdown`.  For handlers of signals."""
         if self._stopping is not None:
             self._stopping.set()
+
+    async def _open_when_unlocked(self) -> DB:
+        """The store; its lock is waited for here, so that the loop goes on meanwhile."""
+        options = dict(self._options)
+        wait = LockWait(checked_lock_timeout(options.pop("lock_timeout", 0.0)))
+        while True:
+            try:
+                return DB(self.path, read_only=self.read_only, **options)
+            except LockedError:
+                pause = wait.pause()
+                if pause == 0:
+                    raise
+            await asyncio.sleep(pause)
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a server", "it listens in this process: start another one there")
 
     async def __aenter__(self) -> Self:
         await self.start()

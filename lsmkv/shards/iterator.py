@@ -5,16 +5,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Generic, Never, Self
 
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments
+from lsmkv.db.scan.iterator import Iterator, IteratorArguments, checked_arguments
+from lsmkv.db.scan.scan import bounds_of
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.format.key_order import KeyOrder
 from lsmkv.shards.open_shards import OpenShard, OpenShards
-from lsmkv.util.comparator import after_prefix
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.comparator import BYTEWISE
+from lsmkv.util.copying import refuse_copy
+from lsmkv.util.entry_type import Entry_co
+
+_BYTEWISE = KeyOrder(BYTEWISE)
 
 
-class ShardIterator:
+class ShardIterator(Generic[Entry_co]):
     """Goes through the shards that a range touches, one after the other.
 
     It has the methods of :class:`lsmkv.Iterator`.  A shard is opened when the iterator comes to it.
@@ -44,14 +50,16 @@ class ShardIterator:
     ) -> None:
         """``check_open`` raises once the reader is closed."""
         self._shards: OpenShards | None = shards
-        self._arguments = arguments
+        self._arguments = checked_arguments(arguments)
+        self._limit = self._arguments.pop("limit", None)
+        self._left = self._limit  # entries that may be returned from here on; None for all
         self._check_open = check_open
         self._reverse = bool(arguments.get("reverse", False))
-        first, last = _touched(shards.firsts, arguments)
+        first, last = _touched(shards.firsts, self._arguments)
         self._range = range(first, last + 1)
         self._at = last if self._reverse else first
         self._shard: OpenShard | None = None  # keeps its files open
-        self._inner: Iterator | None = None
+        self._inner: Iterator[Entry_co] | None = None
 
     @property
     def closed(self) -> bool:
@@ -62,32 +70,36 @@ class ShardIterator:
         """The iterator itself, where it stands."""
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Entry_co:
         """The next entry, in the iterator's direction: ``(key, value)``, or the part asked for."""
         while True:
             inner = self._current()
-            if inner is None:
+            if inner is None or self._left == 0:
                 raise StopIteration
             for found in inner:
+                self._count(-1)
                 return found
             if not self._move(-1 if self._reverse else 1):
                 raise StopIteration
 
-    def next(self) -> Any:
+    def next(self) -> Entry_co:
         """:func:`next` as a method; ``StopIteration`` at the end."""
         return self.__next__()
 
-    def prev(self) -> Any:
+    def prev(self) -> Entry_co:
         """The entry before, which is then the next one; ``StopIteration`` at the beginning."""
         while True:
             inner = self._current()
             if inner is None:
                 raise StopIteration
             try:
-                return inner.prev()
+                found = inner.prev()
             except StopIteration:
                 if not self._move(1 if self._reverse else -1):
                     raise
+            else:
+                self._count(1)
+                return found
 
     def seek(self, target: BytesLike) -> None:
         """Go to the gap before the first entry at ``target`` or after it, in the order of keys."""
@@ -98,6 +110,7 @@ class ShardIterator:
         inner = self._current()
         if inner is not None:
             inner.seek(key)
+        self._left = self._limit
 
     def seek_to_start(self) -> None:
         """Go before the first entry of the range, in the order of keys."""
@@ -106,6 +119,7 @@ class ShardIterator:
         inner = self._current()
         if inner is not None:
             inner.seek_to_start()
+        self._left = self._limit
 
     def seek_to_stop(self) -> None:
         """Go behind the last entry of the range, in the order of keys."""
@@ -114,11 +128,15 @@ class ShardIterator:
         inner = self._current()
         if inner is not None:
             inner.seek_to_stop()
+        self._left = self._limit
 
     def close(self) -> None:
         """Let go of the version.  A second close has no effect."""
         self._leave()
         self._shards = None
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an iterator", "it holds open shards: make another one there")
 
     def __enter__(self) -> Self:
         return self
@@ -131,7 +149,11 @@ class ShardIterator:
     ) -> None:
         self.close()
 
-    def _current(self) -> Iterator | None:
+    def _count(self, entries: int) -> None:
+        if self._left is not None:
+            self._left += entries
+
+    def _current(self) -> Iterator[Entry_co] | None:
         """The iterator of the shard that it stands on; None if the range touches no shard."""
         if self._inner is not None:
             return self._inner
@@ -175,14 +197,18 @@ class ShardIterator:
 
 def _touched(firsts: list[bytes], arguments: IteratorArguments) -> tuple[int, int]:
     """The indexes of the first and last shard that a range may touch; the last may be smaller."""
-    start, stop = arguments.get("start"), arguments.get("stop")
-    prefix = arguments.get("prefix")
-    if prefix is not None:
-        start, stop = prefix, after_prefix(as_bytes(prefix, "prefix"))
+    bounds = bounds_of(
+        arguments.get("start"),
+        arguments.get("stop"),
+        True,
+        True,
+        arguments.get("prefix"),
+        _BYTEWISE,
+    )
     first, last = 0, len(firsts) - 1
-    if start is not None:
-        first = max(0, bisect_right(firsts, as_bytes(start, "start")) - 1)
-    if stop is not None:
+    if bounds.lower is not None:
+        first = max(0, bisect_right(firsts, bounds.lower.user_key) - 1)
+    if bounds.upper is not None:
         # A shard that begins at stop holds stop, which the range may hold.
-        last = bisect_right(firsts, as_bytes(stop, "stop")) - 1
+        last = bisect_right(firsts, bounds.upper.user_key) - 1
     return first, last

@@ -15,17 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from lsmkv.db.db import DB
-from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.scan.iterator import IteratorArguments, RangeArguments
 from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.open import absolute_url, open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, NotFoundError, raise_typed
 from lsmkv.filter.policy import FilterPolicy
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.options import MIB, OptionArguments, Prefixes
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
@@ -34,6 +33,7 @@ from lsmkv.shards.stats import ShardsStats, stats_of
 from lsmkv.shards.verify import VersionSurvey, verify_version
 from lsmkv.shards.version import ShardEntry, VersionDocument
 from lsmkv.shards.versions import list_versions, newest_version, read_version
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.block_cache import BlockCache
 from lsmkv.util.compression import DEFAULT_MAX_BLOCK_BYTES
 from lsmkv.util.progress import Progress
@@ -236,7 +236,46 @@ class Shards:
         shard = self._shard_of(user_key)
         return shard is not None and shard.db.may_contain(user_key)
 
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> ShardIterator:
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[True] = True,
+        **arguments: Unpack[RangeArguments],
+    ) -> ShardIterator[tuple[bytes, bytes]]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[True] = True,
+        include_value: Literal[False],
+        **arguments: Unpack[RangeArguments],
+    ) -> ShardIterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False],
+        include_value: Literal[True] = True,
+        **arguments: Unpack[RangeArguments],
+    ) -> ShardIterator[bytes]: ...
+
+    @overload
+    def iterator(
+        self,
+        *,
+        include_key: Literal[False],
+        include_value: Literal[False],
+        **arguments: Unpack[RangeArguments],
+    ) -> ShardIterator[None]: ...
+
+    @overload
+    def iterator(self, **arguments: Unpack[IteratorArguments]) -> ShardIterator[Any]: ...
+
+    def iterator(self, **arguments: Unpack[IteratorArguments]) -> ShardIterator[Any]:
         """An iterator over all pairs, or over a range of them; the keywords of ``DB.iterator``.
 
         It reads ahead, more the longer it goes on.  Shards that the range does not touch are not
@@ -244,7 +283,7 @@ class Shards:
         """
         return ShardIterator(self._open(), arguments, self._check_open)
 
-    def __iter__(self) -> ShardIterator:
+    def __iter__(self) -> ShardIterator[tuple[bytes, bytes]]:
         """:meth:`iterator` over everything."""
         return self.iterator()
 

@@ -35,6 +35,7 @@ from lsmkv.filter.fuse import (
 from lsmkv.filter.hash64 import append_hashes, xxh3_hash
 from lsmkv.filter.policy import FilterPolicy, hash_kind, key_hasher
 from lsmkv.filter.prefix import PrefixExtractor, append_prefix_hashes, prefix_of
+from lsmkv.util.arguments import as_bytes
 from lsmkv.util.coding import decode_fixed32
 
 FILTER_BASE_LG: Final = 11
@@ -101,7 +102,7 @@ class FilterBlockBuilder:
     def _generate_filter(self) -> None:
         self._offsets.append(len(self._result))
         if self._keys:
-            self._result += self._policy.create_filter(self._keys)
+            self._result += as_bytes(self._policy.create_filter(self._keys), "filter")
             self._keys = []
 
 
@@ -131,7 +132,7 @@ class TableFilterBuilder:
         """The filter."""
         if self._takes_hashes:
             return build_filter64(self._policy, self._hashes)
-        return self._policy.create_filter(self._keys)
+        return as_bytes(self._policy.create_filter(self._keys), "filter")
 
 
 class PrefixFilterBuilder:

@@ -25,11 +25,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Never, TypeVar
 
 from librt.threading import Lock
 
 from lsmkv.util.cache_entry import CacheEntry
+from lsmkv.util.copying import refuse_copy
 
 _MAX_STALE: Final = 64
 """A queue may be longer than twice the number of values by this many entries."""
@@ -266,6 +267,11 @@ class BlockCache(Generic[K, V]):
         self._miscounted = True
 
     # The lock is held in what follows
+
+    def __reduce__(self) -> Never:
+        refuse_copy(
+            "a block cache", "it belongs to one process: make one of the same capacity there"
+        )
 
     def _recount(self) -> None:
         """Drop stale entries, and set all counts by what the queues hold."""

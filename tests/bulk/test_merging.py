@@ -69,5 +69,5 @@ def test_a_merge_function_gets_all_values_in_order(parts: list[Pairs], rng: rand
 
 def test_what_merge_returns_must_be_bytes() -> None:
     pair: Chunk = ([b"k"], [b"v"])
-    with pytest.raises(TypeError, match="merge must return bytes, not str"):
+    with pytest.raises(TypeError, match="a merged value must be bytes, not str"):
         list(merged([iter([pair]), iter([pair])], lambda key, values: "v"))  # type: ignore[arg-type,return-value]

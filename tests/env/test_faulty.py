@@ -411,3 +411,18 @@ def test_wrong_arguments_of_fail_at_are_refused(env: FaultyEnv) -> None:
         env.fail_at(1, calls={"fsync"})
     with pytest.raises(ValueError, match="from 1"):
         env.fail_at(0)
+
+
+def test_notes_come_with_what_was_done_before_them() -> None:
+    env = FaultyEnv()
+    env.note("begun")
+    env.fail_at(1, sticky=True)
+    env.note({"a": 1})  # no call, so it does not fail
+    assert (env.calls, env.failures) == (0, 0)
+    cut, killed = env.power_cut(), env.kill()
+    env.note("later")
+    cut.note("after the cut")
+    assert killed.notes == ["begun", {"a": 1}]
+    assert cut.notes == ["begun", {"a": 1}, "after the cut"]
+    assert cut.kill().notes == cut.notes
+    assert env.notes == ["begun", {"a": 1}, "later"]

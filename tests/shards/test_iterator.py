@@ -188,8 +188,24 @@ def test_a_closed_iterator_and_a_closed_reader(both: Fixture) -> None:
 def test_wrong_arguments_are_refused(both: Fixture) -> None:
     with pytest.raises(TypeError):
         both.iterator(start="text")
-    with pytest.raises(TypeError):
-        both.iterator(prefix=b"a", start=b"b").next()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'begin'"):
+        both.iterator(begin=b"b")
+    with pytest.raises(ValueError, match="limit cannot be negative"):
+        both.iterator(limit=-1)
+
+
+@given(prefix=keys, start=keys, stop=keys, reverse=st.booleans(), limit=st.integers(0, 120))
+def test_prefixes_bounds_and_limits_go_together(
+    prefix: bytes | None, start: bytes | None, stop: bytes | None, reverse: bool, limit: int
+) -> None:
+    arguments: Any = {"prefix": prefix, "start": start, "stop": stop, "reverse": reverse}
+    with closing(Fixture(PAIRS, FIRSTS)) as both:
+        for most in (None, limit):
+            here = both.iterator(limit=most, **arguments)
+            there = both.whole.iterator(limit=most, **arguments)
+            assert list(here) == list(there)
+        if limit > 0 and list(both.whole.iterator(**arguments)):
+            assert (here.prev(), list(here)) == (there.prev(), list(there))
 
 
 def test_an_iterator_keeps_the_shard_that_it_reads(both: Fixture) -> None:

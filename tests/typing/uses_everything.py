@@ -6,6 +6,8 @@ error itself.
 
 from __future__ import annotations
 
+import array
+import mmap
 import pathlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +18,7 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.mapping
 from lsmkv import DB, bulk, plyvel, shards
+from lsmkv.db.scan.iterator import IteratorArguments
 
 # What users supply: no base class is asked for, save for an env.
 
@@ -127,6 +130,7 @@ def opening(path: pathlib.Path) -> None:
         publish_stats=True,
         trace=path,
         trace_sample=10,
+        lock_timeout=2.5,
     )
     trace = lsmkv.read_trace(path)
     assert_type(trace, lsmkv.TraceReader)
@@ -229,23 +233,22 @@ def reading(db: DB) -> None:
 
 def iterating(db: DB) -> None:
     with db.iterator(start=b"a", stop=b"b", include_stop=True, reverse=True) as iterator:
-        assert_type(iterator, lsmkv.Iterator)
-        # A pair, a key or a value: the arguments say which, and they are no part of the type.
-        assert_type(next(iterator), Any)
-        assert_type(iterator.next(), Any)
-        assert_type(iterator.prev(), Any)
+        assert_type(iterator, lsmkv.Iterator[tuple[bytes, bytes]])
+        assert_type(next(iterator), tuple[bytes, bytes])
+        assert_type(iterator.next(), tuple[bytes, bytes])
+        assert_type(iterator.prev(), tuple[bytes, bytes])
         assert_type(iterator.closed, bool)
         iterator.seek(b"k")
         iterator.seek_to_start()
         iterator.seek_to_stop()
         iterator.hide_prefix(b"p")
     iterator.close()
-    db.iterator(begin=b"a")  # type: ignore[call-arg]
-    db.iterator(prefix="a")  # type: ignore[arg-type]
+    db.iterator(begin=b"a")  # type: ignore[call-overload]
+    db.iterator(prefix="a")  # type: ignore[call-overload]
     keys: list[bytes] = list(db.iterator(prefix=b"a", include_value=False, fill_cache=False))
     values: list[bytes] = list(db.iterator(include_key=False, include_start=False))
     pairs: dict[bytes, bytes] = dict(db)
-    assert_type(iter(db), lsmkv.Iterator)
+    assert_type(iter(db), lsmkv.Iterator[tuple[bytes, bytes]])
     raw = db.raw_iterator(prefix=b"p")
     assert_type(raw, lsmkv.RawIterator)
     raw.seek_to_first()
@@ -262,6 +265,29 @@ def iterating(db: DB) -> None:
     db.put(values[0], pairs[b"k"])
 
 
+def iterating_over_parts(db: DB, with_value: bool) -> None:
+    assert_type(next(db.iterator(prefix=b"a", start=b"ab", limit=5)), tuple[bytes, bytes])
+    assert_type(next(db.iterator(include_key=True, include_value=True)), tuple[bytes, bytes])
+    assert_type(next(db.iterator(include_value=False, reverse=True)), bytes)
+    assert_type(next(db.iterator(include_key=False)), bytes)
+    assert_type(next(db.iterator(include_key=False, include_value=False)), None)
+    assert_type(next(db.iterator(include_value=with_value)), Any)
+    settings: IteratorArguments = {"include_value": False}
+    assert_type(next(db.iterator(**settings)), Any)
+    db.iterator(limit="5")  # type: ignore[call-overload]
+    snapshot, part = db.snapshot(), db.prefixed_db(b"p")
+    assert_type(next(snapshot.iterator()), tuple[bytes, bytes])
+    assert_type(next(snapshot.iterator(include_value=False)), bytes)
+    assert_type(next(part.iterator()), tuple[bytes, bytes])
+    assert_type(next(part.iterator(include_key=False, limit=None)), bytes)
+    assert_type(next(part.snapshot().iterator(include_value=False)), bytes)
+    for key, value in part:
+        assert_type((key, value), tuple[bytes, bytes])
+    any_entries: lsmkv.Iterator = db.iterator(include_value=False)  # as programs wrote it before
+    objects: lsmkv.Iterator[object] = db.iterator()
+    assert any_entries is not objects
+
+
 def viewing(db: DB) -> None:
     with db.snapshot() as snapshot:
         assert_type(snapshot, lsmkv.Snapshot)
@@ -269,9 +295,9 @@ def viewing(db: DB) -> None:
         assert_type(snapshot.get(b"k", 0), bytes | int)
         assert_type(b"k" in snapshot, bool)
         assert_type(snapshot.sequence, int)
-        assert_type(snapshot.iterator(prefix=b"a"), lsmkv.Iterator)
+        assert_type(snapshot.iterator(prefix=b"a"), lsmkv.Iterator[tuple[bytes, bytes]])
         assert_type(snapshot.raw_iterator(), lsmkv.RawIterator)
-        assert_type(iter(snapshot), lsmkv.Iterator)
+        assert_type(iter(snapshot), lsmkv.Iterator[tuple[bytes, bytes]])
         assert_type(snapshot.closed, bool)
     snapshot.close()
     snapshot.release()
@@ -284,7 +310,7 @@ def viewing(db: DB) -> None:
     assert_type(part.prefixed_db(b"q"), lsmkv.PrefixedDB[DB])
     assert_type(part.prefixed_db(b"q").prefix, bytes)
     assert_type(part.snapshot(), lsmkv.Snapshot)
-    assert_type(part.iterator(reverse=True), lsmkv.Iterator)
+    assert_type(part.iterator(reverse=True), lsmkv.Iterator[tuple[bytes, bytes]])
     assert_type(part.raw_iterator(), lsmkv.RawIterator)
     assert_type(part.write_batch(), lsmkv.WriteBatch)
     part.put(b"k", b"v")
@@ -293,6 +319,7 @@ def viewing(db: DB) -> None:
 
 def writing(db: DB, path: pathlib.Path) -> None:
     db.put(b"k", bytearray(b"v"), sync=True)
+    db.put(array.array("B", b"k"), mmap.mmap(-1, 1))
     db.put(b"k", "v")  # type: ignore[arg-type]
     db.put(b"k", b"v", True)  # type: ignore[call-arg]
     db.delete(b"k")
@@ -512,22 +539,35 @@ async def awaiting(path: pathlib.Path) -> None:
 
 async def awaiting_more(db: lsmkv.aio.DB) -> None:
     async with db.iterator(prefix=b"p", chunk=10) as iterator:
-        assert_type(iterator, lsmkv.aio.Iterator)
-        assert_type([entry async for entry in iterator], list[Any])
-        assert_type(await iterator.next(), Any)
-        assert_type(await iterator.prev(), Any)
+        assert_type(iterator, lsmkv.aio.Iterator[tuple[bytes, bytes]])
+        assert_type([entry async for entry in iterator], list[tuple[bytes, bytes]])
+        assert_type(await iterator.next(), tuple[bytes, bytes])
+        assert_type(await iterator.prev(), tuple[bytes, bytes])
         await iterator.seek(b"k")
         await iterator.seek_to_start()
         await iterator.seek_to_stop()
         assert_type(iterator.closed, bool)
     await iterator.close()
     async for entry in db:
-        assert_type(entry, Any)
+        assert_type(entry, tuple[bytes, bytes])
+    assert_type(await db.iterator(include_value=False, limit=3).next(), bytes)
+    assert_type(await db.iterator(include_key=False, chunk=5).next(), bytes)
+    part = db.prefixed_db(b"p")
+    assert_type(part, lsmkv.aio.PrefixedDB[lsmkv.aio.DB])
+    assert_type(part.db, lsmkv.aio.DB)
+    assert_type(part.prefixed_db(b"q").prefix, bytes)
+    assert_type(await part.get(b"k"), bytes | None)
+    assert_type(await part.contains(b"k"), bool)
+    assert_type(await part.iterator(include_value=False).next(), bytes)
+    assert_type(part.write_batch(), lsmkv.aio.WriteBatch)
+    assert_type(part.snapshot(), lsmkv.aio.Snapshot)
+    await part.put(b"k", b"v", sync=True)
+    await part.delete(b"k")
     async with db.snapshot() as snapshot:
         assert_type(snapshot, lsmkv.aio.Snapshot)
         assert_type(await snapshot.get(b"k"), bytes | None)
         assert_type(await snapshot.get(b"k", 0), bytes | int)
-        assert_type(snapshot.iterator(), lsmkv.aio.Iterator)
+        assert_type(snapshot.iterator(), lsmkv.aio.Iterator[tuple[bytes, bytes]])
         assert_type(snapshot.closed, bool)
     assert_type(await db.snapshot(), lsmkv.aio.Snapshot)
     await (await db.snapshot().open()).close()
@@ -578,18 +618,21 @@ def as_plyvel(path: str) -> None:
         batch.append(part.write_batch())
         assert_type(batch.approximate_size(), int)
         batch.clear()
-    assert_type(db.iterator(reverse=None), plyvel.Iterator)
+    assert_type(db.iterator(reverse=None), plyvel.Iterator[tuple[bytes, bytes]])
+    assert_type(next(db.iterator(include_value=False)), bytes)
+    assert_type(next(part.iterator(include_key=None)), bytes)
+    assert_type(next(db.iterator(include_key=False, include_value=None)), None)
     assert_type(db.raw_iterator(fill_cache=None), plyvel.RawIterator)
     with db.snapshot() as snapshot:
         assert_type(snapshot, plyvel.Snapshot)
         assert_type(snapshot.get(b"k"), bytes | None)
         assert_type(snapshot.get(b"k", 0), bytes | int)
-        assert_type(snapshot.iterator(prefix=b"a"), plyvel.Iterator)
+        assert_type(snapshot.iterator(prefix=b"a"), plyvel.Iterator[tuple[bytes, bytes]])
         assert_type(snapshot.raw_iterator(), plyvel.RawIterator)
     assert_type(part.get(b"k"), bytes | None)
     part.put(b"k", b"v")
     part.delete(b"k")
-    assert_type(part.iterator(), plyvel.Iterator)
+    assert_type(part.iterator(), plyvel.Iterator[tuple[bytes, bytes]])
     assert_type(part.raw_iterator(), plyvel.RawIterator)
     assert_type(part.snapshot(), plyvel.Snapshot)
     assert_type(part.write_batch(), plyvel.WriteBatch)
@@ -650,7 +693,10 @@ def reading_shards(url: str) -> None:
         assert_type(s.get(b"k"), bytes | None)
         assert_type(s.get(b"k", 0), bytes | int)
         assert_type(s.multi_get([b"k", bytearray(b"l")]), list[bytes | None])
-        assert_type(s.iterator(prefix=b"k", reverse=True), shards.ShardIterator)
+        assert_type(
+            s.iterator(prefix=b"k", reverse=True), shards.ShardIterator[tuple[bytes, bytes]]
+        )
+        assert_type(next(s.iterator(include_value=False)), bytes)
         assert_type(s.explain(b"k"), shards.ShardExplanation)
         assert_type(s.stats(), shards.ShardsStats)
         survey: shards.VersionSurvey = s.verify()
@@ -670,6 +716,6 @@ async def awaiting_shards(url: str) -> None:
         assert_type(await s.get(b"k"), bytes | None)
         assert_type(await s.multi_get([b"k"]), list[bytes | None])
         assert_type(await s.contains(b"k"), bool)
-        assert_type(s.iterator(prefix=b"k"), lsmkv.aio.Iterator)
+        assert_type(s.iterator(prefix=b"k"), lsmkv.aio.Iterator[tuple[bytes, bytes]])
         assert_type(s.version, int)
         await s.warm()

@@ -18,7 +18,6 @@ from typing import Any
 
 from lsmkv.bulk.sources.arrow import check_columns, check_name, pyarrow, table_pairs
 from lsmkv.bulk.sources.part import Pair
-from lsmkv.format.batch import BytesLike
 
 
 @dataclass(frozen=True)
@@ -111,5 +110,5 @@ def _check_items(series: Any, place: str) -> None:
                 item.encode()
             except UnicodeEncodeError as error:
                 raise ValueError(f"{place}: row {row}: no Unicode text: {error}") from None
-        elif not isinstance(item, BytesLike):
+        elif not isinstance(item, (bytes, bytearray, memoryview)):
             raise TypeError(f"{place}: row {row}: not text or bytes but {type(item).__name__}")

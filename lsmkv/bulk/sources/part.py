@@ -98,6 +98,35 @@ class CallablePart:
         return checked_pairs(iterator, self.label)
 
 
+@dataclass(frozen=True)
+class CheckedPart:
+    """A part of a program's own class, whose pairs are made ``bytes``.
+
+    >>> class Two:
+    ...     label, size = "two pairs", None
+    ...     def pairs(self):
+    ...         return iter([(b"a", b"1"), (bytearray(b"b"), b"2")])
+    >>> list(CheckedPart(Two()).pairs())
+    [(b'a', b'1'), (b'b', b'2')]
+    """
+
+    part: Part
+
+    @property
+    def label(self) -> str:
+        """That of the part."""
+        return self.part.label
+
+    @property
+    def size(self) -> int | None:
+        """That of the part."""
+        return self.part.size
+
+    def pairs(self) -> Iterator[Pair]:
+        """The part's pairs.  See :func:`checked_pairs` for errors."""
+        return checked_pairs(self.part.pairs(), self.part.label)
+
+
 def checked_pairs(pairs: Iterable[Any], label: str) -> Iterator[Pair]:
     """The pairs of a program, one by one, with keys and values as ``bytes``.
 
@@ -129,7 +158,7 @@ def _as_bytes(key: object, value: object, place: str) -> Pair:
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
     assert content is not None
-    return bytes(user_key), bytes(content)  # of classes derived from it, too
+    return user_key, content
 
 
 def _no_pair(item: object) -> str:

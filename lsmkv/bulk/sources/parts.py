@@ -19,7 +19,7 @@ from lsmkv.bulk.sources.csv_files import CsvPart
 from lsmkv.bulk.sources.dask_frames import dask_parts, is_dask
 from lsmkv.bulk.sources.files import FilePart
 from lsmkv.bulk.sources.packing import packed_parts
-from lsmkv.bulk.sources.part import CallablePart, Part
+from lsmkv.bulk.sources.part import CallablePart, CheckedPart, Part
 from lsmkv.env.inputs import InputFile, find_inputs, open_input
 
 PART_BYTES = 64 * 1024 * 1024
@@ -129,7 +129,7 @@ class _Source:
         if isinstance(item, type):
             return None
         if isinstance(item, Part):
-            return iter([item])
+            return iter([CheckedPart(item)])
         if isinstance(item, Mapping):
             return packed_parts(item.items(), label, self.part_bytes)
         if callable(item):

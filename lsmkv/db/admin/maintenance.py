@@ -29,7 +29,7 @@ from lsmkv.db.lost import acknowledge, lost_damage
 from lsmkv.db.opening.open import MEMORY
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, StaleViewError, raise_typed
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 from lsmkv.util.progress import Progress
 
@@ -239,7 +239,8 @@ class Maintenance(Handle):
         ('0', None)
         """
         if isinstance(name, bytes):
-            value = get_property(self._open_store(), name.decode("utf-8", "replace"))
+            text = as_bytes(name, "property's name").decode("utf-8", "replace")
+            value = get_property(self._open_store(), text)
             return None if value is None else value.encode()
         if not isinstance(name, str):
             raise TypeError(f"a property's name must be str or bytes, not {type(name).__name__}")

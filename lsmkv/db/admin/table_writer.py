@@ -10,7 +10,7 @@ import itertools
 import os
 import warnings
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Never, Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
@@ -18,11 +18,12 @@ from lsmkv.db.admin.ingest import INGEST_SEQUENCE
 from lsmkv.env.base import Directory, WritableFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ClosedError, Error, raise_typed
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.keys import KIND_VALUE, pack
 from lsmkv.options import TableArguments, make_options, refuse_unknown
 from lsmkv.table.builder import TableBuilder
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.coding import MAX_UINT32
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 
 _writers = itertools.count()
@@ -173,6 +174,9 @@ class TableWriter:
         """Remove the file unless it is finished.  Closing twice is harmless."""
         if self._builder is not None:
             self._give_up(False)
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a table that is being written", "it holds an open file")
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from lsmkv.db.background import Background
 from lsmkv.db.observe.observer import Observer
@@ -19,8 +20,9 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import Store, View
 from lsmkv.db.wal import WriteAheadLog
 from lsmkv.db.writer import Writer
-from lsmkv.format.batch import BytesLike, Operation
+from lsmkv.format.batch import Operation
 from lsmkv.format.keys import MAX_SEQUENCE
+from lsmkv.util.arguments import BytesLike
 
 
 class ObservedReader(Reader):
@@ -43,7 +45,7 @@ class ObservedReader(Reader):
         arguments: IteratorArguments,
         sequence: int = MAX_SEQUENCE,
         fixed: View | None = None,
-    ) -> Iterator:
+    ) -> Iterator[Any]:
         """As in the base class."""
         made = super().iterator(owner, arguments, sequence, fixed)
         made._scan = ObservedScan(made._open_scan(), self._observer)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Never
 
 from librt.strings import BytesWriter
 
@@ -37,6 +37,8 @@ from lsmkv.util.coding import (
     decode_varint64,
     encode_varint,
 )
+from lsmkv.util.copying import refuse_copy
+from lsmkv.util.record import Record
 
 GET: Final = 1
 PUT: Final = 2
@@ -55,7 +57,7 @@ operations of its batch."""
 
 
 @dataclass(frozen=True)
-class TraceRecord:
+class TraceRecord(Record):
     """An operation in a trace: what :func:`read_trace` returns.  Plain data: it raises nothing and
     costs nothing.
 
@@ -137,6 +139,9 @@ class TraceReader:
                 raise CorruptionError(error.reason, self._path, offset) from None
             self._records.reverse()
         return self._records.pop()
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a TraceReader", "it holds an open file: read the trace again there")
 
     def _payload(self) -> tuple[int, bytes]:
         """The next record of the file with its offset; empty at the end."""

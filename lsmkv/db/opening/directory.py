@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 
 from lsmkv.db.foreign import refuse_certain, refuse_foreign
-from lsmkv.env.base import Directory, Env
+from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
-from lsmkv.errors import CorruptionError, NotFoundError, raise_typed
+from lsmkv.errors import CorruptionError, LockedError, NotFoundError, raise_typed
 from lsmkv.format.filenames import (
     CURRENT,
     LOCK,
@@ -22,9 +23,11 @@ from lsmkv.format.filenames import (
     FileType,
     parse_filename,
 )
-from lsmkv.options import MIB
+from lsmkv.options import MIB, checked_lock_timeout
 
 NO_DATABASE = "no database here"
+_LOCK_PAUSE = 0.05
+"""Seconds between two attempts to take a lock that is waited for."""
 _DATA = (FileType.CURRENT, FileType.MANIFEST, FileType.TABLE, FileType.LOG)
 _NOT_FOUND = f"{NO_DATABASE}, and create_if_missing is false"
 
@@ -49,6 +52,31 @@ def open_database_directory(env: Env, path: str, create: bool) -> Directory:
         directory.close()
         raise
     return directory
+
+
+class LockWait:
+    """The pauses of an opening that waits for the store's lock, until its time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def pause(self) -> float:
+        """Seconds to wait before the next attempt; 0.0 once there is no time left."""
+        return min(_LOCK_PAUSE, max(0.0, self._until - time.monotonic()))
+
+
+def take_lock(directory: Directory, timeout: float) -> FileLock:
+    """The store's lock.  Another process that holds it is waited for, up to ``timeout`` seconds;
+    then :class:`LockedError` is raised."""
+    wait = LockWait(timeout)
+    while True:
+        try:
+            return directory.lock(LOCK)
+        except LockedError:
+            pause = wait.pause()
+            if pause == 0:
+                raise
+        time.sleep(pause)  # Ctrl-C ends it
 
 
 def open_remains(env: Env, path: str) -> Directory:
@@ -97,11 +125,14 @@ def _is_empty_log(directory: Directory, name: str) -> bool:
     return True
 
 
-def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
+def destroy_db(
+    path: str | os.PathLike[str], *, env: Env | None = None, lock_timeout: float = 0.0
+) -> None:
     """Remove a store: its files, and the directory if it has no others.
 
-    A missing store is no error.  Raises :class:`LockedError` if the store is open, and
-    :class:`IOError` if the file system fails.  Cost: one removal per file.
+    A missing store is no error.  Raises :class:`LockedError` if the store is open, and still open
+    after ``lock_timeout`` seconds, and :class:`IOError` if the file system fails.  Cost: one
+    removal per file.
 
     >>> from lsmkv import DB, MemoryEnv
     >>> env = MemoryEnv()  # on disk, leave it out
@@ -112,6 +143,7 @@ def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
     lsmkv.errors.NotFoundError: [Errno 2] no database here, and create_if_missing is false: 'store'
     """
     where = os.fsdecode(path)
+    seconds = checked_lock_timeout(lock_timeout)
     env = LocalEnv() if env is None else env
     try:
         try:
@@ -122,7 +154,7 @@ def destroy_db(path: str | os.PathLike[str], *, env: Env | None = None) -> None:
             names = [name for name in directory.names() if parse_filename(name) is not None]
             if not names:
                 return
-            lock = directory.lock(LOCK)
+            lock = take_lock(directory, seconds)
             try:
                 _remove_lost(env, directory)
                 for name in names:

@@ -11,7 +11,7 @@ from lsmkv.db.background import Background
 from lsmkv.db.dropped import RecoveryReport
 from lsmkv.db.info_log import InfoLog
 from lsmkv.db.obsolete import remove_obsolete_files
-from lsmkv.db.opening.directory import open_database_directory
+from lsmkv.db.opening.directory import open_database_directory, take_lock
 from lsmkv.db.opening.read_only import Follower
 from lsmkv.db.reader import Reader
 from lsmkv.db.recovery import Recovery
@@ -22,7 +22,7 @@ from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.errors import ComparatorMismatchError, Error, ForeignFormatError
-from lsmkv.format.filenames import CURRENT, LOCK
+from lsmkv.format.filenames import CURRENT
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 
@@ -102,7 +102,8 @@ def open_store(path: str, arguments: OptionArguments) -> OpenStore:
     else:
         directory = open_database_directory(env, path, create)
         try:
-            opened = OpenStore(env, directory, directory.lock(LOCK), options)
+            lock = take_lock(directory, options.lock_timeout)
+            opened = OpenStore(env, directory, lock, options)
         except BaseException:
             directory.close()
             raise

@@ -7,7 +7,7 @@ only where it reads a memtable.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Never, Self
 
 from mypy_extensions import mypyc_attr
 
@@ -16,6 +16,8 @@ from lsmkv.db.scan.scan import Bounds, Scan
 from lsmkv.db.store import ReadView, Store
 from lsmkv.errors import ClosedError, raise_typed
 from lsmkv.format.key_order import Position
+from lsmkv.util.arguments import as_bytes
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.text import shortened
 
 
@@ -77,7 +79,7 @@ class BaseIterator:
         ...     users.key()
         b'ann'
         """
-        self._prefix = prefix
+        self._prefix = as_bytes(prefix, "prefix")
 
     def _described(self, name: str, state: str) -> str:
         """The text of ``repr``; its keys are those of the store, a hidden prefix included."""
@@ -92,6 +94,9 @@ class BaseIterator:
                 keys = f"{keys} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
         closed = " (closed)" if self.closed else ""
         return f"<lsmkv.{name} over {keys} at write {self._pin.sequence:,}{state}{closed}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an iterator", "it holds an open store: make another one there")
 
     def __enter__(self) -> Self:
         return self
@@ -126,14 +131,11 @@ class BaseIterator:
 
     def _within_bounds(self, position: Position) -> Position:
         """The position itself, or the nearest end of the range if it lies outside."""
+        assert self._store is not None
+        order = self._store.order
         bounds = self._bounds
-        if bounds.lower is not None and self._is_before(position, bounds.lower):
+        if bounds.lower is not None and order.is_before(position, bounds.lower):
             return bounds.lower
-        if bounds.upper is not None and self._is_before(bounds.upper, position):
+        if bounds.upper is not None and order.is_before(bounds.upper, position):
             return bounds.upper
         return position
-
-    def _is_before(self, a: Position, b: Position) -> bool:
-        assert self._store is not None
-        compared = self._store.order.compare(a.user_key, b.user_key)
-        return compared < 0 or (compared == 0 and not a.after and b.after)

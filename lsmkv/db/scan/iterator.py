@@ -8,7 +8,7 @@ native class is several times as fast as in a class that users may derive from.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypedDict, cast
 
 from mypy_extensions import mypyc_attr
 
@@ -16,15 +16,16 @@ from lsmkv.db.scan.base_iterator import BaseIterator
 from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.db.scan.scan import Scan, bounds_of
 from lsmkv.db.store import ReadView, Store
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import Position
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.entry_type import Entry_co
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
 
-class IteratorArguments(TypedDict, total=False):
-    """The keywords of ``DB.iterator`` and ``Snapshot.iterator``: plyvel's, with its defaults."""
+class RangeArguments(TypedDict, total=False):
+    """The keywords of ``DB.iterator`` that say which entries it returns, and how it reads them."""
 
     reverse: bool
     """Go from the last key to the first."""
@@ -35,14 +36,62 @@ class IteratorArguments(TypedDict, total=False):
     include_stop: bool
     """Whether the range holds ``stop`` itself; False if left out."""
     prefix: BytesLike | None
-    """Only keys that begin with this; goes with neither ``start`` nor ``stop``."""
-    include_key: bool
-    include_value: bool
+    """Only keys that begin with this; with ``start`` and ``stop``, of those in that range."""
+    limit: int | None
+    """The most entries to return, counted from where the iterator was placed last."""
     verify_checksums: bool
     """Accepted for plyvel's sake: checksums are verified in any case."""
     fill_cache: bool
     """Whether blocks that are read go into the block cache.  In the bytewise order a scan fills
     about a quarter of it, and leaves the rest alone."""
+
+
+class IteratorArguments(RangeArguments, total=False):
+    """The keywords of ``DB.iterator`` and ``Snapshot.iterator``: plyvel's, with its defaults, and
+    ``limit``."""
+
+    include_key: bool
+    include_value: bool
+
+
+_KEYWORDS: Final = frozenset(
+    {
+        *("reverse", "start", "stop", "include_start", "include_stop", "prefix", "limit"),
+        *("include_key", "include_value", "verify_checksums", "fill_cache"),
+    }
+)
+_BOUNDS: Final = {"start": "start key", "stop": "stop key", "prefix": "prefix"}
+
+
+def checked_arguments(arguments: IteratorArguments) -> IteratorArguments:
+    """The keywords for an iterator that is made later, with keys that can no longer change.
+
+    Raises what making it would: ``TypeError``, or ``ValueError`` for a negative limit.
+    """
+    checked: dict[str, Any] = {}
+    for name, value in cast(dict[str, Any], arguments).items():
+        if name not in _KEYWORDS:
+            raise _unexpected(name)
+        if name in _BOUNDS and value is not None:
+            checked[name] = as_bytes(value, _BOUNDS[name])
+        elif name == "limit" and value is not None:
+            checked[name] = checked_limit(value)
+        else:
+            checked[name] = value
+    return cast(IteratorArguments, checked)
+
+
+def checked_limit(limit: object) -> int:
+    """A limit that is one."""
+    if not isinstance(limit, int) or isinstance(limit, bool):
+        raise TypeError(f"limit must be an int or None, not {type(limit).__name__}")
+    if limit < 0:
+        raise ValueError(f"limit cannot be negative: {limit}")
+    return limit
+
+
+def _unexpected(name: str) -> TypeError:
+    return TypeError(f"iterator() got an unexpected keyword argument {name!r}")
 
 
 class Window:
@@ -116,7 +165,7 @@ class Window:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
-class Iterator(BaseIterator):
+class Iterator(BaseIterator, Generic[Entry_co]):
     """Iterates over a range of a store as it was when the iterator was made.
 
     It stands *between* entries, as plyvel's does: ``next`` returns the entry after the gap and
@@ -191,8 +240,8 @@ class Iterator(BaseIterator):
                 include_value = bool(value)
             elif name == "fill_cache":
                 fill_cache = bool(value)
-            elif name != "verify_checksums":
-                raise TypeError(f"iterator() got an unexpected keyword argument {name!r}")
+            elif name not in ("verify_checksums", "limit"):  # a LimitedIterator counts
+                raise _unexpected(name)
         bounds = bounds_of(start, stop, include_start, include_stop, prefix, store.order)
         self._window = Window(store, reverse, include_key, include_value)
         super().__init__(store, read, owner, bounds, fill_cache)
@@ -202,30 +251,30 @@ class Iterator(BaseIterator):
         self._behind: InternalIterator | None = None  # continues before the window
         self._place(bounds.upper if reverse else bounds.lower, at_end=reverse)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Entry_co]:
         """The iterator itself, where it stands."""
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Entry_co:
         """The next entry, in the iterator's direction: ``(key, value)``, or the half asked for."""
         pair = self._window.next()
         if pair is not None:
-            return pair
+            return cast(Entry_co, pair)
         pair = self._step_back() if self._window.reverse else self._step()
         if pair is None:
             raise StopIteration
-        return self._window.shape(pair)
+        return cast(Entry_co, self._window.shape(pair))
 
-    def next(self) -> Any:
+    def next(self) -> Entry_co:
         """As ``next(iterator)``."""
         return self.__next__()
 
-    def prev(self) -> Any:
+    def prev(self) -> Entry_co:
         """The entry before, against the iterator's direction."""
         pair = self._step() if self._window.reverse else self._step_back()
         if pair is None:
             raise StopIteration
-        return self._window.shape(pair)
+        return cast(Entry_co, self._window.shape(pair))
 
     def seek(self, target: BytesLike) -> None:
         """Go to the gap before ``target``, or before where it would be; held to the range."""
@@ -254,8 +303,8 @@ class Iterator(BaseIterator):
         ...     list(users)
         [(b'ann', b'1')]
         """
-        self._prefix = prefix
-        self._window.hide(len(prefix))
+        super().hide_prefix(prefix)
+        self._window.hide(len(self._prefix))
 
     def __repr__(self) -> str:
         return self._described("Iterator", ", reverse" if self._window.reverse else "")
@@ -327,3 +376,54 @@ class Iterator(BaseIterator):
             self._ahead = None
         self._behind = source
         return bool(pairs)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # as what it derives from
+class LimitedIterator(Iterator[Entry_co]):
+    """An iterator that returns at most ``limit`` entries from where it was placed last.
+
+    It is placed when it is made, and by each seek.  A step back gives its entry back.  It is a
+    class of its own, so that a step of other iterators has nothing to count.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        read: ReadView,
+        owner: object,
+        arguments: IteratorArguments,
+        limit: int,
+    ) -> None:
+        super().__init__(store, read, owner, arguments)
+        self._limit = limit
+        self._left = limit
+
+    def __next__(self) -> Entry_co:
+        """As in the base class, until the limit is reached."""
+        if self._left <= 0:
+            self._open_scan()
+            raise StopIteration
+        entry = super().__next__()
+        self._left -= 1
+        return entry
+
+    def prev(self) -> Entry_co:
+        """As in the base class."""
+        entry = super().prev()
+        self._left += 1
+        return entry
+
+    def seek(self, target: BytesLike) -> None:
+        """As in the base class; the limit counts from here."""
+        super().seek(target)
+        self._left = self._limit
+
+    def seek_to_start(self) -> None:
+        """As in the base class; the limit counts from here."""
+        super().seek_to_start()
+        self._left = self._limit
+
+    def seek_to_stop(self) -> None:
+        """As in the base class; the limit counts from here."""
+        super().seek_to_stop()
+        self._left = self._limit

@@ -12,8 +12,8 @@ from lsmkv.db.scan.internal_iterator import InternalIterator, Pair
 from lsmkv.db.scan.scan import Scan, bounds_of
 from lsmkv.db.store import ReadView, Store
 from lsmkv.errors import IteratorInvalidError
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import Position
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.text import shortened
 
 

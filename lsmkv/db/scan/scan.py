@@ -23,11 +23,11 @@ from lsmkv.db.scan.merging_iterator import MergingIterator
 from lsmkv.db.store import ReadView, Store
 from lsmkv.filter.hash64 import xxh3_hash
 from lsmkv.filter.prefix import shared_prefix
-from lsmkv.format.batch import BytesLike, as_bytes
 from lsmkv.format.key_order import KeyOrder, Position
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import after_prefix
 
 if TYPE_CHECKING:
@@ -58,29 +58,30 @@ def bounds_of(
     prefix: BytesLike | None,
     order: KeyOrder,
 ) -> Bounds:
-    """The range for these arguments of ``iterator``.  A prefix goes with neither start nor stop.
+    """The range for these arguments of ``iterator``: with a prefix, the part of it that has that.
 
     The keys of a prefix are found in the bytewise order and in its reverse; a comparator of the
     user is taken to order them as the bytewise order does.
     """
+    lower = None
+    upper = None
     if prefix is not None:
-        if start is not None or stop is not None:
-            raise TypeError("give a prefix, or start and stop, not both")
         first = as_bytes(prefix, "prefix")
         end = after_prefix(first)
         if order.is_reverse:
-            return Bounds(
-                None if end is None else Position(end, after=True), Position(first, after=True)
-            )
-        return Bounds(
-            Position(first, after=False), None if end is None else Position(end, after=False)
-        )
-    lower = None
-    upper = None
+            lower = None if end is None else Position(end, after=True)
+            upper = Position(first, after=True)
+        else:
+            lower = Position(first, after=False)
+            upper = None if end is None else Position(end, after=False)
     if start is not None:
-        lower = Position(as_bytes(start, "start key"), after=not include_start)
+        given = Position(as_bytes(start, "start key"), after=not include_start)
+        if lower is None or order.is_before(lower, given):
+            lower = given
     if stop is not None:
-        upper = Position(as_bytes(stop, "stop key"), after=include_stop)
+        given = Position(as_bytes(stop, "stop key"), after=include_stop)
+        if upper is None or order.is_before(given, upper):
+            upper = given
     return Bounds(lower, upper)
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from lsmkv.db.views.steps import KeyVersion, TableStep
 from lsmkv.util.outline import Line, Tone, as_html, as_text
+from lsmkv.util.record import Record
 from lsmkv.util.text import count, escape, quoted
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Record):
     """The steps of a Get of one key; ``str()`` is text, ``to_dict()`` is plain data.
 
     ``DB.explain`` makes one and states errors and cost; this is plain data.  A notebook shows it

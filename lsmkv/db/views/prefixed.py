@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar, overload
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -20,8 +20,8 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.views.readable import Readable
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.db.views.transaction import Transaction
-from lsmkv.format.batch import BytesLike, WriteBatch, as_bytes
-from lsmkv.util.comparator import after_prefix
+from lsmkv.format.batch import WriteBatch
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 
 T = TypeVar("T")
@@ -30,22 +30,8 @@ T = TypeVar("T")
 class Iterable(Protocol):
     """An object with iterators: a store, or a snapshot of one."""
 
-    # One by one, not as IteratorArguments: a store may accept more, as plyvel's accepts None.
-    def iterator(
-        self,
-        *,
-        reverse: bool = False,
-        start: BytesLike | None = None,
-        stop: BytesLike | None = None,
-        include_start: bool = True,
-        include_stop: bool = False,
-        prefix: BytesLike | None = None,
-        include_key: bool = True,
-        include_value: bool = True,
-        verify_checksums: bool = True,
-        fill_cache: bool = True,
-    ) -> Iterator:
-        """See ``DB.iterator``."""
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
+        """See :class:`~lsmkv.db.views.scannable.Scannable`."""
         ...
 
     def raw_iterator(
@@ -110,28 +96,19 @@ class PrefixableDB(Iterable, Protocol):
 D = TypeVar("D", bound=PrefixableDB)
 
 
-def _iterate(whole: Iterable, prefix: bytes, arguments: IteratorArguments) -> Iterator:
+def _iterate(whole: Iterable, prefix: bytes, arguments: IteratorArguments) -> Iterator[Any]:
     """An iterator over a part of a store, whose keys are without the prefix."""
     if not prefix:
-        return whole.iterator(**arguments)
+        return whole._iterator(arguments)
+    inner = arguments.get("prefix")
     start = arguments.get("start")
     stop = arguments.get("stop")
-    inner = arguments.get("prefix")
-    if inner is not None:
-        if start is None and stop is None:
-            arguments["prefix"] = prefix + as_bytes(inner, "prefix")
-    else:
-        if start is None:
-            arguments["start"] = prefix
-            arguments["include_start"] = True
-        else:
-            arguments["start"] = prefix + as_bytes(start, "start key")
-        if stop is None:
-            arguments["stop"] = after_prefix(prefix)
-            arguments["include_stop"] = False
-        else:
-            arguments["stop"] = prefix + as_bytes(stop, "stop key")
-    iterator = whole.iterator(**arguments)
+    arguments["prefix"] = prefix if inner is None else prefix + as_bytes(inner, "prefix")
+    if start is not None:
+        arguments["start"] = prefix + as_bytes(start, "start key")
+    if stop is not None:
+        arguments["stop"] = prefix + as_bytes(stop, "stop key")
+    iterator = whole._iterator(arguments)
     iterator.hide_prefix(prefix)
     return iterator
 
@@ -247,7 +224,7 @@ class PrefixedDB(Readable, Generic[D]):
     def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
         return self._db.get(self._prefix + key, fill_cache=fill_cache)
 
-    def _iterator(self, arguments: IteratorArguments) -> Iterator:
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         return _iterate(self._db, self._prefix, arguments)
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
@@ -267,7 +244,7 @@ class PrefixedSnapshot(Snapshot):
     def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
         return self._whole.get(self._prefix + key, fill_cache=fill_cache)
 
-    def _iterator(self, arguments: IteratorArguments) -> Iterator:
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         return _iterate(self._whole, self._prefix, arguments)
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:

@@ -7,13 +7,13 @@ its own, which goes straight to the reader: it is the call that a program makes 
 
 from __future__ import annotations
 
-from typing import TypeVar, Unpack, overload
+from typing import TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments
 from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.format.batch import BytesLike, as_bytes
+from lsmkv.db.views.scannable import Scannable
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @described
 @mypyc_attr(native_class=False)  # weak references and subclasses, as for DB
-class Readable:
+class Readable(Scannable):
     """The reading methods.  A subclass has ``_value``, ``_iterator`` and ``_raw_iterator``."""
 
     @overload
@@ -56,14 +56,6 @@ class Readable:
         value = self._value(as_bytes(key, "key"), fill_cache)
         return default if value is None else value
 
-    def iterator(self, **arguments: Unpack[IteratorArguments]) -> Iterator:
-        """As ``DB.iterator``."""
-        return self._iterator(arguments)
-
-    def __iter__(self) -> Iterator:
-        """:meth:`iterator` over everything."""
-        return self.iterator()
-
     def raw_iterator(
         self,
         *,
@@ -79,9 +71,6 @@ class Readable:
         return self._value(as_bytes(key, "key"), True) is not None
 
     def _value(self, key: bytes, fill_cache: bool) -> bytes | None:
-        raise NotImplementedError
-
-    def _iterator(self, arguments: IteratorArguments) -> Iterator:
         raise NotImplementedError
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:

@@ -8,7 +8,7 @@ the writers' lock.
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import Any, Never, Self
 
 from mypy_extensions import mypyc_attr
 
@@ -18,8 +18,9 @@ from lsmkv.db.scan.raw_iterator import RawIterator
 from lsmkv.db.store import ReadView, View
 from lsmkv.db.views.readable import Readable
 from lsmkv.errors import ClosedError
-from lsmkv.format.batch import BytesLike
 from lsmkv.table.reader import Table
+from lsmkv.util.arguments import BytesLike
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 
 
@@ -71,7 +72,7 @@ class Snapshot(Readable):
             view = self._view
         return reader.get_in(view, key, self._pin.sequence, fill_cache)
 
-    def _iterator(self, arguments: IteratorArguments) -> Iterator:
+    def _iterator(self, arguments: IteratorArguments) -> Iterator[Any]:
         return self._open().iterator(self._owner, arguments, self._pin.sequence, self._view)
 
     def _raw_iterator(self, prefix: BytesLike | None, fill_cache: bool) -> RawIterator:
@@ -114,6 +115,9 @@ class Snapshot(Readable):
         store = "" if reader is None else f" of {reader.store.directory.path!r}"
         closed = " (closed)" if reader is None or reader.store.view is None else ""
         return f"<lsmkv.Snapshot{store} at write {self._pin.sequence:,}{closed}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a snapshot", "it holds an open store: make another one there")
 
     def __enter__(self) -> Self:
         return self

@@ -7,11 +7,12 @@ import operator
 from dataclasses import dataclass
 
 from lsmkv.util.outline import Line, Tone
+from lsmkv.util.record import Record
 from lsmkv.util.text import count, quoted, size
 
 
 @dataclass(frozen=True)
-class KeyVersion:
+class KeyVersion(Record):
     """One version of the key."""
 
     where: str
@@ -27,7 +28,7 @@ class KeyVersion:
 
 
 @dataclass(frozen=True)
-class FilterStep:
+class FilterStep(Record):
     """One filter that the lookup asked."""
 
     layout: str
@@ -67,7 +68,7 @@ class FilterStep:
 
 
 @dataclass(frozen=True)
-class BlockStep:
+class BlockStep(Record):
     """A data block."""
 
     offset: int
@@ -98,7 +99,7 @@ class BlockStep:
 
 
 @dataclass(frozen=True)
-class TableStep:
+class TableStep(Record):
     """One table whose range covers the key.
 
     If it was not asked, its filters and its block are those that a Get would meet in it.

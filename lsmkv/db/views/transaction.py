@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TypeVar, overload
+from typing import Never, TypeVar, overload
 
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.reader import Reader
 from lsmkv.db.views.snapshot import Snapshot
 from lsmkv.errors import ClosedError, ConflictError
-from lsmkv.format.batch import BytesLike, Operation, WriteBatch, as_bytes
+from lsmkv.format.batch import Operation, WriteBatch
+from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.comparator import Comparator, equal_means_identical
+from lsmkv.util.copying import refuse_copy
 from lsmkv.util.introspection import described
 from lsmkv.util.text import count
 
@@ -164,6 +166,9 @@ class Transaction:
             return "<lsmkv.Transaction (over)>"
         operations = count(len(self._batch), "operation")
         return f"<lsmkv.Transaction of {operations} since write {self._sequence:,}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a transaction", "it holds an open store: make another one there")
 
     def __enter__(self) -> Transaction:
         return self

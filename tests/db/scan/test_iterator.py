@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import random
 from bisect import bisect_left, bisect_right
@@ -665,3 +666,65 @@ def test_nothing_is_skipped_by_an_interruption(
             assert found == (pairs[::-1] if back else pairs)
             iterator.close()
         assert interruptions > 10
+
+
+ENDS = [None, b"", b"a", b"ab", b"ab\xff", b"ac", b"b", b"\xff"]
+
+
+@pytest.mark.parametrize("order", [lsmkv.BytewiseComparator(), lsmkv.ReverseBytewiseComparator()])
+def test_a_prefix_with_start_and_stop_is_the_range_within_it(order: lsmkv.Comparator) -> None:
+    keys = [b"", b"A", b"a", b"ab", b"ab\0", b"abc", b"ab\xff", b"ab\xff\xff", b"ac", b"b", b"\xff"]
+    with DB(":memory:", comparator=order) as db:
+        for key in keys:
+            db.put(key, b"")
+        for prefix, start, stop in itertools.product((b"", b"a", b"ab", b"\xff", b"x"), ENDS, ENDS):
+            for include_start, include_stop in itertools.product((False, True), repeat=2):
+                arguments: Any = {
+                    "start": start,
+                    "stop": stop,
+                    "include_start": include_start,
+                    "include_stop": include_stop,
+                }
+                within = list(db.iterator(include_value=False, **arguments))
+                expected = [key for key in within if key.startswith(prefix)]
+                arguments |= {"prefix": prefix, "include_value": False}
+                assert list(db.iterator(**arguments)) == expected
+                assert list(db.iterator(reverse=True, **arguments)) == expected[::-1]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_limit_is_the_most_entries_from_where_the_iterator_was_placed(reverse: bool) -> None:
+    with DB(":memory:", **TINY) as db:
+        keys = [b"%03d" % n for n in range(200)]
+        for key in keys:
+            db.put(key, b"")
+        expected = keys[::-1] if reverse else keys
+        for limit in (0, 1, 2, 199, 200, 201, None):
+            limited = db.iterator(limit=limit, reverse=reverse, include_value=False)
+            assert list(limited) == expected[:limit]
+            assert list(limited) == []
+            if limit:
+                assert limited.prev() == expected[:limit][-1]
+                assert list(limited) == [expected[:limit][-1]]
+        limited = db.iterator(limit=3, reverse=reverse, include_value=False)
+        assert isinstance(limited, lsmkv.Iterator)
+        limited.next()
+        limited.seek(b"100")
+        assert list(limited) == ([b"099", b"098", b"097"] if reverse else [b"100", b"101", b"102"])
+        if reverse:
+            limited.seek_to_stop()
+        else:
+            limited.seek_to_start()
+        assert list(limited) == expected[:3]
+        limited.close()
+        with pytest.raises(lsmkv.ClosedError):
+            limited.next()
+
+
+def test_wrong_limits_are_refused() -> None:
+    with DB(":memory:") as db:
+        for limit in ("5", 5.0, True):
+            with pytest.raises(TypeError, match="limit must be an int or None"):
+                db.iterator(limit=limit)  # type: ignore[call-overload]
+        with pytest.raises(ValueError, match="limit cannot be negative: -1"):
+            db.iterator(limit=-1)

@@ -251,9 +251,6 @@ def test_wrong_arguments(db: lsmkv.DB) -> None:
     for name in ("start", "stop", "prefix"):
         with pytest.raises(TypeError):
             part.iterator(**{name: "k"})  # type: ignore[arg-type]
-    for mixed in ({"start": b""}, {"stop": b""}):
-        with pytest.raises(TypeError):
-            part.iterator(prefix=b"", **mixed)
     with pytest.raises(TypeError):
         part.iterator(unknown=1)  # type: ignore[call-arg]
     assert list(db) == []
@@ -305,3 +302,25 @@ def test_it_may_be_derived_from(db: lsmkv.DB) -> None:
     within = table.prefixed_db(b"1")
     assert isinstance(within, Table)
     assert (table.count(), within.count()) == (1, 1)
+
+
+def test_a_part_in_reverse_order_has_its_keys(db: lsmkv.DB) -> None:
+    with lsmkv.DB(":memory:", comparator=lsmkv.ReverseBytewiseComparator()) as reverse:
+        for key in (b"o", b"p", b"pa", b"pb", b"p\xff", b"q"):
+            reverse.put(key, b"")
+        part = reverse.prefixed_db(b"p")
+        keys = [b"\xff", b"b", b"a", b""]
+        for view in (part, part.snapshot()):
+            assert list(view.iterator(include_value=False)) == keys
+            assert list(view.iterator(include_value=False, reverse=True)) == keys[::-1]
+            assert list(view.iterator(start=b"b", include_value=False)) == [b"b", b"a", b""]
+            assert list(view.iterator(stop=b"a", include_value=False)) == [b"\xff", b"b"]
+
+
+def test_a_part_of_a_part_takes_bounds_within_a_prefix(db: lsmkv.DB) -> None:
+    part = db.prefixed_db(b"p")
+    for key in (b"a1", b"a2", b"a3", b"b2"):
+        part.put(key, b"")
+    found = part.iterator(prefix=b"a", start=b"a2", limit=1, include_value=False)
+    assert list(found) == [b"a2"]
+    assert list(part.iterator(prefix=b"a", stop=b"a3", include_value=False)) == [b"a1", b"a2"]

@@ -1,0 +1,118 @@
+"""The part of a store, by a prefix, of :mod:`lsmkv.aio`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Generic, Never, Protocol, TypeVar
+
+from lsmkv.aio.batch import WriteBatch
+from lsmkv.aio.readable import Readable
+from lsmkv.aio.snapshot import Snapshot
+from lsmkv.aio.threads import CallThreads
+from lsmkv.db import db as _db
+from lsmkv.db.views import prefixed as _prefixed
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.copying import refuse_copy
+
+
+class PrefixableDB(Protocol):
+    """The methods that :class:`PrefixedDB` needs of a store."""
+
+    async def contains(self, key: BytesLike) -> bool:
+        """See ``DB.contains``."""
+        ...
+
+    async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
+        """See ``DB.put``."""
+        ...
+
+    async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
+        """See ``DB.delete``."""
+        ...
+
+    async def write(self, batch: WriteBatch, /, *, sync: bool = False) -> None:
+        """See ``DB.write``."""
+        ...
+
+    def _opened(self) -> tuple[CallThreads, _db.DB]: ...
+
+
+D = TypeVar("D", bound=PrefixableDB)
+
+
+class PrefixedDB(Readable, Generic[D]):
+    """:class:`lsmkv.PrefixedDB` with ``async`` methods: keys that share a prefix, without it.
+
+    A part is open as long as its store is, and only the store is opened and closed.  Errors and
+    costs are those of :class:`DB`.
+
+    >>> import asyncio
+    >>> from lsmkv.aio import open_db
+    >>> async def main():
+    ...     async with open_db(":memory:") as db:
+    ...         users = db.prefixed_db(b"user:")
+    ...         async with users.write_batch() as batch:
+    ...             batch.put(b"ann:age", b"41")
+    ...             batch.put(b"bob:age", b"27")
+    ...         ann = users.prefixed_db(b"ann:")
+    ...         async with ann.snapshot() as before:
+    ...             await ann.put(b"age", b"42")
+    ...             await users.delete(b"bob:age")
+    ...             ages = await before.get(b"age"), await ann.get(b"age")
+    ...         assert ann.db is db and await users.contains(b"ann:age")
+    ...         return ages, ann.prefix, [pair async for pair in users]
+    >>> asyncio.run(main())
+    ((b'41', b'42'), b'user:ann:', [(b'ann:age', b'42')])
+    """
+
+    def __init__(self, db: D, prefix: bytes) -> None:
+        """Not called by users: ``db.prefixed_db()`` makes one."""
+        self._db = db
+        self._prefix = prefix
+
+    @property
+    def db(self) -> D:
+        """The store itself, also if prefixes are nested."""
+        return self._db
+
+    @property
+    def prefix(self) -> bytes:
+        """The prefix of every key in the store; if prefixes are nested, all of them."""
+        return self._prefix
+
+    async def contains(self, key: BytesLike) -> bool:
+        """Whether the part has ``key``."""
+        return await self._db.contains(self._prefix + as_bytes(key, "key"))
+
+    async def put(self, key: BytesLike, value: BytesLike, *, sync: bool = False) -> None:
+        """Set ``key`` to ``value``: :meth:`DB.put`."""
+        await self._db.put(self._prefix + as_bytes(key, "key"), value, sync=sync)
+
+    async def delete(self, key: BytesLike, *, sync: bool = False) -> None:
+        """Remove ``key``; an absent key is no error: :meth:`DB.delete`."""
+        await self._db.delete(self._prefix + as_bytes(key, "key"), sync=sync)
+
+    def write_batch(self, *, transaction: bool = True, sync: bool = False) -> WriteBatch:
+        """As :meth:`DB.write_batch`; the batch adds the prefix to its keys."""
+        part = self._opened()[1]
+        write = partial(self._db.write, sync=sync)
+        return WriteBatch(write, transaction=transaction, batch=part.write_batch())
+
+    def snapshot(self) -> Snapshot:
+        """As :meth:`DB.snapshot`, of this part of the store."""
+        threads, part = self._opened()
+        return Snapshot(threads, part.snapshot)
+
+    def prefixed_db(self, prefix: BytesLike) -> PrefixedDB[D]:
+        """The part whose keys begin with this prefix, followed by ``prefix``."""
+        return PrefixedDB(self._db, self._prefix + as_bytes(prefix, "prefix"))
+
+    def __repr__(self) -> str:
+        return f"<lsmkv.aio.PrefixedDB {self._prefix!r} of {self._db!r}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("a part of a store", "it belongs to one event loop")
+
+    def _opened(self) -> tuple[CallThreads, _prefixed.PrefixedDB[_db.DB]]:
+        threads, db = self._db._opened()
+        return threads, db.prefixed_db(self._prefix)

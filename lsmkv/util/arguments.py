@@ -1,0 +1,51 @@
+"""Keys and values as callers give them, made ``bytes`` before the engine sees them.
+
+Every public method that takes a key or a value calls :func:`as_bytes`, or asks first whether
+``type(key) is bytes``.  A class derived from ``bytes`` may have a hash, an equality or an order of
+its own, by which a memtable would lose its keys; so behind that door a key is exactly ``bytes``,
+and no method of a caller's class runs in the engine.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class BytesLike(Protocol):
+    """The types in which keys and values may be given: those that ``memoryview`` takes.
+
+    ``bytes``, ``bytearray``, ``memoryview``, ``array.array``, ``mmap.mmap``, ``numpy.ndarray`` and
+    others; see :func:`as_bytes`.
+    """
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """Of type checkers' interest alone: Python 3.11 has no such method."""
+        ...
+
+
+def as_bytes(value: object, what: str) -> bytes:
+    """``value`` as exactly ``bytes``: itself, or a copy of any other buffer's bytes.
+
+    An array's bytes are copied element by element in C order, as ``memoryview.tobytes`` does,
+    whatever its number of dimensions, and whether or not it is contiguous.  What is no buffer, or
+    is one of references to Python objects, raises ``TypeError``.
+
+    >>> as_bytes(memoryview(b"abcd")[::2], "value")
+    b'ac'
+    >>> as_bytes("text", "key")
+    Traceback (most recent call last):
+    TypeError: a key must be bytes, not str: encode it first, str.encode()
+    """
+    if type(value) is bytes:
+        return value
+    if isinstance(value, bytes):
+        # By bytes' own method: that of the class may be another.
+        return bytes.__getitem__(value, slice(None))
+    try:
+        view = memoryview(value)  # type: ignore[arg-type]
+    except TypeError:
+        hint = ": encode it first, str.encode()" if isinstance(value, str) else ""
+        raise TypeError(f"a {what} must be bytes, not {type(value).__name__}{hint}") from None
+    if "O" in view.format:
+        raise TypeError(f"a {what} must be bytes, not references to Python objects")
+    return view.tobytes()

@@ -1,0 +1,382 @@
+"""Every public object is copied and pickled, or says why not, interpreted and compiled alike.
+
+``SAME`` and ``REFUSED`` have one object of each public class at least; a class that neither has
+fails the test, unless its objects are made by users.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib
+import inspect
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
+from functools import cached_property
+from importlib.util import find_spec
+from multiprocessing import get_context
+from operator import methodcaller
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_origin
+
+import pytest
+
+import lsmkv
+import lsmkv.aio
+import lsmkv.bulk
+import lsmkv.indexeddb
+import lsmkv.mapping
+import lsmkv.plyvel
+import lsmkv.shards
+import lsmkv.testing
+from lsmkv.errors import Error
+from lsmkv.options import make_options
+
+MODULES = {
+    *("", ".aio", ".bulk", ".indexeddb", ".mapping", ".plot", ".plyvel", ".server", ".shards"),
+    ".testing",
+}
+NEEDED = {".plot": "matplotlib", ".server": "hiredis"}
+MADE_BY_USERS = {
+    *("Comparator", "Env", "FilterPolicy", "HashedFilterPolicy", "PrefixExtractor"),
+    "OptionArguments",
+}
+"""Protocols, a base class and a typed dictionary: their objects are the user's."""
+
+
+class Place(ExitStack):
+    """A store open for writing, the same read-only, and shards."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self.directory = directory
+        self.db = self.enter_context(lsmkv.DB(directory / "db", create_if_missing=True))
+        for n in range(50):
+            self.db.put(b"key%d" % n, b"old")
+        self.db.flush()
+        self.db.put(b"key7", b"new")
+        self.reader = self.enter_context(
+            lsmkv.DB(directory / "db", read_only=True, prefix_extractor=lsmkv.FixedPrefix(3))
+        )
+
+    @cached_property
+    def shards(self) -> lsmkv.shards.Shards:
+        lsmkv.bulk.build([(b"ant", b"six")], self.directory / "shards")
+        return self.enter_context(lsmkv.shards.open(self.directory / "shards"))
+
+    def adopt(self, made: Any) -> None:
+        """Close a store, or that of a part, at the end."""
+        parts = lsmkv.PrefixedDB | lsmkv.mapping.KeyValueMapping
+        store = made.db if isinstance(made, parts) else made
+        if isinstance(store, lsmkv.DB | lsmkv.shards.Shards):
+            self.callback(store.close)
+
+
+Make = Callable[[Place], object]
+
+
+def _identical(value: Any) -> object:
+    return value
+
+
+def _shown(value: Any) -> object:
+    return type(value), repr(value)
+
+
+def _error(error: Any) -> object:
+    return type(error), str(error), error.args, vars(error)
+
+
+def _pairs(store: Any) -> object:
+    return dict(store)
+
+
+def _filters(policy: Any) -> object:
+    return repr(policy), policy.name, policy.create_filter([b"a", b"b"])
+
+
+def _violation(place: Place) -> lsmkv.testing.Violation:
+    def refuse(state: object) -> None:
+        raise AssertionError("never content")
+
+    return lsmkv.testing.explore(_make_directory, refuse, points=1).violations[0]
+
+
+def _make_directory(env: lsmkv.Env) -> object:
+    return env.open_directory("/d", create=True)
+
+
+def _report(place: Place) -> lsmkv.testing.Report:
+    return lsmkv.testing.explore(_make_directory, lambda state: None, points=1)
+
+
+def _trace(place: Place) -> lsmkv.TraceReader:
+    trace = place.directory / "trace"
+    with lsmkv.DB(place.directory / "traced", create_if_missing=True, trace=trace) as db:
+        db.put(b"k", b"v")
+    return lsmkv.read_trace(trace)
+
+
+def _locked(place: Place) -> lsmkv.Error:
+    with pytest.raises(lsmkv.LockedError) as raised:
+        lsmkv.DB(place.directory / "db")
+    return raised.value
+
+
+def _batch(place: Place) -> lsmkv.WriteBatch:
+    batch = lsmkv.WriteBatch()
+    batch.put(b"k", b"v")
+    return batch
+
+
+def _diff(place: Place) -> object:
+    assert place.shards.version == 1
+    lsmkv.bulk.build([(b"bee", b"six")], place.directory / "shards")
+    return next(iter(lsmkv.bulk.diff(place.directory / "shards", 1, 2)))
+
+
+def _error_of(kind: type[Error], *arguments: object) -> tuple[Make, Callable[[Any], object]]:
+    return lambda place: kind(*arguments), _error
+
+
+SAME: list[tuple[Make, Callable[[Any], object]]] = [
+    (lambda place: place.db.stats(), _identical),
+    (lambda place: place.db.stats().levels[0], _identical),
+    (lambda place: place.db.explain(b"key7"), _identical),
+    (lambda place: place.db.explain(b"key8"), _identical),
+    (lambda place: place.db.tables()[0], _identical),
+    (lambda place: next(_trace(place)), _identical),
+    (_batch, lambda batch: batch.operations),
+    (lambda place: lsmkv.FixedPrefix(3), _shown),
+    (lambda place: lsmkv.DelimitedPrefix(b":"), _shown),
+    (lambda place: lsmkv.BloomFilterPolicy(16), _filters),
+    (lambda place: lsmkv.BloomFilterPolicy(12.5), _filters),
+    (lambda place: lsmkv.Bloom64Policy(16), _filters),
+    (lambda place: lsmkv.BinaryFusePolicy(12), _filters),
+    (lambda place: lsmkv.BytewiseComparator(), lambda order: order.name),
+    (lambda place: lsmkv.ReverseBytewiseComparator(), lambda order: order.name),
+    (lambda place: lsmkv.indexeddb.IndexedDBComparator(), lambda order: order.name),
+    (lambda place: lsmkv.indexeddb.Date(5.0), _identical),
+    (lambda place: lsmkv.indexeddb.decode_key(bytes(5)), _identical),
+    (lambda place: lsmkv.LocalEnv(follow_symlinks=True), vars),
+    (lambda place: make_options(lru_cache_size=0), lambda options: repr(options.filter_policy)),
+    (lambda place: place.reader, _pairs),
+    (lambda place: place.reader.prefixed_db(b"key"), _pairs),
+    (lambda place: lsmkv.open(place.directory / "db"), _pairs),
+    (lambda place: place.shards, _pairs),
+    (lambda place: place.shards.explain(b"ant"), _identical),
+    (lambda place: place.shards.stats(), _identical),
+    (lambda place: place.shards.document, _identical),
+    (lambda place: place.shards.document.shards[0], _identical),
+    (lambda place: place.shards.document.shards[0].meta, _identical),
+    (lambda place: lsmkv.shards.Limits(attempts=2), _identical),
+    (lambda place: lsmkv.bulk.prune(place.shards.url, keep=1), _identical),
+    (_diff, _identical),
+    (lambda place: lsmkv.bulk.Change.ADDED, _identical),
+    (lambda place: next(iter(lsmkv.testing.NameModel)), _identical),
+    (lambda place: next(iter(lsmkv.testing.Tails)), _identical),
+    (_violation, str),
+    (_locked, _error),
+    _error_of(lsmkv.ClosedError, "closed"),
+    _error_of(lsmkv.ComparatorMismatchError, "path", "stored", "given"),
+    _error_of(lsmkv.ConflictError, "conflict"),
+    _error_of(lsmkv.CorruptionError, "reason", "path", 7),
+    _error_of(lsmkv.Error, "error"),
+    _error_of(lsmkv.ForeignFormatError, "foreign"),
+    _error_of(lsmkv.ForkedError, "forked"),
+    _error_of(lsmkv.IOError, 5, "reason", "path"),
+    _error_of(lsmkv.IteratorInvalidError, "invalid"),
+    _error_of(lsmkv.NotFoundError, 2, "reason", "path"),
+    _error_of(lsmkv.ReadOnlyError, "read only"),
+    _error_of(lsmkv.UnsupportedCompressionError, "compression"),
+]
+"""What is copied and pickled, and what two equal ones have in common."""
+
+
+def _ray(place: Place) -> object:
+    def remote(**options: object) -> Callable[[object], object]:
+        return lambda function: function
+
+    return lsmkv.bulk.RayExecutor(SimpleNamespace(remote=remote, cancel=None))
+
+
+def _server(place: Place) -> object:
+    if not find_spec("hiredis"):
+        return lsmkv.testing.FaultyEnv()
+    return importlib.import_module("lsmkv.server").Server(place.directory / "served")
+
+
+def _plyvel(place: Place) -> lsmkv.plyvel.DB:
+    return place.enter_context(closing(lsmkv.plyvel.DB(":memory:")))
+
+
+def _mapping(place: Place) -> lsmkv.mapping.KeyValueMapping:
+    return place.enter_context(lsmkv.open(":memory:", "c"))
+
+
+WRITABLE = "open for writing"
+REFUSED: list[tuple[Make, str]] = [
+    (lambda place: place.db, WRITABLE),
+    (lambda place: place.db.iterator(), "an iterator"),
+    (lambda place: place.db.raw_iterator(), "an iterator"),
+    (lambda place: place.reader.iterator(), "an iterator"),
+    (lambda place: place.db.snapshot(), "a snapshot"),
+    (lambda place: place.reader.snapshot(), "a snapshot"),
+    (lambda place: place.db.transaction(), "a transaction"),
+    (lambda place: place.db.write_batch(), "a batch of a store"),
+    (lambda place: place.db.prefixed_db(b"p").write_batch(), "a batch of a store"),
+    (
+        lambda place: place.enter_context(lsmkv.TableWriter(place.directory / "made.ldb")),
+        "a table that is being written",
+    ),
+    (_trace, "a TraceReader"),
+    (lambda place: lsmkv.BlockCache(10), "a block cache"),
+    (lambda place: lsmkv.MemoryEnv(), "a file system in memory"),
+    (lambda place: lsmkv.plan_repair("/db2", env=_store()), "a plan of a repair"),
+    (_plyvel, WRITABLE),
+    (lambda place: _plyvel(place).snapshot(), "a snapshot"),
+    (lambda place: _plyvel(place).write_batch(), "a batch of a store"),
+    (_mapping, "a mapping of a store that is open for writing"),
+    (lambda place: place.shards.iterator(), "an iterator"),
+    (lambda place: place.enter_context(lsmkv.bulk.Workers(1)), "an executor"),
+    (_ray, "an executor"),
+    (_server, "a server" if find_spec("hiredis") else "a file system"),
+    (lambda place: lsmkv.testing.FaultyEnv(), "a file system in memory"),
+    (lambda place: lsmkv.testing.RecordingEnv(), "a file system in memory"),
+    (lambda place: lsmkv.aio.open_db(":memory:"), "an lsmkv.aio.DB"),
+    (lambda place: lsmkv.aio.open_shards("url"), "lsmkv.aio.Shards"),
+]
+"""What is neither copied nor pickled, and what the error calls it."""
+PARTS_REFUSED: list[tuple[Make, str]] = [
+    (lambda place: place.db.options, "a block cache"),
+    (lambda place: place.db.prefixed_db(b"p"), WRITABLE),
+    (lambda place: _plyvel(place).prefixed_db(b"p"), WRITABLE),
+    (lambda place: _mapping(place).keys(), "a mapping of a store"),
+    (lambda place: _mapping(place).values(), "a mapping of a store"),
+    (lambda place: _mapping(place).items(), "a mapping of a store"),
+    (lambda place: place.shards.verify(), "the survey of a file"),
+    (lambda place: place.shards.verify().shards[0], "the survey of a file"),
+    (_report, "a file system in memory"),
+    (lambda place: next(_report(place).recording.crash_states()), "a file system in memory"),
+]
+"""What refers to such an object: a shallow copy shares it, others are refused in its name."""
+
+
+def _store() -> lsmkv.MemoryEnv:
+    env = lsmkv.MemoryEnv()
+    lsmkv.DB("/db2", create_if_missing=True, env=env).close()
+    return env
+
+
+def _pickled(protocol: int) -> Callable[[object], object]:
+    return lambda made: pickle.loads(pickle.dumps(made, protocol))
+
+
+DEEP = [copy.deepcopy, *map(_pickled, range(2, pickle.HIGHEST_PROTOCOL + 1))]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with Place(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("make", "essence"), SAME)
+def test_copies_and_pickled_objects_are_the_same(
+    place: Place, make: Make, essence: Callable[[Any], object]
+) -> None:
+    made = make(place)
+    copies = [one(made) for one in (copy.copy, *DEEP)]
+    for one in (made, *copies):
+        place.adopt(one)
+    expected = essence(made)
+    assert [(type(one), essence(one)) for one in copies] == [(type(made), expected)] * len(copies)
+
+
+@pytest.mark.parametrize(("make", "named"), REFUSED)
+def test_what_is_one_of_a_kind_says_why(place: Place, make: Make, named: str) -> None:
+    made = make(place)
+    for one in (copy.copy, *DEEP):
+        with pytest.raises(TypeError, match=rf"{named} .*(copied|pickled): \S+ \S+"):
+            one(made)
+
+
+@pytest.mark.parametrize(("make", "named"), PARTS_REFUSED)
+def test_what_refers_to_one_of_a_kind_is_refused_in_its_name(
+    place: Place, make: Make, named: str
+) -> None:
+    made = make(place)
+    assert type(copy.copy(made)) is type(made)
+    for one in DEEP:
+        with pytest.raises(TypeError, match=rf"{named} .*(copied|pickled): \S+ \S+"):
+            one(made)
+
+
+def test_what_belongs_to_an_event_loop_says_why() -> None:
+    async def main() -> None:
+        async with lsmkv.aio.open_db(":memory:") as db:
+            parts = [db, db.iterator(), db.snapshot(), db.transaction(), db.write_batch()]
+            parts.append(db.prefixed_db(b"p"))
+            seen.update(map(type, parts))
+            for part in parts:
+                for one in (copy.copy, *DEEP):
+                    with pytest.raises(TypeError, match=r"neither copied nor pickled: it belongs"):
+                        one(part)
+
+    seen: set[type] = set()
+    asyncio.run(main())
+    assert len(seen) == 6
+
+
+def test_every_public_class_is_copied_and_pickled_or_refused(place: Place) -> None:
+    aio = lsmkv.aio
+    tried: set[type] = {aio.Iterator, aio.Snapshot, aio.Transaction, aio.WriteBatch}
+    tried.add(aio.PrefixedDB)
+    for make, _ in [*SAME, *REFUSED, *PARTS_REFUSED]:
+        made = make(place)
+        place.adopt(made)
+        tried.add(type(made))
+    missing = [
+        f"lsmkv{module}.{name}"
+        for module in sorted(MODULES)
+        if find_spec(NEEDED.get(module, "lsmkv"))
+        for name, value in _public_classes(f"lsmkv{module}")
+        if value not in tried and name not in MADE_BY_USERS
+    ]
+    assert missing == []
+
+
+def _public_classes(module: str) -> Iterator[tuple[str, type]]:
+    face = importlib.import_module(module)
+    for name in face.__all__:
+        value = getattr(face, name)
+        if inspect.isclass(value) and get_origin(value) is None:
+            yield name, value
+
+
+def test_a_store_open_for_writing_says_copied_where_it_is_copied(place: Place) -> None:
+    for one in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="a store that is open for writing cannot be copied"):
+            one(place.db)
+    with pytest.raises(TypeError, match="a store that is open for writing cannot be pickled"):
+        pickle.dumps(place.db)
+
+
+def test_a_copy_of_a_batch_has_operations_of_its_own(place: Place) -> None:
+    batch = _batch(place)
+    made = copy.copy(batch)
+    made.put(b"more", b"v")
+    assert (len(batch), len(made)) == (1, 2)
+
+
+def test_a_process_pool_returns_statistics_and_explanations(tmp_path: Path) -> None:
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True) as db:
+        db.put(b"k", b"v")
+    reader = lsmkv.DB(tmp_path / "db", read_only=True, prefix_extractor=lsmkv.FixedPrefix(1))
+    with reader, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        stats = pool.submit(methodcaller("stats"), reader).result()
+        told = pool.submit(methodcaller("explain", b"k"), reader).result()
+    assert (type(stats), stats.gets, told.found) == (lsmkv.Stats, 0, True)
