@@ -33,6 +33,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "aio/threads.py": "test_aio.py",
     "aio/transaction.py": "test_aio.py",
     "aio/turns.py": "test_aio.py",
+    "env/breath.py": "db/scan/test_deletions.py",
     "env/local_file.py": "env/test_local.py",
     "env/windows_lock.py": "env/test_windows.py",
     "env/streams.py": "env/test_fetch_ahead.py",

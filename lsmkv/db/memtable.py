@@ -17,7 +17,6 @@ that flushes reads the log.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +25,8 @@ from librt.strings import BytesWriter
 from sortedcontainers import SortedDict
 
 from lsmkv.db.store_lock import StoreLock
+from lsmkv.db.key_list import KeyList
+from lsmkv.db.pinned import PinnedSequences
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import Position
 from lsmkv.format.keys import (
@@ -38,6 +39,7 @@ from lsmkv.format.keys import (
     sequence_in,
     tagged_value,
 )
+from lsmkv.table.deletion_run import SHORTEST_RUN, DeletionRun, begin_run
 from lsmkv.util.comparator import Comparator, equal_means_identical, sort_key
 
 if TYPE_CHECKING:
@@ -52,8 +54,12 @@ into the dict.  So the first read has at most this much, and one batch, to move:
 puts of 100 bytes, 20 ms for 130,000 deletions; 15 and 65 ms where this is not compiled."""
 _COLUMN_CHUNK: Final = 512
 _LIST_PAYS_AT: Final = 32
-"""A list of all keys pays once scans have read one chunk for every 32 keys: a search costs a
-microsecond more in a SortedDict than in a list, and putting one key into the list costs 0.01 us."""
+"""A list of all keys pays once scans have read one chunk for every 32 keys, or as many keys as
+there are: a search costs a microsecond more in a SortedDict than in a list, and a key as much as
+putting it into the list, 0.01 us."""
+_FEW_WRITES: Final = 16
+"""A list of all keys is brought up to date after so many writes, and else made again: putting one
+more key into its place moves all those after it."""
 
 
 class WriteBuffer:
@@ -126,9 +132,10 @@ class MemTable:
         self._sorted: Any = SortedDict(self._order)
         self._pending: dict[bytes, bytes] = {}
         self._merging = False
-        self._key_list: list[bytes] | None = None
-        """The keys in bytewise order, once a list of them pays; None again when a key is merged."""
-        self._chunks_read: i64 = 0  # since the last merge
+        self._key_list: KeyList | None = None
+        """The keys in bytewise order, once a list of them pays; None again when many are merged."""
+        self._chunks_read: i64 = 0  # since many were, a large chunk as several
+        self._last_sequence: i64 = 0
         self._writer = BytesWriter()  # where tagged values are put together
         self._buffer: WriteBuffer | None = WriteBuffer() if self._identical else None
         """None from the first read on."""
@@ -182,6 +189,8 @@ class MemTable:
         """
         self._applying_from = sequence
         self.applying = operations
+        last: i64 = sequence + len(operations) - 1
+        self._last_sequence = max(last, self._last_sequence)
         buffer = self._buffer
         if buffer is None or newest_pinned >= 0 or self.usage > _BUFFER_LIMIT:
             return self._add_to_dict(sequence, operations, newest_pinned)
@@ -303,28 +312,115 @@ class MemTable:
         return keys, user_keys, tagged
 
     def visible(
-        self, edge: Position | None, count: i64, sequence: int, back: bool, found: list[Any]
+        self,
+        edge: Position | None,
+        count: i64,
+        sequence: int,
+        back: bool,
+        found: list[Any],
+        deletions: bool = True,
+        pinned: PinnedSequences | None = None,
     ) -> bytes | None:
         """Read the next ``count`` keys beyond ``edge``, and append to ``found``, in rising order,
-        the versions that are visible at ``sequence``: ``(key, value)``, with None for a deletion.
+        the versions that are visible at ``sequence``: ``(key, value)``, and with ``deletions``
+        ``(key, None)``, or a :class:`~lsmkv.table.deletion_run.DeletionRun` for many in a row.
 
         Returns the key where the next call goes on, or None if no key is left.  The caller keeps
-        ``sequence`` pinned.
+        ``sequence`` pinned.  With ``pinned``, older versions of deleted keys that no reader sees
+        any more are dropped on the way.
         """
         lock = self._lock
         if lock.mine():
-            return self._copy().visible(edge, count, sequence, back, found)
+            return self._copy().visible(edge, count, sequence, back, found, deletions)
         with lock.afterwards, lock.guard:
             lock.claim()
-            keys = self._keys_beyond(edge, count, back)
-            for key in keys:
-                tagged = self._version(key, sequence)
-                if tagged is not None:
-                    name = key if self._identical else self._spelling(key, tagged)
-                    found.append((name, tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None))
+            self._in_order()
+            oldest: i64 = -1
+            if pinned is not None and self._older:
+                oldest = pinned.oldest(sequence)
+            every = self._listed(count)
+            if every is None:
+                keys = self._keys_beyond(edge, count, back)
+                self._read_visible(keys, None, 0, sequence, deletions, oldest, found)
+            else:
+                # Without deletions, keys that are known to be deleted are not counted.
+                size: i64 = len(every.keys)
+                at = every.index_at(edge, back)
+                if back:
+                    stop = at if deletions else every.end_of_left(at)
+                    at = max(0, stop - count)
+                else:
+                    at = at if deletions else every.first_left(at)
+                    stop = min(size, at + count)
+                keys = every.keys[at:stop]
+                self._read_visible(keys, every, at, sequence, deletions, oldest, found)
         if not keys:
             return None
         return keys[0] if back else keys[len(keys) - 1]
+
+    def _read_visible(
+        self,
+        keys: list[bytes],
+        every: KeyList | None,
+        first: i64,
+        sequence: int,
+        deletions: bool,
+        oldest: i64,
+        found: list[Any],
+    ) -> None:
+        """:meth:`visible` for these keys, which begin at index ``first`` of ``every``.
+
+        No reader reads at a sequence before ``oldest``, or nothing is known of it if it is -1.
+        """
+        newest: dict[bytes, bytes] = self._sorted
+        bounded = sequence < self._last_sequence
+        # The marked keys are those without a version that a reader may see, except their deletions.
+        marks = (
+            b""
+            if every is None or (bounded and deletions)
+            else every.marks(first, first + len(keys))
+        )
+        marked: i64 = len(marks)
+        deleted: i64 = 0  # deletions since the last value
+        run: DeletionRun | None = None  # of these
+        at: i64 = -1
+        for key in keys:
+            at += 1
+            if at < marked and marks[at] == 1:
+                if not deletions:
+                    continue
+            else:
+                tagged = newest[key]
+                name = key
+                is_newest = True
+                if bounded and sequence_in(tagged) > sequence:
+                    older = self._version(key, sequence)
+                    if older is None:
+                        continue
+                    tagged = older
+                    is_newest = False
+                    if not self._identical:
+                        name = self._spelling(key, tagged)
+                if tagged[0] == KIND_VALUE:
+                    found.append((name, tagged[TAG_SIZE:]))
+                    deleted = 0
+                    continue
+                if every is not None and is_newest:
+                    if oldest >= 0 and sequence_in(tagged) <= oldest:
+                        self._older.pop(key, None)
+                    if key not in self._older:
+                        every.mark(first + at)
+                if not deletions:
+                    continue
+                key = name
+            deleted += 1
+            if deleted <= SHORTEST_RUN:
+                found.append((key, None))
+            elif deleted == SHORTEST_RUN + 1:
+                run = begin_run(found, key, -1, False)
+            else:
+                assert run is not None
+                run.append(key, -1)
 
     @property
     def keeps_older(self) -> bool:
@@ -366,7 +462,13 @@ class MemTable:
             lock.claim()
             ordered = self._in_order()
             ordered._check()
-            assert self._key_list in (None, list(ordered)), "a list of other keys"
+            every = self._key_list
+            if every is not None:
+                assert every.keys == list(ordered), "a list of other keys"
+                for key, marked in zip(every.keys, every.marks(0, len(every.keys)), strict=True):
+                    assert not marked or (
+                        ordered[key][0] == KIND_DELETION and key not in self._older
+                    )
             for key, versions in self._older.items():
                 sequences = [sequence_in(tagged) for _, tagged in versions]
                 sequences.insert(0, sequence_in(ordered[key]))
@@ -398,6 +500,7 @@ class MemTable:
                 kind = KIND_DELETION if value is None else KIND_VALUE
                 versions[at] = (key, tagged_value(writer, at, kind, value or b""))
         copy = MemTable(self._comparator, StoreLock())
+        copy._last_sequence = max(versions, default=0)
         for sequence in sorted(versions):
             key, tagged = versions[sequence]
             value = tagged[TAG_SIZE:] if tagged[0] == KIND_VALUE else None
@@ -486,12 +589,29 @@ class MemTable:
             self._sorted = SortedDict(self._order, dict(dict.items(self._sorted)))
         if self._pending:
             self._merging = True
+            every = self._key_list
             self._key_list = None
-            self._chunks_read = 0
             self._sorted.update(self._pending)
+            if len(self._pending) > _FEW_WRITES:
+                self._chunks_read = 0
+            elif every is not None:
+                for key in self._pending:
+                    every.write(key)
+                self._key_list = every
             self._pending = {}
         self._merging = False
         return self._sorted
+
+    def _listed(self, count: i64) -> KeyList | None:
+        """The list of all keys, if there is one or this read of ``count`` keys makes it pay.
+
+        Caller holds the lock, and the keys are in order.
+        """
+        if self._key_list is None and self._order is None:
+            self._chunks_read += 1 + count // _LIST_PAYS_AT
+            if _LIST_PAYS_AT * self._chunks_read >= len(self._sorted):
+                self._key_list = KeyList(list(self._sorted))
+        return self._key_list
 
     def _keys_beyond(self, edge: Position | None, count: i64, back: bool) -> list[bytes]:
         """Up to ``count`` keys after ``edge``, or before it if ``back``; in rising order.
@@ -501,24 +621,6 @@ class MemTable:
         ordered = self._in_order()
         user_key = None if edge is None else edge.user_key
         after = edge is not None and edge.after
-        every = self._key_list
-        if every is None and self._order is None:
-            self._chunks_read += 1
-            if _LIST_PAYS_AT * self._chunks_read >= len(ordered):
-                every = list(ordered)
-                self._key_list = every
-        # Large chunks are taken from the SortedDict all the same: its code is interpreted, so that
-        # signals are handled and other threads run, however long a scan finds nothing.
-        if every is not None and count < LARGEST_CHUNK:
-            size: i64 = len(every)
-            at: i64 = 0
-            if user_key is None:
-                at = size if back else 0
-            elif after:
-                at = bisect_right(every, user_key)
-            else:
-                at = bisect_left(every, user_key)
-            return every[max(0, at - count) : at] if back else every[at : at + count]
         if not back:
             return list(islice(ordered.irange(user_key, None, (not after, True)), count))
         some = list(islice(ordered.irange(None, user_key, (True, after), reverse=True), count))

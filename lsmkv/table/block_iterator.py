@@ -6,11 +6,14 @@ scan and one thread.  It goes forward only; a reverse scan reads the entries of 
 the last restart interval first.
 
 Fast paths: a seek builds no key before its target, and after that a key is built only if it differs
-from the one before.
+from the one before.  Nor is one built of a deletion that hides nothing (``skip_deletions``: 7 ns an
+entry in place of 41) or of an entry that a newer source has deleted (``skip_hidden``: 25 ns in
+place of 69).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final
 
 from librt.strings import read_i64_le
@@ -19,6 +22,7 @@ from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
 from lsmkv.table.block import Block
+from lsmkv.table.deletion_run import SHORTEST_RUN, DeletionRun, begin_run
 from lsmkv.util.search import common
 
 if TYPE_CHECKING:
@@ -30,16 +34,18 @@ ALL: Final = 1 << 40
 PAIRS: Final = 0
 """A user key and its value, ``(key, value)``; no deletions."""
 WITH_DELETIONS: Final = 1
-"""As ``PAIRS``, and ``(key, None)`` for a deletion."""
+"""As ``PAIRS``, and ``(key, None)`` for a deletion, or a run for many in a row
+(:mod:`lsmkv.table.deletion_run`)."""
 WITH_SEQUENCES: Final = 2
-"""As ``WITH_DELETIONS``, followed by the sequence: ``(key, value or None, sequence)``."""
+"""As ``WITH_DELETIONS``, followed by the sequence: ``(key, value or None, sequence)``.  Runs have
+the sequences of their deletions."""
 
 
 class BlockIterator:
     """Returns the visible entries of a block, in order.
 
-    Call order: ``seek_to_restart? next_entries*``.  Any method raises
-    :class:`CorruptionError` for damage that the checksum does not show.
+    Call order: ``seek_to_restart? (skip_deletions? skip_hidden? next_entries)*``.  All but the two
+    that skip raise :class:`CorruptionError` for damage that the checksum does not show.
     """
 
     __slots__ = (
@@ -125,6 +131,143 @@ class BlockIterator:
             self.settled = True
         return user_key
 
+    def skip_deletions(self, before: bytes | None) -> None:
+        """Step over deletions of keys before ``before``, or of any keys if it is None, and over the
+        older versions that they hide, up to the first other entry.
+
+        Only in the bytewise order.  An entry that the block stores in an unusual way ends it, too.
+        """
+        data = self._data
+        end = self._end
+        bound = self._sequence
+        bounded = bound < MAX_SEQUENCE
+        spent = self._spent
+        most: i64 = self._block.max_shared
+        user_key = self.user_key
+        known: i64 = len(user_key)
+        matched: i64 = 0  # bytes that the last key has in common with ``before``
+        wanted: i64 = 0
+        if before is not None:
+            if before <= user_key:
+                return
+            wanted = len(before)
+            limit: i64 = min(known, wanted)
+            matched = common(user_key, 0, before, 0, limit)
+        at = self._at
+        base = at  # where the last key can be built from
+        last: i64 = -1  # the last entry that was stepped over
+        while at + 3 <= end:
+            shared: i64 = data[at]
+            unshared: i64 = data[at + 1]
+            size: i64 = data[at + 2]
+            begin = at + 3
+            tag = begin + unshared - TAG_SIZE
+            if (
+                (shared | unshared | size) >= 128
+                or unshared < TAG_SIZE
+                or tag + TAG_SIZE + size > end
+                or shared > known
+                or spent > most
+                or data[tag] != 0
+                or (bounded and _sequence_at(data, tag) > bound)
+            ):
+                break
+            known = shared + unshared - TAG_SIZE
+            # If it shares more than that, it compares as the entry before.
+            if before is not None and shared <= matched:
+                limit = min(known, wanted)
+                begin -= shared
+                matched = common(data, begin, before, shared, limit)
+                if matched == wanted or (
+                    matched < limit and data[begin + matched] > before[matched]
+                ):
+                    break
+            if shared == 0:
+                base = at
+            spent += shared
+            last = at
+            at = tag + TAG_SIZE + size
+        if last < 0:
+            return
+        self._at = at
+        self._spent = spent
+        self.settled = True
+        at = base
+        while at <= last:
+            begin = at + 3
+            tag = begin + data[at + 1] - TAG_SIZE
+            user_key = user_key[: data[at]] + data[begin:tag]
+            at = tag + TAG_SIZE + data[at + 2]
+        self.user_key = user_key
+        self._tag = data[tag : tag + TAG_SIZE]
+
+    def skip_hidden(self, run: DeletionRun, by_sequence: bool) -> None:
+        """Step over entries of keys that a newer source has deleted, up to the first other one.
+
+        Only in the bytewise order.  ``by_sequence``: the source of the run is not known to be
+        newer, so that the sequences decide.  An entry that the block stores in an unusual way ends
+        it, too.
+        """
+        data = self._data
+        end = self._end
+        at = self._at
+        keys = run.keys
+        sequences = run.sequences if by_sequence else None
+        count: i64 = len(keys)
+        most: i64 = self._block.max_shared
+        spent = self._spent
+        key = self.user_key
+        known: i64 = len(key)
+        found: i64 = -1  # the deletion of the last key
+        last: i64 = -1  # the tag of the last entry that was stepped over
+        hidden_by: i64 = 0  # the deletion of that entry's key
+        while at + 3 <= end:
+            shared: i64 = data[at]
+            unshared: i64 = data[at + 1]
+            size: i64 = data[at + 2]
+            begin = at + 3
+            tag = begin + unshared - TAG_SIZE
+            if (
+                (shared | unshared | size) >= 128
+                or unshared < TAG_SIZE
+                or tag + TAG_SIZE + size > end
+                or shared > known
+                or spent > most
+                or data[tag] > 1
+            ):
+                break
+            length = shared + tag - begin
+            if found < 0 or length != known or not _ends_in(key, shared, data, begin, tag):
+                # Another key; mostly the one that was deleted next.
+                following = found + 1
+                if (
+                    found < 0
+                    or following == count
+                    or len(keys[following]) != length
+                    or common(key, 0, keys[following], 0, shared) < shared
+                    or not _ends_in(keys[following], shared, data, begin, tag)
+                ):
+                    sought = key[:shared] + data[begin:tag]
+                    following = bisect_left(keys, sought, following)
+                    if following == count or keys[following] != sought:
+                        break
+                found = following
+                key = keys[found]
+                known = length
+            if sequences is not None and _sequence_at(data, tag) >= sequences[found]:
+                break
+            spent += shared
+            last = tag
+            hidden_by = found
+            at = tag + TAG_SIZE + size
+        if last < 0:
+            return
+        self._at = at
+        self._spent = spent
+        self.settled = True
+        self.user_key = keys[hidden_by]
+        self._tag = data[last : last + TAG_SIZE]
+
     def next_entries(self, count: i64, form: i64 = PAIRS) -> list[Any]:
         """The next ``count`` visible entries, in this form; fewer only at the end of the block."""
         data = self._data
@@ -143,6 +286,8 @@ class BlockIterator:
         cut: i64 = 0
         found: list[Any] = []
         with_sequences = form == WITH_SEQUENCES
+        deleted: i64 = 0  # deletions since the last value
+        run: DeletionRun | None = None  # of these
         while at < end and count > 0:
             shared: i64 = data[at]
             unshared: i64 = 128
@@ -208,12 +353,20 @@ class BlockIterator:
                     else:
                         found.append((user_key, data[value_at:at]))
                     count -= 1
+                    deleted = 0
                 elif kind == 0:
                     if form != PAIRS:
-                        found.append(
-                            (user_key, None, sequence) if with_sequences else (user_key, None)
-                        )
                         count -= 1
+                        deleted += 1
+                        if deleted <= SHORTEST_RUN:
+                            found.append(
+                                (user_key, None, sequence) if with_sequences else (user_key, None)
+                            )
+                        elif deleted == SHORTEST_RUN + 1:
+                            run = begin_run(found, user_key, sequence, with_sequences)
+                        else:
+                            assert run is not None
+                            run.append(user_key, sequence)
                 else:
                     raise CorruptionError(f"an internal key of kind {kind}", None, value_at)
         if tag >= 0:
@@ -302,6 +455,18 @@ class BlockIterator:
                 return
             at += unshared + size
         self._at = at
+
+
+def _ends_in(key: bytes, size: i64, data: bytes, begin: i64, end: i64) -> bool:
+    """Whether what follows the first ``size`` bytes of a key are these bytes, as many."""
+    while begin < end:
+        here: i64 = key[size]
+        there: i64 = data[begin]
+        if here != there:
+            return False
+        size += 1
+        begin += 1
+    return True
 
 
 def _sequence_at(data: bytes, tag: i64) -> i64:

@@ -21,12 +21,14 @@ from plain import (
     rows_of,
     with_tag,
 )
+from runs import single_entries
 
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, pack, unpack
 from lsmkv.table.block import Block
 from lsmkv.table.block_iterator import ALL, WITH_DELETIONS, WITH_SEQUENCES, BlockIterator
+from lsmkv.table.deletion_run import SHORTEST_RUN, DeletionRun, run_in
 from lsmkv.util.comparator import BYTEWISE, CallableComparator
 
 REVERSE = ORDERS[1]
@@ -109,8 +111,97 @@ def test_deletions_and_sequences(
             iterator = BlockIterator(block, order, sequence)
             taken = []
             while not iterator.done:
-                taken += iterator.next_entries(count, form)
+                taken += single_entries(iterator.next_entries(count, form))
             assert taken == [entry if form == WITH_SEQUENCES else entry[:2] for entry in expected]
+
+
+@given(
+    version_sets, st.integers(1, 20), bounds, st.none() | keys, st.none() | keys, st.integers(1, 9)
+)
+def test_deletions_that_hide_nothing_are_stepped_over(
+    versions: Versions,
+    interval: int,
+    bound: int,
+    before: bytes | None,
+    start: bytes | None,
+    count: int,
+) -> None:
+    """Nothing else is: no other entry, and no older version appears in their place."""
+    rows = rows_of(versions, BYTES)
+    block = build(rows, interval)
+    for sequence in (bound, MAX_SEQUENCE):
+        expected = all_seen(rows, sequence, BYTES)
+        if start is not None:
+            expected = [entry for entry in expected if entry[0] >= start]
+        iterator = BlockIterator(block, BYTES, sequence, start, start or b"")
+        while not iterator.done:
+            iterator.skip_deletions(before)
+            some = single_entries(iterator.next_entries(count, WITH_SEQUENCES))
+            while expected and (not some or expected[0] != some[0]):
+                key, value, _ = expected.pop(0)
+                assert value is None
+                assert before is None or key < before
+            assert some == expected[: len(some)]
+            del expected[: len(some)]
+        assert not expected
+
+
+@given(version_sets, st.integers(1, 20), bounds, st.sets(keys), st.none() | keys, st.booleans())
+def test_entries_whose_keys_a_newer_source_deletes_are_stepped_over(
+    versions: Versions,
+    interval: int,
+    bound: int,
+    deleted: set[bytes],
+    start: bytes | None,
+    by_sequence: bool,
+) -> None:
+    """Nothing else is; where sequences decide, only older entries."""
+    rows = rows_of(versions, BYTES)
+    block = build(rows, interval)
+    names = sorted(deleted | {key for key, _ in list(versions)[::2]})
+    numbers = [5 + len(name) for name in names]
+    run = DeletionRun(names, 0, numbers)
+    hides = dict(zip(names, numbers, strict=True))
+    for sequence in (bound, MAX_SEQUENCE):
+        expected = all_seen(rows, sequence, BYTES)
+        if start is not None:
+            expected = [entry for entry in expected if entry[0] >= start]
+        iterator = BlockIterator(block, BYTES, sequence, start, start or b"")
+        while not iterator.done:
+            iterator.skip_hidden(run, by_sequence)
+            some = iterator.next_entries(1, WITH_SEQUENCES)
+            while expected and expected[:1] != some:
+                key, _, number = expected.pop(0)
+                assert key in hides
+                assert not by_sequence or number < hides[key]
+            del expected[: len(some)]
+        assert not expected
+
+
+def test_a_block_of_entries_that_do_not_count_is_stepped_over_whole() -> None:
+    names = [b"%05d" % number for number in range(0, 300, 2)]
+    values = build([(pack(name, number + 1, 1), b"v") for number, name in enumerate(names)], 7)
+    deletions = build([(pack(name, 1000 + number, 0), b"") for number, name in enumerate(names)])
+    entries = BlockIterator(deletions, BYTES, MAX_SEQUENCE).next_entries(ALL, WITH_SEQUENCES)
+    assert len(entries) == SHORTEST_RUN + 1
+    run = run_in(entries[-1])
+    assert run is not None
+    assert run.keys == names
+    for by_sequence in (False, True):
+        iterator = BlockIterator(values, BYTES, MAX_SEQUENCE)
+        iterator.skip_hidden(run, by_sequence)
+        assert iterator.done
+        assert (iterator.user_key, iterator.settled) == (names[-1], True)
+    for before, left in ((None, []), (b"00003", names[2:]), (b"z", [])):
+        iterator = BlockIterator(deletions, BYTES, MAX_SEQUENCE)
+        iterator.skip_deletions(before)
+        rest = single_entries(iterator.next_entries(ALL, WITH_DELETIONS))
+        assert rest == [(name, None) for name in left]
+        assert iterator.user_key == names[-1]
+    other = DeletionRun([b"%05d" % number for number in range(0, 300, 3)], 0, None)
+    iterator = BlockIterator(values, BYTES, MAX_SEQUENCE)
+    iterator.skip_hidden(other, False)
+    assert iterator.next_entries(1) == [(b"00002", b"v")]
 
 
 @IN_EVERY_ORDER
@@ -328,6 +419,9 @@ SOUND = [
 ]
 
 
+RUN = DeletionRun([b"", b"apple", b"applet", b"b"], 0, [700, 700, 700, 700])
+
+
 def use(data: bytes, order: KeyOrder) -> None:
     """Every way to go through a block; nothing but :class:`CorruptionError` may come of it."""
     try:
@@ -339,6 +433,9 @@ def use(data: bytes, order: KeyOrder) -> None:
             try:
                 iterator = BlockIterator(block, order, bound, start, start, bound == 4)
                 while not iterator.done:
+                    if order.is_bytewise:
+                        iterator.skip_deletions(start if bound == 4 else None)
+                        iterator.skip_hidden(RUN, bound == 4)
                     iterator.next_entries(2, WITH_SEQUENCES)
             except CorruptionError:
                 pass

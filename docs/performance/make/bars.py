@@ -29,6 +29,8 @@ COMPILED: dict[str, float] = {
     "readreverse": 2.0,
     "seek10": 1.5,
     "deleterandom": 1.5,
+    "scandeleted": 0.83,
+    "queue": 0.83,
     "compact": 1.5,
     "open": 1.0,
 }

@@ -81,6 +81,10 @@ METHOD = """
   from the first hundredth of the keys.
 - `seekrandom` positions a new iterator; `seek10` reads ten entries with one. `readwhilewriting`
   times Gets while another thread overwrites.
+- `scandeleted` goes over a store of whose entries only a hundredth is left: the values are in one
+  table, the deletions in another above it. The time is for each entry, deleted or not. `queue`
+  takes the first entry and deletes it, 10,000 times at most: each step is a new iterator, which
+  finds its entry after all those that were deleted before, in the memtable.
 - `compact` merges a store whose keys are all there twice: in one table on a lower level, and in
   three above it, flushed by hand from large memtables so that every engine starts from the same
   tables. The time is for each version read.

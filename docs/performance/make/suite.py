@@ -20,7 +20,8 @@ from lsmkv.tools.output import open_output
 
 LARGE_WORKLOADS = (
     *("fillseq", "fillbatch", "fillrandom", "overwrite", "readrandom", "readmissing", "readhot"),
-    *("readseq", "readreverse", "seek10", "deleterandom", "compact", "open"),
+    *("readseq", "readreverse", "seek10", "deleterandom", "scandeleted", "queue"),
+    *("compact", "open"),
 )
 """What is run with more entries, too."""
 

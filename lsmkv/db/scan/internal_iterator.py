@@ -10,6 +10,8 @@ from typing import Any
 
 from mypy_extensions import mypyc_attr
 
+from lsmkv.table.deletion_run import DeletionRun
+
 Pair = tuple[bytes, bytes]
 """A user key and its value."""
 Seen = tuple[bytes, bytes | None]
@@ -20,10 +22,11 @@ Seen = tuple[bytes, bytes | None]
 class InternalIterator(ABC):
     """The entries of a range that are visible at a sequence, a chunk at a time.
 
-    Call order: ``next_chunk*``.
+    Call order: ``read_pairs? (may_omit* next_chunk)*``.
 
-    A chunk holds :data:`Pair`, :data:`Seen`, or the latter followed by its sequence: these are the
-    forms of :mod:`lsmkv.table.block_iterator`.  The reader of a store gets pairs only.  Going
+    A chunk holds :data:`Pair`, or :data:`Seen` and :class:`~lsmkv.table.deletion_run.DeletionRun`,
+    or the latter two with their sequences: these are the forms of
+    :mod:`lsmkv.table.block_iterator`.  The reader of a store gets pairs only.  Going
     forward, chunks follow each other in rising order; going back, each precedes the one before it,
     and is itself in rising order too.  After an exception it must not be called again: the reader
     starts another one after the last pair.
@@ -31,6 +34,20 @@ class InternalIterator(ABC):
     Fast path: it is no Python iterator.  In compiled code ``StopIteration`` makes a traceback,
     which costs as much as reading five pairs, and a short scan meets several ends.
     """
+
+    def read_pairs(self) -> None:  # noqa: B027 - a source may be unable to
+        """Return pairs without deletions: there is no other source that they could hide."""
+
+    def may_omit(  # noqa: B027 - a hint
+        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
+    ) -> None:
+        """Until the next call, chunks may lack the entries whose keys a newer source has deleted,
+        by ``hidden_by`` (where both have sequences, those that are older); and with
+        ``no_deletions``, if they go forward, deletions of keys before ``before``, or all if it is
+        None, which hide nothing.
+
+        A hint: a source may return them all the same.  Called in the bytewise order only.
+        """
 
     @abstractmethod
     def next_chunk(self) -> list[Any]:

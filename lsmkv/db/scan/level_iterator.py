@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsmkv.db.scan.internal_iterator import InternalIterator
 from lsmkv.db.store import ReadView, Store
+from lsmkv.env.breath import breathe
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import Position
 from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.table.block_iterator import ALL, PAIRS, BlockIterator
+from lsmkv.table.block_iterator import ALL, PAIRS, WITH_SEQUENCES, BlockIterator
+from lsmkv.table.deletion_run import DeletionRun, entries_before, entries_from
 from lsmkv.table.reader import FROM_FILE, Readahead, Table
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ FIRST_CHUNK: Final = 4
 only a few.  A level that is merged with others reads its share of them."""
 
 _FEW: Final = 8
-"""Pairs that are read at once on the way to a position: half a restart interval."""
+"""Pairs that are read at once on the way to a position: half a restart interval, and not more than
+``SHORTEST_RUN``, so that none of them is a run."""
 
 
 class CacheShare:
@@ -81,6 +84,10 @@ class LevelReader:
         self._counters = store.counters.reads[level]
         self._share = share
         self._prefix_hash: i64 = prefix_hash
+        self.hidden_by: DeletionRun | None = None
+        self.no_deletions = False
+        self.before: bytes | None = None
+        """What chunks may omit, as in ``InternalIterator.may_omit``."""
         self._ahead: Readahead | None = None  # the blocks of the last read
         self._blocks: i64 = 0  # how many were read
 
@@ -185,7 +192,12 @@ class LevelReader:
 
     def next_pairs(self, table: Table, number: i64, block: BlockIterator, count: i64) -> list[Any]:
         """A block's next pairs."""
+        hidden_by = self.hidden_by
         try:
+            if self.no_deletions:
+                block.skip_deletions(self.before)
+            if hidden_by is not None:
+                block.skip_hidden(hidden_by, self.form == WITH_SEQUENCES)
             return block.next_entries(count, self.form)
         except CorruptionError as error:
             raise table.damaged(error, number) from None
@@ -202,8 +214,7 @@ class BaseLevelIterator(InternalIterator):
         """Whether no file reaches into the range.  Valid before the first chunk."""
 
     def read_pairs(self) -> None:
-        """Return pairs without deletions: there is no other source that they could hide.  Call it
-        before the first chunk."""
+        """Return pairs without deletions.  Call it before the first chunk."""
         self._reader.form = PAIRS
 
 
@@ -240,6 +251,16 @@ class LevelIterator(BaseLevelIterator):
         """The first chunk is that of a whole scan too."""
         super().read_pairs()
         self._count = max(self._count, FIRST_CHUNK)
+        self._reader.no_deletions = self._reader.order.is_bytewise
+
+    def may_omit(
+        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
+    ) -> None:
+        """Both of them are omitted at the beginning of a block, or of a chunk."""
+        reader = self._reader
+        reader.hidden_by = hidden_by
+        reader.no_deletions = no_deletions
+        reader.before = before
 
     def next_chunk(self) -> list[Any]:
         """The next pairs."""
@@ -292,9 +313,10 @@ class LevelIterator(BaseLevelIterator):
                 self._file = len(reader.files)
                 self._table = None
                 self._block = None
-                pairs = pairs[: reader.order.count_before(pairs, upper)]
+                pairs = entries_before(pairs, upper, reader.order)
             if pairs:
                 return pairs
+            breathe()
 
     def _skip_beyond_bound(self) -> None:
         """Skip the next file, and all after it, if it begins after the bound."""
@@ -340,6 +362,12 @@ class ReverseLevelIterator(BaseLevelIterator):
         """Whether no file reaches into the range."""
         return self._file == 0
 
+    def may_omit(
+        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
+    ) -> None:
+        """What is hidden is omitted at the beginning of a block; no deletion is."""
+        self._reader.hidden_by = hidden_by
+
     def next_chunk(self) -> list[Any]:
         """The next pairs."""
         reader = self._reader
@@ -351,6 +379,7 @@ class ReverseLevelIterator(BaseLevelIterator):
                 if pairs is None:
                     return []
             if not pairs:
+                breathe()
                 edge = self._end_before()
                 if (
                     edge is not None
@@ -377,7 +406,7 @@ class ReverseLevelIterator(BaseLevelIterator):
             lower = self._lower
             if lower is not None and not reader.order.is_at_or_after(pairs[0][0], lower):
                 self._end()
-                pairs = pairs[reader.order.count_before(pairs, lower) :]
+                pairs = entries_from(pairs, lower, reader.order)
             return pairs
 
     def _read(self) -> list[Any] | None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lsmkv.db.memtable import LARGEST_CHUNK, MemTable
+from lsmkv.db.pinned import PinnedSequences
 from lsmkv.db.scan.internal_iterator import InternalIterator
+from lsmkv.env.breath import breathe
 from lsmkv.format.key_order import KeyOrder, Position
+from lsmkv.table.deletion_run import entries_before, entries_from
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -30,25 +33,34 @@ class MemTableIterator(InternalIterator):
         bound: Position | None,
         back: bool,
         first_chunk: i64,
+        pinned: PinnedSequences | None = None,
     ) -> None:
         """``first_chunk`` keys are read at first, then twice as many each time; ``back`` says which
-        way."""
+        way; ``pinned`` are the sequences that readers read at."""
         self._memtable = memtable
         self._order = order
         self._sequence = sequence
+        self._pinned = pinned
         self._edge = edge
         self._bound = bound
         self._back = back
         self._count: i64 = first_chunk
         self._ended = False
+        self._deletions = True
+
+    def read_pairs(self) -> None:
+        """Return pairs without deletions.  Call it before the first chunk."""
+        self._deletions = False
 
     def next_chunk(self) -> list[Any]:
-        """The next pairs, deletions among them."""
+        """The next pairs, deletions among them unless pairs alone are asked for."""
         found: list[Any] = []
         back = self._back
         bound = self._bound
         while not found and not self._ended:
-            last = self._memtable.visible(self._edge, self._count, self._sequence, back, found)
+            last = self._memtable.visible(
+                self._edge, self._count, self._sequence, back, found, self._deletions, self._pinned
+            )
             if last is None:
                 self._ended = True
                 break
@@ -56,6 +68,8 @@ class MemTableIterator(InternalIterator):
             self._count = min(2 * self._count, LARGEST_CHUNK)
             if bound is not None and self._order.is_at_or_after(last, bound) != back:
                 self._ended = True
-                cut = self._order.count_before(found, bound)
-                found = found[cut:] if back else found[:cut]
+                cut = entries_from if back else entries_before
+                found = cut(found, bound, self._order)
+            if not found:
+                breathe()
         return found

@@ -160,12 +160,9 @@ class Scan:
         bound: Position | None,
         back: bool,
     ) -> InternalIterator:
-        """The memtables and those levels that are not empty; one level alone needs no merging."""
+        """The memtables and those levels that are not empty; one alone needs no merging."""
         levels = [level for level in levels if not level.is_empty]
         memtables = self._memtables()
-        if not memtables and len(levels) == 1:
-            levels[0].read_pairs()
-            return levels[0]
         order = self._store.order
         sources: list[InternalIterator] = [
             MemTableIterator(
@@ -176,10 +173,14 @@ class Scan:
                 bound,
                 back,
                 self._first_chunk(memtable.usage),
+                self._store.pinned,
             )
             for memtable in memtables
         ]
         sources += levels
+        if len(sources) == 1:
+            sources[0].read_pairs()
+            return sources[0]
         return MergingIterator(sources, order, back)
 
     def _memtables(self) -> list[MemTable]:

@@ -65,7 +65,8 @@ def bench(
     """Measure lsmkv, and its peers beside it: db_bench's workloads under db_bench's names.
 
     Workloads: fillseq fillbatch fillrandom overwrite fillsync readrandom readmissing readhot
-    readseq readreverse seekrandom seek10 deleterandom readwhilewriting compact open.
+    readseq readreverse seekrandom seek10 deleterandom scandeleted queue readwhilewriting
+    compact open.
 
     Studies, each run once: sustained (the slowest of many puts), growth (Gets in larger and
     larger stores), footprint (bytes on disk, and written), absent (bytes that Gets write), memory,

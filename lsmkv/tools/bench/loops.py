@@ -176,3 +176,18 @@ def scan(pairs: Iterable[tuple[bytes, bytes]]) -> Loop:
         return 0
 
     return loop
+
+
+def takes(
+    scan: Callable[[bool], Iterable[tuple[bytes, bytes]]],
+    delete: Callable[[bytes], object],
+    steps: int,
+) -> Loop:
+    """The first entry of a new scan, and its deletion, again and again."""
+
+    def loop() -> int:
+        for _ in range(steps):
+            delete(next(iter(scan(False)))[0])
+        return steps
+
+    return loop

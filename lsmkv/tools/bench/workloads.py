@@ -32,6 +32,9 @@ _HOT_PART = 100
 _SYNC_PART = 100
 _SEEK_PART = 10
 _OVERWRITES = 3
+_LEFT_PART = 100
+_QUEUE_PART = 20
+_LONGEST_QUEUE = 10_000
 _GIB = 1024**3
 
 Seen = dict[str, int]
@@ -350,6 +353,55 @@ def deleterandom(bench: Bench) -> Outcome:
     return Outcome(len(order), seconds, {"left": left}, {"left": 0}, record, changes)
 
 
+def scandeleted(bench: Bench) -> Outcome:
+    """Go over what is left of all entries, a hundredth, after the others were deleted.
+
+    Values and deletions are in two tables, one above the other; memtables are large, and flushed
+    explicitly.  An operation is an entry, deleted or not.
+    """
+    num, data = bench.settings.num, bench.data
+    with bench.fresh(replace(bench.settings, write_buffer_size=_GIB)) as store:
+        put, delete = store.putter(), store.deleter()
+        for index in bench.data.shuffled("scandeleted"):
+            put(data.key(index), data.value(index, 0))
+        store.flush()
+        for index in range(num):
+            if index % _LEFT_PART:
+                delete(data.key(index))
+        store.flush()
+        levels = store.levels()
+        before = store.counters()
+        seconds, _ = loops.run([lambda: loops.scan(store.scan(False))])
+        changes = _changes(store, before)
+        found = [key for key, _ in store.scan(False)]
+    left = data.keys(range(0, num, _LEFT_PART))
+    outcome = Outcome(num, seconds, {"left": len(found)}, {"left": len(left)}, None, changes)
+    outcome.seen["right"], outcome.expected["right"] = int(found == left), 1
+    outcome.more = {"levels": levels}
+    return outcome
+
+
+def queue(bench: Bench) -> Outcome:
+    """Take the first entry and delete it: a twentieth as often as there are entries, 10,000 times
+    at most.
+
+    Each step is a new iterator, which finds its entry after all those that were deleted before.
+    They are in the memtable, as recent deletions are.
+    """
+    data = bench.data
+    steps = max(1, min(bench.settings.num // _QUEUE_PART, _LONGEST_QUEUE))
+    with bench.fresh(replace(bench.settings, write_buffer_size=_GIB)) as store:
+        put = store.putter()
+        for index in range(2 * steps):
+            put(data.key(index), data.value(index, 0))
+        before = store.counters()
+        seconds, _ = loops.run([lambda: loops.takes(store.scan, store.deleter(), steps)])
+        changes = _changes(store, before)
+        found = [key for key, _ in store.scan(False)]
+    seen = {"left": len(found), "right": int(found == data.keys(range(steps, 2 * steps)))}
+    return Outcome(steps, seconds, seen, {"left": steps, "right": 1}, None, changes)
+
+
 def readwhilewriting(bench: Bench) -> Outcome:
     """Get random keys while one more thread overwrites others: a tenth as many as entries."""
     data = bench.data
@@ -477,6 +529,8 @@ WORKLOADS: dict[str, Callable[[Bench], Outcome]] = {
     "seekrandom": seekrandom,
     "seek10": seek10,
     "deleterandom": deleterandom,
+    "scandeleted": scandeleted,
+    "queue": queue,
     "readwhilewriting": readwhilewriting,
     "compact": compact,
     "open": open_,

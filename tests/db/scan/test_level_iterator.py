@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from orders import FOLDING
+from runs import single_entries
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.info_log import InfoLog
@@ -156,12 +157,12 @@ class Bench:
         run = ReverseLevelIterator(self.reader(sequence, form), before, lower)
         chunks = list(iter(run.next_chunk, []))
         assert run.next_chunk() == []
-        return [pair for chunk in reversed(chunks) for pair in chunk]
+        return [pair for chunk in reversed(chunks) for pair in single_entries(chunk)]
 
 
 def pairs_of(run: InternalIterator) -> list[Any]:
     """All of them, in the order in which they come."""
-    return [pair for chunk in iter(run.next_chunk, []) for pair in chunk]
+    return [pair for chunk in iter(run.next_chunk, []) for pair in single_entries(chunk)]
 
 
 def numbered(

@@ -16,6 +16,7 @@ from lsmkv.db.scan.internal_iterator import InternalIterator, Pair, Seen
 from lsmkv.db.scan.merging_iterator import MergingIterator
 from lsmkv.errors import CorruptionError
 from lsmkv.format.key_order import KeyOrder
+from lsmkv.table.deletion_run import DeletionRun
 from lsmkv.util.comparator import BYTEWISE, REVERSE_BYTEWISE, CallableComparator, Comparator
 
 
@@ -103,6 +104,88 @@ def test_the_newest_source_counts(comparator: Comparator, seed: int) -> None:
     assert [pair for pairs in reversed(back) for pair in pairs] == expected
     again = MergingIterator([ListsIterator(iter([]))], order)
     assert again.next_chunk() == again.next_chunk() == []
+
+
+class OmittingIterator(ListsIterator):
+    """Omits what it may, or some of it, and puts deletions in a row together."""
+
+    def __init__(self, lists: Iterator[list[Any]], rng: random.Random) -> None:
+        super().__init__(lists)
+        self._rng = rng
+        self._omits: tuple[DeletionRun | None, bool, bytes | None] = (None, False, None)
+
+    def may_omit(
+        self, hidden_by: DeletionRun | None, no_deletions: bool, before: bytes | None
+    ) -> None:
+        self._omits = (hidden_by, no_deletions, before)
+
+    def next_chunk(self) -> list[Any]:
+        while chunk := super().next_chunk():
+            kept = [entry for entry in chunk if not self._is_omitted(entry)]
+            if kept:
+                return with_runs(kept, self._rng)
+        return []
+
+    def _is_omitted(self, entry: Any) -> bool:
+        hidden_by, no_deletions, before = self._omits
+        if self._rng.random() < 0.2:
+            return False
+        if hidden_by is not None and entry[0] in hidden_by.keys:
+            newer = hidden_by.sequences
+            return (
+                newer is None or len(entry) == 2 or newer[hidden_by.keys.index(entry[0])] > entry[2]
+            )
+        return no_deletions and entry[1] is None and (before is None or entry[0] < before)
+
+
+def with_runs(chunk: list[Any], rng: random.Random) -> list[Any]:
+    """Several deletions in a row as one entry, perhaps after a few of them."""
+    found: list[Any] = []
+    for is_deletion, some in itertools.groupby(chunk, lambda entry: entry[1] is None):
+        entries = list(some)
+        if not is_deletion or rng.random() < 0.2:
+            found += entries
+            continue
+        user_keys = [entry[0] for entry in entries]
+        sequences = [entry[2] for entry in entries] if len(entries[0]) == 3 else None
+        first = rng.randrange(len(entries))
+        found += entries[:first]
+        found.append((user_keys[first], None, -1, DeletionRun(user_keys, first, sequences)))
+    return found
+
+
+@every_comparator
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_sources_that_omit_what_they_may(comparator: Comparator, back: bool, seed: int) -> None:
+    """A memtable, tables of level 0 whose order is not that of their sequences, deeper levels."""
+    rng = random.Random(seed)
+    order = KeyOrder(comparator)
+    numbers = list(range(1, 300))
+    rng.shuffle(numbers)
+    sources: list[list[Any]] = [list(source_of(rng, order, rng.choice([0, 10, 90])))]
+    level_0 = [
+        [(*pair, numbers.pop()) for pair in source_of(rng, order, rng.choice([10, 60]))]
+        for _ in range(rng.choice([0, 2, 3]))
+    ]
+    sources += level_0
+    sources += [list(source_of(rng, order, rng.choice([10, 90]))) for _ in range(rng.randrange(3))]
+    model: dict[bytes, Any] = {}
+    for source in reversed(sources):
+        for entry in source:
+            there = model.get(name(order, entry[0]), ())
+            if not (len(there) == len(entry) == 3 and there[2] > entry[2]):
+                model[name(order, entry[0])] = entry
+    ordered = [model[one] for one in sorted(model, key=order.of)]
+    expected = [entry[:2] for entry in ordered if entry[1] is not None]
+    step = -1 if back else 1
+    merged = MergingIterator(
+        [OmittingIterator(iter(chunks_of(source, rng)[::step]), rng) for source in sources],
+        order,
+        back,
+    )
+    chunks = list(chunks_in(merged))
+    assert [pair for pairs in chunks[::step] for pair in pairs] == expected
 
 
 @every_comparator

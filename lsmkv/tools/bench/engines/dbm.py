@@ -20,7 +20,8 @@ from lsmkv.tools.bench.settings import Settings
 
 _KINDS = ("dbm.gnu", "dbm.sqlite3", "dbm.ndbm", "dbm.dumb")
 _UNORDERED = dict.fromkeys(
-    ("readseq", "readreverse", "seekrandom", "seek10"), "its keys are in no order"
+    ("readseq", "readreverse", "seekrandom", "seek10", "scandeleted", "queue"),
+    "its keys are in no order",
 )
 _NO_SYNC = {"fillsync": "it cannot sync a single write"}
 _NO_BATCH = {"fillbatch": "it has no batches"}

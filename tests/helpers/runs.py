@@ -1,0 +1,22 @@
+"""Entries of a scan's chunks, with runs of deletions taken apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsmkv.table.deletion_run import run_in
+
+
+def single_entries(chunk: list[Any]) -> list[Any]:
+    """The entries of a chunk, each deletion of a run as one of its own."""
+    entries: list[Any] = []
+    for entry in chunk:
+        run = run_in(entry)
+        if run is None:
+            entries.append(entry)
+        elif run.sequences is None:
+            entries += [(key, None) for key in run.keys[run.first :]]
+        else:
+            pairs = list(zip(run.keys, run.sequences, strict=True))
+            entries += [(key, None, sequence) for key, sequence in pairs[run.first :]]
+    return entries
