@@ -5,27 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from loops import Served
 from wire import Wire, packed, request, until
 
 from lsmkv.server import Server
 from lsmkv.server.connection import Connection, _shown
 
 
-def served(scenario: Callable[[Server], Awaitable[None]], **options: Any) -> None:
-    """Run a scenario beside a server of a store in memory."""
-
-    async def main() -> None:
-        async with Server(":memory:", port=0, **options) as server:
-            await scenario(server)
-
-    asyncio.run(main())
-
-
-def test_pipelined_requests_are_answered_in_their_order() -> None:
+def test_pipelined_requests_are_answered_in_their_order(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             await wire.send(b"".join(packed(b"INCR", b"n") for _ in range(3000)) + b"PING\r\n")
@@ -34,7 +24,7 @@ def test_pipelined_requests_are_answered_in_their_order() -> None:
     served(scenario)
 
 
-def test_requests_in_pieces() -> None:
+def test_requests_in_pieces(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             data = request("SET k 'a value'") + b"GET k\r\n" + request("STRLEN k")
@@ -46,7 +36,7 @@ def test_requests_in_pieces() -> None:
     served(scenario)
 
 
-def test_what_is_no_request_is_answered_and_ends_the_connection() -> None:
+def test_what_is_no_request_is_answered_and_ends_the_connection(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             await wire.send(request("SET k v") + b"*1\r\n+PING\r\n" + request("SET k w"))
@@ -59,7 +49,7 @@ def test_what_is_no_request_is_answered_and_ends_the_connection() -> None:
     served(scenario)
 
 
-def test_too_large_a_request() -> None:
+def test_too_large_a_request(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             assert await wire("CONFIG SET client-query-buffer-limit 1mb") == b"OK"
@@ -71,7 +61,7 @@ def test_too_large_a_request() -> None:
     served(scenario)
 
 
-def test_a_large_request_of_one_who_has_not_said_the_password() -> None:
+def test_a_large_request_of_one_who_has_not_said_the_password(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             await wire.send(packed(b"AUTH", b"x" * 10_000))
@@ -87,7 +77,7 @@ def test_a_large_request_of_one_who_has_not_said_the_password() -> None:
     served(scenario, password="secret")
 
 
-def test_replies_wait_for_a_slow_reader() -> None:
+def test_replies_wait_for_a_slow_reader(served: Served) -> None:
     value = b"x" * 2**20
 
     async def scenario(server: Server) -> None:
@@ -119,7 +109,7 @@ def test_replies_wait_for_a_slow_reader() -> None:
     served(scenario)
 
 
-def test_a_subscriber_that_does_not_read_is_disconnected() -> None:
+def test_a_subscriber_that_does_not_read_is_disconnected(served: Served) -> None:
     async def scenario(server: Server) -> None:
         server.settings.pubsub_limit = 2**20
         async with Wire(server) as slow, Wire(server) as publisher:
@@ -138,7 +128,7 @@ def test_a_subscriber_that_does_not_read_is_disconnected() -> None:
     served(scenario)
 
 
-def test_pushes_come_between_replies() -> None:
+def test_pushes_come_between_replies(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire, Wire(server) as other:
             assert (await wire("HELLO 3"))[b"proto"] == 3
@@ -150,7 +140,7 @@ def test_pushes_come_between_replies() -> None:
     served(scenario)
 
 
-def test_requests_behind_one_that_blocks_wait() -> None:
+def test_requests_behind_one_that_blocks_wait(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire, Wire(server) as other:
             await wire.send(request("BLPOP l 0") + request("INCR n") + request("INCR n"))
@@ -166,7 +156,7 @@ def test_requests_behind_one_that_blocks_wait() -> None:
     served(scenario)
 
 
-def test_much_behind_a_request_that_blocks_is_not_read() -> None:
+def test_much_behind_a_request_that_blocks_is_not_read(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire, Wire(server) as other:
             await wire.send(request("BLPOP l 0"))
@@ -185,7 +175,7 @@ def test_much_behind_a_request_that_blocks_is_not_read() -> None:
     served(scenario)
 
 
-def test_one_who_goes_while_blocked_takes_nothing() -> None:
+def test_one_who_goes_while_blocked_takes_nothing(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as other:
             for behind in (b"", request("PING") * 10):
@@ -198,7 +188,7 @@ def test_one_who_goes_while_blocked_takes_nothing() -> None:
     served(scenario)
 
 
-def test_blocked_clients() -> None:
+def test_blocked_clients(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as first, Wire(server) as second, Wire(server) as other:
             for number, wire in enumerate((first, second), 1):
@@ -217,7 +207,7 @@ def test_blocked_clients() -> None:
     served(scenario)
 
 
-def test_passwords_and_protocols() -> None:
+def test_passwords_and_protocols(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             await wire.plays(("PING", "NOAUTH Authentication required."), ("AUTH secret", b"OK"))
@@ -228,7 +218,7 @@ def test_passwords_and_protocols() -> None:
     served(scenario, password="secret")
 
 
-def test_the_most_clients() -> None:
+def test_the_most_clients(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as one:
             async with Wire(server) as other:
@@ -278,7 +268,9 @@ class FakeTransport(asyncio.Transport):
         (("10.0.0.2", 5000), {"password": "secret"}, False),
     ],
 )
-def test_protected_mode(peer: object, settings: dict[str, Any], refused: bool) -> None:
+def test_protected_mode(
+    served: Served, peer: object, settings: dict[str, Any], refused: bool
+) -> None:
     async def scenario(server: Server) -> None:
         transport = FakeTransport(peer)
         connection = Connection(server.engine)
@@ -299,7 +291,7 @@ def test_protected_mode(peer: object, settings: dict[str, Any], refused: bool) -
     served(scenario, **settings)
 
 
-def test_a_connection_that_closes_waits_for_replies_that_a_sync_holds_back() -> None:
+def test_a_connection_that_closes_waits_for_replies_that_a_sync_holds_back(served: Served) -> None:
     async def scenario(server: Server) -> None:
         transport = FakeTransport("")
         connection = Connection(server.engine)
@@ -317,7 +309,7 @@ def test_a_connection_that_closes_waits_for_replies_that_a_sync_holds_back() -> 
     served(scenario, appendfsync="always")
 
 
-def test_killing() -> None:
+def test_killing(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as one, Wire(server) as other:
             number = await other("CLIENT ID")
@@ -337,7 +329,9 @@ def test_killing() -> None:
 
 @pytest.mark.parametrize("last", ["QUIT", "CLIENT KILL ID {} SKIPME no", "'"])
 @pytest.mark.parametrize("sync", ["everysec", "always"])
-def test_one_who_wants_no_replies_is_disconnected_all_the_same(last: str, sync: str) -> None:
+def test_one_who_wants_no_replies_is_disconnected_all_the_same(
+    served: Served, last: str, sync: str
+) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             number = await wire("CLIENT ID")
@@ -352,7 +346,7 @@ def test_one_who_wants_no_replies_is_disconnected_all_the_same(last: str, sync: 
 
 
 @pytest.mark.parametrize("sync", ["everysec", "always"])
-def test_what_was_asked_before_quit_is_answered(sync: str) -> None:
+def test_what_was_asked_before_quit_is_answered(served: Served, sync: str) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             await wire.send(request("SET k v"))
@@ -364,7 +358,7 @@ def test_what_was_asked_before_quit_is_answered(sync: str) -> None:
     served(scenario, appendfsync=sync)
 
 
-def test_monitor() -> None:
+def test_monitor(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as watcher, Wire(server) as other:
             assert await watcher("MONITOR") == b"OK"
@@ -376,7 +370,7 @@ def test_monitor() -> None:
     served(scenario)
 
 
-def test_idle_clients_are_disconnected() -> None:
+def test_idle_clients_are_disconnected(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as idle, Wire(server) as blocked, Wire(server) as listener:
             assert await idle("PING") == b"PONG"
@@ -394,7 +388,7 @@ def test_idle_clients_are_disconnected() -> None:
     served(scenario, timeout=5)
 
 
-def test_an_idle_client_that_does_not_read_is_disconnected_too() -> None:
+def test_an_idle_client_that_does_not_read_is_disconnected_too(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as idle, Wire(server) as monitor:
             assert await monitor("MONITOR") == b"OK"
@@ -411,7 +405,7 @@ def test_an_idle_client_that_does_not_read_is_disconnected_too() -> None:
     served(scenario, timeout=5)
 
 
-def test_a_connection_that_is_cut() -> None:
+def test_a_connection_that_is_cut(served: Served) -> None:
     async def scenario(server: Server) -> None:
         async with Wire(server) as wire:
             await wire.send(request("MULTI") + request("SET k v") + b"*2\r\n$3\r\nGE")
