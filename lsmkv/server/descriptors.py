@@ -7,7 +7,6 @@ open no table and no log: so clients are refused before, as Redis refuses them.
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The event loops that a server runs in: asyncio's and uvloop's, which differ in what they raise."""
+"""The event loops that a server runs in: asyncio's and uvloop's, which raise different errors."""
 
 from __future__ import annotations
 
