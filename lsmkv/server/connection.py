@@ -101,7 +101,8 @@ class Connection(asyncio.protocols.Protocol):
         if session.closing:
             return
         session.last_active = time.monotonic()
-        if self._backlog or session.wait is not None or self._paused or self._pumping:
+        waits = session.wait is not None or self._paused or self._pumping or self._stopped
+        if waits or self._backlog:
             self._backlog.append(data)
             self._behind += len(data)
             if session.wait is None or self._behind > _MOST_BEHIND:

@@ -168,6 +168,8 @@ class Session:
 
     def push(self, message: list[Reply]) -> None:
         """Send a message that answers no command."""
+        if self.gone:
+            return
         if self.service.executing:
             self.transactional.append(len(self.out))
         self._send(encode(Push(message), self.resp3))
