@@ -147,13 +147,16 @@ class Engine(Service):
                 _log.exception("%s has made no reply", found.name)
                 session.reply(CommandError(_INTERNAL))
         if (overlay.touched or self.space.moved) and len(session.out) > at:
-            self._note(session, found, request, reply, at, queued)
+            if found.writes:
+                session.unwritten.append(at)
+            else:
+                self._note_read(session, found, request, reply, at, queued)
         if self.space.ready:
             self.waits.serve()
         if self.space.has_changes:
             self._commit_soon()
 
-    def _note(
+    def _note_read(
         self,
         session: Session,
         found: Command,
@@ -162,10 +165,7 @@ class Engine(Service):
         at: int,
         queued: list[tuple[Command, list[bytes]]] | None,
     ) -> None:
-        """A command has written in this tick, or may have seen what others have written in it."""
-        if found.writes:
-            session.unwritten.append(at)
-            return
+        """A command may have seen what is written in this tick; EXEC may have written itself."""
         if queued is not None:
             if type(reply) is not list:
                 return  # EXEC has run nothing

@@ -614,10 +614,10 @@ def test_a_connection_whose_other_end_is_gone_is_noticed(
         port = listener.sockets[0].getsockname()[1]
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         await until(lambda: seen)
-        assert seen == [(1, seconds, between, 3)]
         writer.close()
         listener.close()
         await until(lambda: not server.engine.sessions)
+        assert seen == [(1, seconds, between, 3)]
 
     served(scenario)
 
