@@ -6,7 +6,6 @@ Any :class:`concurrent.futures.Executor` does: ``distributed.Client.get_executor
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 import sys
 import threading
@@ -128,17 +127,17 @@ def _begin_worker() -> None:
     And end it with that one: the pipe from which the next task is read stays open, since each
     process of the pool has its other end, too.
     """
-    threading.Thread(target=_end_with_parent, name="lsmkv parent", daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, name="lsmkv parent", daemon=True).start()
 
 
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)
+        signal.raise_signal(signal.SIGINT)
 
 
 class RayExecutor(Executor):
