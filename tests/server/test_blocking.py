@@ -149,7 +149,7 @@ def test_a_client_that_is_gone_takes_nothing(engine: Engine) -> None:
 
 def test_timeouts(run: Run) -> None:
     async def main(engine: Engine) -> list[Any]:
-        requests = ("BLPOP a 0.05", "BLMOVE a b LEFT LEFT 0.02", "BZMPOP 0.01 1 a MIN")
+        requests = ("BLPOP a 0.3", "BLMOVE a b LEFT LEFT 0.15", "BZMPOP 0.01 1 a MIN")
         clients = waiting(engine, *requests)
         woken: list[int] = []
         done = asyncio.Event()
