@@ -501,7 +501,7 @@ def test_a_connection_that_is_gone_leaves_nothing_behind(served: Served) -> None
 
 
 class HeldSyncs(MemoryEnv):
-    """Holds up the syncs of the log until they are let go."""
+    """Holds up the syncs of the log until they are let go, for half a minute at most."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -516,7 +516,7 @@ class HeldSyncs(MemoryEnv):
             file = inner(name)
             if name.endswith(".log"):
                 sync = file.sync
-                file.sync = lambda: (self.go.wait(), sync())
+                file.sync = lambda: (self.go.wait(30), sync())
             return file
 
         directory.create = made
