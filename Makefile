@@ -14,6 +14,7 @@ COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
 BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000
 REDIS_KILLS ?= 200
+REDIS_SECONDS ?= 180
 SCALE_KILLS ?= 50
 SCALE_RACES ?= 100
 SCALE_FAULTS ?= 3000
@@ -84,8 +85,8 @@ check-dist: $(VENV)/.check  ## what twine, check-wheel-contents, pyroma, auditwh
 test-browser: $(VENV)/.browser  ## the inspector, the filter lab, and what Chromium writes (needs chromium; LSMKV_CHROMIUM names another)
 	LSMKV_EXPECT_BROWSER=1 $(BIN)/python -m pytest -q --log-cli-level=INFO $(BROWSER_TESTS)
 
-test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and killed under load (needs redis-server)
-	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
+test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, killed under load, and left by its clients (needs redis-server)
+	LSMKV_EXPECT_REDIS=1 LSMKV_REDIS_COMMANDS=$(REDIS_COMMANDS) LSMKV_REDIS_KILLS=$(REDIS_KILLS) LSMKV_REDIS_SECONDS=$(REDIS_SECONDS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/redis
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale

@@ -33,7 +33,7 @@ from lsmkv.bulk.sources.parts import parts_of
 from lsmkv.bulk.stored import StoredPart
 from lsmkv.bulk.tables import TABLE_BYTES, TableSettings, table_settings
 from lsmkv.bulk.tasks import TaskRunner
-from lsmkv.bulk.workers import Workers
+from lsmkv.bulk.workers import RenewedPool, Workers
 from lsmkv.env.objects.base import ObjectStore
 from lsmkv.env.objects.open import is_url
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
@@ -118,9 +118,9 @@ def build(
 
     Returns the version.  Raises ``TypeError`` and ``ValueError`` for wrong arguments,
     :class:`CorruptionError` for damaged input, :class:`IOError` when a store or a disk fails for
-    good.  After an error, or Ctrl-C, the version before stays in force, unless that came while the
-    new one was being published, which may then be there; what was written is removed then, or by
-    :func:`prune` after its grace time.
+    good, :class:`Error` for a task whose worker dies each time.  After an error, or Ctrl-C, the
+    version before stays in force, unless that came while the new one was being published, which may
+    then be there; what was written is removed then, or by :func:`prune` after its grace time.
 
     Cost, a pair of 16+100 bytes: about 4 us of one processor where lsmkv is compiled; each byte is
     written twice.
@@ -149,10 +149,13 @@ def build(
             probe(objects)
             if after is not None:
                 newest_after(objects, after)
-            plan = _Plan(
-                name, work, target, settings, executor, memory_limit, merge, attempts, progress
-            )
-            with _removed_after(objects, f"shards/{name}/", BaseException):
+            with (
+                _lasting(executor) as lasting,
+                _removed_after(objects, f"shards/{name}/", BaseException),
+            ):
+                plan = _Plan(
+                    name, work, target, settings, lasting, memory_limit, merge, attempts, progress
+                )
                 entries = _make(plan, sources, shards)
                 if progress is not None:
                     progress(len(entries), len(entries), "publishing")
@@ -247,6 +250,16 @@ def _work_place(
         above, prefix = (target, f"work/{name}/") if url is None else (base, f"{name}/")
         with above.open() as objects:
             _remove(objects, prefix)
+
+
+@contextmanager
+def _lasting(executor: Executor | None) -> Iterator[Executor | None]:
+    """An executor that takes tasks also after it has lost a process."""
+    if isinstance(executor, ProcessPoolExecutor):
+        with RenewedPool(executor) as pool:
+            yield pool
+    else:
+        yield executor
 
 
 def _is_of_this_machine(executor: Executor | None) -> bool:

@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from typing import Generic, TypeVar
 
 from lsmkv.env.objects.base import PERMANENT_ERRNOS
@@ -34,7 +34,9 @@ class TaskRunner(Generic[Task, Result]):
 
         ``report(done, begun)`` is called after each task.  A task whose worker died, or whose
         network failed, is run again until it has failed ``attempts`` times without any other task
-        having ended meanwhile; then its error is raised.  Other errors are raised at once.
+        having ended meanwhile; then its error is raised, or :class:`Error` if its worker died.
+        Other errors are raised at once.  :class:`Error`, too, for an executor that takes no tasks
+        any more.
         """
         self._executor = executor
         self._function = function
@@ -69,7 +71,11 @@ class TaskRunner(Generic[Task, Result]):
             self._report(number, number)
 
     def _submit(self, executor: Executor, number: int, task: Task) -> None:
-        call = executor.submit(_call, self._function, task, next(self._serial))
+        try:
+            call = executor.submit(_call, self._function, task, next(self._serial))
+        except BrokenExecutor as error:
+            reason = "the executor has lost a worker and takes no more tasks"
+            raise Error(f"{reason} (lsmkv.bulk.Workers replaces them): {error}") from error
         self._waiting[call] = number, task
 
     def _collect(self, executor: Executor, begun: int) -> None:
@@ -92,7 +98,12 @@ class TaskRunner(Generic[Task, Result]):
     def _note(self, number: int, error: BaseException) -> None:
         # A dead worker, or pool of workers, takes many tasks with it: each has failed once.
         self._failures[number] += 1
-        if not may_pass(error) or self._failures[number] >= self._attempts:
+        if not may_pass(error):
+            raise error
+        if self._failures[number] >= self._attempts:
+            if isinstance(error, BrokenExecutor):
+                times = self._failures[number]
+                raise Error(f"bulk task {number} has lost its worker {times} times") from error
             raise error
         _LOG.warning("bulk task %d is run again: %s: %s", number, type(error).__name__, error)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -21,7 +22,40 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Workers(Executor):
+class _Renewing(Executor):
+    """A pool that is replaced by a new one when a task that is submitted finds it broken."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._lock = Lock()
+        self._shut = False
+        self._pool = pool
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call ``fn`` in a process: :meth:`concurrent.futures.Executor.submit`."""
+        with self._lock, _without_interrupts():
+            if self._shut:
+                raise RuntimeError("the workers were shut down")
+            try:
+                return self._pool.submit(fn, *args, **kwargs)
+            except BrokenProcessPool:
+                self._end_pool(wait=True, cancel_futures=False)  # all its processes have been ended
+                self._pool = self._new_pool()
+                return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes.  A second call has no effect."""
+        with self._lock:
+            self._shut = True
+        self._end_pool(wait, cancel_futures)
+
+    def _end_pool(self, wait: bool, cancel_futures: bool) -> None:
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        raise NotImplementedError
+
+
+class Workers(_Renewing):
     """Processes of this machine that are replaced when they die.
 
     :class:`~concurrent.futures.ProcessPoolExecutor` is of no more use once one of its processes was
@@ -30,7 +64,7 @@ class Workers(Executor):
     the pool's; ``RuntimeError`` after ``shutdown``.
 
     They import the program's main module, so that a script must keep what it does below
-    ``if __name__ == "__main__":``.
+    ``if __name__ == "__main__":``.  They end with the process that made them, even if it is killed.
 
     >>> with Workers(2) as workers:
     ...     workers.submit(abs, -7).result()
@@ -43,27 +77,7 @@ class Workers(Executor):
         if processes < 1:
             raise ValueError(f"a pool of {processes} processes does no work")
         self._processes = processes
-        self._lock = Lock()
-        self._shut = False
-        self._pool = self._new_pool()
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call ``fn`` in a process: :meth:`concurrent.futures.Executor.submit`."""
-        with self._lock, _without_interrupts():
-            if self._shut:
-                raise RuntimeError("the workers were shut down")
-            try:
-                return self._pool.submit(fn, *args, **kwargs)
-            except BrokenProcessPool:
-                self._pool.shutdown()  # all its processes have been ended
-                self._pool = self._new_pool()
-                return self._pool.submit(fn, *args, **kwargs)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes.  A second call has no effect."""
-        with self._lock:
-            self._shut = True
-        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+        super().__init__(self._new_pool())
 
     def __reduce__(self) -> Never:
         refuse_copy("an executor", "it holds processes: make another one there")
@@ -71,8 +85,27 @@ class Workers(Executor):
     def _new_pool(self) -> ProcessPoolExecutor:
         # A fork would copy the locks of this process's threads.
         context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_begin_worker)
+
+
+class RenewedPool(_Renewing):
+    """A :class:`~concurrent.futures.ProcessPoolExecutor`, and after it was broken one like it.
+
+    ``shutdown`` ends a pool that was made here.  The one that was given is its owner's.
+    """
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        super().__init__(pool)
+        self._given = pool
+
+    def _end_pool(self, wait: bool, cancel_futures: bool) -> None:
+        if self._pool is not self._given:
+            super()._end_pool(wait, cancel_futures)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        given: Any = self._given  # whose settings have no public names
         return ProcessPoolExecutor(
-            self._processes, mp_context=context, initializer=_end_when_interrupted
+            given._max_workers, given._mp_context, given._initializer, given._initargs
         )
 
 
@@ -93,11 +126,23 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_when_interrupted() -> None:
-    """End this process at Ctrl-C, without a word: the one that started it says what there is."""
+def _begin_worker() -> None:
+    """End this process at Ctrl-C, without a word: the one that started it says what there is.
+
+    And end it with that one: the pipe from which the next task is read stays open, since each
+    process of the pool has its other end, too.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, name="lsmkv parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        signal.raise_signal(signal.SIGINT)
 
 
 class RayExecutor(Executor):

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 from librt.strings import BytesWriter
 from sortedcontainers import SortedDict
 
-from lsmkv.db.store_lock import StoreLock
 from lsmkv.db.key_list import KeyList
 from lsmkv.db.pinned import PinnedSequences
+from lsmkv.db.store_lock import StoreLock
 from lsmkv.format.batch import Operation
 from lsmkv.format.key_order import Position
 from lsmkv.format.keys import (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
 from lsmkv.errors import Error
 from lsmkv.server.keyspace import Database, Keyspace
 from lsmkv.server.resp import NO_REPLY, CommandError, Reply
+
+_log = logging.getLogger("lsmkv.server")
 
 Place = tuple[int, bytes]
 """The index of a database, and a key."""
@@ -24,6 +27,9 @@ class Waiter(Protocol):
 
     def reply(self, reply: Reply, /) -> None:
         """Answer the command."""
+
+    def reply_to_write(self, reply: Reply, /) -> None:
+        """Answer the command, which has written."""
 
 
 class Wait:
@@ -94,20 +100,34 @@ class Waits:
             ready, space.ready = list(dict.fromkeys(space.ready)), []
             for place in ready:
                 for wait in list(self._by_place.get(place, ())):
-                    entry = space.find(space.databases[place[0]], place[1])
-                    if entry is None or entry.kind != wait.kind:
-                        continue
-                    try:
-                        reply = wait.attempt([place[1]])
-                    except CommandError as error:
-                        space.undo()
-                        reply = error
-                    except Error as error:  # the store's: not that of who has made the key ready
-                        space.undo()
-                        reply = CommandError(f"ERR {type(error).__name__}: {error}")
+                    reply = self._attempt(wait, place)
                     space.keep()
                     if reply is not NO_REPLY:
-                        self._end(wait, reply)
+                        session = wait.session
+                        self.remove(session)
+                        session.reply_to_write(reply)
+                        session.on_unblocked()
+
+    def _attempt(self, wait: Wait, place: Place) -> Reply:
+        """The reply of a command that waits.  Errors are its own: not the one's who fed the key."""
+        space = self._space
+        try:
+            if space.stale:
+                space.recover()
+            entry = space.find(space.databases[place[0]], place[1])
+            if entry is None or entry.kind != wait.kind:
+                return NO_REPLY
+            return wait.attempt([place[1]])
+        except CommandError as error:
+            space.undo()
+            return error
+        except Error as error:
+            space.undo()
+            return CommandError(f"ERR {type(error).__name__}: {error}")
+        except Exception:
+            space.undo()
+            _log.exception("a command that waits failed")
+            return CommandError("ERR internal error: the server's log has the details")
 
     def unblock(self, session: Waiter, error: bool) -> bool:
         """CLIENT UNBLOCK: whether it was blocked."""

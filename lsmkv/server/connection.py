@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.protocols  # where mypyc looks for the base class
+import contextlib
+import logging
 import socket
 import time
 from collections import deque
@@ -15,6 +17,7 @@ from lsmkv.server.engine import Engine
 from lsmkv.server.requests import ProtocolError, RequestReader
 from lsmkv.server.resp import CommandError
 
+_log = logging.getLogger("lsmkv.server")
 _MOST_OUTPUT = 1 << 20
 """Bytes of replies after which the next request waits until they are on their way."""
 _UNKNOWN_BULK = 16 * 1024
@@ -69,9 +72,9 @@ class Connection(asyncio.protocols.Protocol):
             transport.close()
             return
         if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if engine.settings.tcp_keepalive:
-                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            with contextlib.suppress(OSError):  # it may be gone already
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                _keep_alive(connected, engine.settings.tcp_keepalive)
 
     def _refusal(self, peer: object) -> str:
         """Why a client is not served; empty if it is."""
@@ -98,7 +101,8 @@ class Connection(asyncio.protocols.Protocol):
         if session.closing:
             return
         session.last_active = time.monotonic()
-        if self._backlog or session.wait is not None or self._paused or self._pumping:
+        waits = session.wait is not None or self._paused or self._pumping or self._stopped
+        if waits or self._backlog:
             self._backlog.append(data)
             self._behind += len(data)
             if session.wait is None or self._behind > _MOST_BEHIND:
@@ -108,16 +112,23 @@ class Connection(asyncio.protocols.Protocol):
         self._pump()
 
     def _pump(self) -> None:
-        """Run the requests that are there."""
+        """Run the requests that are there.  What fails here ends this connection alone."""
+        try:
+            self._run_requests()
+        except Exception:
+            _log.exception("the connection of %s failed", self.session.address)
+            self.session.cut()
+
+    def _run_requests(self) -> None:
         session, reader, run = self.session, self._reader, self._engine.run
         while not session.closing:
             if session.wait is not None:
                 if self._behind <= _MOST_BEHIND:
                     self._go_on_reading()
                 return
-            if self._paused or session.out_size > _MOST_OUTPUT:
+            if self._paused or session.unsent > _MOST_OUTPUT:
                 self._stop_reading()
-                if not self._paused:
+                if not self._paused and not session.held:
                     self._resume_later()
                 return
             try:
@@ -136,10 +147,10 @@ class Connection(asyncio.protocols.Protocol):
         if session.closing:
             session.close()  # at once if there is no reply: a client may have turned them off
             return
-        buffered = reader.buffered
-        if buffered > _UNKNOWN_BULK and not session.authenticated:
+        memory = reader.memory + session.queued_size
+        if memory > _UNKNOWN_BULK and not session.authenticated:
             self._refuse("Protocol error: unauthenticated bulk length")
-        elif buffered > self._engine.settings.query_buffer_limit:
+        elif memory > self._engine.settings.query_buffer_limit:
             self._refuse("Protocol error: too big a request")
         else:
             self._go_on_reading()
@@ -172,15 +183,21 @@ class Connection(asyncio.protocols.Protocol):
     def _send(self, data: bytes) -> None:
         """Send replies; the engine calls it once their writes are done."""
         transport = self.transport
+        if transport.is_closing():
+            return  # uvloop's raises on a connection that is lost
         self._engine.bytes_out += len(data)
         transport.write(data)
         session = self.session
         if session.closing:
             session.close()
-        elif session.subscribed or session.monitoring:
+            return
+        if session.subscribed or session.monitoring:
             limit = self._engine.settings.pubsub_limit
-            if limit and transport.get_write_buffer_size() > limit:
-                transport.abort()
+            if limit and not transport.is_closing() and transport.get_write_buffer_size() > limit:
+                session.cut()
+                return
+        if self._stopped and not self._paused:
+            self._resume_later()
 
     def pause_writing(self) -> None:
         """The client does not read."""
@@ -193,9 +210,23 @@ class Connection(asyncio.protocols.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """It is gone."""
-        self.session.closing = True
         self._backlog.clear()
+        self._reader = RequestReader()
         self._engine.close_session(self.session)
+
+
+def _keep_alive(connected: Any, seconds: int) -> None:
+    """Have the system notice within twice ``seconds`` that the other end is gone; 0: never."""
+    if seconds == 0:
+        return
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    # Redis has the same times: a probe after so many seconds, then three more in as many again.
+    options = {"TCP_KEEPIDLE": seconds, "TCP_KEEPINTVL": max(1, seconds // 3), "TCP_KEEPCNT": 3}
+    if not hasattr(socket, "TCP_KEEPIDLE"):
+        options["TCP_KEEPALIVE"] = options.pop("TCP_KEEPIDLE")  # macOS
+    for name, value in options.items():
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _shown(address: object) -> str:

@@ -3,8 +3,9 @@
 Every scan goes through the keys in their order, so what is there throughout is returned exactly
 once, whatever else changes.  A cursor is a number of 64 bits; the position that it stands for is
 a record of the store, so that a scan goes on after a restart of the server.  The last 65,536
-cursors are kept.  A store that is open for reading only, or served as it is, keeps them in memory:
-there a scan begins anew after a restart.
+cursors are kept.  A store that is open for reading only, or served as it is, keeps them in memory,
+and so does one that takes no writes because its disk is full: such a scan begins again after a
+restart.
 """
 
 from __future__ import annotations
@@ -37,18 +38,20 @@ class Cursors:
         self._space = space
         self._in_memory: dict[bytes, bytes] = {}
         self._count = random.getrandbits(60)
-        """Another one after each start: a cursor of before means nothing then."""
+        """Another one after each start: a cursor of before means nothing then.  Far above those
+        that are stored, which are counted from 1 on."""
 
     def make(self, scope: bytes, position: bytes) -> int:
         """A cursor of a scan over ``scope`` that goes on at ``position``."""
-        if self._space.keeps_cursors:
+        stored = self._space.stores_cursors and not self._space.reading
+        if stored:
             number = self._space.cursors.take()
         else:
             self._count += 1
             number = self._count
         name = CURSOR + U16.pack(number % _KEPT)
         record = U64.pack(number) + U32.pack(len(scope)) + scope + position
-        if self._space.keeps_cursors:
+        if stored:
             self._space.overlay.put(name, record)
         else:
             self._in_memory[name] = record
@@ -62,12 +65,11 @@ class Cursors:
         if number == 0:
             return b""
         name = CURSOR + U16.pack(number % _KEPT)
-        if self._space.keeps_cursors:
-            record = self._space.overlay.get(name)
-        else:
-            record = self._in_memory.get(name)
+        record = self._in_memory.get(name)
         if record is None or U64.unpack_from(record)[0] != number:
-            return b""
+            record = self._space.overlay.get(name) if self._space.stores_cursors else None
+            if record is None or U64.unpack_from(record)[0] != number:
+                return b""
         (length,) = U32.unpack_from(record, 8)
         if record[12 : 12 + length] != scope:
             return b""

@@ -10,14 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
 from lsmkv.server.command import Command, Table
 from lsmkv.server.keyspace import Keyspace
-from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, Simple, encode
-from lsmkv.server.session import Service, Session
+from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
+from lsmkv.server.session import Reread, Service, Session
 from lsmkv.server.settings import Settings
 
 _log = logging.getLogger("lsmkv.server")
@@ -26,6 +25,45 @@ _STEP = 200
 """Keys that expire, or records that are swept, in one step of the background work."""
 _PAUSE = 0.002
 """Seconds between two steps."""
+_ONE_ARGUMENT = 49
+"""Bytes of memory of an argument besides its own."""
+_INTERNAL = "ERR internal error: the server's log has the details"
+_SECURITY = (
+    "POST or Host: was sent by %s: a web page may be made to send commands to this server; the"
+    " connection is closed"
+)
+_QUIET = 60.0
+"""Seconds in which one kind of trouble is logged once."""
+
+
+class _Held:
+    """Output that waits for a sync."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.parts = session.out.copy()
+        self.unwritten = session.unwritten.copy()
+        """Which of them answer writes."""
+        self.size = session.out_size
+        session.held += 1
+        session.held_size += self.size
+        session.forget_output()
+
+    def release(self) -> bytes:
+        """The output, which the session no longer waits for."""
+        self.session.held -= 1
+        self.session.held_size -= self.size
+        return b"".join(self.parts)
+
+    def refuse_writes(self, refusal: bytes) -> None:
+        """The sync has failed."""
+        for at in self.unwritten:
+            self.parts[at] = refusal
+
+    def drop(self) -> None:
+        """The connection is gone."""
+        self.parts.clear()
+        self.unwritten.clear()
 
 
 class Engine(Service):
@@ -41,9 +79,11 @@ class Engine(Service):
         self._scheduled = False
         self._touched: list[Session] = []
         self._unsynced = False
-        self._held: deque[tuple[Session, bytes, int]] = deque()
-        """Replies that wait for a sync, with how many they are."""
+        self._held: list[_Held] = []
+        """What waits for a sync."""
         self._syncing: asyncio.Future[None] | None = None
+        self._logged: dict[str, float] = {}
+        """When each kind of trouble was logged last."""
 
     # Sessions
 
@@ -52,19 +92,24 @@ class Engine(Service):
         self.connections += 1
         session = Session(self, self.connections, address, local)
         session.authenticated = not self.settings.password
-        session.on_output = lambda: self._touch(session)
         self.sessions[session.id] = session
         return session
 
     def close_session(self, session: Session) -> None:
-        """The connection is gone."""
+        """The connection is gone.  A second call has no effect."""
         self.sessions.pop(session.id, None)
         self.waits.remove(session)
         self.channels.leave_all(session)
         session.leave_transaction()
         self.monitors.discard(session)
+        session.leave()
+        if session.held:
+            for held in self._held:
+                if held.session is session:
+                    held.drop()
 
-    def _touch(self, session: Session) -> None:
+    def touch(self, session: Session) -> None:
+        """The session has something to send, after it had nothing."""
         self._touched.append(session)
         self._commit_soon()
 
@@ -91,13 +136,46 @@ class Engine(Service):
             found = self._checked(session, found, request)
             if found is None:
                 return
+        overlay, queued = self.space.overlay, session.queued
+        overlay.touched = False
         reply = self.call(session, found, request)
+        at = len(session.out)
         if reply is not NO_REPLY:
-            session.reply(reply)
+            try:
+                session.reply(reply)
+            except Exception:
+                _log.exception("%s has made no reply", found.name)
+                session.reply(CommandError(_INTERNAL))
+        if (overlay.touched or self.space.moved) and len(session.out) > at:
+            if found.writes:
+                session.unwritten.append(at)
+            else:
+                self._note_read(session, found, request, reply, at, queued)
         if self.space.ready:
             self.waits.serve()
         if self.space.has_changes:
             self._commit_soon()
+
+    def _note_read(
+        self,
+        session: Session,
+        found: Command,
+        request: list[bytes],
+        reply: Reply,
+        at: int,
+        queued: list[tuple[Command, list[bytes]]] | None,
+    ) -> None:
+        """A command may have seen what is written in this tick; EXEC may have written itself."""
+        if queued is not None:
+            if type(reply) is not list:
+                return  # EXEC has run nothing
+            if any(one.writes for one, _ in queued):
+                session.unwritten.append(at)
+                return
+        elif "readonly" not in found.flags:
+            return
+        database, resp3 = session.database, session.resp3
+        session.rereads.append(Reread(at, found, request, reply, queued, database, resp3))
 
     def command_of(self, request: list[bytes]) -> Command | None:
         """The command that a request asks for."""
@@ -109,7 +187,12 @@ class Engine(Service):
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
         started = time.perf_counter()
+        space = self.space
+        if space.failing:
+            space.reading = "readonly" in found.flags
         try:
+            if space.stale:
+                space.recover()
             reply = found.handler(session, request)
             self.space.keep()
         except CommandError as error:
@@ -125,7 +208,8 @@ class Engine(Service):
             self.space.undo()
             found.failed += 1
             _log.exception("%s failed", found.name)
-            reply = CommandError("ERR internal error: the server's log has the details")
+            reply = CommandError(_INTERNAL)
+        space.reading = False
         duration = time.perf_counter() - started
         found.calls += 1
         found.microseconds += duration * 1e6
@@ -143,6 +227,9 @@ class Engine(Service):
         """The command if it is to be run now; None if it is refused, or queued in a transaction."""
         try:
             if found is None:
+                if request[0].lower() in (b"post", b"host:"):
+                    self._suspect(session)
+                    return None
                 raise CommandError(_unknown(request))
             self._check(session, found, request)
         except CommandError as error:
@@ -158,9 +245,15 @@ class Engine(Service):
             return None
         if session.queued is not None and "control" not in found.flags:
             session.queued.append((found, request))
+            session.queued_size += sum(map(len, request)) + _ONE_ARGUMENT * len(request)
             session.reply(QUEUED)
             return None
         return found
+
+    def _suspect(self, session: Session) -> None:
+        """End the connection of a web browser: what follows are not its user's commands."""
+        session.closing = True
+        self._log_seldom("security", _SECURITY, session.address)
 
     def _check(self, session: Session, found: Command, request: list[bytes]) -> None:
         """Refuse what cannot be run now."""
@@ -187,7 +280,7 @@ class Engine(Service):
         words = " ".join(quoted(argument) for argument in request)
         line = f"{time.time():.6f} [{session.database.index} {session.address}] {words}"
         for monitor in self.monitors:
-            monitor.reply(Simple(line))
+            monitor.show(line)
 
     # Ticks
 
@@ -199,29 +292,79 @@ class Engine(Service):
         if self.space.has_changes:
             try:
                 self.space.commit()
+            except Exception as error:
+                self._refuse(touched, error)
+            else:
                 wrote = self._unsynced = True
-                self.failure = ""
-            except (Error, OSError) as error:
-                self._fail(touched, error)
-        if self.settings.appendfsync == "always" and (wrote or self._held):
-            for session in touched:
-                if session.out:
-                    session.held += 1
-                    replies = len(session.out) - session.pushes
-                    self._held.append((session, session.take_output(), replies))
+                self._succeed()
+        hold = self.settings.appendfsync == "always" and (wrote or bool(self._held))
+        for session in touched:
+            if not session.out:
+                continue
+            if hold or session.held:  # what comes later is not sent earlier
+                self._held.append(_Held(session))
+            else:
+                self._send(session, session.take_output())
+        if self._held:
             self._start_sync()
-            return
-        for session in touched:
-            if session.out:
-                session.send(session.take_output())
 
-    def _fail(self, touched: list[Session], error: BaseException) -> None:
-        """Nothing of the tick is written: whatever its commands answered is not so."""
-        self.failure = str(error)
-        _log.error("nothing written: %s", error)
-        answer = CommandError(_NOT_WRITTEN.format(error))
+    def _send(self, session: Session, data: bytes) -> None:
+        """Send output.  A connection that fails is its own session's affair alone."""
+        try:
+            session.send(data)
+        except Exception:
+            _log.exception("sending to %s failed", session.address)
+            disconnect = session.disconnect
+            self.close_session(session)
+            try:
+                disconnect()
+            except Exception:
+                _log.exception("disconnecting %s failed", session.address)
+
+    def _refuse(self, touched: list[Session], error: Exception) -> None:
+        """Nothing of the tick is written: answer its writes so, and run reads of them again."""
+        self.fail("nothing written", error)
+        refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
         for session in touched:
-            session.fail_output(encode(answer))
+            for at in session.unwritten:
+                session.replace_output(at, refusal)
+            for at in session.transactional:
+                session.replace_output(at, b"")
+            for read in session.rereads:
+                session.replace_output(read.at, encode(self._read_again(session, read), read.resp3))
+            session.unwritten.clear()
+            session.rereads.clear()
+            session.transactional.clear()
+
+    def _read_again(self, session: Session, read: Reread) -> Reply:
+        """The reply of a read now that what it saw is not written."""
+        database, session.database = session.database, read.database
+        try:
+            if read.queued is None:
+                return self.call(session, read.found, read.request)
+            return [
+                self.call(session, found, request) if "readonly" in found.flags else reply
+                for (found, request), reply in zip(read.queued, read.reply, strict=True)
+            ]
+        finally:
+            session.database = database
+
+    def fail(self, what: str, error: BaseException) -> None:
+        """Note why writes are not in the log, or not durable."""
+        self.failure = str(error) or type(error).__name__
+        self._log_seldom(what, "%s: %s", what, error)
+
+    def _succeed(self) -> None:
+        if self.failure:
+            self._log_seldom("recovered", "writes go on after: %s", self.failure)
+            self.failure = ""
+
+    def _log_seldom(self, kind: str, text: str, *values: object) -> None:
+        """Log what may come with every tick, at most once a minute."""
+        now = time.monotonic()
+        if now - self._logged.get(kind, -_QUIET) >= _QUIET:
+            self._logged[kind] = now
+            _log.error(text, *values)
 
     def _start_sync(self) -> None:
         if self._syncing is None:
@@ -235,14 +378,14 @@ class Engine(Service):
         """Let the replies go whose writes are durable now, and sync for those that came since."""
         self._syncing = None
         error = None if done.cancelled() else done.exception()
+        released, self._held = self._held[:count], self._held[count:]
         if error is not None:
-            self.failure = str(error)
-            _log.error("sync failed: %s", error)
-        refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
-        for _ in range(count):
-            session, data, replies = self._held.popleft()
-            session.held -= 1
-            session.send(data if error is None else refusal * replies)
+            self.fail("sync failed", error)
+            refusal = encode(CommandError(_NOT_WRITTEN.format(error)))
+            for held in released:
+                held.refuse_writes(refusal)
+        for held in released:
+            self._send(held.session, held.release())
         if self._held:
             self._start_sync()
 
@@ -275,17 +418,19 @@ class Engine(Service):
                 try:
                     await self.sync()
                 except (Error, OSError) as error:
-                    self.failure = str(error)
-                    _log.error("sync failed: %s", error)
+                    self._unsynced = True
+                    self.fail("sync failed", error)
 
     async def tidy(self) -> None:
         """Remove expired keys and sweep what was removed, in short steps."""
         while True:
             try:
+                if self.space.failing and not self._probe():
+                    await asyncio.sleep(1)
+                    continue
                 busy = self.tidy_once()
             except (Error, OSError) as error:
-                self.failure = str(error)
-                _log.error("sweeping failed: %s", error)
+                self.fail("sweeping failed", error)
                 await asyncio.sleep(1)
                 continue
             except Exception:  # or no key would expire any more, and nobody would know
@@ -294,9 +439,17 @@ class Engine(Service):
                 continue
             await asyncio.sleep(_PAUSE if busy else 0.1)
 
+    def _probe(self) -> bool:
+        """After writes have failed, write something; whether that was possible."""
+        self.space.probe()
+        self.commit()
+        return not self.space.failing
+
     def tidy_once(self, limit: int = _STEP) -> bool:
         """One step; whether more is to be done."""
         try:
+            if self.space.stale:
+                self.space.recover()
             busy = self.space.expire_due(limit) == limit
             busy = self.space.sweep(limit) or busy
         except BaseException:

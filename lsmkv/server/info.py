@@ -70,7 +70,7 @@ def _clients(service: Service) -> Fields:
         "blocked_clients": len(service.waits),
         "pubsub_clients": sum(session.subscribed for session in sessions),
         "watching_clients": sum(bool(session.watching) for session in sessions),
-        "client_recent_max_output_buffer": max((s.out_size for s in sessions), default=0),
+        "client_recent_max_output_buffer": max((s.unsent for s in sessions), default=0),
     }
 
 

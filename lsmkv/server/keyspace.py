@@ -65,8 +65,8 @@ class Keyspace:
         self.writable = writable
         self.overlay = Overlay(db)
         self.databases = [Database(index) for index in range(DATABASES)]
-        self._changed: set[Database] = set()
-        """Databases whose number of keys is not written yet."""
+        self._changed: dict[Database, tuple[int, int]] = {}
+        """Databases whose id or number of keys is not written yet, with what is written."""
         self._before: list[tuple[Database, int, int]] = []
         """Each change of a database's id or size by the command, with what they were."""
         self.watched: dict[tuple[int, bytes], set[Callable[[], None]]] = {}
@@ -79,6 +79,14 @@ class Keyspace:
         """Keys that were changed since the start."""
         self.expired = 0
         """Keys that were removed because their time was over, since the start."""
+        self.failing = False
+        """Whether the last commit could not be written."""
+        self.reading = False
+        """Whether a read is run while that is so: it leaves expired keys and cursors unwritten."""
+        self.moved = False
+        """Whether databases were flushed or swapped in this tick: it shows in every read."""
+        self.stale = False
+        """Whether :meth:`recover` must be called before the next command."""
         if not writable:
             self.overlay.look_again()
         self._open()
@@ -106,7 +114,7 @@ class Keyspace:
             self.commit()
 
     @property
-    def keeps_cursors(self) -> bool:
+    def stores_cursors(self) -> bool:
         """Whether cursors are records of the store."""
         return self.writable
 
@@ -122,26 +130,24 @@ class Keyspace:
                 if not self.writable:
                     continue
                 database.load(self._ids.take() & 0xFFFFFFFF, 0)
-                self._changed.add(database)
+                self._changed[database] = (0, 0)
             else:
                 database.load(U32.unpack_from(stored)[0], U64.unpack_from(stored, 4)[0])
 
     def reload(self) -> None:
-        """Forget what is not written, and go by what is in the store."""
-        self.overlay.forget()
-        if not self.writable:
-            self.overlay.look_again()
-        self._before.clear()
-        self._changed.clear()
-        self.ready.clear()
-        self._reload_numbers()
-        self.expiry.reload()
-        self.garbage.reload()
+        """Go by what is in the store, which is open for reading only."""
+        self.overlay.look_again()
+        self.recover()
         self._load()
 
-    def _reload_numbers(self) -> None:
+    def recover(self) -> None:
+        """Read again what is in memory of the store's counters and queues.  Raises its errors."""
+        self.stale = True
         for numbering in (self._versions, self._ids, self.cursors):
             numbering.reload()
+        self.expiry.reload()
+        self.garbage.reload()
+        self.stale = False
 
     # A tick
 
@@ -158,9 +164,10 @@ class Keyspace:
         while self._before:
             database, id_, size = self._before.pop()
             database.load(id_, size)
-        self._reload_numbers()
-        self.expiry.reload()
-        self.garbage.reload()
+        try:
+            self.recover()
+        except (Error, OSError):
+            pass  # it cannot be read now: ``stale`` says so
 
     @property
     def has_changes(self) -> bool:
@@ -169,21 +176,39 @@ class Keyspace:
     def commit(self) -> None:
         """Write the changes of the tick as one record.
 
-        After an error (:class:`lsmkv.Error`) none is written, and all are forgotten.
+        After an error none is written, and all are forgotten.  What ``DB.write`` raises is raised.
         """
-        self._write_sizes()
         try:
+            for database in self._changed:
+                record = U32.pack(database.id) + U64.pack(database.size)
+                self.overlay.put(DATABASE + bytes((database.index,)), record)
             self.overlay.commit()
-        except (Error, OSError):
-            self.reload()
+        except Exception:
+            self.failing = True
+            self._roll_back()
             raise
-        self.overlay.keep()
-
-    def _write_sizes(self) -> None:
-        for database in self._changed:
-            record = U32.pack(database.id) + U64.pack(database.size)
-            self.overlay.put(DATABASE + bytes((database.index,)), record)
         self._changed.clear()
+        self.failing = self.moved = False
+
+    def _roll_back(self) -> None:
+        """Forget what is not written."""
+        self.overlay.forget()
+        self._before.clear()
+        self.ready.clear()
+        self.moved = False
+        for database, (id_, size) in self._changed.items():
+            database.load(id_, size)
+        self._changed.clear()
+        try:
+            self.recover()
+            self._load()
+        except (Error, OSError):
+            pass  # it cannot be read now: what was before the tick stands in memory
+
+    def probe(self) -> None:
+        """Write what is written already: the next commit shows whether the store takes writes."""
+        self.overlay.put(FORMAT_KEY, FORMAT)
+        self.overlay.keep()
 
     # Keys
 
@@ -212,7 +237,7 @@ class Keyspace:
             return None
         entry = Entry.decode(record)
         if entry.expires and entry.expires <= self.now():
-            if self.writable:
+            if self.writable and not self.reading:
                 self.remove(database, key, entry)
                 self.expired += 1
             return None
@@ -313,9 +338,17 @@ class Keyspace:
 
     def resize(self, database: Database, change: int) -> None:
         """Count keys.  The sum is part of the tick's record."""
-        self._before.append((database, database.id, database.size))
+        before = (database.id, database.size)
+        self._before.append((database, *before))
         database.size += change
-        self._changed.add(database)
+        if database not in self._changed:
+            self._changed[database] = before
+
+    def count(self, database: Database) -> int:
+        """The number of keys, those included that have expired and are not removed yet."""
+        if self._changed:
+            self.overlay.touched = True
+        return database.size
 
     def touch(self, database: Database, key: bytes) -> None:
         """Tell those who watch or await a key that it was changed."""
@@ -348,6 +381,7 @@ class Keyspace:
                     self.touch(database, key)
         if database.size == 0:
             return
+        self.moved = True
         self.garbage.add(database.prefix)
         self.changes += database.size
         self.resize(database, -database.size)
@@ -363,6 +397,7 @@ class Keyspace:
             if index in (one.index, other.index)
             and (self.find(one, key) is not None or self.find(other, key) is not None)
         ]
+        self.moved = True
         self.resize(one, 0)
         self.resize(other, 0)
         first = (one.id, one.size)

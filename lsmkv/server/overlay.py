@@ -36,12 +36,15 @@ class Overlay:
         """The key of every write of the command, with what was pending for it before."""
         self._order: SortedList | None = None
         """The pending keys in order, once a scan has asked for it."""
+        self.touched = False
+        """Whether anything was written, or anything pending was read, since it was set to False."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key, or None.  Costs a Get."""
         if self.pending:
             value = self.pending.get(key, _MISSING)
             if value is not _MISSING:
+                self.touched = True
                 return value  # type: ignore[return-value]
         return self._view.get(key)
 
@@ -53,6 +56,7 @@ class Overlay:
 
     def put(self, key: bytes, value: bytes | None) -> None:
         """Set a key, or delete it with None.  O(1), once the order is known O(log n)."""
+        self.touched = True
         pending = self.pending
         self._undo.append((key, pending.get(key, _MISSING)))
         if self._order is not None and key not in pending:
@@ -73,6 +77,7 @@ class Overlay:
         found = self._view.iterator(start=start, stop=stop, reverse=reverse)
         if not self.pending:
             return found
+        self.touched = True
         return self._merged(found, start, stop, reverse)
 
     def _merged(

@@ -18,7 +18,7 @@ class RawKeyspace(Keyspace):
         self.databases = [Database(0)]
 
     @property
-    def keeps_cursors(self) -> bool:
+    def stores_cursors(self) -> bool:
         """False: a cursor is kept in memory."""
         return False
 
@@ -32,16 +32,18 @@ class RawKeyspace(Keyspace):
         value = self.overlay.get(key)
         return None if value is None else Entry(STRING, rest=value)
 
-    def reload(self) -> None:
-        """Forget what is not written."""
-        self.overlay.forget()
-        if not self.writable:
-            self.overlay.look_again()
-        self.ready.clear()
+    def recover(self) -> None:
+        """Nothing: no counter and no queue of the store is in memory."""
+
+    def _load(self) -> None:
+        """Nothing: no record says how many keys there are."""
 
     def undo(self) -> None:
         """Take back what the command has changed."""
         self.overlay.undo()
+
+    def probe(self) -> None:
+        """Nothing: the store has no record of the server's."""
 
     def expire_due(self, limit: int) -> int:
         """0: no key expires."""

@@ -22,11 +22,13 @@ from lsmkv.server.words import split_words
 
 MAX_INLINE = 64 * 1024
 """The longest line of words, in bytes, as Redis has it."""
-MAX_ARGUMENTS = 1024 * 1024
-"""The most elements of an array, as Redis has it."""
+MAX_ARGUMENTS = 2**31 - 1
+"""The most elements of an array, as Redis has it.  ``memory`` says what they take."""
 MAX_BULK = 512 * 2**20
 """The longest element, in bytes, unless it is said otherwise."""
 _LONGEST_HEADER = 32
+_ONE_ELEMENT = 49
+"""Bytes of memory of an element besides its own."""
 _ARRAY = ord("*")
 _BULK = ord("$")
 _NUMBER = re.compile(rb"0|-?[1-9][0-9]{0,18}")
@@ -72,6 +74,12 @@ class RequestReader:
     def buffered(self) -> int:
         """Bytes of a request that is not whole yet."""
         return self._taken + len(self._data) - self._at + self._later_size
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of a request that is not whole yet: short elements take more than theirs
+        on the wire."""
+        return self.buffered + _ONE_ELEMENT * len(self._arguments)
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the stream; the requests before must have been asked for."""

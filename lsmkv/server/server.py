@@ -13,10 +13,11 @@ from typing import Any, Never, Self
 from lsmkv.db.db import DB
 from lsmkv.db.opening.directory import LockWait
 from lsmkv.errors import Error, LockedError
-from lsmkv.options import checked_lock_timeout
+from lsmkv.options import Options, checked_lock_timeout
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
 from lsmkv.server.connection import Connection
+from lsmkv.server.descriptors import Room, reserve
 from lsmkv.server.engine import Engine
 from lsmkv.server.keyspace import DATABASES, Keyspace
 from lsmkv.server.raw_keyspace import RawKeyspace
@@ -74,6 +75,9 @@ class Server:
         writes, or none, and looks every ``refresh_seconds`` at what that has written.  ``options``
         are those of :class:`lsmkv.DB`; the store is made if it is not there.
 
+        ``maxclients`` and ``max_open_files`` are as large as the descriptors of this process allow:
+        ``start`` raises its limit if it may, and logs a warning if clients must be fewer.
+
         Raises ``ValueError`` for settings that make no sense.
         """
         if host is None and unix_socket is None:
@@ -124,9 +128,11 @@ class Server:
         """Open the store, and listen.
 
         Raises what opening raises, ``ValueError`` if the store holds other data and ``raw`` is not
-        given, and ``OSError`` if the address is in use.
+        given, and ``OSError`` if the address is in use, or the process may have so few files open
+        that no client could be served.
         """
-        db = await self._open_when_unlocked()
+        room = self._reserve_descriptors()
+        db = await self._open_when_unlocked(room.tables)
         try:
             keyspace, table = (RawKeyspace, RAW_COMMANDS) if self.raw else (Keyspace, COMMANDS)
             space = keyspace(db, writable=not self.read_only)
@@ -135,7 +141,7 @@ class Server:
             engine.schedule = loop.call_soon
             self._stopping = asyncio.Event()
             engine.on_shutdown = self._stopping.set
-            await self._listen(loop, lambda: Connection(engine))
+            await self._listen(loop, lambda: Connection(engine), room.backlog)
         except BaseException:
             self._engine = None
             self._close_listeners()
@@ -160,15 +166,33 @@ class Server:
         work.append(self._disconnect_idle())
         self._tasks = [loop.create_task(one) for one in work]
 
+    def _reserve_descriptors(self) -> Room:
+        """Bound clients and tables by what this process may have open."""
+        settings = self.settings
+        tables = self._options.get("max_open_files") or Options().max_open_files
+        room = reserve(settings.maxclients, tables)
+        if room.clients < settings.maxclients:
+            _log.warning(
+                "maxclients is %d, not %d: this process may not have more files open (ulimit -n)",
+                *(room.clients, settings.maxclients),
+            )
+            settings.maxclients = room.clients
+        settings.most_clients = lambda clients: reserve(clients, room.tables).clients
+        return room
+
     async def _listen(
-        self, loop: asyncio.AbstractEventLoop, protocol: Callable[[], Connection]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        protocol: Callable[[], Connection],
+        backlog: int,
     ) -> None:
         if self.host is not None:
-            listener = await loop.create_server(protocol, self.host, self.port, backlog=511)
+            listener = await loop.create_server(protocol, self.host, self.port, backlog=backlog)
             self._listeners.append(listener)
             self.port = listener.sockets[0].getsockname()[1]
         if self.unix_socket is not None:
-            self._listeners.append(await loop.create_unix_server(protocol, self.unix_socket))
+            made = await loop.create_unix_server(protocol, self.unix_socket, backlog=backlog)
+            self._listeners.append(made)
 
     async def stop(self) -> None:
         """Run what was received, send the replies, sync, and close the store.
@@ -219,9 +243,10 @@ class Server:
         if self._stopping is not None:
             self._stopping.set()
 
-    async def _open_when_unlocked(self) -> DB:
-        """The store; its lock is waited for here, so that the loop goes on meanwhile."""
-        options = dict(self._options)
+    async def _open_when_unlocked(self, tables: int) -> DB:
+        """The store, with at most so many tables open; its lock is waited for here, so that the
+        loop goes on meanwhile."""
+        options = self._options | {"max_open_files": tables}
         wait = LockWait(checked_lock_timeout(options.pop("lock_timeout", 0.0)))
         while True:
             try:

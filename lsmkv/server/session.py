@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import NamedTuple
 
 from lsmkv.db.db import DB
 from lsmkv.server.blocking import Wait, Waits
@@ -12,7 +13,7 @@ from lsmkv.server.command import Command, Table
 from lsmkv.server.cursors import Cursors
 from lsmkv.server.keyspace import Database, Keyspace
 from lsmkv.server.pubsub import Channels
-from lsmkv.server.resp import Push, Reply, encode
+from lsmkv.server.resp import Push, Reply, Simple, encode
 from lsmkv.server.settings import Settings
 from lsmkv.server.slowlog import SlowLog
 
@@ -44,9 +45,19 @@ class Service(ABC):
         self.misses = 0
         self.failure = ""
         """Why the last tick could not be written; empty after a success."""
+        self.executing = False
+        """Whether a transaction that writes is run: its messages fail with it."""
         self.on_shutdown: Callable[[], None] = _nothing
         self.schedule: Callable[[Callable[[], None]], object] = _call
         """Has a function called in the next tick."""
+
+    @abstractmethod
+    def touch(self, session: Session) -> None:
+        """The session has something to send, after it had nothing."""
+
+    @abstractmethod
+    def fail(self, what: str, error: BaseException) -> None:
+        """Note why writes are not in the log, or not durable."""
 
     @property
     @abstractmethod
@@ -60,6 +71,20 @@ class Service(ABC):
     @abstractmethod
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
+
+
+class Reread(NamedTuple):
+    """A read that has seen writes of its tick, as it can be run again if they fail."""
+
+    at: int
+    """Which of the session's ``out`` answers it."""
+    found: Command
+    request: list[bytes]
+    reply: Reply
+    queued: list[tuple[Command, list[bytes]]] | None
+    """The commands of a transaction, if it was EXEC."""
+    database: Database
+    resp3: bool
 
 
 class Session:
@@ -84,6 +109,8 @@ class Session:
         self.last_command = "NULL"
         self.queued: list[tuple[Command, list[bytes]]] | None = None
         """The commands of a transaction, between MULTI and EXEC."""
+        self.queued_size = 0
+        """The bytes of memory that they take."""
         self.refused = False
         """Whether one of them could not be queued: EXEC runs none then."""
         self.running = False
@@ -101,15 +128,21 @@ class Session:
         self.skip_replies = 0
         self.closing = False
         """Its connection is to be closed once its replies are out."""
+        self.gone = False
+        """Its connection is lost or cut: nothing is sent any more."""
         self.out: list[bytes] = []
         """Replies and pushes of this tick."""
         self.out_size = 0
-        self.pushes = 0
-        """How many of them are pushes."""
+        self.unwritten: list[int] = []
+        """Which of them answer commands that write in this tick."""
+        self.rereads: list[Reread] = []
+        """Reads that have seen what the tick writes."""
+        self.transactional: list[int] = []
+        """Which of ``out`` are messages of transactions that write."""
         self.held = 0
         """How many times replies were taken that still wait for a sync."""
-        self.on_output: Callable[[], None] = _nothing
-        """Called when there is something to send, after nothing was."""
+        self.held_size = 0
+        """Their bytes."""
         self.on_unblocked: Callable[[], None] = _nothing
         """Called when it no longer waits: further requests may be run."""
         self.send: Callable[[bytes], None] = _drop
@@ -126,23 +159,75 @@ class Session:
             return
         self._send(encode(reply, self.resp3))
 
+    def reply_to_write(self, reply: Reply) -> None:
+        """Answer a command that waited, and has written in this tick."""
+        at = len(self.out)
+        self.reply(reply)
+        if len(self.out) > at:
+            self.unwritten.append(at)
+
     def push(self, message: list[Reply]) -> None:
         """Send a message that answers no command."""
-        self.pushes += 1
+        if self.gone:
+            return
+        if self.service.executing:
+            self.transactional.append(len(self.out))
         self._send(encode(Push(message), self.resp3))
+        self._cut_if_behind()
+
+    def show(self, line: str) -> None:
+        """Send a line of MONITOR."""
+        self._send(encode(Simple(line)))
+        self._cut_if_behind()
 
     def _send(self, data: bytes) -> None:
+        if self.gone:
+            return
         if not self.out:
-            self.on_output()
+            self.service.touch(self)
         self.out.append(data)
         self.out_size += len(data)
+
+    def _cut_if_behind(self) -> None:
+        """Disconnect one that listens, if more waits for it than may."""
+        limit = self.service.settings.pubsub_limit
+        if 0 < limit < self.unsent and not self.gone:
+            self.cut()
+
+    def cut(self) -> None:
+        """Disconnect, and forget what was to be sent."""
+        self.closing = self.gone = True
+        self.forget_output()
+        self.disconnect()
+
+    def leave(self) -> None:
+        """Its connection is lost: neither holds the other any longer."""
+        self.closing = self.gone = True
+        self.forget_output()
+        self.send = _drop
+        self.disconnect = self.hang_up = self.on_unblocked = _nothing
+
+    @property
+    def unsent(self) -> int:
+        """The bytes of replies that the connection does not have yet."""
+        return self.out_size + self.held_size
 
     def take_output(self) -> bytes:
         """What is to be sent."""
         data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
-        self.out.clear()
-        self.out_size = self.pushes = 0
+        self.forget_output()
         return data
+
+    def forget_output(self) -> None:
+        """Drop what is to be sent."""
+        self.out.clear()
+        self.out_size = 0
+        if self.unwritten:
+            self.unwritten.clear()
+        if self.rereads:
+            self.rereads.clear()
+        if self.transactional:
+            self.transactional.clear()
 
     def close(self) -> None:
         """Run no further request, and close the connection once its replies are out."""
@@ -150,10 +235,10 @@ class Session:
         if not self.out and not self.held:
             self.hang_up()
 
-    def fail_output(self, error: bytes) -> None:
-        """Answer all commands of this tick with an error; messages, which answer none, are gone."""
-        self.out[:] = [error] * (len(self.out) - self.pushes)
-        self.pushes = 0
+    def replace_output(self, at: int, data: bytes) -> None:
+        """Send something else in place of one of ``out``."""
+        self.out_size += len(data) - len(self.out[at])
+        self.out[at] = data
 
     @property
     def restricted(self) -> bool:
@@ -187,6 +272,7 @@ class Session:
     def leave_transaction(self) -> None:
         """Forget the queued commands, and watch no key any more."""
         self.queued = None
+        self.queued_size = 0
         self.refused = False
         self.unwatch()
 

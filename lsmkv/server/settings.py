@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,6 +25,8 @@ class Settings:
     protected_mode: bool = True
     """Without a password, serve clients of this machine only."""
     maxclients: int = 10_000
+    most_clients: Callable[[int], int] = int
+    """How many of so many clients the process has descriptors for."""
     timeout: int = 0
     """Seconds without a request after which a client is disconnected; 0 for never."""
     tcp_keepalive: int = 300
@@ -73,7 +76,7 @@ class Settings:
             case "protected-mode" if value in ("yes", "no"):
                 self.protected_mode = value == "yes"
             case "maxclients":
-                self.maxclients = _number(name, value, 1)
+                self.maxclients = self._possible(_number(name, value, 1))
             case "timeout":
                 self.timeout = _number(name, value)
             case "tcp-keepalive":
@@ -97,6 +100,16 @@ class Settings:
                     raise _refused(name, "can't set immutable config")
             case _:
                 raise _refused(name, "argument couldn't be parsed")
+
+    def _possible(self, clients: int) -> int:
+        possible = self.most_clients(clients)
+        if possible < clients:
+            raise _refused(
+                "maxclients",
+                "The operating system is not able to handle the specified number of clients, try"
+                f" with {possible}",
+            )
+        return clients
 
     def _change_limits(self, words: list[str]) -> None:
         if len(words) % 4 or not words:

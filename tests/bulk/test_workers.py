@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-from concurrent.futures import Future
+import time
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from processes import start
 
+import lsmkv.bulk
+import lsmkv.shards
 from lsmkv.bulk.workers import RayExecutor, Workers
 
 
@@ -31,6 +38,91 @@ def test_dead_processes_are_replaced() -> None:
 def test_a_pool_has_a_process() -> None:
     with pytest.raises(ValueError, match="a pool of 0 processes"):
         Workers(0)
+
+
+_BUILDER = """
+import os, sys
+from concurrent.futures import wait
+from lsmkv.bulk import Workers
+
+if __name__ == "__main__":
+    workers = Workers(2)
+    print(*{workers.submit(os.getpid).result() for _ in range(20)}, flush=True)
+    sys.stdin.read()
+"""
+
+
+def is_alive(process: int) -> bool:
+    """Whether it runs: one that was ended, and is not waited for, does not."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_workers_end_with_a_process_that_is_killed() -> None:
+    with start(_BUILDER) as builder:
+        assert builder.stdout is not None
+        workers = [int(word) for word in builder.stdout.readline().split()]
+        assert workers
+        assert all(map(is_alive, workers))
+        builder.kill()
+    ends = time.monotonic() + 20
+    while any(map(is_alive, workers)) and time.monotonic() < ends:
+        time.sleep(0.01)
+    assert not any(map(is_alive, workers))
+
+
+def pairs_unless_killed(first: int, marker: str, times: int) -> list[tuple[bytes, bytes]]:
+    """Pairs; the first calls kill the process that they are made in."""
+    for number in range(times):
+        try:
+            os.close(os.open(f"{marker}-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [(b"%06d" % number, b"v") for number in range(first, first + 100)]
+
+
+def parts(directory: Path, times: int) -> list[Any]:
+    names = [str(directory / f"killed{number}") for number in (0, 1)]
+    killed = [partial(pairs_unless_killed, 0, names[0], times)]
+    killed += [partial(pairs_unless_killed, 100, names[1], times)]
+    return [*killed, partial(pairs_unless_killed, 200, "", 0)]
+
+
+def pools() -> list[Any]:
+    spawn = partial(ProcessPoolExecutor, 2, get_context("spawn"))
+    return [pytest.param(partial(Workers, 2), id="Workers"), pytest.param(spawn, id="plain pool")]
+
+
+@pytest.mark.parametrize("pool", pools())
+def test_a_build_goes_on_when_a_worker_is_killed(tmp_path: Path, pool: Any) -> None:
+    with pool() as executor:
+        lsmkv.bulk.build(parts(tmp_path, 1), tmp_path / "set", shards=2, executor=executor)
+    with lsmkv.shards.open(tmp_path / "set") as found:
+        assert sum(1 for _ in found) == 300
+    assert sorted(os.listdir(tmp_path / "set")) == ["shards", "versions"]
+
+
+@pytest.mark.parametrize("pool", pools())
+def test_a_task_that_kills_each_worker_ends_the_build(tmp_path: Path, pool: Any) -> None:
+    with (
+        pool() as executor,
+        pytest.raises(lsmkv.Error, match=r"bulk task [01] has lost its worker 2 times"),
+    ):
+        lsmkv.bulk.build(parts(tmp_path, 9), tmp_path / "set", executor=executor, attempts=2)
+
+
+class TakesNothing(Executor):
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        raise BrokenExecutor("a worker died")
+
+
+def test_an_executor_that_takes_nothing_more_ends_the_build(tmp_path: Path) -> None:
+    with pytest.raises(lsmkv.Error, match=r"takes no more tasks \(lsmkv.bulk.Workers"):
+        lsmkv.bulk.build([(b"k", b"v")], tmp_path / "set", executor=TakesNothing())
 
 
 class Reference:

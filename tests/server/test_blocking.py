@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from loops import Run
 from serving import Client, an_engine
 
 from lsmkv.server.engine import Engine
@@ -146,9 +147,9 @@ def test_a_client_that_is_gone_takes_nothing(engine: Engine) -> None:
     assert there.received() == [b"a", b"1"]
 
 
-def test_timeouts() -> None:
+def test_timeouts(run: Run) -> None:
     async def main(engine: Engine) -> list[Any]:
-        requests = ("BLPOP a 0.05", "BLMOVE a b LEFT LEFT 0.02", "BZMPOP 0.01 1 a MIN")
+        requests = ("BLPOP a 0.3", "BLMOVE a b LEFT LEFT 0.15", "BZMPOP 0.01 1 a MIN")
         clients = waiting(engine, *requests)
         woken: list[int] = []
         done = asyncio.Event()
@@ -170,7 +171,7 @@ def test_timeouts() -> None:
         return [woken, *raw]
 
     with an_engine() as engine:
-        assert asyncio.run(main(engine)) == [[2, 1, 0], b"*-1\r\n", b"*-1\r\n", b"*-1\r\n"]
+        assert run(main(engine)) == [[2, 1, 0], b"*-1\r\n", b"*-1\r\n", b"*-1\r\n"]
 
 
 @pytest.mark.parametrize(

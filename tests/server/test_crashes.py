@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import time
 
 import pytest
+from loops import Run
+from serving import parsed
 
 import lsmkv
 from lsmkv import DB, Env
@@ -100,10 +103,11 @@ def test_a_full_disk_refuses_the_tick_and_changes_nothing() -> None:
         tick(engine, "SET kept 1", "HSET h a 1", "ZADD z 1 m", "SET old 1 EX 100000")
         before = dict(db)
         env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
-        lines = ["SET new 1", "DEL h", "FLUSHDB", "SADD s a", "EXPIRE s 100000", "GET kept"]
-        answers = tick(engine, *lines)
+        lines = ["SET new 1", "DEL h", "FLUSHDB", "SADD s a", "EXPIRE s 100000"]
+        answers = tick(engine, *lines, "GET kept", "DBSIZE")
         assert answers.count(b"-MISCONF") == len(lines)
-        assert answers.count(b"\r\n") == len(lines)
+        assert answers.count(b"\r\n") == len(lines) + 3
+        assert answers.endswith(b"$1\r\n1\r\n:4\r\n")
         assert dict(db) == before
         assert engine.failure
         agrees(engine)
@@ -114,6 +118,194 @@ def test_a_full_disk_refuses_the_tick_and_changes_nothing() -> None:
         assert engine.failure == ""
         agrees(engine)
         assert check(db) == []
+
+
+class Clients:
+    """Clients of one engine, whose requests come in one tick."""
+
+    def __init__(self, engine: Engine, count: int) -> None:
+        self._engine = engine
+        self.sent: list[list[bytes]] = [[] for _ in range(count)]
+        self.sessions = [engine.open_session() for _ in range(count)]
+        for session, sent in zip(self.sessions, self.sent, strict=True):
+            session.send = sent.append
+
+    def tick(self, *requests: tuple[int, str]) -> list[list[object]]:
+        """Run requests, each with its client's number, and commit; what each client gets."""
+        for number, line in requests:
+            self._engine.run(self.sessions[number], line.encode().split())
+        self._engine.commit()
+        replies: list[list[object]] = [parsed(b"".join(sent)) for sent in self.sent]
+        for sent in self.sent:
+            sent.clear()
+        return replies
+
+
+def refused(reply: object) -> bool:
+    return str(reply).startswith("MISCONF ")
+
+
+def test_a_failed_write_leaves_reads_of_its_tick_alone() -> None:
+    env = FaultyEnv()
+    with open_store(env) as db:
+        engine = engine_of(db)
+        clients = Clients(engine, 3)
+        clients.tick((0, "SET k old"), (0, "RPUSH l a b"), (0, "SET other 1"), (0, "SADD s m"))
+        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
+        writer, reader, mixed = clients.tick(
+            (1, "GET k"),
+            (0, "SET k new"),
+            (1, "GET k"),
+            (0, "DEL l"),
+            (1, "LRANGE l 0 -1"),
+            (1, "KEYS *"),
+            (2, "SET other 2"),
+            (1, "DBSIZE"),
+            (1, "PING"),
+            (2, "GET other"),
+            (2, "SET k no NX"),
+            (2, "SELECT 3"),
+            (2, "SET there 1"),
+            (2, "GET there"),
+            (2, "SELECT 0"),
+            (1, "MULTI"),
+            (1, "GET k"),
+            (1, "ECHO x"),
+            (1, "LLEN l"),
+            (1, "EXEC"),
+            (0, "FLUSHALL"),
+            (1, "MGET k other none"),
+            (1, "SMEMBERS s"),
+        )
+        assert [refused(reply) for reply in writer] == [True] * 3
+        assert reader == [
+            b"old",
+            b"old",
+            [b"a", b"b"],
+            [b"k", b"l", b"other", b"s"],
+            4,
+            b"PONG",
+            *(b"OK", b"QUEUED", b"QUEUED", b"QUEUED", [b"old", b"x", 2]),
+            [b"old", b"1", None],
+            [b"m"],
+        ]
+        assert [refused(reply) for reply in mixed] == [True, False, True, False, True, False, False]
+        assert mixed[1] == b"1"
+        assert mixed[5] is None
+        assert clients.sessions[2].database.index == 0
+        agrees(engine)
+
+
+def test_a_blocked_client_whose_element_is_not_written_is_refused() -> None:
+    env = FaultyEnv()
+    with open_store(env) as db:
+        clients = Clients(engine_of(db), 3)
+        clients.tick((0, "BLPOP l 0"))
+        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
+        blocked, pushing, reading = clients.tick((1, "RPUSH l a"), (2, "EXISTS l"), (2, "PING"))
+        assert refused(blocked[0])
+        assert refused(pushing[0])
+        assert reading == [0, b"PONG"]
+
+
+def test_scans_go_on_while_the_disk_is_full() -> None:
+    env = FaultyEnv()
+    with open_store(env) as db:
+        engine = engine_of(db)
+        client = Clients(engine, 1)
+        client.tick(*((0, f"SET k{number:03} v") for number in range(100)))
+        client.tick((0, "SADD s " + " ".join(f"m{number:03}" for number in range(50))))
+        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
+
+        def walk(command: str, heal_at: int) -> list[bytes]:
+            cursor, found, steps = b"0", [], 0
+            while True:
+                steps += 1
+                if steps == heal_at:
+                    env.heal()
+                ((reply,),) = client.tick((0, f"{command} {cursor.decode()} COUNT 7"))
+                assert isinstance(reply, list), reply
+                cursor, page = reply
+                found += page
+                if cursor == b"0":
+                    return found
+
+        keys = [*(b"k%03d" % number for number in range(100)), b"s"]
+        assert walk("SCAN", 0) == keys
+        assert walk("SSCAN s", 0) == [b"m%03d" % number for number in range(50)]
+        assert walk("SCAN", 5) == keys
+
+
+def test_a_key_that_expires_while_the_disk_is_full_is_gone() -> None:
+    env = FaultyEnv()
+    with open_store(env) as db:
+        clients = Clients(engine_of(db), 1)
+        clients.tick((0, "SET k v PX 1"), (0, "SET l v PX 1"))
+        time.sleep(0.002)
+        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
+        assert clients.tick((0, "GET k"), (0, "GET l")) == [[None, None]]
+        assert clients.tick((0, "EXISTS k")) == [[0]]
+        (reply,) = clients.tick((0, "APPEND k x"))[0]
+        assert refused(reply)
+        env.heal()
+        assert clients.tick((0, "APPEND k x"), (0, "DBSIZE")) == [[1, 2]]
+        assert clients.tick((0, "EXISTS l"), (0, "DBSIZE")) == [[0, 1]]
+        assert check(db) == []
+
+
+def test_the_server_finds_out_by_itself_that_there_is_room_again(run: Run) -> None:
+    env = FaultyEnv()
+
+    async def main(engine: Engine) -> None:
+        tidying = asyncio.create_task(engine.tidy())
+        while engine.failure:
+            await asyncio.sleep(0.01)
+        tidying.cancel()
+
+    with open_store(env) as db:
+        engine = engine_of(db)
+        env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
+        tick(engine, "SET k v")
+        assert engine.failure
+        assert not engine._probe()
+        env.heal()
+        run(main(engine))
+        agrees(engine)
+
+
+def test_a_store_that_cannot_be_read_either_is_read_again_later() -> None:
+    env = FaultyEnv()
+    with open_store(env, lru_cache_size=0) as db:
+        engine = engine_of(db)
+        clients = Clients(engine, 1)
+        clients.tick((0, "SET k v"), (0, "ZADD z 1 m"))
+        db.flush()
+        engine.run(clients.sessions[0], [b"SET", b"k", b"w"])
+        env.fail_at(1, sticky=True, calls={"append", "create", "reserve", "read"})
+        ((reply,),) = clients.tick()
+        assert refused(reply)
+        assert engine.space.stale
+        ((reply,),) = clients.tick((0, "GET k"))
+        assert str(reply).startswith("ERR IOError")
+        env.heal()
+        assert clients.tick((0, "GET k"), (0, "DBSIZE"), (0, "SET l v")) == [[b"v", 2, b"OK"]]
+        agrees(engine)
+        assert check(db) == []
+
+
+def test_a_connection_that_fails_takes_no_other_with_it() -> None:
+    with open_store(FaultyEnv()) as db:
+        engine = engine_of(db)
+        clients = Clients(engine, 2)
+        clients.sessions[1].send = _raise
+        clients.sessions[1].disconnect = _raise
+        assert clients.tick((1, "PING"), (0, "SET k v"), (1, "PING"))[0] == [b"OK"]
+        assert list(engine.sessions.values()) == [clients.sessions[0]]
+        assert clients.tick((1, "PING"), (0, "GET k"))[0] == [b"v"]
+
+
+def _raise(*_: object) -> None:
+    raise RuntimeError("the handler is closed")
 
 
 def test_a_subscriber_gets_no_error_for_a_message_of_a_tick_that_fails() -> None:
@@ -129,9 +321,13 @@ def test_a_subscriber_gets_no_error_for_a_message_of_a_tick_that_fails() -> None
         sent.clear()
         env.fail_at(1, FULL, sticky=True, calls={"append", "create", "reserve"})
         engine.run(listener, [b"PING"])
-        assert tick(engine, "SET a 1", "PUBLISH c hi").count(b"-MISCONF") == 2
+        transaction = ("MULTI", "SET b 1", "PUBLISH c no", "EXEC")
+        answers = tick(engine, "SET a 1", "PUBLISH c hi", *transaction).splitlines()
+        assert [answer[:8] for answer in answers] == [
+            *(b"-MISCONF", b":1", b"+OK", b"+QUEUED", b"+QUEUED", b"-MISCONF")
+        ]
         env.heal()
-        assert b"".join(sent).count(b"-MISCONF") == 1  # of its PING alone
+        assert b"".join(sent) == b"+PONG\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n"
         sent.clear()
         assert tick(engine, "SET a 1", "PUBLISH c hi") == b"+OK\r\n:1\r\n"
         assert sent == [b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n"]
@@ -156,10 +352,10 @@ def test_a_save_that_fails_refuses_what_the_tick_has_written_before(save: str) -
         assert check(db) == []
 
 
-def test_a_failing_sync_refuses_every_reply_that_waits_for_it() -> None:
+def test_a_failing_sync_refuses_every_write_that_waits_for_it(run: Run) -> None:
     env = FaultyEnv()
 
-    async def run(db: DB) -> bytes:
+    async def main(db: DB) -> bytes:
         engine = engine_of(db)
         engine.settings.appendfsync = "always"
         env.fail_at(1, sticky=True, calls={"sync"})
@@ -177,14 +373,15 @@ def test_a_failing_sync_refuses_every_reply_that_waits_for_it() -> None:
         return b"".join(sent)
 
     db = open_store(env)
-    answers = asyncio.run(run(db))
+    answers = run(main(db))
     with pytest.raises(lsmkv.Error, match="earlier write"):
         db.close()
-    assert answers.count(b"-MISCONF") == answers.count(b"\r\n") == 3
+    assert answers.count(b"-MISCONF") == 2
+    assert answers.endswith(b"\r\n$1\r\n1\r\n")
 
 
-def test_replies_wait_for_the_sync() -> None:
-    async def run() -> None:
+def test_replies_wait_for_the_sync(run: Run) -> None:
+    async def main() -> None:
         with open_store(FaultyEnv()) as db:
             engine = engine_of(db)
             engine.settings.appendfsync = "always"
@@ -198,4 +395,4 @@ def test_replies_wait_for_the_sync() -> None:
                 await asyncio.sleep(0.001)
             assert sent == [b"+OK\r\n"]
 
-    asyncio.run(run())
+    run(main())

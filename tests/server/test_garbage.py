@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from loops import Run
 from serving import Client, an_engine
 
 from lsmkv import DB, MemoryEnv
@@ -50,9 +51,9 @@ def test_what_is_undone_is_not_queued() -> None:
 
 
 def test_a_broken_queue_is_reported_and_does_not_end_the_background_work(
-    caplog: pytest.LogCaptureFixture,
+    run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def run(engine: Engine) -> None:
+    async def main(engine: Engine) -> None:
         task = asyncio.create_task(engine.tidy())
         while not caplog.records:
             await asyncio.sleep(0.005)
@@ -64,5 +65,5 @@ def test_a_broken_queue_is_reported_and_does_not_end_the_background_work(
         client("SADD s a b")
         client("DEL s")
         engine.db.delete(GARBAGE + U64.pack(0))
-        asyncio.run(run(engine))
+        run(main(engine))
     assert "sweeping failed" in caplog.text

@@ -158,3 +158,26 @@ def test_a_large_value_in_many_chunks_is_joined_once() -> None:
     data = array(b"SET", b"k", value)
     chunks = [data[at : at + 1000] for at in range(0, len(data), 1000)]
     assert requests_in(*chunks, array(b"PING")) == ([[b"SET", b"k", value], [b"PING"]], "")
+
+
+def test_more_than_a_million_elements() -> None:
+    count = 2**20 + 10
+    reader = RequestReader()
+    reader.feed(b"*%d\r\n" % count)
+    for size in (2**18,) * 4 + (10,):
+        assert reader.next_request() is None
+        reader.feed(b"$1\r\nx\r\n" * size)
+    request = reader.next_request()
+    assert request is not None
+    assert len(request) == count
+
+
+def test_memory_counts_what_short_elements_take() -> None:
+    reader = RequestReader()
+    reader.feed(b"*1000\r\n" + b"$1\r\nx\r\n" * 999)
+    assert reader.next_request() is None
+    assert reader.buffered == len(b"*1000\r\n") + 999 * 7
+    assert reader.memory > 999 * 40
+    reader.feed(b"$1\r\nx\r\n")
+    assert reader.next_request() == [b"x"] * 1000
+    assert reader.memory == 0

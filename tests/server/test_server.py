@@ -12,30 +12,37 @@ from typing import Any
 
 import pytest
 import redis
+from loops import Run
 from wire import Wire, packed, request, until
 
 import lsmkv
 from lsmkv.server import Server
 
+Beside = Callable[[Server, Callable[[redis.Redis], Any]], Any]
 
-def beside(server: Server, work: Callable[[redis.Redis], Any]) -> Any:
-    """Let a client of redis-py work in a thread, while the server is served here."""
 
-    async def main() -> Any:
-        async with server:
-            url = f"redis://127.0.0.1:{server.port}"
+@pytest.fixture
+def beside(run: Run) -> Beside:
+    """Lets a client of redis-py work in a thread, while a server is served here."""
 
-            def run() -> Any:
-                with redis.Redis.from_url(url) as client:
-                    return work(client)
+    def work_beside(server: Server, work: Callable[[redis.Redis], Any]) -> Any:
+        async def main() -> Any:
+            async with server:
+                url = f"redis://127.0.0.1:{server.port}"
 
-            return await asyncio.to_thread(run)
+                def use() -> Any:
+                    with redis.Redis.from_url(url) as client:
+                        return work(client)
 
-    return asyncio.run(main())
+                return await asyncio.to_thread(use)
+
+        return run(main())
+
+    return work_beside
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-def test_redis_py(protocol: int) -> None:
+def test_redis_py(beside: Beside, protocol: int) -> None:
     def work(_: redis.Redis) -> None:
         with redis.Redis(port=server.port, protocol=protocol, decode_responses=True) as client:
             assert client.set("k", "v", ex=100)
@@ -77,7 +84,7 @@ def test_redis_py(protocol: int) -> None:
     beside(server, work)
 
 
-def test_a_restart_keeps_data_and_expiry(tmp_path: Path) -> None:
+def test_a_restart_keeps_data_and_expiry(beside: Beside, tmp_path: Path) -> None:
     path = tmp_path / "store"
     at = int(time.time() * 1000) + 100_000
 
@@ -96,7 +103,7 @@ def test_a_restart_keeps_data_and_expiry(tmp_path: Path) -> None:
     assert beside(Server(path, port=0), read) == (b"v", at, 100, 1.0)
 
 
-def test_always_answers_once_it_is_synced(tmp_path: Path) -> None:
+def test_always_answers_once_it_is_synced(run: Run, tmp_path: Path) -> None:
     clients, each = 20, 10
 
     async def main() -> None:
@@ -123,10 +130,10 @@ def test_always_answers_once_it_is_synced(tmp_path: Path) -> None:
                 assert await wires[0]("GET n") == b"%d" % (clients * each)
                 assert 0 < stats().log_syncs - before < clients * each // 2  # they share syncs
 
-    asyncio.run(main())
+    run(main())
 
 
-def test_everysec_syncs_in_the_background(tmp_path: Path) -> None:
+def test_everysec_syncs_in_the_background(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         async with Server(tmp_path / "store", port=0) as server, Wire(server) as wire:
             before = server.db.stats().log_syncs
@@ -134,10 +141,10 @@ def test_everysec_syncs_in_the_background(tmp_path: Path) -> None:
             assert server.db.stats().log_syncs == before
             await until(lambda: server.db.stats().log_syncs > before)
 
-    asyncio.run(main())
+    run(main())
 
 
-def test_a_replica_follows_the_writer(tmp_path: Path) -> None:
+def test_a_replica_follows_the_writer(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "store"
 
     async def main() -> None:
@@ -154,10 +161,10 @@ def test_a_replica_follows_the_writer(tmp_path: Path) -> None:
                     pass
                 await reader.plays(("GET k", b"2"), ("LRANGE l 0 -1", [b"a", b"b"]), ("DBSIZE", 3))
 
-    asyncio.run(main())
+    run(main())
 
 
-def test_an_ordinary_store(tmp_path: Path) -> None:
+def test_an_ordinary_store(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "store"
     with lsmkv.DB(path, create_if_missing=True) as db:
         db.put(b"k", b"v")
@@ -168,12 +175,12 @@ def test_an_ordinary_store(tmp_path: Path) -> None:
         async with Server(path, port=0, raw=True) as server, Wire(server) as wire:
             await wire.plays(("GET k", b"v"), ("SET new w", b"OK"))
 
-    asyncio.run(main())
+    run(main())
     with lsmkv.DB(path) as db:
         assert list(db) == [(b"k", b"v"), (b"new", b"w")]
 
 
-def test_a_unix_socket(tmp_path: Path) -> None:
+def test_a_unix_socket(run: Run, tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
 
     async def main() -> None:
@@ -183,10 +190,10 @@ def test_a_unix_socket(tmp_path: Path) -> None:
             assert f"laddr={path}:0 " in (await wire("CLIENT LIST")).decode()
             assert await wire("CONFIG GET port") == [b"port", b"0"]
 
-    asyncio.run(main())
+    run(main())
 
 
-def test_stopping_while_clients_are_connected(tmp_path: Path) -> None:
+def test_stopping_while_clients_are_connected(beside: Beside, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "store"
 
     async def main() -> None:
@@ -209,11 +216,11 @@ def test_stopping_while_clients_are_connected(tmp_path: Path) -> None:
             with pytest.raises(ConnectionRefusedError):
                 await Wire(server).__aenter__()
 
-    asyncio.run(main())
+    run(main())
     assert beside(Server(path, port=0), lambda client: client.get("n")) == b"100"
 
 
-def test_shutdown(tmp_path: Path) -> None:
+def test_shutdown(beside: Beside, run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         async with Server(tmp_path / "store", port=0) as server, Wire(server) as wire:
             waiting = asyncio.create_task(server.serve_until_shutdown())
@@ -223,7 +230,7 @@ def test_shutdown(tmp_path: Path) -> None:
             await waiting
             assert await wire.is_closed()
 
-    asyncio.run(main())
+    run(main())
     server = Server(tmp_path / "store", port=0)
     assert beside(server, lambda client: client.get("k")) == b"v"
 
@@ -242,7 +249,7 @@ def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
         Server(":memory:", port=0, **options)
 
 
-def test_an_address_in_use_leaves_nothing_open(tmp_path: Path) -> None:
+def test_an_address_in_use_leaves_nothing_open(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "store"
 
     async def main() -> None:
@@ -252,12 +259,10 @@ def test_an_address_in_use_leaves_nothing_open(tmp_path: Path) -> None:
         async with Server(path, port=0):  # its lock is free again
             pass
 
-    asyncio.run(main())
+    run(main())
 
 
-def test_under_uvloop(tmp_path: Path) -> None:
-    uvloop = pytest.importorskip("uvloop")
-
+def test_much_at_once_under_always(run: Run, tmp_path: Path) -> None:
     async def main() -> None:
         server = Server(tmp_path / "store", port=0, appendfsync="always")
         async with server, Wire(server) as wire, Wire(server) as other:
@@ -271,10 +276,10 @@ def test_under_uvloop(tmp_path: Path) -> None:
             wire.close()
             await until(lambda: not len(server.engine.waits))
 
-    uvloop.run(main())
+    run(main())
 
 
-def test_stopping_does_not_wait_for_a_client_that_does_not_read() -> None:
+def test_stopping_does_not_wait_for_a_client_that_does_not_read(run: Run) -> None:
     async def main() -> None:
         server = Server(":memory:", port=0)
         await server.start()
@@ -288,4 +293,4 @@ def test_stopping_does_not_wait_for_a_client_that_does_not_read() -> None:
             await until(lambda: not engine.sessions)
             assert session.closing
 
-    asyncio.run(main())
+    run(main())

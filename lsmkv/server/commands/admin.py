@@ -128,7 +128,7 @@ def _synced(session: Session) -> None:
     try:
         service.db.sync()
     except (Error, OSError) as error:
-        service.failure = str(error)
+        service.fail("sync failed", error)
         raise CommandError(f"ERR {error}") from None
 
 

@@ -207,7 +207,7 @@ def _described(session: Session) -> str:
         "psub": len(session.patterns),
         "multi": -1 if session.queued is None else len(session.queued),
         "watch": len(session.watching),
-        "obl": session.out_size,
+        "obl": session.unsent,
         "cmd": session.last_command.lower().replace(" ", "|"),
         "user": "default",
         "resp": 3 if session.resp3 else 2,

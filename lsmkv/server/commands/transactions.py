@@ -36,10 +36,11 @@ def exec_(session: Session, args: list[bytes]) -> Reply:
         return NULL_ARRAY
     service = session.service
     session.running = True
+    service.executing = any(found.writes for found, _ in queued)
     try:
         return [service.call(session, found, request) for found, request in queued]
     finally:
-        session.running = False
+        session.running = service.executing = False
 
 
 def _watched_expired(session: Session) -> bool:
