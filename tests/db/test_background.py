@@ -127,7 +127,7 @@ def test_the_background_thread_removes_obsolete_files_before_it_ends() -> None:
         background: Any = db._background
         settle(db)
         env.open_directory("/db").create("000001.log").close()
-        runner = BackgroundThread(None)
+        runner = BackgroundThread(None, [])
         background._running_thread = runner
         background.jobs.has_obsolete_files = True
         background._run_jobs(runner)

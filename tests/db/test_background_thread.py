@@ -13,7 +13,7 @@ class Owner:
 
 
 def test_waiting_lasts_until_the_thread_has_ended() -> None:
-    runner = BackgroundThread(None)
+    runner = BackgroundThread(None, [])
     may_end = threading.Event()
     began = threading.Event()
     events: list[str] = []
@@ -44,7 +44,7 @@ def test_waiting_lasts_until_the_thread_has_ended() -> None:
 
 
 def test_the_thread_does_not_wait_for_itself() -> None:
-    runner = BackgroundThread(None)
+    runner = BackgroundThread(None, [])
     runner.begin()
     runner.wait()
 
@@ -52,7 +52,7 @@ def test_the_thread_does_not_wait_for_itself() -> None:
 def test_the_owner_is_kept_alive_until_the_end() -> None:
     owner = Owner()
     seen = weakref.ref(owner)
-    runner = BackgroundThread(owner)
+    runner = BackgroundThread(owner, [])
     runner.begin()
     del owner
     assert seen() is not None
