@@ -249,7 +249,7 @@ class MemoryDirectory(_Handle, Directory):
         with self._mutex:
             self._check_open()
             return (
-                self._memory is not None and self._memory.folder_at(self.path) is not self._folder
+                self._memory is not None and self._memory._folder_at(self.path) is not self._folder
             )
 
     def leads_to(self, name: str, file: RandomAccessFile) -> bool:
@@ -424,7 +424,7 @@ class MemoryEnv(Env):
                 folder = _step(folder, name, path, create and index == len(parts) - 1)
             return MemoryDirectory(path, self.mutex, folder, self.mapped_logs, self)
 
-    def folder_at(self, path: str) -> MemoryFolder | None:
+    def _folder_at(self, path: str) -> MemoryFolder | None:
         """The directory at a path now, or None.  The caller holds the mutex."""
         node: MemoryNode | None = self.root
         for name in _parts(path):
