@@ -185,7 +185,8 @@ class MemTable:
 
         ``newest_pinned`` is the newest pinned sequence, or -1.  A version newer than that is
         replaced; any other is kept behind the new one.  Applying the same operations again changes
-        nothing, so that an interrupted write can be completed.  The caller resets ``applying``.
+        nothing, so that an interrupted write can be completed.  The caller
+        resets :attr:`applying` once readers may see the batch.
         """
         self._applying_from = sequence
         self.applying = operations

@@ -375,6 +375,7 @@ class Recovery:
         if last > MAX_SEQUENCE:
             raise CorruptionError(f"a batch that ends at write {last}", self._directory.path)
         self._memtable.add(sequence, operations, -1)
+        self._memtable.applying = None
         self._expected = last + 1
         self._any_applied = True
         self._versions.last_sequence = max(self._versions.last_sequence, last)

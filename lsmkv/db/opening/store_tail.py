@@ -201,6 +201,7 @@ class StoreTail:
                     memtable.add(sequence, operations, store.pinned.newest() if shown else -1)
                     if shown:
                         versions.last_sequence = max(versions.last_sequence, last)
+                    memtable.applying = None
         return last
 
     def _show(self, store: Store, version: Version, memtables: list[MemTable], last: int) -> None:
