@@ -457,13 +457,15 @@ class DB(Maintenance, Scannable):
         return _reopen, (self.path, arguments)
 
     def _run_once(self, function: Callable[[Transaction], T], sync: bool) -> T:
-        with self.transaction(sync=sync) as transaction:
+        made: Any = self.transaction(sync=sync)  # Any: mypyc cannot enter this class by its type
+        with made as transaction:
             return function(transaction)
 
     def _update_once(
         self, key: bytes, function: Callable[[bytes | None], BytesLike | None], sync: bool
     ) -> bytes | None:
-        with self.transaction(sync=sync) as transaction:
+        made: Any = self.transaction(sync=sync)  # Any: mypyc cannot enter this class by its type
+        with made as transaction:
             old = transaction.get(key)
             new = function(old)
             value = None if new is None else as_bytes(new, "value")
