@@ -454,7 +454,10 @@ def failing(db: DB) -> None:
     kinds: list[type[lsmkv.Error]] = [
         lsmkv.ConflictError,
         lsmkv.ForeignFormatError,
+        lsmkv.DirectoryReplacedError,
         lsmkv.IteratorInvalidError,
+        lsmkv.NestedCallError,
+        lsmkv.StaleViewError,
         lsmkv.ReadOnlyError,
         lsmkv.UnsupportedCompressionError,
     ]
