@@ -19,6 +19,7 @@ class Waiter(Protocol):
 
     database: Database
     running: bool
+    skips: int
     wait: Wait | None
     on_unblocked: Callable[[], None]
 
@@ -140,4 +141,5 @@ class Waits:
         session = wait.session
         self.remove(session)
         session.reply(reply)
+        session.skips >>= 1
         session.on_unblocked()

@@ -14,7 +14,7 @@ from collections import deque
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
-from lsmkv.server.command import Command, Table
+from lsmkv.server.command import MISSING, Command, Table
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, Simple, encode
 from lsmkv.server.session import Service, Session
@@ -57,7 +57,7 @@ class Engine(Service):
         return session
 
     def close_session(self, session: Session) -> None:
-        """The connection is gone."""
+        """The connection is gone, or is to be: nothing is for it any more."""
         self.sessions.pop(session.id, None)
         self.waits.remove(session)
         self.channels.leave_all(session)
@@ -81,6 +81,7 @@ class Engine(Service):
         found = self.table.get(request[0])
         if found is None or found.subcommands:
             found = self.command_of(request)
+        session.last_command = found
         if (
             found is None
             or session.restricted
@@ -90,10 +91,13 @@ class Engine(Service):
         ):
             found = self._checked(session, found, request)
             if found is None:
+                session.skips >>= 1
                 return
         reply = self.call(session, found, request)
         if reply is not NO_REPLY:
             session.reply(reply)
+        if session.skips and session.wait is None:
+            session.skips >>= 1
         if self.space.ready:
             self.waits.serve()
         if self.space.has_changes:
@@ -130,7 +134,6 @@ class Engine(Service):
         found.calls += 1
         found.microseconds += duration * 1e6
         self.commands += 1
-        session.last_command = found.name
         if duration * 1e6 >= self.slow.threshold >= 0 and found.name != "EXEC":
             self.slow.add(without_secrets(request), duration, session.address, session.name)
         if self.monitors and "admin" not in found.flags:
@@ -168,20 +171,19 @@ class Engine(Service):
         if found.subcommands and len(request) > 1:
             shown = request[1].partition(b"\0")[0][:128].decode("utf-8", "surrogateescape")
             raise CommandError(f"ERR unknown subcommand '{shown}'. Try {found.name} HELP.")
-        if not session.authenticated and "noauth" not in flags:
-            raise CommandError("NOAUTH Authentication required.")
         if not found.accepts(len(request)):
-            name = found.name.lower().replace(" ", "|")
-            raise CommandError(f"ERR wrong number of arguments for '{name}' command")
-        if session.subscribed and not session.resp3 and "pubsub" not in flags:
-            raise CommandError(
-                f"ERR Can't execute '{found.name.lower()}': only (P|S)SUBSCRIBE /"
-                " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-            )
+            raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
+        if not session.authenticated and "no_auth" not in flags:
+            raise CommandError("NOAUTH Authentication required.")
+        if session.queued is not None and "no_multi" in flags:
+            raise CommandError("ERR Command not allowed inside a transaction")
         if found.writes and not self.space.writable:
             raise CommandError("READONLY You can't write against a read only replica.")
-        if session.queued is not None and "nomulti" in flags:
-            raise CommandError("ERR Command not allowed inside a transaction")
+        if session.subscribed and not session.resp3 and "subscribed" not in flags:
+            raise CommandError(
+                f"ERR Can't execute '{found.full_name}': only (P|S)SUBSCRIBE /"
+                " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+            )
 
     def _show(self, session: Session, request: list[bytes]) -> None:
         words = " ".join(quoted(argument) for argument in request)
@@ -312,6 +314,9 @@ class Engine(Service):
 
 def _unknown(request: list[bytes]) -> str:
     name, *words = (word.partition(b"\0")[0] for word in request)
+    missing = MISSING.get(name.upper())
+    if missing is not None:
+        return f"ERR unknown command '{name.decode()}': lsmkv serve has no {missing}"
     shown = b""
     for word in words:
         if len(shown) >= 128:

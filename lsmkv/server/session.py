@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -35,6 +36,8 @@ class Service(ABC):
         self.slow = SlowLog(settings)
         self.monitors: set[Session] = set()
         self.started = time.time()
+        self.run_id = secrets.token_hex(20)
+        """What tells one run of a server from all others."""
         self.connections = 0
         self.refused_connections = 0
         self.commands = 0
@@ -61,6 +64,10 @@ class Service(ABC):
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
 
+    @abstractmethod
+    def close_session(self, session: Session) -> None:
+        """The connection is gone, or is to be: nothing is for it any more."""
+
 
 class Session:
     """A client: the database it has selected, its transaction, what it is subscribed to.
@@ -81,7 +88,8 @@ class Session:
         self.authenticated = False
         self.created = time.monotonic()
         self.last_active = self.created
-        self.last_command = "NULL"
+        self.last_command: Command | None = None
+        """What it has asked for last; None for what is no command."""
         self.queued: list[tuple[Command, list[bytes]]] | None = None
         """The commands of a transaction, between MULTI and EXEC."""
         self.refused = False
@@ -98,7 +106,8 @@ class Session:
         """What it waits for, while it is blocked."""
         self.silent = False
         """CLIENT REPLY OFF."""
-        self.skip_replies = 0
+        self.skips = 0
+        """CLIENT REPLY SKIP: 1 while a command runs that is not answered, 2 before it."""
         self.closing = False
         """Its connection is to be closed once its replies are out."""
         self.out: list[bytes] = []
@@ -106,6 +115,8 @@ class Session:
         self.out_size = 0
         self.pushes = 0
         """How many of them are pushes."""
+        self.gathered: list[bytes] | None = None
+        """While EXEC runs, what is to be its reply."""
         self.held = 0
         """How many times replies were taken that still wait for a sync."""
         self.on_output: Callable[[], None] = _nothing
@@ -118,20 +129,31 @@ class Session:
         """Closes the connection at once."""
         self.hang_up: Callable[[], None] = _nothing
         """Closes the connection once what was sent is on its way."""
+        self.descriptor = -1
+        """Of its socket, for CLIENT LIST."""
+        self.unread: Callable[[], int] = _zero
+        """The bytes of requests that have come and have not been run."""
 
     def reply(self, reply: Reply) -> None:
         """Answer a command."""
-        if self.silent or self.skip_replies:
-            self.skip_replies = max(0, self.skip_replies - 1)
-            return
-        self._send(encode(reply, self.resp3))
+        if not self.silent and not self.skips & 1:
+            self.write(encode(reply, self.resp3))
+
+    def confirm(self, message: list[Reply]) -> None:
+        """Answer a command by a push, whatever CLIENT REPLY says."""
+        self.write(encode(Push(message), self.resp3))
 
     def push(self, message: list[Reply]) -> None:
         """Send a message that answers no command."""
-        self.pushes += 1
-        self._send(encode(Push(message), self.resp3))
+        if self.gathered is None:
+            self.pushes += 1
+        self.write(encode(Push(message), self.resp3))
 
-    def _send(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
+        """Send a reply that is encoded."""
+        if self.gathered is not None:
+            self.gathered.append(data)
+            return
         if not self.out:
             self.on_output()
         self.out.append(data)
@@ -193,6 +215,10 @@ class Session:
 
 def _nothing() -> None:
     pass
+
+
+def _zero() -> int:
+    return 0
 
 
 def _call(callback: Callable[[], None]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from wire import Wire, packed, request, until
 
 from lsmkv.server import Server
+from lsmkv.server.commands import COMMANDS
 from lsmkv.server.connection import Connection, _shown
 
 
@@ -402,7 +403,7 @@ def test_an_idle_client_that_does_not_read_is_disconnected_too() -> None:
             (session, watching) = server.engine.sessions.values()
             idle.writer.transport.pause_reading()
             await idle.send(request(f"SETRANGE k {20 << 20} x") + request("GET k"))
-            await until(lambda: session.last_command == "GET")
+            await until(lambda: session.last_command is COMMANDS[b"GET"])
             for one in (session, watching):
                 one.last_active -= 100
             await until(lambda: session.id not in server.engine.sessions)

@@ -6,8 +6,9 @@ them, and stand in one record of the log: after a crash all of them are there, o
 
 from __future__ import annotations
 
+from lsmkv.server.command import Command
 from lsmkv.server.registry import command
-from lsmkv.server.resp import NULL_ARRAY, OK, CommandError, Reply
+from lsmkv.server.resp import NO_REPLY, NULL_ARRAY, OK, CommandError, Reply
 from lsmkv.server.session import Session
 
 
@@ -34,12 +35,31 @@ def exec_(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("EXECABORT Transaction discarded because of previous errors.")
     if changed:
         return NULL_ARRAY
-    service = session.service
+    _run(session, queued)
+    return NO_REPLY
+
+
+def _run(session: Session, queued: list[tuple[Command, list[bytes]]]) -> None:
+    """Run the commands of a transaction, and answer them with one array.
+
+    What they answer is written one behind the other, as it comes: SUBSCRIBE answers once for each
+    channel, and CLIENT REPLY OFF silences what follows.
+    """
+    gathered: list[bytes] = []
     session.running = True
+    session.gathered = gathered
     try:
-        return [service.call(session, found, request) for found, request in queued]
+        if not session.silent and not session.skips & 1:
+            session.write(b"*%d\r\n" % len(queued))
+        for found, request in queued:
+            reply = session.service.call(session, found, request)
+            if reply is not NO_REPLY:
+                session.reply(reply)
     finally:
         session.running = False
+        session.gathered = None
+    if gathered:
+        session.write(b"".join(gathered))
 
 
 def _watched_expired(session: Session) -> bool:
@@ -58,7 +78,7 @@ def discard(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("WATCH", -2, "fast control", keys=(1, -1, 1), group="transactions")
+@command("WATCH", -2, "fast control", group="transactions")
 def watch(session: Session, args: list[bytes]) -> Reply:
     """Let the next EXEC run only if none of these keys is changed until then."""
     if session.queued is not None:

@@ -116,13 +116,21 @@ def test_client(client: Client) -> None:
     shown = [dict(field.split("=", 1) for field in line.split(" ")) for line in lines]
     assert [one["id"] for one in shown] == [str(mine), str(its)]
     assert [(one["flags"], one["sub"], one["cmd"]) for one in shown] == [
-        ("N", "0", "client|unblock"),
+        ("N", "0", "client|list"),
         ("P", "1", "subscribe"),
     ]
     assert (shown[0]["name"], shown[0]["lib-name"], shown[0]["resp"]) == ("me", "lib", "2")
     assert client(f"CLIENT LIST ID {its}").decode().startswith(f"id={its} ")
     assert client("CLIENT LIST TYPE pubsub").count(b"\n") == 1
     assert client("CLIENT INFO").startswith(b"id=%d " % mine)
+    of_redis = "id addr laddr fd name age idle flags db sub psub ssub multi qbuf qbuf-free argv-mem"
+    of_redis += " multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp"
+    assert list(shown[0])[:28] == of_redis.split()
+    assert (shown[0]["qbuf"], shown[0]["argv-mem"]) == ("26", "10")
+    assert all(int(one["tot-mem"]) > 1000 for one in shown)
+    client("CLIENT REPLY MAYBE")
+    client("NONE")
+    assert b" cmd=NULL " in Client(client.engine)(f"CLIENT LIST ID {mine}")
 
 
 def test_replies_turned_off(client: Client) -> None:
@@ -133,6 +141,16 @@ def test_replies_turned_off(client: Client) -> None:
         ("CLIENT REPLY SKIP", None),
         ("GET k", None),
         ("GET k", b"v"),
+        ("CLIENT REPLY SKIP", None),
+        ("CLIENT REPLY ON", b"OK"),
+        ("CLIENT REPLY SKIP", None),
+        ("NONE", None),
+        ("GET k", b"v"),
+        ("CLIENT REPLY SKIP", None),
+        ("MULTI", None),
+        ("GET k", b"QUEUED"),
+        ("CLIENT REPLY SKIP", b"QUEUED"),
+        ("DISCARD", b"OK"),
         ("CLIENT REPLY MAYBE", "ERR syntax error"),
     )
 
@@ -153,7 +171,10 @@ def test_kill(client: Client) -> None:
         (f"CLIENT KILL ID {others[2].session.id}", 1),
         (f"CLIENT KILL ID {client.session.id}", 0),
         ("CLIENT KILL ADDR 10.0.0.3:1 USER default SKIPME no", 1),
-        ("CLIENT KILL USER other", 0),
+        ("CLIENT KILL USER other", "ERR No such user 'other'"),
+        ("CLIENT KILL ID 0", "ERR client-id should be greater than 0"),
+        ("CLIENT KILL TYPE bad", "ERR Unknown client type 'bad'"),
+        ("CLIENT KILL TYPE replica", 0),
         ("CLIENT KILL ID x", "ERR client-id should be greater than 0"),
         ("CLIENT KILL FOO x", "ERR syntax error"),
         ("CLIENT KILL ID 1 ADDR", "ERR syntax error"),
@@ -163,25 +184,56 @@ def test_kill(client: Client) -> None:
     assert client.session.closing
 
 
+@pytest.mark.parametrize(
+    "name", ["CLIENT", "COMMAND", "CONFIG", "MEMORY", "MODULE", "OBJECT", "PUBSUB", "SLOWLOG"]
+)
+def test_help(client: Client, name: str) -> None:
+    lines = client(f"{name} HELP")
+    assert lines[0].decode() == f"{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+    assert lines[-2:] == [b"HELP", b"    Print this help."]
+    shown = {line.split()[0] for line in lines[1:] if not line.startswith(b" ")}
+    assert shown == set(COMMANDS[name.encode()].subcommands)
+    assert client(f"{name} HELP x") == (
+        f"ERR wrong number of arguments for '{name.lower()}|help' command"
+    )
+
+
 def test_about_commands(client: Client) -> None:
-    offered = sum(one.group != "missing" for one in COMMANDS.values())
-    assert 100 < offered < len(COMMANDS)
+    offered = len(COMMANDS)
+    assert offered > 100
     client.plays(
         ("COMMAND COUNT", offered),
         ("COMMAND INFO get none config|get", [
-            [b"get", 2, [b"fast", b"readonly"], 1, 1, 1, [b"@string"], [], [], []],
+            [b"get", 2, [b"fast", b"readonly"], 1, 1, 1, [b"@fast", b"@read", b"@string"], [],
+             [[b"flags", [b"RO", b"access"],
+               b"begin_search", [b"type", b"index", b"spec", [b"index", 1]],
+               b"find_keys", [b"type", b"range",
+                              b"spec", [b"lastkey", 0, b"keystep", 1, b"limit", 0]]]], []],
             None,
-            [b"config|get", -3, [b"admin"], 0, 0, 0, [b"@server"], [], [], []],
+            [b"config|get", -3, [b"admin", b"loading", b"noscript", b"stale"], 0, 0, 0,
+             [b"@admin", b"@dangerous", b"@slow"], [], [], []],
         ]),
         ("COMMAND GETKEYS MSET a 1 b 2", [b"a", b"b"]),
-        ("COMMAND GETKEYS PING", "ERR The command has no key arguments"),
+        ("COMMAND GETKEYS PING x", "ERR The command has no key arguments"),
         ("COMMAND GETKEYS NONE x", "ERR Invalid command specified"),
         ("COMMAND GETKEYS", "ERR wrong number of arguments for 'command|getkeys' command"),
-        ("COMMAND GETKEYS GET", "ERR Invalid number of arguments specified for command"),
+        ("COMMAND GETKEYS GET", "ERR wrong number of arguments for 'command|getkeys' command"),
+        ("COMMAND GETKEYS ZINTER 2 a", "ERR Invalid arguments specified for command"),
+        ("COMMAND GETKEYSANDFLAGS SET a 1 GET", [[b"a", [b"RW", b"access", b"update"]]]),
+        ("COMMAND GETKEYSANDFLAGS SORT a STORE b",
+         [[b"a", [b"RO", b"access"]], [b"b", [b"OW", b"update"]]]),
+        ("COMMAND LIST FILTERBY PATTERN client|k*", [b"client|kill"]),
+        ("COMMAND LIST FILTERBY MODULE none", []),
+        ("COMMAND LIST FILTERBY ACLCAT transaction",
+         [b"multi", b"exec", b"discard", b"watch", b"unwatch"]),
+        ("COMMAND LIST FILTERBY FOO x", "ERR syntax error"),
         ("COMMAND GETKEYS GET a b", "ERR Invalid number of arguments specified for command"),
         ("COMMAND FOO", "ERR unknown subcommand 'FOO'. Try COMMAND HELP."),
     )  # fmt: skip
-    assert len(client("COMMAND")) == len(client("COMMAND LIST")) == offered
+    assert len(client("COMMAND")) == offered < len(client("COMMAND LIST"))
+    movable = {one[0] for one in client("COMMAND") if b"movablekeys" in one[2]}
+    assert {b"sort", b"sort_ro", b"zunionstore", b"lmpop"} < movable
+    assert b"set" not in movable
     client("HELLO 3")
     docs = client("COMMAND DOCS")
     assert docs[b"get"][b"summary"] == b"The value of a key."
