@@ -96,6 +96,8 @@ class Engine(Service):
         reply = self.call(session, found, request)
         if reply is not NO_REPLY:
             session.reply(reply)
+        if self.monitors:
+            self.show(session, found, request)
         if session.skips and session.wait is None:
             session.skips >>= 1
         if self.space.ready:
@@ -136,8 +138,6 @@ class Engine(Service):
         self.commands += 1
         if duration * 1e6 >= self.slow.threshold >= 0 and found.name != "EXEC":
             self.slow.add(without_secrets(request), duration, session.address, session.name)
-        if self.monitors and "admin" not in found.flags:
-            self._show(session, without_secrets(request))
         return reply
 
     def _checked(
@@ -158,6 +158,8 @@ class Engine(Service):
                     reason = str(error).removeprefix("ERR ")
                     error = CommandError(f"EXECABORT Transaction discarded because of: {reason}")
             session.reply(error)
+            if found is not None and found.name == "EXEC" and self.monitors:
+                self.show(session, found, request)
             return None
         if session.queued is not None and "control" not in found.flags:
             session.queued.append((found, request))
@@ -169,6 +171,7 @@ class Engine(Service):
         """Refuse what cannot be run now."""
         flags = found.flags
         if found.subcommands and len(request) > 1:
+            session.last_command = None
             shown = request[1].partition(b"\0")[0][:128].decode("utf-8", "surrogateescape")
             raise CommandError(f"ERR unknown subcommand '{shown}'. Try {found.name} HELP.")
         if not found.accepts(len(request)):
@@ -184,9 +187,14 @@ class Engine(Service):
                 f"ERR Can't execute '{found.full_name}': only (P|S)SUBSCRIBE /"
                 " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )
+        if session.monitoring and (flags & {"readonly", "write"} or found.name == "PUBLISH"):
+            raise CommandError("ERR Replica can't interact with the keyspace")
 
-    def _show(self, session: Session, request: list[bytes]) -> None:
-        words = " ".join(quoted(argument) for argument in request)
+    def show(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Show a command that has run to those who monitor; not one that administers."""
+        if "admin" in found.flags:
+            return
+        words = " ".join(quoted(argument) for argument in without_secrets(request))
         line = f"{time.time():.6f} [{session.database.index} {session.address}] {words}"
         for monitor in self.monitors:
             monitor.reply(Simple(line))

@@ -40,7 +40,8 @@ def describe(service: Service, names: list[str]) -> str:
     for name, section in SECTIONS.items():
         if name in wanted:
             lines = [f"{field}:{value}\r\n" for field, value in section(service).items()]
-            parts.append(f"# {name.capitalize()}\r\n{''.join(lines)}")
+            title = "CPU" if name == "cpu" else name.capitalize()
+            parts.append(f"# {title}\r\n{''.join(lines)}")
     return "\r\n".join(parts)
 
 

@@ -65,6 +65,10 @@ class Service(ABC):
         """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
 
     @abstractmethod
+    def show(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Show a command that has run to those who monitor; not one that administers."""
+
+    @abstractmethod
     def close_session(self, session: Session) -> None:
         """The connection is gone, or is to be: nothing is for it any more."""
 
@@ -179,12 +183,13 @@ class Session:
 
     @property
     def restricted(self) -> bool:
-        """Whether not every command is run at once: before AUTH, in a transaction, subscribed."""
+        """Whether not every command is run at once: before AUTH, in a transaction, listening."""
         return (
             self.queued is not None
             or not self.authenticated
             or bool(self.channels)
             or bool(self.patterns)
+            or self.monitoring
         )
 
     @property

@@ -135,7 +135,7 @@ class Settings:
 
 def _pubsub_limit(words: list[str], limit: int) -> int:
     """The limit for subscribers in a list of classes of clients, or what it was."""
-    if len(words) % 4 or not words:
+    if len(words) % 4:
         raise _refused(_LIMITS, "Wrong number of arguments in buffer limit configuration.")
     for at in range(0, len(words), 4):
         kind, hard, soft, seconds = words[at : at + 4]

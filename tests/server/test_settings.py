@@ -61,11 +61,6 @@ def test_a_change_is_shown(name: str, value: str, shown: str) -> None:
         ),
         (
             "client-output-buffer-limit",
-            "",
-            "Wrong number of arguments in buffer limit configuration.",
-        ),
-        (
-            "client-output-buffer-limit",
             "other 1 2 3",
             "Invalid client class specified in buffer limit configuration.",
         ),

@@ -111,6 +111,8 @@ def monitor(session: Session, args: list[bytes]) -> Reply:
     """Show every command that is run, until the connection ends."""
     if session.running:
         raise CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client")
+    if session.monitoring:
+        return NO_REPLY
     session.monitoring = True
     session.service.monitors.add(session)
     return OK

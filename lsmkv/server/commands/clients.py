@@ -66,6 +66,7 @@ def _flags(session: Session) -> str:
         "b": session.wait is not None,
         "d": session.changed,
         "c": session.closing,
+        "U": session.address.endswith(":0"),  # no client comes from port 0: a Unix socket
     }
     return "".join(flag for flag, holds in flags.items() if holds) or "N"
 

@@ -47,7 +47,7 @@ def reset(session: Session, args: list[bytes]) -> Reply:
     session.monitoring = False
     session.resp3 = False
     session.silent = False
-    session.skips = 0
+    session.skips &= 1
     session.name = b""
     session.database = session.space.databases[0]
     session.authenticated = not session.service.settings.password

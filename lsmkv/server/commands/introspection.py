@@ -35,9 +35,9 @@ def _information(one: Command) -> Reply:
         _words(traits.flags - _NEVER_SHOWN),
         *_place(traits.keys),
         _words(traits.categories, "@"),
-        [tip.encode() for tip in traits.tips],
-        [_specification(spec) for spec in traits.keys],
-        [_information(inner) for inner in one.subcommands.values()],
+        Members(tip.encode() for tip in traits.tips),
+        Members(_specification(spec) for spec in traits.keys),
+        [_information(inner) for inner in one.subcommands.values()] or Members(),
     ]
 
 

@@ -30,12 +30,17 @@ def exec_(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR EXEC without MULTI")
     refused = session.refused
     changed = session.changed or _watched_expired(session)
-    session.leave_transaction()
+    if refused or changed:
+        session.leave_transaction()
     if refused:
         raise CommandError("EXECABORT Transaction discarded because of previous errors.")
     if changed:
         return NULL_ARRAY
-    _run(session, queued)
+    session.unwatch()
+    try:
+        _run(session, queued)
+    finally:
+        session.leave_transaction()
     return NO_REPLY
 
 
@@ -55,6 +60,8 @@ def _run(session: Session, queued: list[tuple[Command, list[bytes]]]) -> None:
             reply = session.service.call(session, found, request)
             if reply is not NO_REPLY:
                 session.reply(reply)
+            if session.service.monitors:
+                session.service.show(session, found, request)
     finally:
         session.running = False
         session.gathered = None
