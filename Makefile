@@ -22,7 +22,7 @@ SCALE_PUBLISHERS ?= 20
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
-.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server wheel lint clean
+.PHONY: demo test compiled test-compiled test-install test-others test-browser stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -88,6 +88,9 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, and 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
 	$(BIN)/python -m pytest -q -n auto tests/env/objects tests/bulk tests/test_examples.py
+
+test-redis-tcl: $(VENV)/.test  ## Redis' own test suite against lsmkv serve: SUITE=DIR, the source of Redis 7.0 (needs tclsh)
+	$(BIN)/python tests/redis/tcl_suite.py $(SUITE)
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)

@@ -162,7 +162,8 @@ class Engine(Service):
                 self.show(session, found, request)
             return None
         if session.queued is not None and "control" not in found.flags:
-            session.queued.append((found, request))
+            if not session.refused and not session.changed:  # else EXEC runs none
+                session.queued.append((found, request))
             session.reply(QUEUED)
             return None
         return found

@@ -257,37 +257,11 @@ class Talk:
         return f"client {self.ids.index(id_)} {' '.join(shown)} without {sorted(missing)}"
 
 
-_FIELDS = set(
-    [
-        "addr",
-        "laddr",
-        "fd",
-        "name",
-        "age",
-        "idle",
-        "flags",
-        "db",
-        "sub",
-        "psub",
-        "ssub",
-        "multi",
-        "qbuf",
-        "qbuf-free",
-        "argv-mem",
-        "multi-mem",
-        "rbs",
-        "rbp",
-        "obl",
-        "oll",
-        "omem",
-        "tot-mem",
-        "events",
-        "cmd",
-        "user",
-        "redir",
-        "resp",
-    ]
-)
+_EVERY_FIELD = """
+addr laddr fd name age idle flags db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem rbs rbp
+obl oll omem tot-mem events cmd user redir resp
+"""
+_FIELDS = frozenset(_EVERY_FIELD.split())
 _COMPARED_FIELDS = ["name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user", "resp"]
 _MONITORED = re.compile(rb"[0-9.]+ \[(\d+) [^\]]*\] (.*)", re.DOTALL)
 _CONTROL = Reply("+", b'0 "PING"')

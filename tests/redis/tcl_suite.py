@@ -7,9 +7,10 @@ collections compact, which no other server has.  Tests of DEBUG, replication, ev
 are left out by the suite's own options, and so is one that leaves the connection in a transaction
 where a command that it needs is missing.
 
-    python tests/redis/tcl_suite.py DIR PORT [UNIT...]
+    python tests/redis/tcl_suite.py DIR [PORT [UNIT...]]
 
-prints how many tests of each unit pass, and those that do not.
+prints how many tests of each unit pass, and those that do not.  Without a port it starts a server
+of a new store.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from redis_servers import Lsmkv
 
 UNITS = """
 protocol keyspace scan info-command type/string type/incr type/list type/list-2 type/list-3 type/set
@@ -93,5 +98,18 @@ def run(suite: Path, port: int, units: list[str]) -> int:
     return len(failures)
 
 
+def main(words: list[str]) -> int:
+    suite = Path(words[0])
+    units = words[2:] or UNITS.split()
+    if len(words) > 1:
+        return run(suite, int(words[1]), units)
+    with tempfile.TemporaryDirectory() as name:
+        server = Lsmkv(Path(name) / "store")
+        try:
+            return run(suite, server.address, units)
+        finally:
+            server.stop()
+
+
 if __name__ == "__main__":
-    sys.exit(bool(run(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or UNITS.split())))
+    sys.exit(bool(main(sys.argv[1:])))
