@@ -112,6 +112,8 @@ class Session:
         """CLIENT REPLY OFF."""
         self.skips = 0
         """CLIENT REPLY SKIP: 1 while a command runs that is not answered, 2 before it."""
+        self.no_evict = False
+        """CLIENT NO-EVICT, which CLIENT LIST shows: no client is evicted."""
         self.closing = False
         """Its connection is to be closed once its replies are out."""
         self.out: list[bytes] = []

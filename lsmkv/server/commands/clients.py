@@ -67,6 +67,7 @@ def _flags(session: Session) -> str:
         "d": session.changed,
         "c": session.closing,
         "U": session.address.endswith(":0"),  # no client comes from port 0: a Unix socket
+        "e": session.no_evict,
     }
     return "".join(flag for flag, holds in flags.items() if holds) or "N"
 
@@ -168,33 +169,40 @@ def client_kill(session: Session, args: list[bytes]) -> Reply:
             raise CommandError("ERR No such client")
         _kill(session, found)
         return OK
-    skip_me = True
+    wanted: dict[bytes, Callable[[Session], bool]] = {}
     for at in range(2, len(args), 2):
         if at + 1 == len(args):
             raise syntax_error()
-        value = args[at + 1]
-        text = value.decode("latin-1")
-        match args[at].upper():
-            case b"ID":
-                number = _to_id(value)
-                sessions = [one for one in sessions if one.id == number]
-            case b"ADDR":
-                sessions = [one for one in sessions if one.address == text]
-            case b"LADDR":
-                sessions = [one for one in sessions if one.local_address == text]
-            case b"TYPE":
-                sessions = list(filter(_of_kind(value), sessions))
-            case b"USER":
-                if text != "default":
-                    raise CommandError(f"ERR No such user '{text}'")
-            case b"SKIPME" if text.lower() in ("yes", "no"):
-                skip_me = text.lower() == "yes"
-            case _:
-                raise syntax_error()
-    if skip_me:
-        sessions = [one for one in sessions if one is not session]
-    _kill(session, sessions)
-    return len(sessions)
+        name = args[at].upper()
+        wanted[name] = _condition(session, name, args[at + 1])  # the last one of a name counts
+    wanted.setdefault(b"SKIPME", lambda one: one is not session)
+    chosen = [one for one in sessions if all(holds(one) for holds in wanted.values())]
+    _kill(session, chosen)
+    return len(chosen)
+
+
+def _condition(session: Session, name: bytes, value: bytes) -> Callable[[Session], bool]:
+    """An option of CLIENT KILL, as a function that says whether a session is meant."""
+    text = value.decode("latin-1")
+    match name:
+        case b"ID":
+            number = _to_id(value)
+            return lambda one: one.id == number
+        case b"ADDR":
+            return lambda one: one.address == text
+        case b"LADDR":
+            return lambda one: one.local_address == text
+        case b"TYPE":
+            return _of_kind(value)
+        case b"USER":
+            if text != "default":
+                raise CommandError(f"ERR No such user '{text}'")
+            return lambda one: True
+        case b"SKIPME" if text.lower() == "yes":
+            return lambda one: one is not session
+        case b"SKIPME" if text.lower() == "no":
+            return lambda one: True
+    raise syntax_error()
 
 
 def _to_id(text: bytes) -> int:
@@ -246,20 +254,21 @@ def client_unblock(session: Session, args: list[bytes]) -> Reply:
     return int(session.service.waits.unblock(other, error=mode == b"ERROR"))
 
 
-def _checked_switch(word: bytes) -> None:
+def _switch(word: bytes) -> bool:
     if word.upper() not in (b"ON", b"OFF"):
         raise syntax_error()
+    return word.upper() == b"ON"
 
 
 @command("CLIENT NO-EVICT", 3, "admin", group="connection", usage="(ON|OFF)")
 def client_no_evict(session: Session, args: list[bytes]) -> Reply:
     """Accepted: no client is evicted."""
-    _checked_switch(args[2])
+    session.no_evict = _switch(args[2])
     return OK
 
 
 @command("CLIENT NO-TOUCH", 3, group="connection", usage="(ON|OFF)")
 def client_no_touch(session: Session, args: list[bytes]) -> Reply:
     """Accepted: reading a key changes nothing about it."""
-    _checked_switch(args[2])
+    _switch(args[2])
     return OK
