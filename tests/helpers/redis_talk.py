@@ -267,7 +267,7 @@ _COMPARED_FIELDS = ["name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd"
 _MONITORED = re.compile(rb"[0-9.]+ \[(\d+) [^\]]*\] (.*)", re.DOTALL)
 _CONTROL = Reply("+", b'0 "PING"')
 """What a monitor shows of the connection that controls: that may come before its own MONITOR."""
-_UNORDERED = {b"CONFIG", b"PUBSUB", b"COMMAND"}
+_UNORDERED = {b"CONFIG", b"PUBSUB", b"COMMAND", b"EXEC"}
 
 
 def _plain(reply: Reply, unordered: bool) -> Reply:

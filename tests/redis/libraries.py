@@ -21,7 +21,7 @@ from pathlib import Path
 PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 6379
 URL = f"redis://127.0.0.1:{PORT}/0"
 _SECONDS = 60
-_MARKS = ("<!-- libraries -->\n", "<!-- end libraries -->")
+_MARKS = ("<!-- libraries -->\n\n", "<!-- end libraries -->")
 _MISSING = re.compile(r"unknown (?:sub)?command '([^']+)'")
 
 TRIALS: dict[str, tuple[str, Callable[[], None]]] = {}
@@ -503,7 +503,7 @@ def main(words: list[str]) -> None:
         _, end, after = rest.partition(_MARKS[1])
         assert mark
         assert end
-        page.write_text(before + mark + "\n".join(lines) + "\n" + end + after)
+        page.write_text(before + mark + "\n".join(lines) + "\n\n" + end + after)
 
 
 if __name__ == "__main__":
