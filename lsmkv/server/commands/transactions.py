@@ -57,8 +57,9 @@ def _run(session: Session, queued: list[tuple[Command, list[bytes]]]) -> None:
         if not session.silent and not session.skips & 1:
             session.write(b"*%d\r\n" % len(queued))
         for found, request in queued:
+            closing = session.closing  # by CLIENT KILL, which is the last that is answered
             reply = session.service.call(session, found, request)
-            if reply is not NO_REPLY:
+            if reply is not NO_REPLY and not closing:
                 session.reply(reply)
             if session.service.monitors:
                 session.service.show(session, found, request)

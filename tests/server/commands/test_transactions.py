@@ -145,3 +145,14 @@ def test_a_connection_that_ends_leaves_nothing(client: Client) -> None:
     client.engine.close_session(client.session)
     assert not client.engine.space.watched
     assert Client(client.engine)("EXISTS k") == 0
+
+
+def test_who_ends_its_own_connection_hears_no_more(client: Client) -> None:
+    client.plays(
+        ("MULTI", b"OK"),
+        (f"CLIENT KILL ID {client.session.id} SKIPME no", b"QUEUED"),
+        ("SET k v", b"QUEUED"),
+    )
+    client.engine.run(client.session, [b"EXEC"])
+    assert client.session.take_output() == b"*2\r\n:1\r\n"
+    assert Client(client.engine)("GET k") == b"v"
