@@ -25,7 +25,7 @@ NESTED_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 
-.PHONY: demo test compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server wheel lint clean
+.PHONY: demo test compiled test-compiled test-install test-others test-browser test-nested stress fuzz coverage bench bench-filters bench-scale bench-server test-scale test-server test-redis-tcl wheel lint clean
 
 demo: $(VENV)/.demo  ## the main job: what filters save, on the Unicode character database
 	@mkdir -p build && rm -f build/demo.html
@@ -94,6 +94,9 @@ test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earn
 
 test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
 	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/db/test_nested_calls.py
+
+test-redis-tcl: $(VENV)/.test  ## Redis' own test suite against lsmkv serve: SUITE=DIR, the source of Redis 7.0 (needs tclsh)
+	$(BIN)/python tests/redis/tcl_suite.py $(SUITE)
 
 stress: compiled  ## crashes, kills, faults, damage, ... by the thousand, and prints the figures
 	$(COMPILED)/bin/python tests/stress/run_studies.py $(STRESS_ARGS)

@@ -22,6 +22,7 @@ class Waiter(Protocol):
 
     database: Database
     running: bool
+    skips: int
     wait: Wait | None
     on_unblocked: Callable[[], None]
 
@@ -103,10 +104,7 @@ class Waits:
                     reply = self._attempt(wait, place)
                     space.keep()
                     if reply is not NO_REPLY:
-                        session = wait.session
-                        self.remove(session)
-                        session.reply_to_write(reply)
-                        session.on_unblocked()
+                        self._end(wait, wait.session.reply_to_write, reply)
 
     def _attempt(self, wait: Wait, place: Place) -> Reply:
         """The reply of a command that waits.  Errors are its own: not the one's who fed the key."""
@@ -134,7 +132,7 @@ class Waits:
         if session.wait is None:
             return False
         unblocked = CommandError("UNBLOCKED client unblocked via CLIENT UNBLOCK")
-        self._end(session.wait, unblocked if error else session.wait.otherwise)
+        self._end(session.wait, session.reply, unblocked if error else session.wait.otherwise)
         return True
 
     def remove(self, session: Waiter) -> None:
@@ -154,10 +152,11 @@ class Waits:
                 del self._by_place[place], self._space.awaited[place]
 
     def _time_is_over(self, wait: Wait) -> None:
-        self._end(wait, wait.otherwise)
+        self._end(wait, wait.session.reply, wait.otherwise)
 
-    def _end(self, wait: Wait, reply: Reply) -> None:
+    def _end(self, wait: Wait, answer: Callable[[Reply], None], reply: Reply) -> None:
         session = wait.session
         self.remove(session)
-        session.reply(reply)
+        answer(reply)
+        session.skips >>= 1
         session.on_unblocked()

@@ -5,10 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from lsmkv.server.resp import Reply
+from lsmkv.server.numbers import to_int
+from lsmkv.server.resp import CommandError, Reply
+from lsmkv.server.traits import KeySpec, Traits
 
-KeyFinder = Callable[[list[bytes]], list[bytes]]
+_INVALID = "ERR Invalid arguments specified for command"
+
+
+class KeyUse(NamedTuple):
+    """A key in a request, and what the command does with it."""
+
+    key: bytes
+    flags: tuple[str, ...]
+
+
+KeyFinder = Callable[[list[bytes]], list[KeyUse]]
 
 
 @dataclass(slots=True)
@@ -20,14 +33,15 @@ class Command:
     """Takes a :class:`Session` and the request."""
     arity: int
     flags: frozenset[str]
-    """``write``, ``readonly``, ``fast``, ``admin``, ``blocking``, ``noauth`` (before AUTH too),
-    ``control`` (never queued), ``pubsub`` (in RESP2 also while subscribed), ``nomulti``."""
-    first: int
-    last: int
-    step: int
-    """The arguments that are keys, as COMMAND says it; all 0 if none is."""
+    """Those by which it is run: ``write``, ``readonly``, ``fast``, ``admin``, ``blocking``, Redis'
+    ``no_auth`` (before AUTH too) and ``no_multi``, and two that only this server has: ``control``
+    (never queued) and ``subscribed`` (in RESP2 also while subscribed)."""
     group: str
+    usage: str
+    """Of a subcommand, its arguments, as HELP shows them."""
+    traits: Traits
     find_keys: KeyFinder | None
+    """For keys whose places depend on other arguments."""
     subcommands: dict[bytes, Command]
     calls: int = 0
     microseconds: float = 0.0
@@ -40,19 +54,37 @@ class Command:
         """The first line of its docstring."""
         return (inspect.getdoc(self.handler) or "").partition("\n")[0]
 
+    @property
+    def full_name(self) -> str:
+        """Its name as clients see it: ``client|kill``."""
+        return self.name.lower().replace(" ", "|")
+
     def accepts(self, count: int) -> bool:
         """Whether a request of so many arguments, the name included, has the right number."""
         return count == self.arity if self.arity > 0 else count >= -self.arity
 
-    def keys_of(self, args: Sequence[bytes]) -> list[bytes]:
-        """The keys of a request."""
+    def keys_of(self, args: Sequence[bytes]) -> list[KeyUse]:
+        """The keys of a request that it accepts; :class:`CommandError` if they cannot be told."""
         if self.find_keys is not None:
             return self.find_keys(list(args))
-        if self.first == 0:
-            return []
-        last = self.last if self.last >= 0 else len(args) + self.last
-        return list(args[self.first : last + 1 : self.step])
+        return [use for spec in self.traits.keys if spec.first for use in _uses(spec, args)]
+
+
+def _uses(spec: KeySpec, args: Sequence[bytes]) -> list[KeyUse]:
+    first, last = spec.first, spec.last if spec.last >= 0 else len(args) + spec.last
+    if spec.counted:
+        try:
+            last = first + to_int(args[first])
+        except CommandError:
+            raise CommandError(_INVALID) from None
+        first += 1
+    if not first <= last < len(args):
+        raise CommandError(_INVALID)
+    return [KeyUse(key, spec.flags) for key in args[first : last + 1 : spec.step]]
 
 
 Table = dict[bytes, Command]
 """Commands by their names in capitals."""
+
+MISSING: dict[bytes, str] = {}
+"""Commands of Redis that no table has, with what this server would need for them."""

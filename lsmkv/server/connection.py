@@ -63,6 +63,9 @@ class Connection(asyncio.protocols.Protocol):
         session.disconnect = self.transport.abort
         session.hang_up = self.transport.close
         session.on_unblocked = self._resume_later
+        session.unread = self._unread
+        if connected is not None:
+            session.descriptor = connected.fileno()
         refusal = self._refusal(peer)
         if refusal:
             engine.refused_connections += 1
@@ -154,6 +157,9 @@ class Connection(asyncio.protocols.Protocol):
             self._refuse("Protocol error: too big a request")
         else:
             self._go_on_reading()
+
+    def _unread(self) -> int:
+        return self._reader.buffered + self._behind
 
     def _refuse(self, reason: str) -> None:
         self.session.reply(CommandError(f"ERR {reason}"))

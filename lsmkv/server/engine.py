@@ -13,7 +13,7 @@ import time
 
 from lsmkv.db.db import DB
 from lsmkv.errors import Error
-from lsmkv.server.command import Command, Table
+from lsmkv.server.command import MISSING, Command, Table
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.resp import NO_REPLY, QUEUED, CommandError, Reply, encode
 from lsmkv.server.session import Reread, Service, Session
@@ -44,6 +44,8 @@ class _Held:
         self.parts = session.out.copy()
         self.unwritten = session.unwritten.copy()
         """Which of them answer writes."""
+        self.transactional = session.transactional.copy()
+        """Which of them are nothing without the writes of a transaction."""
         self.size = session.out_size
         session.held += 1
         session.held_size += self.size
@@ -59,11 +61,14 @@ class _Held:
         """The sync has failed."""
         for at in self.unwritten:
             self.parts[at] = refusal
+        for at in self.transactional:
+            self.parts[at] = b""
 
     def drop(self) -> None:
         """The connection is gone."""
         self.parts.clear()
         self.unwritten.clear()
+        self.transactional.clear()
 
 
 class Engine(Service):
@@ -96,7 +101,7 @@ class Engine(Service):
         return session
 
     def close_session(self, session: Session) -> None:
-        """The connection is gone.  A second call has no effect."""
+        """The connection is gone, or is to be.  A second call has no effect."""
         self.sessions.pop(session.id, None)
         self.waits.remove(session)
         self.channels.leave_all(session)
@@ -126,6 +131,7 @@ class Engine(Service):
         found = self.table.get(request[0])
         if found is None or found.subcommands:
             found = self.command_of(request)
+        session.last_command = found
         if (
             found is None
             or session.restricted
@@ -135,47 +141,37 @@ class Engine(Service):
         ):
             found = self._checked(session, found, request)
             if found is None:
+                session.skips >>= 1
                 return
-        overlay, queued = self.space.overlay, session.queued
-        overlay.touched = False
-        reply = self.call(session, found, request)
-        at = len(session.out)
-        if reply is not NO_REPLY:
-            try:
-                session.reply(reply)
-            except Exception:
-                _log.exception("%s has made no reply", found.name)
-                session.reply(CommandError(_INTERNAL))
-        if (overlay.touched or self.space.moved) and len(session.out) > at:
-            if found.writes:
-                session.unwritten.append(at)
-            else:
-                self._note_read(session, found, request, reply, at, queued)
+        self.space.overlay.touched = False
+        self.answer(session, found, request)
+        if self.monitors:
+            self.show(session, found, request)
+        if session.skips and session.wait is None:
+            session.skips >>= 1
         if self.space.ready:
             self.waits.serve()
         if self.space.has_changes:
             self._commit_soon()
 
-    def _note_read(
-        self,
-        session: Session,
-        found: Command,
-        request: list[bytes],
-        reply: Reply,
-        at: int,
-        queued: list[tuple[Command, list[bytes]]] | None,
-    ) -> None:
-        """A command may have seen what is written in this tick; EXEC may have written itself."""
-        if queued is not None:
-            if type(reply) is not list:
-                return  # EXEC has run nothing
-            if any(one.writes for one, _ in queued):
-                session.unwritten.append(at)
-                return
-        elif "readonly" not in found.flags:
+    def answer(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Run a command and answer it; note how if that does not hold once writes have failed."""
+        closing = session.closing  # by CLIENT KILL in a transaction, which is answered last
+        reply = self.call(session, found, request)
+        if reply is NO_REPLY or closing:
             return
-        database, resp3 = session.database, session.resp3
-        session.rereads.append(Reread(at, found, request, reply, queued, database, resp3))
+        at = len(session.out)
+        try:
+            session.reply(reply)
+        except Exception:
+            _log.exception("%s has made no reply", found.name)
+            session.reply(CommandError(_INTERNAL))
+        if self.space.uncertain and len(session.out) > at:
+            if found.writes:
+                session.unwritten.append(at)
+            elif "readonly" in found.flags:
+                database, resp3 = session.database, session.resp3
+                session.rereads.append(Reread(at, found, request, database, resp3))
 
     def command_of(self, request: list[bytes]) -> Command | None:
         """The command that a request asks for."""
@@ -214,11 +210,8 @@ class Engine(Service):
         found.calls += 1
         found.microseconds += duration * 1e6
         self.commands += 1
-        session.last_command = found.name
         if duration * 1e6 >= self.slow.threshold >= 0 and found.name != "EXEC":
             self.slow.add(without_secrets(request), duration, session.address, session.name)
-        if self.monitors and "admin" not in found.flags:
-            self._show(session, without_secrets(request))
         return reply
 
     def _checked(
@@ -242,10 +235,13 @@ class Engine(Service):
                     reason = str(error).removeprefix("ERR ")
                     error = CommandError(f"EXECABORT Transaction discarded because of: {reason}")
             session.reply(error)
+            if found is not None and found.name == "EXEC" and self.monitors:
+                self.show(session, found, request)
             return None
         if session.queued is not None and "control" not in found.flags:
-            session.queued.append((found, request))
-            session.queued_size += sum(map(len, request)) + _ONE_ARGUMENT * len(request)
+            if not session.refused and not session.changed:  # else EXEC runs none
+                session.queued.append((found, request))
+                session.queued_size += sum(map(len, request)) + _ONE_ARGUMENT * len(request)
             session.reply(QUEUED)
             return None
         return found
@@ -259,25 +255,30 @@ class Engine(Service):
         """Refuse what cannot be run now."""
         flags = found.flags
         if found.subcommands and len(request) > 1:
+            session.last_command = None
             shown = request[1].partition(b"\0")[0][:128].decode("utf-8", "surrogateescape")
             raise CommandError(f"ERR unknown subcommand '{shown}'. Try {found.name} HELP.")
-        if not session.authenticated and "noauth" not in flags:
-            raise CommandError("NOAUTH Authentication required.")
         if not found.accepts(len(request)):
-            name = found.name.lower().replace(" ", "|")
-            raise CommandError(f"ERR wrong number of arguments for '{name}' command")
-        if session.subscribed and not session.resp3 and "pubsub" not in flags:
-            raise CommandError(
-                f"ERR Can't execute '{found.name.lower()}': only (P|S)SUBSCRIBE /"
-                " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-            )
+            raise CommandError(f"ERR wrong number of arguments for '{found.full_name}' command")
+        if not session.authenticated and "no_auth" not in flags:
+            raise CommandError("NOAUTH Authentication required.")
+        if session.queued is not None and "no_multi" in flags:
+            raise CommandError("ERR Command not allowed inside a transaction")
         if found.writes and not self.space.writable:
             raise CommandError("READONLY You can't write against a read only replica.")
-        if session.queued is not None and "nomulti" in flags:
-            raise CommandError("ERR Command not allowed inside a transaction")
+        if session.subscribed and not session.resp3 and "subscribed" not in flags:
+            raise CommandError(
+                f"ERR Can't execute '{found.full_name}': only (P|S)SUBSCRIBE /"
+                " (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+            )
+        if session.monitoring and (flags & {"readonly", "write"} or found.name == "PUBLISH"):
+            raise CommandError("ERR Replica can't interact with the keyspace")
 
-    def _show(self, session: Session, request: list[bytes]) -> None:
-        words = " ".join(quoted(argument) for argument in request)
+    def show(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Show a command that has run to those who monitor; not one that administers."""
+        if "admin" in found.flags:
+            return
+        words = " ".join(quoted(argument) for argument in without_secrets(request))
         line = f"{time.time():.6f} [{session.database.index} {session.address}] {words}"
         for monitor in self.monitors:
             monitor.show(line)
@@ -328,10 +329,10 @@ class Engine(Service):
         for session in touched:
             for at in session.unwritten:
                 session.replace_output(at, refusal)
-            for at in session.transactional:
-                session.replace_output(at, b"")
             for read in session.rereads:
                 session.replace_output(read.at, encode(self._read_again(session, read), read.resp3))
+            for at in session.transactional:  # last: some are in the lists above too
+                session.replace_output(at, b"")
             session.unwritten.clear()
             session.rereads.clear()
             session.transactional.clear()
@@ -340,12 +341,7 @@ class Engine(Service):
         """The reply of a read now that what it saw is not written."""
         database, session.database = session.database, read.database
         try:
-            if read.queued is None:
-                return self.call(session, read.found, read.request)
-            return [
-                self.call(session, found, request) if "readonly" in found.flags else reply
-                for (found, request), reply in zip(read.queued, read.reply, strict=True)
-            ]
+            return self.call(session, read.found, read.request)
         finally:
             session.database = database
 
@@ -465,6 +461,9 @@ class Engine(Service):
 
 def _unknown(request: list[bytes]) -> str:
     name, *words = (word.partition(b"\0")[0] for word in request)
+    missing = MISSING.get(name.upper())
+    if missing is not None:
+        return f"ERR unknown command '{name.decode()}': lsmkv serve has no {missing}"
     shown = b""
     for word in words:
         if len(shown) >= 128:

@@ -26,13 +26,22 @@ REDIS_VERSION = "7.0.15"
 
 
 def describe(service: Service, names: list[str]) -> str:
-    """The sections of these names, as INFO has them; unknown names are left out."""
+    """The sections of these names, as INFO has them; unknown names are left out.
+
+    ``default``, or no name at all, stands for all but the figures of each command, and ``all`` or
+    ``everything`` for these too.
+    """
+    wanted = set(names or ["default"])
+    if wanted & {"all", "everything"}:
+        wanted |= set(SECTIONS)
+    elif "default" in wanted:
+        wanted |= set(SECTIONS) - {"commandstats"}
     parts = []
-    for name in names:
-        if name in SECTIONS:
-            fields = SECTIONS[name](service)
-            lines = [f"{field}:{value}\r\n" for field, value in fields.items()]
-            parts.append(f"# {name.capitalize()}\r\n{''.join(lines)}")
+    for name, section in SECTIONS.items():
+        if name in wanted:
+            lines = [f"{field}:{value}\r\n" for field, value in section(service).items()]
+            title = "CPU" if name == "cpu" else name.capitalize()
+            parts.append(f"# {title}\r\n{''.join(lines)}")
     return "\r\n".join(parts)
 
 
@@ -54,6 +63,7 @@ def _server(service: Service) -> Fields:
         "os": f"{platform.system()} {platform.release()} {platform.machine()}",
         "arch_bits": 64 if sys.maxsize > 2**32 else 32,
         "process_id": os.getpid(),
+        "run_id": service.run_id,
         "tcp_port": service.settings.fixed.get("port", "0"),
         "server_time_usec": time.time_ns() // 1000,
         "uptime_in_seconds": seconds,
@@ -66,8 +76,10 @@ def _clients(service: Service) -> Fields:
     sessions = list(service.sessions.values())
     return {
         "connected_clients": len(sessions),
+        "cluster_connections": 0,
         "maxclients": service.settings.maxclients,
         "blocked_clients": len(service.waits),
+        "tracking_clients": 0,
         "pubsub_clients": sum(session.subscribed for session in sessions),
         "watching_clients": sum(bool(session.watching) for session in sessions),
         "client_recent_max_output_buffer": max((s.unsent for s in sessions), default=0),
@@ -76,12 +88,28 @@ def _clients(service: Service) -> Fields:
 
 def _memory(service: Service) -> Fields:
     stats = service.db.stats()
+    used, peak = stats.memtable_bytes + stats.block_cache_bytes, _peak_memory()
     return {
-        "used_memory": stats.memtable_bytes + stats.block_cache_bytes,
-        "used_memory_peak": _peak_memory(),
+        "used_memory": used,
+        "used_memory_human": _human(used),
+        "used_memory_peak": peak,
+        "used_memory_peak_human": _human(peak),
         "maxmemory": 0,
+        "maxmemory_human": "0B",
         "maxmemory_policy": "noeviction",
     }
+
+
+def _human(size: int) -> str:
+    """A number of bytes as Redis writes it for people.
+
+    >>> _human(0), _human(1536), _human(5 * 2**20)
+    ('0B', '1.50K', '5.00M')
+    """
+    if size < 1024:
+        return f"{size}B"
+    power = min((size.bit_length() - 1) // 10, 4)
+    return f"{size / 1024**power:.2f}{' KMGT'[power]}"
 
 
 def _peak_memory() -> int:
@@ -95,7 +123,15 @@ def _peak_memory() -> int:
 def _persistence(service: Service) -> Fields:
     return {
         "loading": 0,
+        "async_loading": 0,
+        "rdb_changes_since_last_save": 0,
+        "rdb_bgsave_in_progress": 0,
+        "rdb_last_save_time": int(service.started),
+        "rdb_last_bgsave_status": "err" if service.failure else "ok",
         "aof_enabled": 1,
+        "aof_rewrite_in_progress": 0,
+        "aof_rewrite_scheduled": 0,
+        "aof_last_bgrewrite_status": "ok",
         "aof_last_write_status": "err" if service.failure else "ok",
         "aof_pending_bio_fsync": int(service.syncing),
         "appendfsync": service.settings.appendfsync,
@@ -118,13 +154,26 @@ def _stats(service: Service) -> Fields:
         "keyspace_misses": service.misses,
         "pubsub_channels": len(service.channels.channels),
         "pubsub_patterns": len(service.channels.patterns),
+        "pubsubshard_channels": 0,
     }
 
 
 def _replication(service: Service) -> Fields:
-    if service.space.writable:
-        return {"role": "master", "connected_slaves": 0}
-    return {"role": "slave", "slave_read_only": 1}
+    role: dict[str, object] = {"role": "master"}
+    if not service.space.writable:
+        role = {"role": "slave", "slave_read_only": 1}
+    return role | {
+        "connected_slaves": 0,
+        "master_failover_state": "no-failover",
+        "master_replid": service.run_id,
+        "master_replid2": "0" * 40,
+        "master_repl_offset": 0,
+        "second_repl_offset": -1,
+        "repl_backlog_active": 0,
+        "repl_backlog_size": 0,
+        "repl_backlog_first_byte_offset": 0,
+        "repl_backlog_histlen": 0,
+    }
 
 
 def _cpu(service: Service) -> Fields:
@@ -143,12 +192,19 @@ def _commandstats(service: Service) -> Fields:
         for one in (outer, *outer.subcommands.values()):
             if one.calls or one.rejected or one.failed:
                 each = one.microseconds / one.calls if one.calls else 0.0
-                name = one.name.lower().replace(" ", "|")
-                fields[f"cmdstat_{name}"] = (
+                fields[f"cmdstat_{one.full_name}"] = (
                     f"calls={one.calls},usec={one.microseconds:.0f},usec_per_call={each:.2f},"
                     f"rejected_calls={one.rejected},failed_calls={one.failed}"
                 )
     return fields
+
+
+def _modules(service: Service) -> Fields:
+    return {}
+
+
+def _cluster(service: Service) -> Fields:
+    return {"cluster_enabled": 0}
 
 
 def _keyspace(service: Service) -> Fields:
@@ -192,7 +248,9 @@ SECTIONS: dict[str, Callable[[Service], Fields]] = {
     "stats": _stats,
     "replication": _replication,
     "cpu": _cpu,
+    "modules": _modules,
     "commandstats": _commandstats,
+    "cluster": _cluster,
     "keyspace": _keyspace,
     "lsmkv": _lsmkv,
 }

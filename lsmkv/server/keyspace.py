@@ -151,6 +151,11 @@ class Keyspace:
 
     # A tick
 
+    @property
+    def uncertain(self) -> bool:
+        """Whether a request has written, or may have seen what is not written yet."""
+        return self.overlay.touched or self.moved
+
     def keep(self) -> None:
         """The command has ended well."""
         self.overlay.keep()

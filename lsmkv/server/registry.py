@@ -1,13 +1,13 @@
-"""The table of commands: what each is called, how many arguments it takes, which of them are keys.
+"""The table of commands: what each is called, how many arguments it takes, what it may do.
 
 A module of ``commands/`` registers its own, with a decorator::
 
-    @command("GET", 2, "readonly fast", keys=(1, 1, 1), group="string", since="1.0.0")
+    @command("GET", 2, "readonly fast", group="string")
     def get(session: Session, args: list[bytes]) -> Reply:
         '''The value of a key.'''
 
 ``args`` holds the name too.  Arity counts it; a negative one is the least.  The docstring's first
-line is what COMMAND DOCS says.
+line is what COMMAND DOCS and HELP say.  ``traits.py`` has the rest, by the command's name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lsmkv.server.command import Command, KeyFinder, Table
-from lsmkv.server.resp import CommandError, Reply
+from lsmkv.server.resp import CommandError, Reply, Simple
 from lsmkv.server.session import Session
+from lsmkv.server.traits import traits_of
 
 Handler = Callable[[Session, list[bytes]], Reply]
 
@@ -29,8 +30,8 @@ def command(
     arity: int,
     flags: str = "",
     *,
-    keys: tuple[int, int, int] = (0, 0, 0),
     group: str,
+    usage: str = "",
     find_keys: KeyFinder | None = None,
     table: Table = COMMANDS,
 ) -> Callable[[Handler], Handler]:
@@ -38,7 +39,8 @@ def command(
 
     def register(handler: Handler) -> Handler:
         known = frozenset(flags.split())
-        made = Command(name, handler, arity, known, *keys, group, find_keys, {})
+        traits = traits_of(name.replace(" ", "|"), known, group)
+        made = Command(name, handler, arity, known, group, usage, traits, find_keys, {})
         made.writes = "write" in known
         container, _, inner = name.partition(" ")
         if inner:
@@ -50,23 +52,25 @@ def command(
     return register
 
 
-def container(name: str, flags: str = "", *, group: str, table: Table = COMMANDS) -> None:
-    """Register a command that has nothing but subcommands."""
+def container(name: str, *, group: str, table: Table = COMMANDS) -> None:
+    """Register a command that has nothing but subcommands, with HELP as one of them."""
 
     def run(session: Session, args: list[bytes]) -> Reply:
         raise CommandError(f"ERR wrong number of arguments for '{name.lower()}' command")
 
-    command(name, -2, flags, group=group, table=table)(run)
+    command(name, -2, group=group, table=table)(run)
+    help_of(name, group=group, table=table)
 
 
-def numbered_keys(at: int, before: int = 0) -> KeyFinder:
-    """The keys of a command whose argument ``at`` says how many follow; ``before`` is one more."""
+def help_of(name: str, *, group: str, table: Table = COMMANDS) -> None:
+    """Register the subcommand HELP of a command."""
 
-    def find(args: list[bytes]) -> list[bytes]:
-        try:
-            count = int(args[at])
-        except (ValueError, IndexError):
-            raise CommandError("ERR Invalid arguments specified for command") from None
-        return ([args[before]] if before else []) + args[at + 1 : at + 1 + count]
+    def run(session: Session, args: list[bytes]) -> Reply:
+        """Print this help."""
+        lines = [f"{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
+        inner = table[name.encode()].subcommands
+        for one in sorted(inner, key=lambda one: (one == b"HELP", one)):
+            lines += [f"{one.decode()} {inner[one].usage}".rstrip(), f"    {inner[one].summary}"]
+        return [Simple(line) for line in lines]
 
-    return find
+    command(f"{name} HELP", 2, group=group, table=table)(run)

@@ -98,6 +98,14 @@ def syntax_error() -> CommandError:
     return CommandError("ERR syntax error")
 
 
+def wrong_subcommand(args: list[bytes]) -> CommandError:
+    """What Redis answers to a subcommand with too many arguments."""
+    outer, inner = args[0].decode("latin-1").upper(), args[1].decode("latin-1")
+    return CommandError(
+        f"ERR unknown subcommand or wrong number of arguments for '{inner}'. Try {outer} HELP."
+    )
+
+
 def encode(reply: Reply, resp3: bool = False) -> bytes:
     r"""A reply's bytes.  O(its size); ``TypeError`` for a value of another type.
 

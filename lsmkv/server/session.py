@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -36,6 +37,8 @@ class Service(ABC):
         self.slow = SlowLog(settings)
         self.monitors: set[Session] = set()
         self.started = time.time()
+        self.run_id = secrets.token_hex(20)
+        """What tells one run of a server from all others."""
         self.connections = 0
         self.refused_connections = 0
         self.commands = 0
@@ -72,6 +75,18 @@ class Service(ABC):
     def call(self, session: Session, found: Command, request: list[bytes]) -> Reply:
         """Run a command: its reply, which may be a :class:`CommandError`.  All or nothing."""
 
+    @abstractmethod
+    def answer(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Run a command and answer it; note how if that does not hold once writes have failed."""
+
+    @abstractmethod
+    def show(self, session: Session, found: Command, request: list[bytes]) -> None:
+        """Show a command that has run to those who monitor; not one that administers."""
+
+    @abstractmethod
+    def close_session(self, session: Session) -> None:
+        """The connection is gone, or is to be.  A second call has no effect."""
+
 
 class Reread(NamedTuple):
     """A read that has seen writes of its tick, as it can be run again if they fail."""
@@ -80,9 +95,6 @@ class Reread(NamedTuple):
     """Which of the session's ``out`` answers it."""
     found: Command
     request: list[bytes]
-    reply: Reply
-    queued: list[tuple[Command, list[bytes]]] | None
-    """The commands of a transaction, if it was EXEC."""
     database: Database
     resp3: bool
 
@@ -106,7 +118,8 @@ class Session:
         self.authenticated = False
         self.created = time.monotonic()
         self.last_active = self.created
-        self.last_command = "NULL"
+        self.last_command: Command | None = None
+        """What it has asked for last; None for what is no command."""
         self.queued: list[tuple[Command, list[bytes]]] | None = None
         """The commands of a transaction, between MULTI and EXEC."""
         self.queued_size = 0
@@ -125,7 +138,10 @@ class Session:
         """What it waits for, while it is blocked."""
         self.silent = False
         """CLIENT REPLY OFF."""
-        self.skip_replies = 0
+        self.skips = 0
+        """CLIENT REPLY SKIP: 1 while a command runs that is not answered, 2 before it."""
+        self.no_evict = False
+        """CLIENT NO-EVICT, which CLIENT LIST shows: no client is evicted."""
         self.closing = False
         """Its connection is to be closed once its replies are out."""
         self.gone = False
@@ -138,7 +154,7 @@ class Session:
         self.rereads: list[Reread] = []
         """Reads that have seen what the tick writes."""
         self.transactional: list[int] = []
-        """Which of ``out`` are messages of transactions that write."""
+        """Which of ``out`` are sent only if a transaction is written: its messages and answers."""
         self.held = 0
         """How many times replies were taken that still wait for a sync."""
         self.held_size = 0
@@ -151,13 +167,19 @@ class Session:
         """Closes the connection at once."""
         self.hang_up: Callable[[], None] = _nothing
         """Closes the connection once what was sent is on its way."""
+        self.descriptor = -1
+        """Of its socket, for CLIENT LIST."""
+        self.unread: Callable[[], int] = _zero
+        """The bytes of requests that have come and have not been run."""
 
     def reply(self, reply: Reply) -> None:
         """Answer a command."""
-        if self.silent or self.skip_replies:
-            self.skip_replies = max(0, self.skip_replies - 1)
-            return
-        self._send(encode(reply, self.resp3))
+        if not self.silent and not self.skips & 1:
+            self.write(encode(reply, self.resp3))
+
+    def confirm(self, message: list[Reply]) -> None:
+        """Answer a command by a push, whatever CLIENT REPLY says."""
+        self.write(encode(Push(message), self.resp3))
 
     def reply_to_write(self, reply: Reply) -> None:
         """Answer a command that waited, and has written in this tick."""
@@ -172,21 +194,28 @@ class Session:
             return
         if self.service.executing:
             self.transactional.append(len(self.out))
-        self._send(encode(Push(message), self.resp3))
+        self.write(encode(Push(message), self.resp3))
         self._cut_if_behind()
 
     def show(self, line: str) -> None:
         """Send a line of MONITOR."""
-        self._send(encode(Simple(line)))
+        self.reply(Simple(line))
         self._cut_if_behind()
 
-    def _send(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
+        """Send a reply that is encoded."""
         if self.gone:
             return
         if not self.out:
             self.service.touch(self)
         self.out.append(data)
         self.out_size += len(data)
+
+    def answer_as_one(self, start: int) -> None:
+        """``out`` from ``start`` on answers a transaction that writes: it fails as a whole."""
+        if len(self.out) > start:
+            self.unwritten.append(start)
+            self.transactional.extend(range(start + 1, len(self.out)))
 
     def _cut_if_behind(self) -> None:
         """Disconnect one that listens, if more waits for it than may."""
@@ -206,6 +235,7 @@ class Session:
         self.forget_output()
         self.send = _drop
         self.disconnect = self.hang_up = self.on_unblocked = _nothing
+        self.unread = _zero
 
     @property
     def unsent(self) -> int:
@@ -242,12 +272,13 @@ class Session:
 
     @property
     def restricted(self) -> bool:
-        """Whether not every command is run at once: before AUTH, in a transaction, subscribed."""
+        """Whether not every command is run at once: before AUTH, in a transaction, listening."""
         return (
             self.queued is not None
             or not self.authenticated
             or bool(self.channels)
             or bool(self.patterns)
+            or self.monitoring
         )
 
     @property
@@ -279,6 +310,10 @@ class Session:
 
 def _nothing() -> None:
     pass
+
+
+def _zero() -> int:
+    return 0
 
 
 def _call(callback: Callable[[], None]) -> None:

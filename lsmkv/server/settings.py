@@ -4,12 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from lsmkv.server.numbers import to_int
 from lsmkv.server.resp import CommandError
 
 Sync = Literal["always", "everysec", "no"]
+_MOST = 2**63 - 1
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 10**6, "mb": 2**20, "g": 10**9, "gb": 2**30}
+_ALWAYS = {"cluster-enabled": "no", "daemonize": "no", "replicaof": "", "slaveof": ""}
+"""What clients ask about, and what no server of this kind changes."""
+_IMMUTABLE = {"cluster-enabled", "daemonize", "databases", "unixsocket"}
+_PROTECTED = {"dir"}
+"""What Redis refuses to set, even to the value that it has."""
+
+
+class _Number(NamedTuple):
+    """A setting that is a whole number, and between which bounds."""
+
+    attribute: str
+    least: int
+    most: int
+    in_bytes: bool = False
+    """Whether it may have a unit, such as mb."""
+
+
+_NUMBERS = {
+    "client-query-buffer-limit": _Number("query_buffer_limit", 2**20, _MOST, in_bytes=True),
+    "maxclients": _Number("maxclients", 1, 2**32 - 1),
+    "proto-max-bulk-len": _Number("max_bulk", 2**20, _MOST, in_bytes=True),
+    "slowlog-log-slower-than": _Number("slowlog_slower_than", -1, _MOST),
+    "slowlog-max-len": _Number("slowlog_length", 0, _MOST),
+    "tcp-keepalive": _Number("tcp_keepalive", 0, 2**31 - 1),
+    "timeout": _Number("timeout", 0, 2**31 - 1),
+}
+_LIMITS = "client-output-buffer-limit"
 
 
 @dataclass
@@ -51,57 +80,66 @@ class Settings:
 
     def shown(self) -> dict[str, str]:
         """Every setting with its value as text."""
-        pubsub = f"normal 0 0 0 slave 0 0 0 pubsub {self.pubsub_limit} 0 0"
-        return self.fixed | {
+        numbers = {name: str(getattr(self, one.attribute)) for name, one in _NUMBERS.items()}
+        return {
+            **_ALWAYS,
+            **self.fixed,
+            **numbers,
             "appendfsync": self.appendfsync,
-            "client-output-buffer-limit": pubsub,
-            "client-query-buffer-limit": str(self.query_buffer_limit),
-            "maxclients": str(self.maxclients),
-            "proto-max-bulk-len": str(self.max_bulk),
+            _LIMITS: f"normal 0 0 0 slave 0 0 0 pubsub {self.pubsub_limit} 0 0",
             "protected-mode": "yes" if self.protected_mode else "no",
             "requirepass": self.password,
-            "slowlog-log-slower-than": str(self.slowlog_slower_than),
-            "slowlog-max-len": str(self.slowlog_length),
-            "tcp-keepalive": str(self.tcp_keepalive),
-            "timeout": str(self.timeout),
         }
 
-    def change(self, name: str, value: str) -> None:
-        """Give a setting another value; :class:`CommandError` if that cannot be."""
-        match name:
-            case "appendfsync" if value in ("always", "everysec", "no"):
-                self.appendfsync = value  # type: ignore[assignment]
-            case "requirepass":
-                self.password = value
-            case "protected-mode" if value in ("yes", "no"):
-                self.protected_mode = value == "yes"
-            case "maxclients":
-                self.maxclients = self._possible(_number(name, value, 1))
-            case "timeout":
-                self.timeout = _number(name, value)
-            case "tcp-keepalive":
-                self.tcp_keepalive = _number(name, value)
-            case "proto-max-bulk-len":
-                self.max_bulk = _number(name, value, 2**20)
-            case "client-query-buffer-limit":
-                self.query_buffer_limit = _number(name, value, 2**20)
-            case "slowlog-log-slower-than":
-                self.slowlog_slower_than = _number(name, value, -1)
-            case "slowlog-max-len":
-                self.slowlog_length = _number(name, value)
-            case "client-output-buffer-limit":
-                self._change_limits(value.split())
-            case _ if name not in self.shown():
+    def change(self, pairs: list[tuple[str, str]]) -> None:
+        """Give settings other values: all of them, or none and :class:`CommandError`."""
+        shown = self.shown()
+        seen: set[str] = set()
+        for given, _ in pairs:
+            name = given.lower()
+            if name not in shown:
                 raise CommandError(
-                    f"ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+                    f"ERR Unknown option or number of arguments for CONFIG SET - '{given}'"
                 )
-            case _ if name in self.fixed:
-                if value != self.fixed[name]:
-                    raise _refused(name, "can't set immutable config")
-            case _:
-                raise _refused(name, "argument couldn't be parsed")
+            if name in _IMMUTABLE:
+                raise _refused(given, "can't set immutable config")
+            if name in _PROTECTED:
+                raise _refused(given, "can't set protected config")
+            if name in seen:
+                raise _refused(given, "duplicate parameter")
+            seen.add(name)
+        changes = [self._parsed(name.lower(), value) for name, value in pairs]
+        for attribute, parsed in changes:
+            if attribute:
+                setattr(self, attribute, parsed)
 
-    def _possible(self, clients: int) -> int:
+    def _parsed(self, name: str, value: str) -> tuple[str, object]:
+        """The attribute that a setting is, if it may change, and the value for it."""
+        if name in _NUMBERS:
+            number = _number(name, value)
+            if name == "maxclients":
+                self._check_clients(number)
+            return _NUMBERS[name].attribute, number
+        match name:
+            case "appendfsync":
+                if value.lower() not in ("always", "everysec", "no"):
+                    choices = "everysec, always, no"
+                    raise _refused(name, f"argument(s) must be one of the following: {choices}")
+                return "appendfsync", value.lower()
+            case "protected-mode":
+                if value.lower() not in ("yes", "no"):
+                    raise _refused(name, "argument must be 'yes' or 'no'")
+                return "protected_mode", value.lower() == "yes"
+            case "requirepass":
+                return "password", value
+            case "client-output-buffer-limit":
+                return "pubsub_limit", _pubsub_limit(value.split(), self.pubsub_limit)
+        if value != (_ALWAYS | self.fixed)[name]:
+            raise _refused(name, "can't set immutable config")
+        return "", None
+
+    def _check_clients(self, clients: int) -> None:
+        """Refuse more clients than the process has descriptors for."""
         possible = self.most_clients(clients)
         if possible < clients:
             raise _refused(
@@ -109,26 +147,46 @@ class Settings:
                 "The operating system is not able to handle the specified number of clients, try"
                 f" with {possible}",
             )
-        return clients
-
-    def _change_limits(self, words: list[str]) -> None:
-        if len(words) % 4 or not words:
-            raise _refused("client-output-buffer-limit", "wrong number of arguments")
-        for at in range(0, len(words), 4):
-            if words[at] not in ("normal", "slave", "replica", "pubsub"):
-                raise _refused("client-output-buffer-limit", "invalid client class")
-            if words[at] == "pubsub":
-                self.pubsub_limit = _number("client-output-buffer-limit", words[at + 1])
 
 
-def _number(name: str, value: str, least: int = 0) -> int:
+def _pubsub_limit(words: list[str], limit: int) -> int:
+    """The limit for subscribers in a list of classes of clients, or what it was."""
+    if len(words) % 4:
+        raise _refused(_LIMITS, "Wrong number of arguments in buffer limit configuration.")
+    for at in range(0, len(words), 4):
+        kind, hard, soft, seconds = words[at : at + 4]
+        if kind.lower() not in ("normal", "slave", "replica", "pubsub"):
+            raise _refused(_LIMITS, "Invalid client class specified in buffer limit configuration.")
+        sizes = [_bytes(hard), _bytes(soft), int(seconds) if seconds.isdecimal() else None]
+        if None in sizes:
+            reason = "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+            raise _refused(_LIMITS, reason)
+        if kind.lower() == "pubsub":
+            limit = sizes[0] or 0
+    return limit
+
+
+def _bytes(value: str) -> int | None:
+    """A number of bytes, which may have a unit; None if it is not one."""
     digits = value.lower().rstrip("bkmg")
     unit = _UNITS.get(value.lower()[len(digits) :])
-    if unit is None or len(digits) > 19 or not digits.removeprefix("-").isdecimal():
-        raise _refused(name, "argument must be a number")
-    number = int(digits) * unit
-    if number < least:
-        raise _refused(name, f"argument must be at least {least}")
+    if unit is None or len(digits) > 19 or not digits.isdecimal():
+        return None
+    return int(digits) * unit
+
+
+def _number(name: str, value: str) -> int:
+    one = _NUMBERS[name]
+    number = _bytes(value) if one.in_bytes else None
+    if one.in_bytes and number is None:
+        raise _refused(name, "argument must be a memory value")
+    if number is None:
+        try:
+            number = to_int(value.encode("utf-8", "surrogateescape"))
+        except CommandError:
+            raise _refused(name, "argument couldn't be parsed into an integer") from None
+    if not one.least <= number <= one.most:
+        raise _refused(name, f"argument must be between {one.least} and {one.most} inclusive")
     return number
 
 

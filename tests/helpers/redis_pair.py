@@ -45,15 +45,6 @@ def _error(reply: Reply) -> bytes:
 _EMPTY = {Reply("$", b"")}
 DELIBERATE: list[Deliberate] = [
     Deliberate(
-        "timeout of more than 64 bits",
-        "Redis 7.0 calls 1e400 seconds negative: they overflow; lsmkv says out of range",
-        lambda request, redis, lsmkv: (
-            b"1e400" in request
-            and _error(redis) == b"ERR timeout is negative"
-            and _error(lsmkv) == b"ERR timeout is not a float or out of range"
-        ),
-    ),
-    Deliberate(
         "SORT after a number that a double cannot hold",
         "Redis 7.0 takes the error of an earlier command's number for one of SORT's",
         lambda request, redis, lsmkv: (

@@ -456,32 +456,40 @@ def _parse(template: str) -> list[_Node]:
     return sequence("")
 
 
-def _fill(nodes: list[_Node], choices: random.Random) -> Iterator[bytes]:
+def fill(
+    nodes: list[_Node], choices: random.Random, makers: dict[str, Maker] = WORDS
+) -> Iterator[bytes]:
+    """The words of a request that a template allows."""
     for node in nodes:
         if isinstance(node, str):
-            yield from WORDS[node](choices) if node in WORDS else [node.encode()]
+            yield from makers[node](choices) if node in makers else [node.encode()]
             continue
         mark, inner = node
         if mark == "(":
-            yield from _fill([choices.choice(inner)], choices)
+            yield from fill([choices.choice(inner)], choices, makers)
         elif mark == "[":
             if choices.random() < 0.35:
-                yield from _fill(inner, choices)
+                yield from fill(inner, choices, makers)
         else:
             for _ in range(choices.choice((1, 1, 2, 3)) if mark == "{" else 1):
-                yield from _fill(inner, choices)
+                yield from fill(inner, choices, makers)
 
 
-_USUAL = [_parse(line) for line in TEMPLATES.strip().splitlines()]
-_RARE = [_parse(line) for line in RARE_TEMPLATES.strip().splitlines()]
-_WAITING = [_parse(line) for line in WAITING_TEMPLATES.strip().splitlines()]
-_FEEDING = [_parse(line) for line in FEEDING_TEMPLATES.strip().splitlines()]
+def parsed_templates(lines: str) -> list[list[_Node]]:
+    """Templates, one a line: words; ``[may be left out]``, ``(one|of)``, ``{once or more}``."""
+    return [_parse(line) for line in lines.strip().splitlines()]
+
+
+_USUAL = parsed_templates(TEMPLATES)
+_RARE = parsed_templates(RARE_TEMPLATES)
+_WAITING = parsed_templates(WAITING_TEMPLATES)
+_FEEDING = parsed_templates(FEEDING_TEMPLATES)
 NAMES = {line.split()[0] for line in (TEMPLATES + RARE_TEMPLATES).strip().splitlines() if line}
 
 
 def random_request(choices: random.Random) -> Request:
     """A request; one in ten or so is wrong in some way."""
-    words = list(_fill(choices.choice(_RARE if choices.random() < 0.015 else _USUAL), choices))
+    words = list(fill(choices.choice(_RARE if choices.random() < 0.015 else _USUAL), choices))
     luck = choices.random()
     if luck < 0.025 and len(words) > 1:
         del words[choices.randrange(1, len(words))]
@@ -526,9 +534,9 @@ def random_steps(choices: random.Random, count: int) -> Iterator[Step]:
 
 def waiting_request(choices: random.Random) -> Request:
     """A request that blocks until there is something."""
-    return list(_fill(choices.choice(_WAITING), choices))
+    return list(fill(choices.choice(_WAITING), choices))
 
 
 def feeding_request(choices: random.Random) -> Request:
     """A request that as a rule makes something for one that waits."""
-    return list(_fill(choices.choice(_FEEDING), choices))
+    return list(fill(choices.choice(_FEEDING), choices))

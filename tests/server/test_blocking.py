@@ -30,6 +30,16 @@ def waiting(engine: Engine, *requests: str) -> list[Client]:
     return clients
 
 
+def test_only_what_was_to_be_skipped_is_not_answered(engine: Engine) -> None:
+    pusher, client = Client(engine), Client(engine)
+    assert client("CLIENT REPLY SKIP") is None
+    assert client("BLPOP a 0") is None
+    pusher("RPUSH a 1")
+    assert client.received() is None
+    assert client.session.wait is None
+    assert client("ECHO heard") == b"heard"
+
+
 @pytest.mark.parametrize(
     ("request_", "push", "reply"),
     [
@@ -179,7 +189,8 @@ def test_timeouts(run: Run) -> None:
     [
         ("x", "ERR timeout is not a float or out of range"),
         ("-1", "ERR timeout is negative"),
-        ("1e17", "ERR timeout is out of range"),
+        ("1e17", "ERR timeout is negative"),
+        ("inf", "ERR timeout is negative"),
         ("nan", "ERR timeout is not a float or out of range"),
     ],
 )

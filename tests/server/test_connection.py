@@ -16,6 +16,7 @@ from wire import Wire, packed, request, until
 
 from lsmkv import MemoryEnv
 from lsmkv.server import Server
+from lsmkv.server.commands import COMMANDS
 from lsmkv.server.connection import Connection, _shown
 from lsmkv.server.session import Session
 
@@ -401,7 +402,7 @@ def test_an_idle_client_that_does_not_read_is_disconnected_too(served: Served) -
             (session, watching) = server.engine.sessions.values()
             idle.writer.transport.pause_reading()
             await idle.send(request(f"SETRANGE k {20 << 20} x") + request("GET k"))
-            await until(lambda: session.last_command == "GET")
+            await until(lambda: session.last_command is COMMANDS[b"GET"])
             for one in (session, watching):
                 one.last_active -= 100
             await until(lambda: session.id not in server.engine.sessions)
@@ -572,6 +573,25 @@ def test_messages_that_wait_for_a_sync_are_counted(run: Run) -> None:
     run(main())
 
 
+def test_a_client_that_is_killed_while_its_replies_wait_for_a_sync_gets_none(run: Run) -> None:
+    env = HeldSyncs()
+
+    async def main() -> None:
+        server = Server("/db", port=0, env=env, appendfsync="always")
+        async with server, Wire(server) as killer, Wire(server) as other:
+            number = await other("CLIENT ID")
+            env.go.clear()
+            await other.send(request("SET k v"))
+            await until(lambda: server.engine.syncing)
+            await killer.send(request(f"CLIENT KILL ID {number}") + request("GET k"))
+            assert await other.is_closed()
+            env.go.set()
+            assert [await killer.reply() for _ in range(2)] == [1, b"v"]
+            assert len(server.engine.sessions) == 1
+
+    run(main())
+
+
 @pytest.mark.parametrize("value", ["no", "everysec"])
 def test_replies_keep_their_order_when_appendfsync_changes(run: Run, value: str) -> None:
     env = HeldSyncs()
@@ -582,7 +602,7 @@ def test_replies_keep_their_order_when_appendfsync_changes(run: Run, value: str)
             env.go.clear()
             await wire.send(request("SET k v"))
             await until(lambda: server.engine.syncing)
-            server.settings.change("appendfsync", value)
+            server.settings.change([("appendfsync", value)])
             await wire.send(request("GET k"))
             assert await other("GET k") == b"v"
             env.go.set()

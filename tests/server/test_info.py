@@ -19,7 +19,22 @@ def test_sections() -> None:
         assert "\r\n\r\n# Clients\r\nconnected_clients:0\r\n" in text
         assert describe(engine, ["nothing"]) == ""
         for name in SECTIONS:
-            assert describe(engine, [name]).startswith(f"# {name.capitalize()}\r\n")
+            shown = describe(engine, [name]).lower()
+            assert shown.startswith(f"# {name}\r\n")
+
+
+def test_the_figures_of_each_command_are_asked_for() -> None:
+    with an_engine() as engine:
+        client = Client(engine)
+        client("SET k v")
+        usual, every = client("INFO"), client("INFO all")
+        assert usual.count(b"# ") == every.count(b"# ") - 1 == len(SECTIONS) - 1
+        assert b"cmdstat_set:" in every
+        assert b"cmdstat_" not in usual
+        assert client("INFO commandSTATS cpu commandstats").count(b"# ") == 2
+        found = fields(usual.decode())
+        assert (found["cluster_enabled"], found["master_repl_offset"]) == ("0", "0")
+        assert len(found["run_id"]) == len(found["master_replid"]) == 40
 
 
 def test_figures() -> None:

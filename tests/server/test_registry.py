@@ -9,11 +9,12 @@ import pytest
 from lsmkv.server.command import Command, Table
 from lsmkv.server.commands import COMMANDS
 from lsmkv.server.commands.raw import RAW_COMMANDS
-from lsmkv.server.registry import command, container, numbered_keys
+from lsmkv.server.registry import command, container
 from lsmkv.server.resp import CommandError, Reply
 from lsmkv.server.session import Session
 
-FLAGS = {"write", "readonly", "fast", "admin", "blocking", "noauth", "control", "pubsub", "nomulti"}
+FLAGS = {"write", "readonly", "fast", "admin", "blocking", "no_auth", "no_multi", "control"}
+FLAGS |= {"subscribed"}
 
 
 def every(table: Table) -> Iterator[tuple[bytes, Command]]:
@@ -34,10 +35,10 @@ def test_every_command_says_what_it_is(table: Table) -> None:
         assert one.writes == ("write" in one.flags), one.name
         assert one.arity != 0, one.name
         assert one.group, one.name
-        if one.first:
-            assert one.step > 0, one.name
-            assert one.first < abs(one.arity), one.name
-            assert one.last >= one.first or one.last < 0, one.name
+        for spec in one.traits.keys:
+            assert spec.step > 0, one.name
+            assert spec.first < abs(one.arity), one.name
+            assert spec.counted or spec.last >= spec.first or spec.last < 0, one.name
 
 
 def test_raw_commands_of_the_same_name_take_the_same_arguments() -> None:
@@ -72,13 +73,14 @@ def test_keys(request_: str, keys: str) -> None:
     words = request_.encode().split()
     one = COMMANDS[words[0]]
     one = one.subcommands.get(words[1], one) if len(words) > 1 else one
-    assert one.keys_of(words) == keys.encode().split()
+    assert [use.key for use in one.keys_of(words)] == keys.encode().split()
 
 
-def test_keys_that_are_not_said_right() -> None:
-    for words in ([b"X", b"a"], [b"X"]):
-        with pytest.raises(CommandError, match="Invalid arguments"):
-            numbered_keys(1)(words)
+@pytest.mark.parametrize("line", ["ZINTER x a", "ZINTER 2 a", "ZINTER 0 a", "ZINTER -1 a"])
+def test_keys_that_are_not_said_right(line: str) -> None:
+    words = line.encode().split()
+    with pytest.raises(CommandError, match="Invalid arguments"):
+        COMMANDS[words[0]].keys_of(words)
 
 
 def test_arity() -> None:
@@ -96,6 +98,6 @@ def test_arity() -> None:
     command("OUTER INNER", 2, group="g", table=table)(handler)
     assert [count for count in range(5) if table[b"TWO"].accepts(count)] == [2]
     assert [count for count in range(5) if table[b"MORE"].accepts(count)] == [2, 3, 4]
-    assert list(table[b"OUTER"].subcommands) == [b"INNER"]
+    assert sorted(table[b"OUTER"].subcommands) == [b"HELP", b"INNER"]
     assert table[b"TWO"].summary == "First line."
     assert (table[b"TWO"].writes, table[b"MORE"].writes) == (False, True)

@@ -22,7 +22,7 @@ from lsmkv.server.settings import Settings
         ("proto-max-bulk-len", "2mb", "2097152"),
         ("client-query-buffer-limit", "3M", "3000000"),
         ("slowlog-log-slower-than", "-1", "-1"),
-        ("slowlog-max-len", "2k", "2000"),
+        ("slowlog-max-len", "2000", "2000"),
         (
             "client-output-buffer-limit",
             "normal 1 1 1 pubsub 1gb 0 0",
@@ -33,7 +33,7 @@ from lsmkv.server.settings import Settings
 )
 def test_a_change_is_shown(name: str, value: str, shown: str) -> None:
     settings = Settings(fixed={"port": "6379"})
-    settings.change(name, value)
+    settings.change([(name, value)])
     assert settings.shown()[name] == shown
     others = Settings(fixed={"port": "6379"}).shown()
     assert {key: text for key, text in settings.shown().items() if key != name} == {
@@ -44,27 +44,43 @@ def test_a_change_is_shown(name: str, value: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("appendfsync", "sometimes", "argument couldn't be parsed"),
-        ("protected-mode", "maybe", "argument couldn't be parsed"),
-        ("maxclients", "0", "argument must be at least 1"),
-        ("timeout", "-1", "argument must be at least 0"),
-        ("timeout", "1x", "argument must be a number"),
-        ("timeout", "", "argument must be a number"),
-        ("timeout", "1bk", "argument must be a number"),
-        ("timeout", "9" * 5000, "argument must be a number"),
-        ("proto-max-bulk-len", "1", "argument must be at least 1048576"),
-        ("client-output-buffer-limit", "pubsub 1 2", "wrong number of arguments"),
-        ("client-output-buffer-limit", "", "wrong number of arguments"),
-        ("client-output-buffer-limit", "other 1 2 3", "invalid client class"),
+        ("appendfsync", "sometimes", "one of the following: everysec, always, no"),
+        ("protected-mode", "maybe", "argument must be 'yes' or 'no'"),
+        ("maxclients", "0", "argument must be between 1 and 4294967295 inclusive"),
+        ("tcp-keepalive", "-1", "argument must be between 0 and 2147483647 inclusive"),
+        ("tcp-keepalive", "1x", "argument couldn't be parsed into an integer"),
+        ("tcp-keepalive", "", "argument couldn't be parsed into an integer"),
+        ("maxclients", "1kb", "argument couldn't be parsed into an integer"),
+        ("maxclients", "9" * 5000, "argument couldn't be parsed into an integer"),
+        ("proto-max-bulk-len", "1bk", "argument must be a memory value"),
+        ("proto-max-bulk-len", "1", "between 1048576 and 9223372036854775807 inclusive"),
+        (
+            "client-output-buffer-limit",
+            "pubsub 1 2",
+            "Wrong number of arguments in buffer limit configuration.",
+        ),
+        (
+            "client-output-buffer-limit",
+            "other 1 2 3",
+            "Invalid client class specified in buffer limit configuration.",
+        ),
+        (
+            "client-output-buffer-limit",
+            "pubsub x 2 3",
+            "Error in hard, soft or soft_seconds setting in buffer limit configuration.",
+        ),
         ("port", "1", "can't set immutable config"),
+        ("daemonize", "no", "can't set immutable config"),
+        ("dir", "/tmp", "can't set protected config"),
+        ("TIMEOUT", "4", "(possibly related to argument 'TIMEOUT') - duplicate parameter"),
         ("nothing", "1", "Unknown option or number of arguments for CONFIG SET - 'nothing'"),
     ],
 )
 def test_what_cannot_be_set(name: str, value: str, reason: str) -> None:
-    settings = Settings(fixed={"port": "6379"})
+    settings = Settings(fixed={"port": "6379", "dir": "/tmp"})
     before = settings.shown()
     with pytest.raises(CommandError, match=r"^ERR ") as raised:
-        settings.change(name, value)
+        settings.change([("timeout", "3"), (name, value)])
     assert str(raised.value).endswith(reason)
     assert settings.shown() == before
 

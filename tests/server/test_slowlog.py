@@ -36,5 +36,5 @@ def test_the_threshold_is_the_setting() -> None:
     settings = Settings(slowlog_slower_than=5)
     slow = SlowLog(settings)
     assert slow.threshold == 5
-    settings.change("slowlog-log-slower-than", "-1")
+    settings.change([("slowlog-log-slower-than", "-1")])
     assert slow.threshold == -1

@@ -2,57 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lsmkv.errors import Error
+from lsmkv.server.command import MISSING
 from lsmkv.server.globs import matcher
-from lsmkv.server.info import SECTIONS, describe
+from lsmkv.server.info import describe
 from lsmkv.server.numbers import to_int
 from lsmkv.server.registry import command, container
-from lsmkv.server.resp import NO_REPLY, OK, CommandError, Reply, Simple, Verbatim, syntax_error
+from lsmkv.server.resp import (
+    NO_REPLY,
+    OK,
+    CommandError,
+    Reply,
+    Simple,
+    Verbatim,
+    syntax_error,
+    wrong_subcommand,
+)
 from lsmkv.server.session import Session
 
 
-@command("INFO", -1, "", group="server")
+@command("INFO", -1, group="server")
 def info(session: Session, args: list[bytes]) -> Reply:
     """Figures of the server and of the tree, in sections; INFO lsmkv has those of the tree."""
     names = [word.decode("latin-1").lower() for word in args[1:]]
-    if not names or {"default", "all", "everything"} & set(names):
-        names = list(SECTIONS)
     return Verbatim(describe(session.service, names).encode())
 
 
-container("CONFIG", "admin", group="server")
+container("CONFIG", group="server")
 
 
-@command("CONFIG GET", -3, "admin", group="server")
+@command("CONFIG GET", -3, "admin", group="server", usage="<pattern> [<pattern> ...]")
 def config_get(session: Session, args: list[bytes]) -> Reply:
     """Settings by patterns."""
-    matchers = [matcher(pattern.lower()) for pattern in args[2:]]
     shown = session.service.settings.shown()
-    return {
-        name.encode(): shown[name].encode("utf-8", "surrogateescape")
-        for name in sorted(shown)
-        if any(matches(name.encode()) for matches in matchers)
-    }
+    found: dict[bytes, str] = {}
+    for word in args[2:]:
+        if any(special in word for special in b"*?["):
+            matches = matcher(word.lower())
+            found |= {name.encode(): shown[name] for name in shown if matches(name.encode())}
+        elif (name := word.decode("latin-1").lower()) in shown:
+            found[word] = shown[name]
+    return {name: text.encode("utf-8", "surrogateescape") for name, text in sorted(found.items())}
 
 
-@command("CONFIG SET", -4, "admin", group="server")
+@command("CONFIG SET", -4, "admin", group="server", usage="<name> <value> [<name> <value> ...]")
 def config_set(session: Session, args: list[bytes]) -> Reply:
     """Change settings, until the server ends; all of them or none."""
     if len(args) % 2:
-        raise CommandError("ERR wrong number of arguments for 'config|set' command")
-    settings = session.service.settings
-    before, changed = settings.shown(), []
-    try:
-        for word, value in zip(args[2::2], args[3::2], strict=True):
-            name = word.decode("latin-1").lower()
-            settings.change(name, value.decode("utf-8", "surrogateescape"))
-            changed.append(name)
-    except CommandError:
-        for name in changed:
-            settings.change(name, before[name])
-        raise
+        raise syntax_error()
+    words = [word.decode("utf-8", "surrogateescape") for word in args[2:]]
+    session.service.settings.change(list(zip(words[::2], words[1::2], strict=True)))
     return OK
 
 
@@ -75,15 +74,18 @@ def config_rewrite(session: Session, args: list[bytes]) -> Reply:
     raise CommandError("ERR The server is running without a config file")
 
 
-container("SLOWLOG", "admin", group="server")
+container("SLOWLOG", group="server")
 
 
-@command("SLOWLOG GET", -2, "admin", group="server")
+@command("SLOWLOG GET", -2, "admin", group="server", usage="[<count>]")
 def slowlog_get(session: Session, args: list[bytes]) -> Reply:
     """The slowest commands, newest first."""
-    count = to_int(args[2]) if len(args) > 2 else 10
+    if len(args) > 3:
+        raise wrong_subcommand(args)
+    error = "ERR count should be greater than or equal to -1"
+    count = to_int(args[2], error) if len(args) > 2 else 10
     if count < -1:
-        raise CommandError("ERR count should be greater than or equal to -1")
+        raise CommandError(error)
     chosen = list(session.service.slow.commands)
     return [
         [one.number, one.time, one.microseconds, one.request, one.address.encode(), one.client]
@@ -104,12 +106,21 @@ def slowlog_reset(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("MONITOR", 1, "admin nomulti", group="server")
+@command("MONITOR", 1, "admin", group="server")
 def monitor(session: Session, args: list[bytes]) -> Reply:
     """Show every command that is run, until the connection ends."""
+    if session.running:
+        raise CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client")
+    if session.monitoring:
+        return NO_REPLY
     session.monitoring = True
     session.service.monitors.add(session)
     return OK
+
+
+def _check_writable(session: Session) -> None:
+    if not session.space.writable:
+        raise CommandError("READONLY You can't write against a read only replica.")
 
 
 def _synced(session: Session) -> None:
@@ -118,9 +129,8 @@ def _synced(session: Session) -> None:
     The client waits, and all others: there is one thread.  The commands before it in this tick are
     answered first: by errors if they cannot be written.
     """
-    if session.running:
-        raise CommandError("ERR SAVE isn't allowed in a transaction")
     service = session.service
+    _check_writable(session)
     service.failure = ""
     service.commit()
     if service.failure:
@@ -132,24 +142,39 @@ def _synced(session: Session) -> None:
         raise CommandError(f"ERR {error}") from None
 
 
-@command("SAVE", 1, "write admin nomulti", group="server")
+@command("SAVE", 1, "admin no_multi", group="server")
 def save(session: Session, args: list[bytes]) -> Reply:
     """Make all writes durable: one sync of the log."""
     _synced(session)
     return OK
 
 
-@command("BGSAVE", -1, "write admin nomulti", group="server")
+@command("BGSAVE", -1, "admin", group="server")
 def bgsave(session: Session, args: list[bytes]) -> Reply:
-    """As SAVE: a sync is short, and needs no other process."""
+    """As SAVE: a sync is short, and needs no other process; in a transaction once it is over."""
+    if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
+        raise syntax_error()
+    if session.running:
+        _check_writable(session)
+        session.service.schedule(lambda: _synced_later(session))
+        return Simple("Background saving scheduled")
     _synced(session)
     return Simple("Background saving started")
 
 
-@command("BGREWRITEAOF", 1, "write admin nomulti", group="server")
+def _synced_later(session: Session) -> None:
+    try:
+        _synced(session)
+    except CommandError:
+        pass  # INFO has the failure: nobody waits for an answer any more
+
+
+@command("BGREWRITEAOF", 1, "admin", group="server")
 def bgrewriteaof(session: Session, args: list[bytes]) -> Reply:
     """Accepted: compaction is always at work."""
-    return Simple("Background append only file rewriting started")
+    _check_writable(session)
+    done = "scheduled" if session.running else "started"
+    return Simple(f"Background append only file rewriting {done}")
 
 
 @command("LASTSAVE", 1, "fast", group="server")
@@ -167,13 +192,13 @@ def wait(session: Session, args: list[bytes]) -> Reply:
     return 0
 
 
-@command("ROLE", 1, "fast admin", group="server")
+@command("ROLE", 1, "fast", group="server")
 def role(session: Session, args: list[bytes]) -> Reply:
     """master; slave of a server that is open for reading only."""
     return [b"master", 0, []] if session.space.writable else [b"slave", b"", 0, b"connected", 0]
 
 
-@command("SHUTDOWN", -1, "admin nomulti", group="server")
+@command("SHUTDOWN", -1, "admin no_multi", group="server")
 def shutdown(session: Session, args: list[bytes]) -> Reply:
     """End the server: run what was received, sync, and close the store."""
     for word in args[1:]:
@@ -185,15 +210,13 @@ def shutdown(session: Session, args: list[bytes]) -> Reply:
     return NO_REPLY
 
 
-# What Redis has and this server has not
+container("MODULE", group="server")
 
 
-def _not_there(what: str) -> Callable[[Session, list[bytes]], Reply]:
-    def refuse(session: Session, args: list[bytes]) -> Reply:
-        raise CommandError(f"ERR {args[0].decode('latin-1').upper()}: lsmkv serve has no {what}")
-
-    refuse.__doc__ = f"An error: there is no {what}."
-    return refuse
+@command("MODULE LIST", 2, "admin", group="server")
+def module_list(session: Session, args: list[bytes]) -> Reply:
+    """An empty list: there are no modules."""
+    return []
 
 
 for _what, _names in {
@@ -203,15 +226,14 @@ for _what, _names in {
     "cluster": "CLUSTER ASKING READONLY READWRITE SPUBLISH SSUBSCRIBE SUNSUBSCRIBE",
     "replication by commands: open the directory with --read-only instead": "REPLICAOF SLAVEOF"
     " PSYNC SYNC REPLCONF FAILOVER",
-    "modules": "MODULE",
     "dump format of Redis": "DUMP RESTORE MIGRATE",
     "bitmaps": "BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS GETBIT SETBIT",
     "HyperLogLog": "PFADD PFCOUNT PFMERGE",
-    "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEOSEARCH GEOSEARCHSTORE",
+    "geospatial commands": "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER"
+    " GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
     "access control lists: see --requirepass": "ACL",
     "longest common subsequence": "LCS",
     "latency monitor: see SLOWLOG": "LATENCY",
     "debugging commands": "DEBUG",
 }.items():
-    for _name in _names.split():
-        command(_name, -1, "", group="missing")(_not_there(_what))
+    MISSING.update((_name.encode(), _what) for _name in _names.split())

@@ -24,7 +24,6 @@ from lsmkv.server.registry import command
 from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
 
-_FIRST = (1, 1, 1)
 _RATE, _CAPACITY, _EXPANSION = 0.01, 100, 2
 """Of a filter that BF.ADD makes, as RedisBloom has them."""
 _MOST_ITEMS = 1 << 40
@@ -136,7 +135,7 @@ def _make(session: Session, rate: float, capacity: int, expansion: int) -> Bloom
     return BloomFilter(session.space.overlay, entry)
 
 
-@command("BF.RESERVE", -4, "write fast", keys=_FIRST, group="bf")
+@command("BF.RESERVE", -4, "write fast", group="bf")
 def bf_reserve(session: Session, args: list[bytes]) -> Reply:
     """Make an empty filter for a rate of false positives and a number of items."""
     rate = to_float(args[2], "ERR bad error rate")
@@ -181,40 +180,40 @@ def _add(session: Session, key: bytes, items: list[bytes]) -> list[Reply]:
     return added
 
 
-@command("BF.ADD", 3, "write fast", keys=_FIRST, group="bf")
+@command("BF.ADD", 3, "write fast", group="bf")
 def bf_add(session: Session, args: list[bytes]) -> Reply:
     """Add an item; 0 if it may have been there already."""
     return _add(session, args[1], args[2:])[0]
 
 
-@command("BF.MADD", -3, "write fast", keys=_FIRST, group="bf")
+@command("BF.MADD", -3, "write fast", group="bf")
 def bf_madd(session: Session, args: list[bytes]) -> Reply:
     """Add items; for each, 0 if it may have been there already."""
     return _add(session, args[1], args[2:])
 
 
-@command("BF.EXISTS", 3, "readonly fast", keys=_FIRST, group="bf")
+@command("BF.EXISTS", 3, "readonly fast", group="bf")
 def bf_exists(session: Session, args: list[bytes]) -> Reply:
     """Whether an item may have been added; 0 is certain."""
     found = _find(session, args[1])
     return int(found is not None and found.may_contain(args[2]))
 
 
-@command("BF.MEXISTS", -3, "readonly fast", keys=_FIRST, group="bf")
+@command("BF.MEXISTS", -3, "readonly fast", group="bf")
 def bf_mexists(session: Session, args: list[bytes]) -> Reply:
     """Which items may have been added; 0 is certain."""
     found = _find(session, args[1])
     return [int(found is not None and found.may_contain(item)) for item in args[2:]]
 
 
-@command("BF.CARD", 2, "readonly fast", keys=_FIRST, group="bf")
+@command("BF.CARD", 2, "readonly fast", group="bf")
 def bf_card(session: Session, args: list[bytes]) -> Reply:
     """How many items were added that were not there."""
     found = _find(session, args[1])
     return 0 if found is None else found.entry.size
 
 
-@command("BF.INFO", -2, "readonly fast", keys=_FIRST, group="bf")
+@command("BF.INFO", -2, "readonly fast", group="bf")
 def bf_info(session: Session, args: list[bytes]) -> Reply:
     """Capacity, size in bytes, layers, items and growth of a filter."""
     found = _find(session, args[1])

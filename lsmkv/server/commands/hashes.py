@@ -15,7 +15,6 @@ from lsmkv.server.resp import OK, CommandError, Pairs, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
 from lsmkv.server.session import Session
 
-_FIRST = (1, 1, 1)
 MOST_PAIRS = numbers.MAX_INT // 2
 _MOST_CHOSEN_FROM = 1000
 """Random elements are uniform in collections of up to so many."""
@@ -55,13 +54,13 @@ def new_field(session: Session, name: bytes) -> bool:
     return session.space.overlay.get(name) is None
 
 
-@command("HSET", -4, "write fast", keys=_FIRST, group="hash")
+@command("HSET", -4, "write fast", group="hash")
 def hset(session: Session, args: list[bytes]) -> Reply:
     """Set fields; how many are new."""
     return _set_fields(session, args[1], _field_pairs(args, "hset"))
 
 
-@command("HMSET", -4, "write fast", keys=_FIRST, group="hash")
+@command("HMSET", -4, "write fast", group="hash")
 def hmset(session: Session, args: list[bytes]) -> Reply:
     """Set fields."""
     _set_fields(session, args[1], _field_pairs(args, "hmset"))
@@ -74,7 +73,7 @@ def _field_pairs(args: list[bytes], name: str) -> list[tuple[bytes, bytes]]:
     return list(zip(args[2::2], args[3::2], strict=True))
 
 
-@command("HSETNX", 4, "write fast", keys=_FIRST, group="hash")
+@command("HSETNX", 4, "write fast", group="hash")
 def hsetnx(session: Session, args: list[bytes]) -> Reply:
     """Set a field that is not there."""
     entry = _entry(session, args[1])
@@ -83,14 +82,14 @@ def hsetnx(session: Session, args: list[bytes]) -> Reply:
     return _set_fields(session, args[1], [(args[2], args[3])])
 
 
-@command("HGET", 3, "readonly fast", keys=_FIRST, group="hash")
+@command("HGET", 3, "readonly fast", group="hash")
 def hget(session: Session, args: list[bytes]) -> Reply:
     """The value of a field."""
     entry = _entry(session, args[1])
     return None if entry is None else session.space.overlay.get(element_prefix(entry) + args[2])
 
 
-@command("HMGET", -3, "readonly fast", keys=_FIRST, group="hash")
+@command("HMGET", -3, "readonly fast", group="hash")
 def hmget(session: Session, args: list[bytes]) -> Reply:
     """The values of fields."""
     entry = _entry(session, args[1])
@@ -100,27 +99,27 @@ def hmget(session: Session, args: list[bytes]) -> Reply:
     return session.space.overlay.multi_get([start + field for field in args[2:]])
 
 
-@command("HEXISTS", 3, "readonly fast", keys=_FIRST, group="hash")
+@command("HEXISTS", 3, "readonly fast", group="hash")
 def hexists(session: Session, args: list[bytes]) -> Reply:
     """Whether a field is there."""
     entry = _entry(session, args[1])
     return int(entry is not None and not new_field(session, element_prefix(entry) + args[2]))
 
 
-@command("HSTRLEN", 3, "readonly fast", keys=_FIRST, group="hash")
+@command("HSTRLEN", 3, "readonly fast", group="hash")
 def hstrlen(session: Session, args: list[bytes]) -> Reply:
     """The length of a field's value."""
     return len(hget(session, args) or b"")
 
 
-@command("HLEN", 2, "readonly fast", keys=_FIRST, group="hash")
+@command("HLEN", 2, "readonly fast", group="hash")
 def hlen(session: Session, args: list[bytes]) -> Reply:
     """The number of fields."""
     entry = _entry(session, args[1])
     return 0 if entry is None else entry.size
 
 
-@command("HDEL", -3, "write fast", keys=_FIRST, group="hash")
+@command("HDEL", -3, "write fast", group="hash")
 def hdel(session: Session, args: list[bytes]) -> Reply:
     """Delete fields; how many there were."""
     return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
@@ -144,25 +143,25 @@ def remove_elements(
     return removed
 
 
-@command("HKEYS", 2, "readonly", keys=_FIRST, group="hash")
+@command("HKEYS", 2, "readonly", group="hash")
 def hkeys(session: Session, args: list[bytes]) -> Reply:
     """The fields, in the order of their bytes."""
     return [field for field, _ in _items(session, _entry(session, args[1]))]
 
 
-@command("HVALS", 2, "readonly", keys=_FIRST, group="hash")
+@command("HVALS", 2, "readonly", group="hash")
 def hvals(session: Session, args: list[bytes]) -> Reply:
     """The values, in the order of their fields."""
     return [value for _, value in _items(session, _entry(session, args[1]))]
 
 
-@command("HGETALL", 2, "readonly", keys=_FIRST, group="hash")
+@command("HGETALL", 2, "readonly", group="hash")
 def hgetall(session: Session, args: list[bytes]) -> Reply:
     """The fields with their values."""
     return dict(_items(session, _entry(session, args[1])))
 
 
-@command("HINCRBY", 4, "write fast", keys=_FIRST, group="hash")
+@command("HINCRBY", 4, "write fast", group="hash")
 def hincrby(session: Session, args: list[bytes]) -> Reply:
     """Add to the number in a field."""
     change = to_int(args[3])
@@ -174,23 +173,24 @@ def hincrby(session: Session, args: list[bytes]) -> Reply:
     return total
 
 
-@command("HINCRBYFLOAT", 4, "write fast", keys=_FIRST, group="hash")
+@command("HINCRBYFLOAT", 4, "write fast", group="hash")
 def hincrbyfloat(session: Session, args: list[bytes]) -> Reply:
     """Add to the number with a fraction in a field."""
-    to_decimal(args[3])
+    if to_decimal(args[3]).is_infinite():
+        raise CommandError("ERR value is NaN or Infinity")
     old = hget(session, args)
     total = add_decimal(b"0" if old is None else old, args[3], "ERR hash value is not a float")
     _set_fields(session, args[1], [(args[2], total)])
     return total
 
 
-@command("HSCAN", -3, "readonly", keys=_FIRST, group="hash")
+@command("HSCAN", -3, "readonly", group="hash")
 def hscan(session: Session, args: list[bytes]) -> Reply:
     """Some fields with values, and the cursor with which to go on."""
     return scan_elements(session, args, HASH, lambda field, value: [field, value])
 
 
-@command("HRANDFIELD", -2, "readonly", keys=_FIRST, group="hash")
+@command("HRANDFIELD", -2, "readonly", group="hash")
 def hrandfield(session: Session, args: list[bytes]) -> Reply:
     """Random fields: as many different ones as asked for, or with repetitions if negative."""
     count = None if len(args) == 2 else checked_count(args[2])

@@ -31,17 +31,14 @@ from lsmkv.server.session import Session
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_FIRST = (1, 1, 1)
-_ALL = (1, -1, 1)
-
 
 def _delete(session: Session, args: list[bytes]) -> Reply:
     """Delete keys; how many there were.  O(1) a key: elements are swept later."""
     return sum(session.space.clear(session.database, key) for key in args[1:])
 
 
-command("DEL", -2, "write", keys=_ALL, group="generic")(_delete)
-command("UNLINK", -2, "write fast", keys=_ALL, group="generic")(_delete)
+command("DEL", -2, "write", group="generic")(_delete)
+command("UNLINK", -2, "write fast", group="generic")(_delete)
 
 
 def _exists(session: Session, args: list[bytes]) -> Reply:
@@ -50,11 +47,11 @@ def _exists(session: Session, args: list[bytes]) -> Reply:
     return sum(find(database, key) is not None for key in args[1:])
 
 
-command("EXISTS", -2, "readonly fast", keys=_ALL, group="generic")(_exists)
-command("TOUCH", -2, "readonly fast", keys=_ALL, group="generic")(_exists)
+command("EXISTS", -2, "readonly fast", group="generic")(_exists)
+command("TOUCH", -2, "readonly fast", group="generic")(_exists)
 
 
-@command("TYPE", 2, "readonly fast", keys=_FIRST, group="generic")
+@command("TYPE", 2, "readonly fast", group="generic")
 def type_(session: Session, args: list[bytes]) -> Reply:
     """The kind of a key: string, hash, list, set, zset, or none."""
     entry = session.space.find(session.database, args[1])
@@ -110,7 +107,7 @@ for _name, _unit, _relative in (
     ("EXPIREAT", 1000, False),
     ("PEXPIREAT", 1, False),
 ):
-    command(_name, -3, "write fast", keys=_FIRST, group="generic")(_expire(_name, _unit, _relative))
+    command(_name, -3, "write fast", group="generic")(_expire(_name, _unit, _relative))
 
 
 def _remaining(unit: int, relative: bool) -> Callable[[Session, list[bytes]], Reply]:
@@ -120,8 +117,8 @@ def _remaining(unit: int, relative: bool) -> Callable[[Session, list[bytes]], Re
             return -2
         if not entry.expires:
             return -1
-        left = entry.expires - session.space.now() if relative else entry.expires
-        return max(0, left + unit // 2) // unit if relative else left // unit
+        left = max(0, entry.expires - session.space.now()) if relative else entry.expires
+        return (left + unit // 2) // unit
 
     what = "How long a key has still to live" if relative else "When a key expires"
     remaining.__doc__ = (
@@ -137,10 +134,10 @@ for _name, _unit, _relative in (
     ("EXPIRETIME", 1000, False),
     ("PEXPIRETIME", 1, False),
 ):
-    command(_name, 2, "readonly fast", keys=_FIRST, group="generic")(_remaining(_unit, _relative))
+    command(_name, 2, "readonly fast", group="generic")(_remaining(_unit, _relative))
 
 
-@command("PERSIST", 2, "write fast", keys=_FIRST, group="generic")
+@command("PERSIST", 2, "write fast", group="generic")
 def persist(session: Session, args: list[bytes]) -> Reply:
     """Let a key live on without expiry; 1 if it had one."""
     entry = session.space.find(session.database, args[1])
@@ -163,14 +160,14 @@ def _rename(session: Session, old: bytes, new: bytes) -> None:
         space.replace(database, new, entry)
 
 
-@command("RENAME", 3, "write", keys=(1, 2, 1), group="generic")
+@command("RENAME", 3, "write", group="generic")
 def rename(session: Session, args: list[bytes]) -> Reply:
     """Give a key another name; a key of that name is replaced.  O(1)."""
     _rename(session, args[1], args[2])
     return OK
 
 
-@command("RENAMENX", 3, "write fast", keys=(1, 2, 1), group="generic")
+@command("RENAMENX", 3, "write fast", group="generic")
 def renamenx(session: Session, args: list[bytes]) -> Reply:
     """Give a key another name, if there is no key of that name.  O(1)."""
     if session.space.find(session.database, args[1]) is None:
@@ -181,7 +178,7 @@ def renamenx(session: Session, args: list[bytes]) -> Reply:
     return 1
 
 
-@command("COPY", -3, "write", keys=(1, 2, 1), group="generic")
+@command("COPY", -3, "write", group="generic")
 def copy(session: Session, args: list[bytes]) -> Reply:
     """Copy a key with all that it holds; 1 if it was copied.  O(elements)."""
     target, replace = session.database, False
@@ -216,7 +213,7 @@ def copy(session: Session, args: list[bytes]) -> Reply:
     return 1
 
 
-@command("MOVE", 3, "write fast", keys=_FIRST, group="generic")
+@command("MOVE", 3, "write fast", group="generic")
 def move(session: Session, args: list[bytes]) -> Reply:
     """Move a key to another database, if there is none of that name.  O(1)."""
     target = database_at(session, args[2])
@@ -328,7 +325,7 @@ def _check_flush(args: list[bytes]) -> None:
         raise syntax_error()
 
 
-@command("SWAPDB", 3, "write fast", group="connection")
+@command("SWAPDB", 3, "write fast", group="server")
 def swapdb(session: Session, args: list[bytes]) -> Reply:
     """Exchange the keys of two databases.  O(1)."""
     to_int(args[1], "ERR invalid first DB index")
@@ -340,7 +337,7 @@ def swapdb(session: Session, args: list[bytes]) -> Reply:
 
 # What is known of a key
 
-container("OBJECT", "readonly", group="generic")
+container("OBJECT", group="generic")
 
 
 def _known(session: Session, key: bytes) -> Entry:
@@ -350,7 +347,7 @@ def _known(session: Session, key: bytes) -> Entry:
     return entry
 
 
-@command("OBJECT ENCODING", 3, "readonly", keys=(2, 2, 1), group="generic")
+@command("OBJECT ENCODING", 3, "readonly", group="generic", usage="<key>")
 def object_encoding(session: Session, args: list[bytes]) -> Reply:
     """A name that Redis has for what a key of this kind and size is made of."""
     entry = session.space.find(session.database, args[2])
@@ -367,19 +364,19 @@ def object_encoding(session: Session, args: list[bytes]) -> Reply:
     return b"skiplist" if entry.kind == SORTED_SET else b"hashtable"
 
 
-@command("OBJECT REFCOUNT", 3, "readonly", keys=(2, 2, 1), group="generic")
+@command("OBJECT REFCOUNT", 3, "readonly", group="generic", usage="<key>")
 def object_refcount(session: Session, args: list[bytes]) -> Reply:
     """1 for a key that is there."""
     return None if session.space.find(session.database, args[2]) is None else 1
 
 
-@command("OBJECT IDLETIME", 3, "readonly", keys=(2, 2, 1), group="generic")
+@command("OBJECT IDLETIME", 3, "readonly", group="generic", usage="<key>")
 def object_idletime(session: Session, args: list[bytes]) -> Reply:
     """0: no key is evicted, so nobody counts."""
     return None if session.space.find(session.database, args[2]) is None else 0
 
 
-@command("OBJECT FREQ", 3, "readonly", keys=(2, 2, 1), group="generic")
+@command("OBJECT FREQ", 3, "readonly", group="generic", usage="<key>")
 def object_freq(session: Session, args: list[bytes]) -> Reply:
     """An error: it asks for a policy of eviction that is not there."""
     if session.space.find(session.database, args[2]) is None:
@@ -391,10 +388,10 @@ def object_freq(session: Session, args: list[bytes]) -> Reply:
     )
 
 
-container("MEMORY", "readonly", group="server")
+container("MEMORY", group="server")
 
 
-@command("MEMORY USAGE", -3, "readonly", keys=(2, 2, 1), group="server")
+@command("MEMORY USAGE", -3, "readonly", group="server", usage="<key> [SAMPLES <count>]")
 def memory_usage(session: Session, args: list[bytes]) -> Reply:
     """About how many bytes of the store a key takes; tables are estimated."""
     if len(args) > 3:  # Redis estimates from so many elements

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 
 from lsmkv.server.commands.sets import split_numbered
 from lsmkv.server.encoding import LIST, U64, Entry, element_prefix
-from lsmkv.server.numbers import MAX_INT, to_float, to_int
-from lsmkv.server.registry import command, numbered_keys
+from lsmkv.server.numbers import MAX_INT, to_decimal, to_int
+from lsmkv.server.registry import command
 from lsmkv.server.resp import NO_REPLY, NULL_ARRAY, OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
-
-_FIRST = (1, 1, 1)
 
 
 def _entry(session: Session, key: bytes) -> Entry | None:
@@ -92,7 +90,7 @@ for _name, _front, _there in (
     ("LPUSHX", True, True),
     ("RPUSHX", False, True),
 ):
-    command(_name, -3, "write fast", keys=_FIRST, group="list")(_pusher(_front, _there))
+    command(_name, -3, "write fast", group="list")(_pusher(_front, _there))
 
 
 def _popper(name: str, front: bool) -> Callable[[Session, list[bytes]], Reply]:
@@ -118,11 +116,11 @@ def _positive(text: bytes) -> int:
     return count
 
 
-command("LPOP", -2, "write fast", keys=_FIRST, group="list")(_popper("lpop", front=True))
-command("RPOP", -2, "write fast", keys=_FIRST, group="list")(_popper("rpop", front=False))
+command("LPOP", -2, "write fast", group="list")(_popper("lpop", front=True))
+command("RPOP", -2, "write fast", group="list")(_popper("rpop", front=False))
 
 
-@command("LLEN", 2, "readonly fast", keys=_FIRST, group="list")
+@command("LLEN", 2, "readonly fast", group="list")
 def llen(session: Session, args: list[bytes]) -> Reply:
     """The length of a list.  O(1)."""
     entry = _entry(session, args[1])
@@ -136,7 +134,7 @@ def clip(start: int, end: int, size: int) -> tuple[int, int]:
     return (start, end + 1) if start <= end else (0, 0)
 
 
-@command("LRANGE", 4, "readonly", keys=_FIRST, group="list")
+@command("LRANGE", 4, "readonly", group="list")
 def lrange(session: Session, args: list[bytes]) -> Reply:
     """The elements of a range of positions, both ends included.  O(elements returned)."""
     start, end = to_int(args[2]), to_int(args[3])
@@ -146,7 +144,7 @@ def lrange(session: Session, args: list[bytes]) -> Reply:
     return list(elements(session, entry, *clip(start, end, entry.size)))
 
 
-@command("LINDEX", 3, "readonly", keys=_FIRST, group="list")
+@command("LINDEX", 3, "readonly", group="list")
 def lindex(session: Session, args: list[bytes]) -> Reply:
     """The element at a position.  O(1)."""
     entry = _entry(session, args[1])
@@ -163,7 +161,7 @@ def _name_at(entry: Entry, position: int) -> bytes | None:
     return element_prefix(entry) + U64.pack(entry.head + position)
 
 
-@command("LSET", 4, "write", keys=_FIRST, group="list")
+@command("LSET", 4, "write", group="list")
 def lset(session: Session, args: list[bytes]) -> Reply:
     """Replace the element at a position.  O(1)."""
     entry = _entry(session, args[1])
@@ -177,7 +175,7 @@ def lset(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("LTRIM", 4, "write", keys=_FIRST, group="list")
+@command("LTRIM", 4, "write", group="list")
 def ltrim(session: Session, args: list[bytes]) -> Reply:
     """Keep the elements of a range of positions.  O(elements removed)."""
     start, end = to_int(args[2]), to_int(args[3])
@@ -214,7 +212,7 @@ def _rewrite(session: Session, key: bytes, entry: Entry, first: int, values: lis
     space.save(session.database, key, entry)
 
 
-@command("LINSERT", 5, "write", keys=_FIRST, group="list")
+@command("LINSERT", 5, "write", group="list")
 def linsert(session: Session, args: list[bytes]) -> Reply:
     """Insert an element beside another one; the length, or -1.  O(elements behind it)."""
     where = args[2].upper()
@@ -234,7 +232,7 @@ def linsert(session: Session, args: list[bytes]) -> Reply:
     return entry.size
 
 
-@command("LREM", 4, "write", keys=_FIRST, group="list")
+@command("LREM", 4, "write", group="list")
 def lrem(session: Session, args: list[bytes]) -> Reply:
     """Remove elements of a value: the first so many, the last if negative, or all.  O(elements)."""
     count = to_int(args[2])
@@ -255,7 +253,7 @@ def lrem(session: Session, args: list[bytes]) -> Reply:
     return len(places)
 
 
-@command("LPOS", -3, "readonly", keys=_FIRST, group="list")
+@command("LPOS", -3, "readonly", group="list")
 def lpos(session: Session, args: list[bytes]) -> Reply:
     """The positions of a value.  O(elements looked at)."""
     rank, count, longest = 1, None, 0
@@ -343,14 +341,14 @@ def _move(session: Session, source: bytes, target: bytes, front: bool, to_front:
     return value
 
 
-@command("LMOVE", 5, "write", keys=(1, 2, 1), group="list")
+@command("LMOVE", 5, "write", group="list")
 def lmove(session: Session, args: list[bytes]) -> Reply:
     """Move an element from an end of a list to an end of another."""
     moved = _move(session, args[1], args[2], _side(args[3]), _side(args[4]))
     return None if moved is NO_REPLY else moved
 
 
-@command("RPOPLPUSH", 3, "write", keys=(1, 2, 1), group="list")
+@command("RPOPLPUSH", 3, "write", group="list")
 def rpoplpush(session: Session, args: list[bytes]) -> Reply:
     """Move the last element of a list in front of another."""
     moved = _move(session, args[1], args[2], False, True)
@@ -362,12 +360,11 @@ def rpoplpush(session: Session, args: list[bytes]) -> Reply:
 
 def seconds_to_wait(text: bytes) -> float:
     """How long a blocking command waits; 0 for ever."""
-    seconds = to_float(text, "ERR timeout is not a float or out of range")
-    if seconds < 0:
+    seconds = to_decimal(text, "ERR timeout is not a float or out of range")
+    # Redis calls negative what overflows, too.
+    if seconds * 1000 <= -1 or seconds * 1000 > MAX_INT:
         raise CommandError("ERR timeout is negative")
-    if seconds > MAX_INT / 1000:
-        raise CommandError("ERR timeout is out of range")
-    return seconds
+    return max(0.0, float(seconds))
 
 
 def _blocking_popper(front: bool) -> Callable[[Session, list[bytes]], Reply]:
@@ -387,8 +384,8 @@ def _blocking_popper(front: bool) -> Callable[[Session, list[bytes]], Reply]:
     return pop
 
 
-command("BLPOP", -3, "write blocking", keys=(1, -2, 1), group="list")(_blocking_popper(front=True))
-command("BRPOP", -3, "write blocking", keys=(1, -2, 1), group="list")(_blocking_popper(front=False))
+command("BLPOP", -3, "write blocking", group="list")(_blocking_popper(front=True))
+command("BRPOP", -3, "write blocking", group="list")(_blocking_popper(front=False))
 
 
 def _blocking_move(session: Session, args: list[bytes], front: bool, to_front: bool) -> Reply:
@@ -401,13 +398,13 @@ def _blocking_move(session: Session, args: list[bytes], front: bool, to_front: b
     return session.service.waits.wait(session, [args[1]], LIST, seconds, attempt, otherwise)
 
 
-@command("BLMOVE", 6, "write blocking", keys=(1, 2, 1), group="list")
+@command("BLMOVE", 6, "write blocking", group="list")
 def blmove(session: Session, args: list[bytes]) -> Reply:
     """Move an element from list to list, or wait for one."""
     return _blocking_move(session, args, _side(args[3]), _side(args[4]))
 
 
-@command("BRPOPLPUSH", 4, "write blocking", keys=(1, 2, 1), group="list")
+@command("BRPOPLPUSH", 4, "write blocking", group="list")
 def brpoplpush(session: Session, args: list[bytes]) -> Reply:
     """Move the last element of a list in front of another, or wait for one."""
     return _blocking_move(session, args, False, True)
@@ -445,7 +442,7 @@ def mpop_options(
     return keys, rest[0].upper() == ends[1], count
 
 
-@command("LMPOP", -4, "write", group="list", find_keys=numbered_keys(1))
+@command("LMPOP", -4, "write", group="list")
 def lmpop(session: Session, args: list[bytes]) -> Reply:
     """Take elements from the first list that has any."""
     keys, front, count = mpop_options(args, 1, (b"RIGHT", b"LEFT"))
@@ -453,7 +450,7 @@ def lmpop(session: Session, args: list[bytes]) -> Reply:
     return NULL_ARRAY if found is NO_REPLY else found
 
 
-@command("BLMPOP", -5, "write blocking", group="list", find_keys=numbered_keys(2))
+@command("BLMPOP", -5, "write blocking", group="list")
 def blmpop(session: Session, args: list[bytes]) -> Reply:
     """Take elements from the first list that has any, or wait."""
     keys, front, count = mpop_options(args, 2, (b"RIGHT", b"LEFT"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsmkv.server.globs import matcher
 from lsmkv.server.registry import command, container
-from lsmkv.server.resp import NO_REPLY, CommandError, Push, Reply
+from lsmkv.server.resp import NO_REPLY, Reply, wrong_subcommand
 from lsmkv.server.session import Session
 
 
@@ -13,12 +13,10 @@ def _count(session: Session) -> int:
 
 
 def _subscribe(session: Session, args: list[bytes], pattern: bool) -> Reply:
-    if session.running:
-        raise CommandError("ERR SUBSCRIBE isn't allowed in a transaction")
     word = b"psubscribe" if pattern else b"subscribe"
     for name in args[1:]:
         session.service.channels.join(session, name, pattern)
-        session.reply(Push([word, name, _count(session)]))
+        session.confirm([word, name, _count(session)])
     return NO_REPLY
 
 
@@ -27,31 +25,31 @@ def _unsubscribe(session: Session, args: list[bytes], pattern: bool) -> Reply:
     names = args[1:] or sorted(session.patterns if pattern else session.channels)
     for name in names:
         session.service.channels.leave(session, name, pattern)
-        session.reply(Push([word, name, _count(session)]))
+        session.confirm([word, name, _count(session)])
     if not names:
-        session.reply(Push([word, None, _count(session)]))
+        session.confirm([word, None, _count(session)])
     return NO_REPLY
 
 
-@command("SUBSCRIBE", -2, "pubsub nomulti", group="pubsub")
+@command("SUBSCRIBE", -2, "subscribed", group="pubsub")
 def subscribe(session: Session, args: list[bytes]) -> Reply:
     """Get the messages of channels."""
     return _subscribe(session, args, pattern=False)
 
 
-@command("PSUBSCRIBE", -2, "pubsub nomulti", group="pubsub")
+@command("PSUBSCRIBE", -2, "subscribed", group="pubsub")
 def psubscribe(session: Session, args: list[bytes]) -> Reply:
     """Get the messages of all channels that match a pattern."""
     return _subscribe(session, args, pattern=True)
 
 
-@command("UNSUBSCRIBE", -1, "pubsub nomulti", group="pubsub")
+@command("UNSUBSCRIBE", -1, "subscribed", group="pubsub")
 def unsubscribe(session: Session, args: list[bytes]) -> Reply:
     """End the subscription of channels, or of all."""
     return _unsubscribe(session, args, pattern=False)
 
 
-@command("PUNSUBSCRIBE", -1, "pubsub nomulti", group="pubsub")
+@command("PUNSUBSCRIBE", -1, "subscribed", group="pubsub")
 def punsubscribe(session: Session, args: list[bytes]) -> Reply:
     """End the subscription of patterns, or of all."""
     return _unsubscribe(session, args, pattern=True)
@@ -66,16 +64,18 @@ def publish(session: Session, args: list[bytes]) -> Reply:
 container("PUBSUB", group="pubsub")
 
 
-@command("PUBSUB CHANNELS", -2, "", group="pubsub")
+@command("PUBSUB CHANNELS", -2, group="pubsub", usage="[<pattern>]")
 def pubsub_channels(session: Session, args: list[bytes]) -> Reply:
     """The channels with subscribers, all or those that match a pattern."""
     names = session.service.channels.channels
+    if len(args) > 3:
+        raise wrong_subcommand(args)
     if len(args) == 2:
         return list(names)
     return list(filter(matcher(args[2]), names))
 
 
-@command("PUBSUB NUMSUB", -2, "", group="pubsub")
+@command("PUBSUB NUMSUB", -2, group="pubsub", usage="[<channel> ...]")
 def pubsub_numsub(session: Session, args: list[bytes]) -> Reply:
     """How many subscribers channels have."""
     channels = session.service.channels.channels

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lsmkv.server.command import Table
-from lsmkv.server.commands import admin, connection, pubsub, transactions
+from lsmkv.server.commands import (
+    admin,
+    clients,
+    connection,
+    introspection,
+    pubsub,
+    transactions,
+)
 from lsmkv.server.cursors import cursor_number
 from lsmkv.server.encoding import successor
 from lsmkv.server.globs import literal_prefix, matcher
@@ -19,26 +26,24 @@ from lsmkv.server.resp import OK, CommandError, Pairs, Reply, Simple, syntax_err
 from lsmkv.server.scanning import scan_options
 from lsmkv.server.session import Session
 
-REGISTER = (admin, connection, pubsub, transactions)
+REGISTER = (admin, clients, connection, introspection, pubsub, transactions)
 """The modules whose commands are shared."""
 RAW_COMMANDS: Table = {
     name: COMMANDS[name]
     for name in (
         *(b"AUTH", b"BGSAVE", b"CLIENT", b"COMMAND", b"CONFIG", b"DISCARD", b"ECHO", b"EXEC"),
-        *(b"HELLO", b"INFO", b"LASTSAVE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
+        *(b"HELLO", b"INFO", b"LASTSAVE", b"MODULE", b"MONITOR", b"MULTI", b"PING", b"PSUBSCRIBE"),
         *(b"PUBLISH", b"PUBSUB", b"PUNSUBSCRIBE", b"QUIT", b"RESET", b"ROLE", b"SAVE"),
         *(b"SHUTDOWN", b"SLOWLOG", b"SUBSCRIBE", b"TIME", b"UNSUBSCRIBE", b"UNWATCH", b"WATCH"),
     )
 }
 """The commands of a store that is served with ``--raw``."""
-_FIRST = (1, 1, 1)
-_ALL = (1, -1, 1)
 
 
 def _command(
-    name: str, arity: int, flags: str = "", keys: tuple[int, int, int] = (0, 0, 0)
+    name: str, arity: int, flags: str = "", group: str = "generic"
 ) -> Callable[[Handler], Handler]:
-    return command(name, arity, flags, keys=keys, group="generic", table=RAW_COMMANDS)
+    return command(name, arity, flags, group=group, table=RAW_COMMANDS)
 
 
 def _there(session: Session, key: bytes) -> bool:
@@ -50,31 +55,31 @@ def _put(session: Session, key: bytes, value: bytes | None) -> None:
     session.space.touch(session.database, key)
 
 
-@_command("GET", 2, "readonly fast", _FIRST)
+@_command("GET", 2, "readonly fast", "string")
 def get(session: Session, args: list[bytes]) -> Reply:
     """The value of a key."""
     return session.space.overlay.get(args[1])
 
 
-@_command("MGET", -2, "readonly fast", _ALL)
+@_command("MGET", -2, "readonly fast", "string")
 def mget(session: Session, args: list[bytes]) -> Reply:
     """The values of many keys."""
     return session.space.overlay.multi_get(args[1:])
 
 
-@_command("STRLEN", 2, "readonly fast", _FIRST)
+@_command("STRLEN", 2, "readonly fast", "string")
 def strlen(session: Session, args: list[bytes]) -> Reply:
     """The length of a value."""
     return len(session.space.overlay.get(args[1]) or b"")
 
 
-@_command("EXISTS", -2, "readonly fast", _ALL)
+@_command("EXISTS", -2, "readonly fast")
 def exists(session: Session, args: list[bytes]) -> Reply:
     """How many of the keys are there."""
     return sum(_there(session, key) for key in args[1:])
 
 
-@_command("TYPE", 2, "readonly fast", _FIRST)
+@_command("TYPE", 2, "readonly fast")
 def type_(session: Session, args: list[bytes]) -> Reply:
     """string, or none."""
     return Simple("string" if _there(session, args[1]) else "none")
@@ -85,11 +90,11 @@ def _ttl(session: Session, args: list[bytes]) -> Reply:
     return -1 if _there(session, args[1]) else -2
 
 
-_command("TTL", 2, "readonly fast", _FIRST)(_ttl)
-_command("PTTL", 2, "readonly fast", _FIRST)(_ttl)
+_command("TTL", 2, "readonly fast")(_ttl)
+_command("PTTL", 2, "readonly fast")(_ttl)
 
 
-@_command("SET", -3, "write", _FIRST)
+@_command("SET", -3, "write", "string")
 def set_(session: Session, args: list[bytes]) -> Reply:
     """Set a key to a value; NX and XX are the only options."""
     if len(args) > 4:
@@ -104,7 +109,7 @@ def set_(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@_command("MSET", -3, "write", (1, -1, 2))
+@_command("MSET", -3, "write", "string")
 def mset(session: Session, args: list[bytes]) -> Reply:
     """Set many keys at once."""
     if len(args) % 2 == 0:
@@ -124,8 +129,8 @@ def _delete(session: Session, args: list[bytes]) -> Reply:
     return count
 
 
-_command("DEL", -2, "write", _ALL)(_delete)
-_command("UNLINK", -2, "write", _ALL)(_delete)
+_command("DEL", -2, "write")(_delete)
+_command("UNLINK", -2, "write")(_delete)
 
 
 def _matching(session: Session, pattern: bytes, start: bytes = b"") -> Iterator[bytes]:
@@ -156,13 +161,13 @@ def scan(session: Session, args: list[bytes]) -> Reply:
     return [b"0", found]
 
 
-@_command("DBSIZE", 1, "readonly")
+@_command("DBSIZE", 1, "readonly", "server")
 def dbsize(session: Session, args: list[bytes]) -> Reply:
     """The number of keys: all are walked over, since an ordinary store does not count them."""
     return sum(1 for _ in session.space.overlay.scan(b"", None))
 
 
-@_command("SELECT", 2, "fast")
+@_command("SELECT", 2, "fast", "connection")
 def select(session: Session, args: list[bytes]) -> Reply:
     """Accepted for database 0, the only one."""
     if to_int(args[1], "ERR invalid DB index") != 0:

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from lsmkv.server.commands.hashes import checked_count, choose, remove_elements
 from lsmkv.server.encoding import SET, Entry, element_prefix, successor
 from lsmkv.server.numbers import to_int
-from lsmkv.server.registry import command, numbered_keys
+from lsmkv.server.registry import command
 from lsmkv.server.resp import CommandError, Members, Reply, syntax_error
 from lsmkv.server.scanning import scan_elements
 from lsmkv.server.session import Session
-
-_FIRST = (1, 1, 1)
-_ALL = (1, -1, 1)
 
 
 def _entry(session: Session, key: bytes) -> Entry | None:
@@ -49,51 +46,51 @@ def _add(session: Session, key: bytes, members: list[bytes]) -> int:
     return added
 
 
-@command("SADD", -3, "write fast", keys=_FIRST, group="set")
+@command("SADD", -3, "write fast", group="set")
 def sadd(session: Session, args: list[bytes]) -> Reply:
     """Add members; how many are new."""
     return _add(session, args[1], args[2:])
 
 
-@command("SREM", -3, "write fast", keys=_FIRST, group="set")
+@command("SREM", -3, "write fast", group="set")
 def srem(session: Session, args: list[bytes]) -> Reply:
     """Remove members; how many there were."""
     return remove_elements(session, args[1], _entry(session, args[1]), args[2:])
 
 
-@command("SISMEMBER", 3, "readonly fast", keys=_FIRST, group="set")
+@command("SISMEMBER", 3, "readonly fast", group="set")
 def sismember(session: Session, args: list[bytes]) -> Reply:
     """Whether it is a member."""
     return int(_is_member(session, _entry(session, args[1]), args[2]))
 
 
-@command("SMISMEMBER", -3, "readonly fast", keys=_FIRST, group="set")
+@command("SMISMEMBER", -3, "readonly fast", group="set")
 def smismember(session: Session, args: list[bytes]) -> Reply:
     """Which of them are members."""
     entry = _entry(session, args[1])
     return [int(_is_member(session, entry, member)) for member in args[2:]]
 
 
-@command("SCARD", 2, "readonly fast", keys=_FIRST, group="set")
+@command("SCARD", 2, "readonly fast", group="set")
 def scard(session: Session, args: list[bytes]) -> Reply:
     """The number of members.  O(1)."""
     entry = _entry(session, args[1])
     return 0 if entry is None else entry.size
 
 
-@command("SMEMBERS", 2, "readonly", keys=_FIRST, group="set")
+@command("SMEMBERS", 2, "readonly", group="set")
 def smembers(session: Session, args: list[bytes]) -> Reply:
     """The members, in the order of their bytes."""
     return Members(_members(session, _entry(session, args[1])))
 
 
-@command("SSCAN", -3, "readonly", keys=_FIRST, group="set")
+@command("SSCAN", -3, "readonly", group="set")
 def sscan(session: Session, args: list[bytes]) -> Reply:
     """Some members, and the cursor with which to go on."""
     return scan_elements(session, args, SET, lambda member, _: [member])
 
 
-@command("SMOVE", 4, "write fast", keys=(1, 2, 1), group="set")
+@command("SMOVE", 4, "write fast", group="set")
 def smove(session: Session, args: list[bytes]) -> Reply:
     """Move a member to another set; whether it was in the first."""
     source = _entry(session, args[1])
@@ -110,7 +107,7 @@ def smove(session: Session, args: list[bytes]) -> Reply:
     return 1
 
 
-@command("SPOP", -2, "write fast", keys=_FIRST, group="set")
+@command("SPOP", -2, "write fast", group="set")
 def spop(session: Session, args: list[bytes]) -> Reply:
     """Remove random members, and return them."""
     if len(args) > 3:
@@ -129,7 +126,7 @@ def spop(session: Session, args: list[bytes]) -> Reply:
     return chosen[0] if len(args) == 2 else Members(chosen)
 
 
-@command("SRANDMEMBER", -2, "readonly", keys=_FIRST, group="set")
+@command("SRANDMEMBER", -2, "readonly", group="set")
 def srandmember(session: Session, args: list[bytes]) -> Reply:
     """Random members: as many different ones as asked for, or with repetitions if negative."""
     if len(args) > 3:
@@ -177,43 +174,43 @@ def store(session: Session, key: bytes, members: list[bytes]) -> int:
     return _add(session, key, members)
 
 
-@command("SINTER", -2, "readonly", keys=_ALL, group="set")
+@command("SINTER", -2, "readonly", group="set")
 def sinter(session: Session, args: list[bytes]) -> Reply:
     """The members that are in every set."""
     return Members(_intersection(session, args[1:]))
 
 
-@command("SUNION", -2, "readonly", keys=_ALL, group="set")
+@command("SUNION", -2, "readonly", group="set")
 def sunion(session: Session, args: list[bytes]) -> Reply:
     """The members that are in some set."""
     return Members(_union(session, args[1:]))
 
 
-@command("SDIFF", -2, "readonly", keys=_ALL, group="set")
+@command("SDIFF", -2, "readonly", group="set")
 def sdiff(session: Session, args: list[bytes]) -> Reply:
     """The members of the first set that are in no other."""
     return Members(_difference(session, args[1:]))
 
 
-@command("SINTERSTORE", -3, "write", keys=_ALL, group="set")
+@command("SINTERSTORE", -3, "write", group="set")
 def sinterstore(session: Session, args: list[bytes]) -> Reply:
     """Make a set of the members that are in every set; its size."""
     return store(session, args[1], list(_intersection(session, args[2:])))
 
 
-@command("SUNIONSTORE", -3, "write", keys=_ALL, group="set")
+@command("SUNIONSTORE", -3, "write", group="set")
 def sunionstore(session: Session, args: list[bytes]) -> Reply:
     """Make a set of the members that are in some set; its size."""
     return store(session, args[1], list(_union(session, args[2:])))
 
 
-@command("SDIFFSTORE", -3, "write", keys=_ALL, group="set")
+@command("SDIFFSTORE", -3, "write", group="set")
 def sdiffstore(session: Session, args: list[bytes]) -> Reply:
     """Make a set of the members of the first set that are in no other; its size."""
     return store(session, args[1], list(_difference(session, args[2:])))
 
 
-@command("SINTERCARD", -3, "readonly", group="set", find_keys=numbered_keys(1))
+@command("SINTERCARD", -3, "readonly", group="set")
 def sintercard(session: Session, args: list[bytes]) -> Reply:
     """How many members are in every set, counted up to LIMIT."""
     keys, rest = split_numbered(args, 1, "ERR Number of keys can't be greater than number of args")

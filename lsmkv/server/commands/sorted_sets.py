@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 from typing import NamedTuple
 
 from lsmkv.server.commands.hashes import MOST_PAIRS, checked_count, choose
@@ -12,7 +12,7 @@ from lsmkv.server.commands.lists import clip, mpop_options, seconds_to_wait
 from lsmkv.server.commands.sets import checked_limit, split_numbered
 from lsmkv.server.encoding import DOUBLE, SET, SORTED_SET, Entry, element_prefix, successor
 from lsmkv.server.numbers import MAX_INT, parse_double, to_float, to_int
-from lsmkv.server.registry import command, numbered_keys
+from lsmkv.server.registry import command
 from lsmkv.server.resp import (
     NO_REPLY,
     NULL_ARRAY,
@@ -26,8 +26,6 @@ from lsmkv.server.resp import (
 from lsmkv.server.scanning import scan_elements
 from lsmkv.server.session import Session
 from lsmkv.server.sorted_set import Scored, SortedSet, place_behind, place_of
-
-_FIRST = (1, 1, 1)
 
 
 def _find(session: Session, key: bytes) -> SortedSet | None:
@@ -79,7 +77,7 @@ def _add_options(args: list[bytes]) -> _AddOptions:
     )
 
 
-@command("ZADD", -4, "write fast", keys=_FIRST, group="sorted-set")
+@command("ZADD", -4, "write fast", group="sorted-set")
 def zadd(session: Session, args: list[bytes]) -> Reply:
     """Give members scores; how many are new, with CH how many are new or changed."""
     options = _add_options(args)
@@ -123,7 +121,7 @@ def _sum(one: float, other: float) -> float:
     return total
 
 
-@command("ZINCRBY", 4, "write fast", keys=_FIRST, group="sorted-set")
+@command("ZINCRBY", 4, "write fast", group="sorted-set")
 def zincrby(session: Session, args: list[bytes]) -> Reply:
     """Add to the score of a member; the sum."""
     if args[2].upper() in _ADD_WORDS:  # as in ZADD it is an option, and the score is missing
@@ -138,7 +136,7 @@ def zincrby(session: Session, args: list[bytes]) -> Reply:
     return score
 
 
-@command("ZREM", -3, "write fast", keys=_FIRST, group="sorted-set")
+@command("ZREM", -3, "write fast", group="sorted-set")
 def zrem(session: Session, args: list[bytes]) -> Reply:
     """Remove members; how many there were."""
     found = _find(session, args[1])
@@ -158,35 +156,35 @@ def zrem(session: Session, args: list[bytes]) -> Reply:
 # One member
 
 
-@command("ZCARD", 2, "readonly fast", keys=_FIRST, group="sorted-set")
+@command("ZCARD", 2, "readonly fast", group="sorted-set")
 def zcard(session: Session, args: list[bytes]) -> Reply:
     """The number of members.  O(1)."""
     found = _find(session, args[1])
     return 0 if found is None else found.entry.size
 
 
-@command("ZSCORE", 3, "readonly fast", keys=_FIRST, group="sorted-set")
+@command("ZSCORE", 3, "readonly fast", group="sorted-set")
 def zscore(session: Session, args: list[bytes]) -> Reply:
     """The score of a member."""
     found = _find(session, args[1])
     return None if found is None else found.score(args[2])
 
 
-@command("ZMSCORE", -3, "readonly fast", keys=_FIRST, group="sorted-set")
+@command("ZMSCORE", -3, "readonly fast", group="sorted-set")
 def zmscore(session: Session, args: list[bytes]) -> Reply:
     """The scores of members."""
     found = _find(session, args[1])
     return [None if found is None else found.score(member) for member in args[2:]]
 
 
-@command("ZRANK", 3, "readonly fast", keys=_FIRST, group="sorted-set")
+@command("ZRANK", 3, "readonly fast", group="sorted-set")
 def zrank(session: Session, args: list[bytes]) -> Reply:
     """How many members have a lower place.  O(the distance from the nearer end)."""
     found = _find(session, args[1])
     return None if found is None else found.rank(args[2])
 
 
-@command("ZREVRANK", 3, "readonly fast", keys=_FIRST, group="sorted-set")
+@command("ZREVRANK", 3, "readonly fast", group="sorted-set")
 def zrevrank(session: Session, args: list[bytes]) -> Reply:
     """How many members have a higher place.  O(the distance from the nearer end)."""
     found = _find(session, args[1])
@@ -228,15 +226,34 @@ def _check_lex(text: bytes) -> None:
         raise CommandError("ERR min or max not valid string range item")
 
 
-def _lex_range(found: SortedSet | None, low: bytes, high: bytes) -> _Range:
-    """All members have one score; if not, those of the lowest score are looked at."""
-    _check_lex(low)
-    _check_lex(high)
-    nothing = _Range(b"\xff", b"")
-    first = None if found is None else next(found.walk(), None)
-    if first is None or low == b"+" or high == b"-":
-        return nothing
-    score = first[1]
+def _lex_members(
+    found: SortedSet, low: bytes, high: bytes, reverse: bool = False
+) -> Iterator[Scored]:
+    """The members from one up to another, of a set in which all have one score.
+
+    If they have not, the order of members means little; as in Redis, the first one that is in the
+    range begins it, and the next one that is not ends it.  That costs O(members).
+    """
+    first, last = next(found.walk(), None), next(found.walk(reverse=True), None)
+    if first is None or last is None or low == b"+" or high == b"-":
+        return iter(())
+    if first[1] == last[1]:
+        part = _lex_range(first[1], low, high)
+        return found.walk(part.start, part.stop, reverse)
+
+    def behind_low(scored: Scored) -> bool:
+        return low == b"-" or scored[0] > low[1:] or (low[:1] == b"[" and scored[0] == low[1:])
+
+    def before_high(scored: Scored) -> bool:
+        return high == b"+" or scored[0] < high[1:] or (high[:1] == b"[" and scored[0] == high[1:])
+
+    if not behind_low(last) or not before_high(first):
+        return iter(())
+    begins, goes_on = (before_high, behind_low) if reverse else (behind_low, before_high)
+    return takewhile(goes_on, dropwhile(lambda one: not begins(one), found.walk(reverse=reverse)))
+
+
+def _lex_range(score: float, low: bytes, high: bytes) -> _Range:
     start, stop = b"", None
     if low != b"-":
         start = place_of(score, low[1:]) + (b"\0" if low[:1] == b"(" else b"")
@@ -309,14 +326,16 @@ def _members_in(
     if request.by == "SCORE":
         part = _score_range(low, high)
         found = _find(session, key)
+        if found is None:
+            return []
+        walk = found.walk(part.start, part.stop, request.reverse)
     else:
         _check_lex(low)
         _check_lex(high)
         found = _find(session, key)
-        part = _lex_range(found, low, high)
-    if found is None:
-        return []
-    walk = found.walk(part.start, part.stop, request.reverse)
+        if found is None:
+            return []
+        walk = _lex_members(found, low, high, request.reverse)
     return _limited(walk, request.offset, request.limit)
 
 
@@ -341,15 +360,11 @@ for _name, _by, _reverse in (
     ("ZRANGEBYLEX", "LEX", False),
     ("ZREVRANGEBYLEX", "LEX", True),
 ):
-    command(_name, -4, "readonly", keys=_FIRST, group="sorted-set")(
-        _ranger(_by, _reverse, legacy=True)
-    )
-command("ZRANGE", -4, "readonly", keys=_FIRST, group="sorted-set")(
-    _ranger("", reverse=False, legacy=False)
-)
+    command(_name, -4, "readonly", group="sorted-set")(_ranger(_by, _reverse, legacy=True))
+command("ZRANGE", -4, "readonly", group="sorted-set")(_ranger("", reverse=False, legacy=False))
 
 
-@command("ZRANGESTORE", -5, "write", keys=(1, 2, 1), group="sorted-set")
+@command("ZRANGESTORE", -5, "write", group="sorted-set")
 def zrangestore(session: Session, args: list[bytes]) -> Reply:
     """Make a sorted set of the members in a range of another; its size."""
     request = _range_request(args[5:], store=True)
@@ -357,7 +372,7 @@ def zrangestore(session: Session, args: list[bytes]) -> Reply:
     return _store(session, args[1], members)
 
 
-@command("ZCOUNT", 4, "readonly fast", keys=_FIRST, group="sorted-set")
+@command("ZCOUNT", 4, "readonly fast", group="sorted-set")
 def zcount(session: Session, args: list[bytes]) -> Reply:
     """How many members have scores in a range.  O(that many)."""
     part = _score_range(args[2], args[3])
@@ -365,12 +380,13 @@ def zcount(session: Session, args: list[bytes]) -> Reply:
     return 0 if found is None else sum(1 for _ in found.walk(*part))
 
 
-@command("ZLEXCOUNT", 4, "readonly fast", keys=_FIRST, group="sorted-set")
+@command("ZLEXCOUNT", 4, "readonly fast", group="sorted-set")
 def zlexcount(session: Session, args: list[bytes]) -> Reply:
     """How many members are in a range, all of one score.  O(that many)."""
-    _lex_range(None, args[2], args[3])
+    _check_lex(args[2])
+    _check_lex(args[3])
     found = _find(session, args[1])
-    return 0 if found is None else sum(1 for _ in found.walk(*_lex_range(found, args[2], args[3])))
+    return 0 if found is None else sum(1 for _ in _lex_members(found, args[2], args[3]))
 
 
 def _remove(session: Session, key: bytes, found: SortedSet, members: list[Scored]) -> int:
@@ -381,7 +397,7 @@ def _remove(session: Session, key: bytes, found: SortedSet, members: list[Scored
     return len(members)
 
 
-@command("ZREMRANGEBYRANK", 4, "write", keys=_FIRST, group="sorted-set")
+@command("ZREMRANGEBYRANK", 4, "write", group="sorted-set")
 def zremrangebyrank(session: Session, args: list[bytes]) -> Reply:
     """Remove the members in a range of ranks; how many."""
     start, end = to_int(args[2]), to_int(args[3])
@@ -392,7 +408,7 @@ def zremrangebyrank(session: Session, args: list[bytes]) -> Reply:
     return _remove(session, args[1], found, members)
 
 
-@command("ZREMRANGEBYSCORE", 4, "write", keys=_FIRST, group="sorted-set")
+@command("ZREMRANGEBYSCORE", 4, "write", group="sorted-set")
 def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
     """Remove the members whose scores are in a range; how many."""
     part = _score_range(args[2], args[3])
@@ -400,15 +416,15 @@ def zremrangebyscore(session: Session, args: list[bytes]) -> Reply:
     return 0 if found is None else _remove(session, args[1], found, list(found.walk(*part)))
 
 
-@command("ZREMRANGEBYLEX", 4, "write", keys=_FIRST, group="sorted-set")
+@command("ZREMRANGEBYLEX", 4, "write", group="sorted-set")
 def zremrangebylex(session: Session, args: list[bytes]) -> Reply:
     """Remove the members in a range, all of one score; how many."""
-    _lex_range(None, args[2], args[3])
+    _check_lex(args[2])
+    _check_lex(args[3])
     found = _find(session, args[1])
     if found is None:
         return 0
-    part = _lex_range(found, args[2], args[3])
-    return _remove(session, args[1], found, list(found.walk(*part)))
+    return _remove(session, args[1], found, list(_lex_members(found, args[2], args[3])))
 
 
 # Taking
@@ -440,8 +456,8 @@ def _popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
     return pop
 
 
-command("ZPOPMIN", -2, "write fast", keys=_FIRST, group="sorted-set")(_popper(highest=False))
-command("ZPOPMAX", -2, "write fast", keys=_FIRST, group="sorted-set")(_popper(highest=True))
+command("ZPOPMIN", -2, "write fast", group="sorted-set")(_popper(highest=False))
+command("ZPOPMAX", -2, "write fast", group="sorted-set")(_popper(highest=True))
 
 
 def _blocking_popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
@@ -463,12 +479,8 @@ def _blocking_popper(highest: bool) -> Callable[[Session, list[bytes]], Reply]:
     return pop
 
 
-command("BZPOPMIN", -3, "write blocking fast", keys=(1, -2, 1), group="sorted-set")(
-    _blocking_popper(highest=False)
-)
-command("BZPOPMAX", -3, "write blocking fast", keys=(1, -2, 1), group="sorted-set")(
-    _blocking_popper(highest=True)
-)
+command("BZPOPMIN", -3, "write blocking fast", group="sorted-set")(_blocking_popper(highest=False))
+command("BZPOPMAX", -3, "write blocking fast", group="sorted-set")(_blocking_popper(highest=True))
 
 
 def _pop_first_of(session: Session, keys: list[bytes], highest: bool, count: int) -> Reply:
@@ -480,7 +492,7 @@ def _pop_first_of(session: Session, keys: list[bytes], highest: bool, count: int
     return NO_REPLY
 
 
-@command("ZMPOP", -4, "write", group="sorted-set", find_keys=numbered_keys(1))
+@command("ZMPOP", -4, "write", group="sorted-set")
 def zmpop(session: Session, args: list[bytes]) -> Reply:
     """Take members from the first sorted set that has any."""
     keys, highest, count = mpop_options(args, 1, (b"MIN", b"MAX"))
@@ -488,7 +500,7 @@ def zmpop(session: Session, args: list[bytes]) -> Reply:
     return NULL_ARRAY if found is NO_REPLY else found
 
 
-@command("BZMPOP", -5, "write blocking", group="sorted-set", find_keys=numbered_keys(2))
+@command("BZMPOP", -5, "write blocking", group="sorted-set")
 def bzmpop(session: Session, args: list[bytes]) -> Reply:
     """Take members from the first sorted set that has any, or wait."""
     keys, highest, count = mpop_options(args, 2, (b"MIN", b"MAX"))
@@ -500,7 +512,7 @@ def bzmpop(session: Session, args: list[bytes]) -> Reply:
     return session.service.waits.wait(session, keys, SORTED_SET, seconds, attempt, NULL_ARRAY)
 
 
-@command("ZRANDMEMBER", -2, "readonly", keys=_FIRST, group="sorted-set")
+@command("ZRANDMEMBER", -2, "readonly", group="sorted-set")
 def zrandmember(session: Session, args: list[bytes]) -> Reply:
     """Random members: as many different ones as asked for, or with repetitions if negative."""
     count = 1 if len(args) == 2 else checked_count(args[2])
@@ -518,7 +530,7 @@ def zrandmember(session: Session, args: list[bytes]) -> Reply:
     return chosen[0][0] if len(args) == 2 else _shown(chosen, len(args) == 4)
 
 
-@command("ZSCAN", -3, "readonly", keys=_FIRST, group="sorted-set")
+@command("ZSCAN", -3, "readonly", group="sorted-set")
 def zscan(session: Session, args: list[bytes]) -> Reply:
     """Some members with scores, and the cursor with which to go on."""
     return scan_elements(
@@ -686,13 +698,13 @@ for _name, _combine, _what in (
 ):
     _run = _combiner(_name.lower(), _combine)
     _run.__doc__ = f"The members that are {_what}."
-    command(_name, -3, "readonly", group="sorted-set", find_keys=numbered_keys(1))(_run)
+    command(_name, -3, "readonly", group="sorted-set")(_run)
     _run = _storer(f"{_name.lower()}store", _combine)
     _run.__doc__ = f"Make a sorted set of the members that are {_what}; its size."
-    command(f"{_name}STORE", -4, "write", group="sorted-set", find_keys=numbered_keys(2, 1))(_run)
+    command(f"{_name}STORE", -4, "write", group="sorted-set")(_run)
 
 
-@command("ZINTERCARD", -3, "readonly", group="sorted-set", find_keys=numbered_keys(1))
+@command("ZINTERCARD", -3, "readonly", group="sorted-set")
 def zintercard(session: Session, args: list[bytes]) -> Reply:
     """How many members are in all of several sorted sets, counted up to LIMIT."""
     if to_int(args[1]) <= 0:

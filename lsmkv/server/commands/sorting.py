@@ -6,6 +6,7 @@ import math
 import sys
 from typing import NamedTuple
 
+from lsmkv.server.command import KeyUse
 from lsmkv.server.commands.lists import elements
 from lsmkv.server.commands.lists import store as store_list
 from lsmkv.server.encoding import HASH, LIST, SET, SORTED_SET, STRING, element_prefix, successor
@@ -128,18 +129,19 @@ def _sort(session: Session, args: list[bytes], may_store: bool) -> Reply:
     return store_list(session, options.store, [value or b"" for value in found])
 
 
-def _keys(args: list[bytes]) -> list[bytes]:
+def _keys(args: list[bytes]) -> list[KeyUse]:
     stored = [args[at + 1] for at in range(2, len(args) - 1) if args[at].upper() == b"STORE"]
-    return [args[1], *stored[-1:]]
+    uses = [KeyUse(args[1], ("RO", "access"))]
+    return uses + [KeyUse(key, ("OW", "update")) for key in stored[-1:]]
 
 
-@command("SORT", -2, "write", keys=(1, 1, 1), group="generic", find_keys=_keys)
+@command("SORT", -2, "write", group="generic", find_keys=_keys)
 def sort(session: Session, args: list[bytes]) -> Reply:
     """The elements of a list, set or sorted set in order, or what they point to.  O(n log n)."""
     return _sort(session, args, may_store=True)
 
 
-@command("SORT_RO", -2, "readonly", keys=(1, 1, 1), group="generic")
+@command("SORT_RO", -2, "readonly", group="generic")
 def sort_ro(session: Session, args: list[bytes]) -> Reply:
     """As SORT, without STORE."""
     return _sort(session, args, may_store=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lsmkv.server import numbers
+from lsmkv.server.command import KeyUse
 from lsmkv.server.encoding import STRING
 from lsmkv.server.keyspace import Keyspace
 from lsmkv.server.numbers import add_decimal, to_int
@@ -13,9 +14,8 @@ from lsmkv.server.resp import OK, CommandError, Reply, syntax_error
 from lsmkv.server.session import Session
 
 _LONGEST = 512 * 2**20
+_UNITS = ("EX", "PX", "EXAT", "PXAT")
 _TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
-_FIRST = (1, 1, 1)
-_ALL = (1, -1, 1)
 
 
 class Expiry(NamedTuple):
@@ -50,9 +50,9 @@ class _SetOptions(NamedTuple):
 
 
 def _set_options(session: Session, words: list[bytes]) -> _SetOptions:
-    expiry, only_if, get = Expiry(), "", False
-    given = False
-    unit, time_ = "", b""
+    only_if, get = "", False
+    lasting, number = "", b""
+    """What is said about expiry: the same may be said again, and the last one counts."""
     at = 0
     while at < len(words):
         word = words[at].upper().decode("latin-1")
@@ -60,20 +60,26 @@ def _set_options(session: Session, words: list[bytes]) -> _SetOptions:
             only_if = word
         elif word == "GET":
             get = True
-        elif word == "KEEPTTL" and (not given or expiry.keep):
-            given, expiry = True, Expiry(keep=True)
-        elif word in ("EX", "PX", "EXAT", "PXAT") and not given and at + 1 < len(words):
+        elif word == "KEEPTTL" and lasting in ("", word):
+            lasting = word
+        elif word in _UNITS and lasting in ("", word) and at + 1 < len(words):
             at += 1
-            given, unit, time_ = True, word, words[at]
+            lasting, number = word, words[at]
         else:
             raise syntax_error()
         at += 1
-    if unit:
-        expiry = Expiry(expiry_time(session.space, unit, time_, "set"))
+    expiry = Expiry(keep=lasting == "KEEPTTL")
+    if lasting in _UNITS:
+        expiry = Expiry(expiry_time(session.space, lasting, number, "set"))
     return _SetOptions(expiry, only_if, get)
 
 
-@command("SET", -3, "write", keys=_FIRST, group="string")
+def _set_keys(args: list[bytes]) -> list[KeyUse]:
+    gets = any(word.upper() == b"GET" for word in args[3:])
+    return [KeyUse(args[1], ("RW", "access", "update") if gets else ("OW", "update"))]
+
+
+@command("SET", -3, "write", group="string", find_keys=_set_keys)
 def set_(session: Session, args: list[bytes]) -> Reply:
     """Set a key to a value, whatever it was."""
     space, database, key, value = session.space, session.database, args[1], args[2]
@@ -105,7 +111,7 @@ def _set_until(session: Session, key: bytes, value: bytes, expires: int) -> None
         space.set_string(database, key, value, expires)
 
 
-@command("GET", 2, "readonly fast", keys=_FIRST, group="string")
+@command("GET", 2, "readonly fast", group="string")
 def get(session: Session, args: list[bytes]) -> Reply:
     """The value of a key."""
     value = session.space.string(session.database, args[1])
@@ -116,7 +122,7 @@ def get(session: Session, args: list[bytes]) -> Reply:
     return value
 
 
-@command("MGET", -2, "readonly fast", keys=_ALL, group="string")
+@command("MGET", -2, "readonly fast", group="string")
 def mget(session: Session, args: list[bytes]) -> Reply:
     """The values of many keys; null for one that is no string."""
     space, database = session.space, session.database
@@ -133,7 +139,7 @@ def mget(session: Session, args: list[bytes]) -> Reply:
     return values
 
 
-@command("MSET", -3, "write", keys=(1, -1, 2), group="string")
+@command("MSET", -3, "write", group="string")
 def mset(session: Session, args: list[bytes]) -> Reply:
     """Set many keys at once."""
     for key, value in _pairs(args, "mset"):
@@ -141,7 +147,7 @@ def mset(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("MSETNX", -3, "write", keys=(1, -1, 2), group="string")
+@command("MSETNX", -3, "write", group="string")
 def msetnx(session: Session, args: list[bytes]) -> Reply:
     """Set many keys at once, if none of them is there."""
     pairs = _pairs(args, "msetnx")
@@ -158,7 +164,7 @@ def _pairs(args: list[bytes], name: str) -> list[tuple[bytes, bytes]]:
     return list(zip(args[1::2], args[2::2], strict=True))
 
 
-@command("SETNX", 3, "write fast", keys=_FIRST, group="string")
+@command("SETNX", 3, "write fast", group="string")
 def setnx(session: Session, args: list[bytes]) -> Reply:
     """Set a key that is not there."""
     if session.space.find(session.database, args[1]) is not None:
@@ -167,7 +173,7 @@ def setnx(session: Session, args: list[bytes]) -> Reply:
     return 1
 
 
-@command("SETEX", 4, "write", keys=_FIRST, group="string")
+@command("SETEX", 4, "write", group="string")
 def setex(session: Session, args: list[bytes]) -> Reply:
     """Set a key that expires in so many seconds."""
     expires = expiry_time(session.space, "EX", args[2], "setex")
@@ -175,7 +181,7 @@ def setex(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("PSETEX", 4, "write", keys=_FIRST, group="string")
+@command("PSETEX", 4, "write", group="string")
 def psetex(session: Session, args: list[bytes]) -> Reply:
     """Set a key that expires in so many milliseconds."""
     expires = expiry_time(session.space, "PX", args[2], "psetex")
@@ -183,7 +189,7 @@ def psetex(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("GETSET", 3, "write fast", keys=_FIRST, group="string")
+@command("GETSET", 3, "write fast", group="string")
 def getset(session: Session, args: list[bytes]) -> Reply:
     """Set a key, and return the value that it had."""
     old = session.space.string(session.database, args[1])
@@ -191,7 +197,7 @@ def getset(session: Session, args: list[bytes]) -> Reply:
     return old
 
 
-@command("GETDEL", 2, "write fast", keys=_FIRST, group="string")
+@command("GETDEL", 2, "write fast", group="string")
 def getdel(session: Session, args: list[bytes]) -> Reply:
     """The value of a key, which is deleted."""
     entry = session.space.find(session.database, args[1], STRING)
@@ -201,20 +207,34 @@ def getdel(session: Session, args: list[bytes]) -> Reply:
     return entry.rest
 
 
-@command("GETEX", -2, "write fast", keys=_FIRST, group="string")
+def _getex_option(words: list[bytes]) -> tuple[str, bytes | None]:
+    """What GETEX is to do about expiry: PERSIST, or a unit with its number, or nothing."""
+    option, number = "", None
+    at = 0
+    while at < len(words):
+        word = words[at].upper().decode("latin-1")
+        if option not in ("", word):
+            raise syntax_error()
+        if word in _UNITS and at + 1 < len(words):
+            at += 1
+            number = words[at]
+        elif word != "PERSIST":
+            raise syntax_error()
+        option = word
+        at += 1
+    return option, number
+
+
+@command("GETEX", -2, "write fast", group="string")
 def getex(session: Session, args: list[bytes]) -> Reply:
     """The value of a key, which gets another expiry."""
-    option = args[2].upper() if len(args) > 2 else b""
-    persists = option == b"PERSIST" and len(args) == 3
-    timed = option in (b"EX", b"PX", b"EXAT", b"PXAT") and len(args) == 4
-    if len(args) > 2 and not (persists or timed):
-        raise syntax_error()
+    option, number = _getex_option(args[2:])
     entry = session.space.find(session.database, args[1], STRING)
     if entry is None:
         return None
-    expires = 0 if persists else None
-    if timed:
-        expires = expiry_time(session.space, option.decode(), args[3], "getex")
+    expires = 0 if option == "PERSIST" else None
+    if number is not None:
+        expires = expiry_time(session.space, option, number, "getex")
     if expires is not None and expires and expires <= session.space.now():
         session.space.remove(session.database, args[1], entry)
     elif expires is not None and expires != entry.expires:
@@ -229,7 +249,7 @@ def _change(session: Session, key: bytes, value: bytes) -> None:
     session.space.save(session.database, key, entry, new)
 
 
-@command("APPEND", 3, "write fast", keys=_FIRST, group="string")
+@command("APPEND", 3, "write fast", group="string")
 def append(session: Session, args: list[bytes]) -> Reply:
     """Append to a string; its new length."""
     old = session.space.string(session.database, args[1]) or b""
@@ -239,7 +259,7 @@ def append(session: Session, args: list[bytes]) -> Reply:
     return len(old) + len(args[2])
 
 
-@command("STRLEN", 2, "readonly fast", keys=_FIRST, group="string")
+@command("STRLEN", 2, "readonly fast", group="string")
 def strlen(session: Session, args: list[bytes]) -> Reply:
     """The length of a string."""
     return len(session.space.string(session.database, args[1]) or b"")
@@ -258,11 +278,11 @@ def getrange(session: Session, args: list[bytes]) -> Reply:
     return value[start : end + 1] if start <= end else b""
 
 
-command("GETRANGE", 4, "readonly", keys=_FIRST, group="string")(getrange)
-command("SUBSTR", 4, "readonly", keys=_FIRST, group="string")(getrange)
+command("GETRANGE", 4, "readonly", group="string")(getrange)
+command("SUBSTR", 4, "readonly", group="string")(getrange)
 
 
-@command("SETRANGE", 4, "write", keys=_FIRST, group="string")
+@command("SETRANGE", 4, "write", group="string")
 def setrange(session: Session, args: list[bytes]) -> Reply:
     """Overwrite a part of a string, which grows if need be; its new length."""
     offset = to_int(args[2])
@@ -288,25 +308,25 @@ def _increment(session: Session, key: bytes, change: int) -> int:
     return total
 
 
-@command("INCR", 2, "write fast", keys=_FIRST, group="string")
+@command("INCR", 2, "write fast", group="string")
 def incr(session: Session, args: list[bytes]) -> Reply:
     """Add 1 to a number."""
     return _increment(session, args[1], 1)
 
 
-@command("DECR", 2, "write fast", keys=_FIRST, group="string")
+@command("DECR", 2, "write fast", group="string")
 def decr(session: Session, args: list[bytes]) -> Reply:
     """Subtract 1 from a number."""
     return _increment(session, args[1], -1)
 
 
-@command("INCRBY", 3, "write fast", keys=_FIRST, group="string")
+@command("INCRBY", 3, "write fast", group="string")
 def incrby(session: Session, args: list[bytes]) -> Reply:
     """Add to a number."""
     return _increment(session, args[1], to_int(args[2]))
 
 
-@command("DECRBY", 3, "write fast", keys=_FIRST, group="string")
+@command("DECRBY", 3, "write fast", group="string")
 def decrby(session: Session, args: list[bytes]) -> Reply:
     """Subtract from a number."""
     change = to_int(args[2])
@@ -315,7 +335,7 @@ def decrby(session: Session, args: list[bytes]) -> Reply:
     return _increment(session, args[1], -change)
 
 
-@command("INCRBYFLOAT", 3, "write fast", keys=_FIRST, group="string")
+@command("INCRBYFLOAT", 3, "write fast", group="string")
 def incrbyfloat(session: Session, args: list[bytes]) -> Reply:
     """Add to a number with a fraction."""
     old = session.space.string(session.database, args[1])

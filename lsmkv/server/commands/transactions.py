@@ -6,8 +6,9 @@ them, and stand in one record of the log: after a crash all of them are there, o
 
 from __future__ import annotations
 
+from lsmkv.server.command import Command
 from lsmkv.server.registry import command
-from lsmkv.server.resp import NULL_ARRAY, OK, CommandError, Reply
+from lsmkv.server.resp import NO_REPLY, NULL_ARRAY, OK, CommandError, Reply
 from lsmkv.server.session import Session
 
 
@@ -29,16 +30,40 @@ def exec_(session: Session, args: list[bytes]) -> Reply:
         raise CommandError("ERR EXEC without MULTI")
     refused = session.refused
     changed = session.changed or _watched_expired(session)
-    session.leave_transaction()
+    if refused or changed:
+        session.leave_transaction()
     if refused:
         raise CommandError("EXECABORT Transaction discarded because of previous errors.")
     if changed:
         return NULL_ARRAY
+    session.unwatch()
+    try:
+        _run(session, queued)
+    finally:
+        session.leave_transaction()
+    return NO_REPLY
+
+
+def _run(session: Session, queued: list[tuple[Command, list[bytes]]]) -> None:
+    """Run the commands of a transaction, and answer them with one array.
+
+    What they answer is written one behind the other, as it comes: SUBSCRIBE answers once for each
+    channel, and CLIENT REPLY OFF silences what follows.
+    """
     service = session.service
+    start = len(session.out)
+    answers = not session.silent and not session.skips & 1
     session.running = True
     service.executing = any(found.writes for found, _ in queued)
     try:
-        return [service.call(session, found, request) for found, request in queued]
+        if answers:
+            session.write(b"*%d\r\n" % len(queued))
+        for found, request in queued:
+            service.answer(session, found, request)
+            if service.monitors:
+                service.show(session, found, request)
+        if answers and service.executing and session.space.uncertain:
+            session.answer_as_one(start)
     finally:
         session.running = service.executing = False
 
@@ -59,7 +84,7 @@ def discard(session: Session, args: list[bytes]) -> Reply:
     return OK
 
 
-@command("WATCH", -2, "fast control", keys=(1, -1, 1), group="transactions")
+@command("WATCH", -2, "fast control", group="transactions")
 def watch(session: Session, args: list[bytes]) -> Reply:
     """Let the next EXEC run only if none of these keys is changed until then."""
     if session.queued is not None:

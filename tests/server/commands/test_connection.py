@@ -1,4 +1,4 @@
-"""The connection itself, and what is asked about commands."""
+"""The connection itself."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from serving import Client, an_engine
-
-from lsmkv.server.commands import COMMANDS
 
 NO_AUTH = "NOAUTH Authentication required."
 WRONG = "WRONGPASS invalid username-password pair or user is disabled."
@@ -89,117 +87,6 @@ def test_reset(client: Client) -> None:
     assert not client.session.resp3
 
 
-def test_client(client: Client) -> None:
-    other = Client(client.engine)
-    other("SUBSCRIBE x")
-    mine, its = client.session.id, other.session.id
-    client.plays(
-        ("CLIENT ID", mine),
-        ("CLIENT GETNAME", None),
-        ("CLIENT SETNAME me", b"OK"),
-        ("CLIENT SETNAME 'a b'",
-         "ERR Client names cannot contain spaces, newlines or special characters."),
-        ("CLIENT SETINFO LIB-NAME lib", b"OK"),
-        ("CLIENT SETINFO LIB-VER 'a b'",
-         "ERR lib-ver cannot contain spaces, newlines or special characters."),
-        ("CLIENT SETINFO FOO x", "ERR Unrecognized option 'foo'"),
-        ("CLIENT NO-EVICT ON", b"OK"),
-        ("CLIENT NO-TOUCH off", b"OK"),
-        ("CLIENT NO-TOUCH x", "ERR syntax error"),
-        ("CLIENT LIST FOO", "ERR syntax error"),
-        ("CLIENT LIST TYPE x", "ERR Unknown client type 'x'"),
-        ("CLIENT LIST ID 999", b""),
-        ("CLIENT UNBLOCK 999", 0),
-        ("CLIENT", "ERR wrong number of arguments for 'client' command"),
-    )  # fmt: skip
-    lines = client("CLIENT LIST").decode().splitlines()
-    shown = [dict(field.split("=", 1) for field in line.split(" ")) for line in lines]
-    assert [one["id"] for one in shown] == [str(mine), str(its)]
-    assert [(one["flags"], one["sub"], one["cmd"]) for one in shown] == [
-        ("N", "0", "client|unblock"),
-        ("P", "1", "subscribe"),
-    ]
-    assert (shown[0]["name"], shown[0]["lib-name"], shown[0]["resp"]) == ("me", "lib", "2")
-    assert client(f"CLIENT LIST ID {its}").decode().startswith(f"id={its} ")
-    assert client("CLIENT LIST TYPE pubsub").count(b"\n") == 1
-    assert client("CLIENT INFO").startswith(b"id=%d " % mine)
-
-
-def test_replies_turned_off(client: Client) -> None:
-    client.plays(
-        ("CLIENT REPLY OFF", None),
-        ("SET k v", None),
-        ("CLIENT REPLY ON", b"OK"),
-        ("CLIENT REPLY SKIP", None),
-        ("GET k", None),
-        ("GET k", b"v"),
-        ("CLIENT REPLY MAYBE", "ERR syntax error"),
-    )
-
-
-def test_kill(client: Client) -> None:
-    gone: list[int] = []
-    others = []
-    for number in range(4):
-        other = Client(client.engine)
-        other.session.address = f"10.0.0.{number}:1"
-        other.session.disconnect = lambda number=number: gone.append(number)
-        others.append(other)
-    others[1]("SUBSCRIBE x")
-    client.plays(
-        ("CLIENT KILL 10.0.0.9:1", "ERR No such client"),
-        ("CLIENT KILL 10.0.0.0:1", b"OK"),
-        ("CLIENT KILL TYPE pubsub", 1),
-        (f"CLIENT KILL ID {others[2].session.id}", 1),
-        (f"CLIENT KILL ID {client.session.id}", 0),
-        ("CLIENT KILL ADDR 10.0.0.3:1 USER default SKIPME no", 1),
-        ("CLIENT KILL USER other", 0),
-        ("CLIENT KILL ID x", "ERR client-id should be greater than 0"),
-        ("CLIENT KILL FOO x", "ERR syntax error"),
-        ("CLIENT KILL ID 1 ADDR", "ERR syntax error"),
-    )
-    assert gone == [0, 1, 2, 3]
-    assert client(f"CLIENT KILL ID {client.session.id} SKIPME no") == 1
-    assert client.session.closing
-
-
-def test_about_commands(client: Client) -> None:
-    offered = sum(one.group != "missing" for one in COMMANDS.values())
-    assert 100 < offered < len(COMMANDS)
-    client.plays(
-        ("COMMAND COUNT", offered),
-        ("COMMAND INFO get none config|get", [
-            [b"get", 2, [b"fast", b"readonly"], 1, 1, 1, [b"@string"], [], [], []],
-            None,
-            [b"config|get", -3, [b"admin"], 0, 0, 0, [b"@server"], [], [], []],
-        ]),
-        ("COMMAND GETKEYS MSET a 1 b 2", [b"a", b"b"]),
-        ("COMMAND GETKEYS PING", "ERR The command has no key arguments"),
-        ("COMMAND GETKEYS NONE x", "ERR Invalid command specified"),
-        ("COMMAND GETKEYS", "ERR wrong number of arguments for 'command|getkeys' command"),
-        ("COMMAND GETKEYS GET", "ERR Invalid number of arguments specified for command"),
-        ("COMMAND GETKEYS GET a b", "ERR Invalid number of arguments specified for command"),
-        ("COMMAND FOO", "ERR unknown subcommand 'FOO'. Try COMMAND HELP."),
-    )  # fmt: skip
-    assert len(client("COMMAND")) == len(client("COMMAND LIST")) == offered
-    client("HELLO 3")
-    docs = client("COMMAND DOCS")
-    assert docs[b"get"][b"summary"] == b"The value of a key."
-    assert docs[b"client"][b"subcommands"][b"client|id"][b"group"] == b"connection"
-    assert set(client("COMMAND DOCS get none")) == {b"get"}
-
-
 def test_quit(client: Client) -> None:
     assert client("QUIT") == b"OK"
     assert client.session.closing
-
-
-def test_one_who_is_killed_while_blocked_takes_nothing(client: Client) -> None:
-    other = Client(client.engine)
-    assert other("BLPOP l 0") is None
-    client.plays(
-        (f"CLIENT KILL ID {other.session.id}", 1),  # the connection ends in the next tick
-        ("RPUSH l a", 1),
-        ("LRANGE l 0 -1", [b"a"]),
-    )
-    assert other.received() is None

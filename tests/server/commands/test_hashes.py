@@ -122,3 +122,13 @@ def test_wrong_numbers_of_arguments(client: Client) -> None:
         ("HMSET h f v g", "ERR wrong number of arguments for 'hmset' command"),
         ("EXISTS h", 0),
     )
+
+
+def test_infinity_is_added_to_no_number(client: Client) -> None:
+    client.plays(
+        ("SET s v", b"OK"),
+        ("HINCRBYFLOAT s f inf", "ERR value is NaN or Infinity"),
+        ("HINCRBYFLOAT h f -inf", "ERR value is NaN or Infinity"),
+        ("HINCRBYFLOAT h f 1e5000", "ERR value is not a valid float"),
+        ("EXISTS h", 0),
+    )

@@ -248,3 +248,13 @@ def test_what_is_known_of_a_key(client: Client) -> None:
     )
     assert client("OBJECT FREQ n").startswith("ERR An LFU maxmemory policy is not selected")
     assert client("MEMORY USAGE long") > client("MEMORY USAGE n") > 0
+
+
+def test_the_second_at_which_a_key_expires_is_rounded(client: Client) -> None:
+    client.plays(
+        ("SET k v PXAT 4000000000499", b"OK"),
+        ("EXPIRETIME k", 4000000000),
+        ("PEXPIREAT k 4000000000500", 1),
+        ("EXPIRETIME k", 4000000001),
+        ("PEXPIRETIME k", 4000000000500),
+    )

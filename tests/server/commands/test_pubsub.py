@@ -63,10 +63,45 @@ def test_in_transactions(client: Client) -> None:
     client.plays(
         ("MULTI", b"OK"),
         ("PUBLISH a one", b"QUEUED"),
-        ("SUBSCRIBE b", "ERR Command not allowed inside a transaction"),
-        ("DISCARD", b"OK"),
-        ("MULTI", b"OK"),
-        ("PUBLISH a one", b"QUEUED"),
-        ("EXEC", [1]),
+        ("SUBSCRIBE b", b"QUEUED"),
+        ("EXEC", [1, [b"subscribe", b"b", 1]]),
     )
     assert other.received() == [b"message", b"a", b"one"]
+    assert Client(client.engine)("PUBLISH b two") == 1
+    assert client.received() == [b"message", b"b", b"two"]
+
+
+def test_confirmations_come_whatever_client_reply_says(client: Client) -> None:
+    client.plays(
+        ("CLIENT REPLY OFF", None),
+        ("SUBSCRIBE a", [b"subscribe", b"a", 1]),
+        ("PING", None),
+        ("UNSUBSCRIBE a", [b"unsubscribe", b"a", 0]),
+        ("CLIENT REPLY ON", b"OK"),
+        ("CLIENT REPLY SKIP", None),
+        ("PSUBSCRIBE p*", [b"psubscribe", b"p*", 1]),
+        ("PING", [b"pong", b""]),
+    )
+
+
+def test_one_that_was_killed_gets_no_message_and_is_not_counted(client: Client) -> None:
+    other = Client(client.engine)
+    other("SUBSCRIBE a")
+    client.plays(
+        (f"CLIENT KILL ID {other.session.id}", 1),
+        ("PUBLISH a hi", 0),
+        ("PUBSUB CHANNELS", []),
+        (f"CLIENT LIST ID {other.session.id}", b""),
+    )
+    client.engine.close_session(other.session)  # as its connection does when it is gone
+    assert client("PUBSUB NUMSUB a") == [b"a", 0]
+
+
+def test_what_is_asked_about_messages_wrongly(client: Client) -> None:
+    wrong = "ERR unknown subcommand or wrong number of arguments for 'channels'. Try PUBSUB HELP."
+    client.plays(
+        ("PUBSUB channels a b", wrong),
+        ("PUBSUB FOO", "ERR unknown subcommand 'FOO'. Try PUBSUB HELP."),
+        ("PUBSUB", "ERR wrong number of arguments for 'pubsub' command"),
+        ("PUBSUB NUMPAT x", "ERR wrong number of arguments for 'pubsub|numpat' command"),
+    )

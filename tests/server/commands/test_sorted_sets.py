@@ -252,3 +252,22 @@ def test_another_type(client: Client, request_: str) -> None:
     client("SET k v")
     assert client(request_) == WRONG
     assert client("GET k") == b"v"
+
+
+def test_ranges_of_members_whose_scores_differ(client: Client) -> None:
+    """As in Redis: from the first member that is in the range to the next one that is not."""
+    client.plays(
+        ("ZADD z 1 a 2 b 3 c 4 d", 4),
+        ("ZRANGE z [b [c BYLEX", [b"b", b"c"]),
+        ("ZRANGE z [c [b BYLEX REV", [b"c", b"b"]),
+        ("ZRANGE z (a + BYLEX LIMIT 1 1", [b"c"]),
+        ("ZRANGE z - + BYLEX", [b"a", b"b", b"c", b"d"]),
+        ("ZLEXCOUNT z (b [d", 2),
+        ("ZRANGE z [x + BYLEX", []),
+        ("ZRANGE z - (a BYLEX", []),
+        ("ZRANGESTORE y z [b [c BYLEX", 2),
+        ("ZRANGE y 0 -1", [b"b", b"c"]),
+        ("ZADD z 0 m 5 c", 1),
+        ("ZRANGE z [b [c BYLEX", []),
+        ("ZREMRANGEBYLEX z [c +", 5),
+    )

@@ -151,3 +151,21 @@ def test_numbers(client: Client) -> None:
         ("GET set", WRONG),
         ("GETDEL set", WRONG),
     )
+
+
+def test_the_last_of_several_times_counts(client: Client) -> None:
+    client.plays(
+        ("SET k v EXAT 4000000000 EXAT 5000000000", b"OK"),
+        ("EXPIRETIME k", 5000000000),
+        ("SET k v EX x EX 100", b"OK"),
+        ("TTL k", 100),
+        ("SET k v KEEPTTL KEEPTTL NX NX", None),
+        ("SET k v EX 1 PX 1", "ERR syntax error"),
+        ("SET k v KEEPTTL EX 1", "ERR syntax error"),
+        ("GETEX k PXAT 1 PXAT 6000000000000", b"v"),
+        ("EXPIRETIME k", 6000000000),
+        ("GETEX k PERSIST PERSIST", b"v"),
+        ("TTL k", -1),
+        ("GETEX k EX 1 PERSIST", "ERR syntax error"),
+        ("GETEX k EX", "ERR syntax error"),
+    )

@@ -30,8 +30,10 @@ def test_exec_runs_what_was_queued(client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["NONE x", "GET", "MONITOR", "SUBSCRIBE x", "SAVE", "CLIENT NONE", "SHUTDOWN"]
-)
+    "wrong",
+    ["NONE x", "GET", "SAVE", "CLIENT NONE", "SHUTDOWN", "XADD s * a 1", "EVALSHA x 0", "CLIENT",
+     "CLIENT KILL", "MODULE LOAD x"],
+)  # fmt: skip
 def test_what_cannot_be_queued_discards_all(client: Client, wrong: str) -> None:
     client.plays(("MULTI", b"OK"), ("SET a 1", b"QUEUED"))
     assert client(wrong).startswith("ERR ")
@@ -97,12 +99,37 @@ def test_watching_twice_is_watching_once(client: Client) -> None:
     assert client.engine.space.watched == {}
 
 
-@pytest.mark.parametrize("mode", ["OFF", "SKIP"])
-def test_what_has_no_reply_is_not_queued(client: Client, mode: str) -> None:
+def test_replies_that_are_turned_off_in_a_transaction(client: Client) -> None:
+    """As in Redis: what is silenced is missing in EXEC's array; SKIP is for what follows it."""
     client.plays(
         ("MULTI", b"OK"),
-        (f"CLIENT REPLY {mode}", "ERR Command not allowed inside a transaction"),
-        ("EXEC", "EXECABORT Transaction discarded because of previous errors."),
+        ("CLIENT REPLY ON", b"QUEUED"),
+        ("MONITOR", b"QUEUED"),
+        ("EXEC", [b"OK", "ERR MONITOR isn't allowed for DENY BLOCKING client"]),
+        ("MULTI", b"OK"),
+        ("CLIENT REPLY SKIP", b"QUEUED"),
+        ("PING", b"QUEUED"),
+    )
+    client.engine.run(client.session, [b"EXEC"])
+    assert client.session.take_output() == b"*2\r\n+PONG\r\n"
+    client.plays(("ECHO skipped", None), ("ECHO heard", b"heard"), ("MULTI", b"OK"))
+    client.plays(("ECHO x", b"QUEUED"), ("CLIENT REPLY OFF", b"QUEUED"), ("ECHO y", b"QUEUED"))
+    client.engine.run(client.session, [b"EXEC"])
+    assert client.session.take_output() == b"*3\r\n$1\r\nx\r\n"
+    client.plays(("ECHO z", None), ("CLIENT REPLY ON", b"OK"))
+
+
+def test_exec_that_is_skipped_answers_nothing(client: Client) -> None:
+    client.plays(
+        ("MULTI", b"OK"),
+        ("ECHO x", b"QUEUED"),
+        ("DISCARD", b"OK"),
+        ("CLIENT REPLY OFF", None),
+        ("MULTI", None),
+        ("SET k v", None),
+        ("EXEC", None),
+        ("CLIENT REPLY ON", b"OK"),
+        ("GET k", b"v"),
     )
 
 
@@ -118,3 +145,14 @@ def test_a_connection_that_ends_leaves_nothing(client: Client) -> None:
     client.engine.close_session(client.session)
     assert not client.engine.space.watched
     assert Client(client.engine)("EXISTS k") == 0
+
+
+def test_who_ends_its_own_connection_hears_no_more(client: Client) -> None:
+    client.plays(
+        ("MULTI", b"OK"),
+        (f"CLIENT KILL ID {client.session.id} SKIPME no", b"QUEUED"),
+        ("SET k v", b"QUEUED"),
+    )
+    client.engine.run(client.session, [b"EXEC"])
+    assert client.session.take_output() == b"*2\r\n:1\r\n"
+    assert Client(client.engine)("GET k") == b"v"

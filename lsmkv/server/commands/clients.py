@@ -1,0 +1,274 @@
+"""CLIENT: the connections, by name and number."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from lsmkv.server.commands.connection import checked_name
+from lsmkv.server.numbers import MAX_INT, to_int
+from lsmkv.server.registry import command, container
+from lsmkv.server.resp import (
+    NO_REPLY,
+    OK,
+    CommandError,
+    Reply,
+    Verbatim,
+    syntax_error,
+    wrong_subcommand,
+)
+from lsmkv.server.session import Session
+
+_SESSION_BYTES = 5400
+"""About what an idle connection takes, as measured: see ``docs/serve.md``."""
+
+container("CLIENT", group="connection")
+
+
+@command("CLIENT ID", 2, group="connection")
+def client_id(session: Session, args: list[bytes]) -> Reply:
+    """The number of this connection, which no other had."""
+    return session.id
+
+
+@command("CLIENT GETNAME", 2, group="connection")
+def client_getname(session: Session, args: list[bytes]) -> Reply:
+    """The name that this connection was given."""
+    return session.name or None
+
+
+@command("CLIENT SETNAME", 3, group="connection", usage="<name>")
+def client_setname(session: Session, args: list[bytes]) -> Reply:
+    """Give this connection a name, for CLIENT LIST."""
+    session.name = checked_name(args[2])
+    return OK
+
+
+@command("CLIENT SETINFO", 4, "no_auth", group="connection", usage="(LIB-NAME|LIB-VER) <text>")
+def client_setinfo(session: Session, args: list[bytes]) -> Reply:
+    """Note which library the client is, for CLIENT LIST."""
+    attribute = args[2].decode("latin-1").lower()
+    if attribute not in session.library:
+        raise CommandError(f"ERR Unrecognized option '{attribute}'")
+    if any(not 33 <= byte <= 126 for byte in args[3]):
+        raise CommandError(
+            f"ERR {attribute} cannot contain spaces, newlines or special characters."
+        )
+    session.library[attribute] = args[3]
+    return OK
+
+
+def _flags(session: Session) -> str:
+    flags = {
+        "O": session.monitoring,
+        "P": session.subscribed,
+        "x": session.queued is not None,
+        "b": session.wait is not None,
+        "d": session.changed,
+        "c": session.closing,
+        "U": session.address.endswith(":0"),  # no client comes from port 0: a Unix socket
+        "e": session.no_evict,
+    }
+    return "".join(flag for flag, holds in flags.items() if holds) or "N"
+
+
+def _described(session: Session, request: list[bytes] | None) -> str:
+    """A line of CLIENT LIST; ``request`` is the one that runs, if it is this session's."""
+    now = time.monotonic()
+    argument_bytes = sum(map(len, request or ()))
+    # As it stands on the wire: a client's figures of itself include the request that asks.
+    request_bytes = sum(len(b"$%d\r\n%b\r\n" % (len(word), word)) for word in request or ())
+    unread = session.unread() + (len(b"*%d\r\n" % len(request)) + request_bytes if request else 0)
+    queued = session.queued or []
+    queued_bytes = sum(len(word) for _, words in queued for word in words)
+    last = session.last_command
+    fields = {
+        "id": session.id,
+        "addr": session.address,
+        "laddr": session.local_address,
+        "fd": session.descriptor,
+        "name": session.name.decode("latin-1"),
+        "age": int(now - session.created),
+        "idle": int(now - session.last_active),
+        "flags": _flags(session),
+        "db": session.database.index,
+        "sub": len(session.channels),
+        "psub": len(session.patterns),
+        "ssub": 0,
+        "multi": -1 if session.queued is None else len(queued),
+        "qbuf": unread,
+        "qbuf-free": 0,
+        "argv-mem": argument_bytes,
+        "multi-mem": queued_bytes,
+        "rbs": 0,
+        "rbp": 0,
+        "obl": 0,
+        "oll": len(session.out) + session.held,
+        "omem": session.unsent,
+        "tot-mem": _SESSION_BYTES + unread + argument_bytes + queued_bytes + session.unsent,
+        "events": "rw" if session.unsent else "r",
+        "cmd": "NULL" if last is None else last.full_name,
+        "user": "default",
+        "redir": -1,
+        "resp": 3 if session.resp3 else 2,
+        "watch": len(session.watching),
+        "lib-name": session.library["lib-name"].decode("latin-1"),
+        "lib-ver": session.library["lib-ver"].decode("latin-1"),
+    }
+    return " ".join(f"{name}={value}" for name, value in fields.items())
+
+
+_KINDS: dict[bytes, Callable[[Session], bool]] = {
+    b"normal": lambda session: not session.subscribed,
+    b"pubsub": lambda session: session.subscribed,
+    b"master": lambda session: False,
+    b"replica": lambda session: False,
+    b"slave": lambda session: False,
+}
+
+
+def _of_kind(word: bytes) -> Callable[[Session], bool]:
+    """Whether a session is of a kind, by the kind's name."""
+    found = _KINDS.get(word.lower())
+    if found is None:
+        shown = word.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+        raise CommandError(f"ERR Unknown client type '{shown}'")
+    return found
+
+
+@command("CLIENT LIST", -2, "admin", group="connection", usage="[TYPE <type> | ID <id> [<id> ...]]")
+def client_list(session: Session, args: list[bytes]) -> Reply:
+    """The connections, one a line; all, or those of a type (NORMAL, PUBSUB) or with some ids."""
+    sessions = session.service.sessions
+    chosen = list(sessions.values())
+    option = args[2].upper() if len(args) > 3 else b""
+    if option == b"ID":
+        numbers = [to_int(word, "ERR Invalid client ID") for word in args[3:]]
+        chosen = [sessions[number] for number in numbers if number in sessions]
+    elif option == b"TYPE" and len(args) == 4:
+        chosen = list(filter(_of_kind(args[3]), chosen))
+    elif len(args) != 2:
+        raise syntax_error()
+    lines = [_described(one, args if one is session else None) + "\n" for one in chosen]
+    return Verbatim("".join(lines).encode())
+
+
+@command("CLIENT INFO", 2, group="connection")
+def client_info(session: Session, args: list[bytes]) -> Reply:
+    """This connection, as CLIENT LIST has it."""
+    return Verbatim(_described(session, args).encode() + b"\n")
+
+
+@command("CLIENT KILL", -3, "admin", group="connection", usage="<ip:port> | <option> <value> [...]")
+def client_kill(session: Session, args: list[bytes]) -> Reply:
+    """Close connections: by address, or by ID, ADDR, LADDR, TYPE, USER, SKIPME."""
+    sessions = list(session.service.sessions.values())
+    if len(args) == 3:
+        found = [one for one in sessions if one.address == args[2].decode("latin-1")]
+        if not found:
+            raise CommandError("ERR No such client")
+        _kill(session, found)
+        return OK
+    wanted: dict[bytes, Callable[[Session], bool]] = {}
+    for at in range(2, len(args), 2):
+        if at + 1 == len(args):
+            raise syntax_error()
+        name = args[at].upper()
+        wanted[name] = _condition(session, name, args[at + 1])  # the last one of a name counts
+    wanted.setdefault(b"SKIPME", lambda one: one is not session)
+    chosen = [one for one in sessions if all(holds(one) for holds in wanted.values())]
+    _kill(session, chosen)
+    return len(chosen)
+
+
+def _condition(session: Session, name: bytes, value: bytes) -> Callable[[Session], bool]:
+    """An option of CLIENT KILL, as a function that says whether a session is meant."""
+    text = value.decode("latin-1")
+    match name:
+        case b"ID":
+            number = _to_id(value)
+            return lambda one: one.id == number
+        case b"ADDR":
+            return lambda one: one.address == text
+        case b"LADDR":
+            return lambda one: one.local_address == text
+        case b"TYPE":
+            return _of_kind(value)
+        case b"USER":
+            if text != "default":
+                raise CommandError(f"ERR No such user '{text}'")
+            return lambda one: True
+        case b"SKIPME" if text.lower() == "yes":
+            return lambda one: one is not session
+        case b"SKIPME" if text.lower() == "no":
+            return lambda one: True
+    raise syntax_error()
+
+
+def _to_id(text: bytes) -> int:
+    error = "ERR client-id should be greater than 0"
+    number = to_int(text, error)
+    if not 0 < number <= MAX_INT:
+        raise CommandError(error)
+    return number
+
+
+def _kill(session: Session, sessions: list[Session]) -> None:
+    """Close connections at once; the client's own one once its reply is out."""
+    for one in sessions:
+        one.closing = True
+        if one is not session:
+            one.cut()
+            session.service.close_session(one)  # nothing of this tick is for it any more
+
+
+@command("CLIENT REPLY", 3, group="connection", usage="(ON|OFF|SKIP)")
+def client_reply(session: Session, args: list[bytes]) -> Reply:
+    """Whether commands are answered: ON, OFF, or SKIP for the next one."""
+    match args[2].upper():
+        case b"ON":
+            session.silent = False
+            session.skips &= 2
+            return OK
+        case b"OFF":
+            session.silent = True
+        case b"SKIP":
+            if not session.silent:
+                session.skips |= 2
+        case _:
+            raise syntax_error()
+    return NO_REPLY
+
+
+@command("CLIENT UNBLOCK", -3, "admin", group="connection", usage="<id> [TIMEOUT|ERROR]")
+def client_unblock(session: Session, args: list[bytes]) -> Reply:
+    """Let a blocked client go on, as after its time or (ERROR) with an error."""
+    if len(args) > 4:
+        raise wrong_subcommand(args)
+    mode = args[3].upper() if len(args) == 4 else b"TIMEOUT"
+    if mode not in (b"TIMEOUT", b"ERROR"):
+        raise CommandError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+    other = session.service.sessions.get(to_int(args[2]))
+    if other is None:
+        return 0
+    return int(session.service.waits.unblock(other, error=mode == b"ERROR"))
+
+
+def _switch(word: bytes) -> bool:
+    if word.upper() not in (b"ON", b"OFF"):
+        raise syntax_error()
+    return word.upper() == b"ON"
+
+
+@command("CLIENT NO-EVICT", 3, "admin", group="connection", usage="(ON|OFF)")
+def client_no_evict(session: Session, args: list[bytes]) -> Reply:
+    """Accepted: no client is evicted."""
+    session.no_evict = _switch(args[2])
+    return OK
+
+
+@command("CLIENT NO-TOUCH", 3, group="connection", usage="(ON|OFF)")
+def client_no_touch(session: Session, args: list[bytes]) -> Reply:
+    """Accepted: reading a key changes nothing about it."""
+    _switch(args[2])
+    return OK

@@ -1,0 +1,225 @@
+"""What COMMAND says of commands beyond what runs them: keys, flags, categories, hints, age.
+
+They are those of Redis 7.0, since clients decide by them: which of the arguments are keys, what may
+run in a transaction, what goes to a replica.  ``tests/redis`` compares each with Redis' own.  A
+subcommand is written ``OUTER|INNER``.
+
+Where a command's keys are, as in Redis' key specifications, is written as what is done with them,
+and a place: ``1`` is the first argument, ``1..-1`` from there to the last one, ``1..-1/2`` every
+second of these, ``1#`` as many as the argument there says, and ``?`` somewhere else.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_KEYS = """
+RM delete 1..-1: DEL UNLINK
+RO 1..-1: EXISTS TOUCH WATCH
+RO 1: TYPE HEXISTS HSTRLEN HLEN SISMEMBER SCARD LLEN ZCARD STRLEN BF.INFO BF.CARD
+RO access 1: TTL PTTL EXPIRETIME PEXPIRETIME HGET HMGET HKEYS HVALS HGETALL HSCAN HRANDFIELD
+    SMISMEMBER SMEMBERS SSCAN SRANDMEMBER LRANGE LINDEX LPOS ZSCORE ZMSCORE ZRANK ZREVRANK ZREVRANGE
+    ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX ZRANGE ZCOUNT ZLEXCOUNT ZRANDMEMBER
+    ZSCAN GET GETRANGE SUBSTR BF.EXISTS BF.MEXISTS
+RO access 1..-1: SINTER SUNION SDIFF MGET
+RO access 1#: SINTERCARD ZUNION ZINTER ZDIFF ZINTERCARD
+RO 2: OBJECT|ENCODING OBJECT|FREQ OBJECT|REFCOUNT OBJECT|IDLETIME MEMORY|USAGE
+RO access 1; RO access ?: SORT_RO
+RO access 1; RO access ?; OW update ?: SORT
+RO access 1; OW update 2: COPY
+RW insert 1: HSETNX SADD LPUSH RPUSH LPUSHX RPUSHX LINSERT APPEND BF.ADD BF.MADD
+RW update 1: EXPIRE PEXPIRE EXPIREAT PEXPIREAT PERSIST HSET HMSET LSET ZADD SETRANGE
+RW access update 1: MOVE HINCRBY HINCRBYFLOAT ZINCRBY GETSET GETEX INCR DECR INCRBY DECRBY
+    INCRBYFLOAT
+RW access update variable_flags 1: SET
+RW delete 1: HDEL SREM LTRIM LREM ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX
+RW access delete 1: SPOP LPOP RPOP ZPOPMIN ZPOPMAX GETDEL
+RW access delete 1..-2: BLPOP BRPOP BZPOPMIN BZPOPMAX
+RW access delete 1#: LMPOP ZMPOP
+RW access delete 2#: BLMPOP BZMPOP
+RW access delete 1; OW insert 2: RENAMENX
+RW access delete 1; OW update 2: RENAME
+RW access delete 1; RW insert 2: SMOVE LMOVE RPOPLPUSH BLMOVE BRPOPLPUSH
+RW update 1; RO access 2..-1: SINTERSTORE
+OW insert 1: SETNX BF.RESERVE
+OW insert 1..-1/2: MSETNX
+OW update 1: SETEX PSETEX
+OW update 1..-1/2: MSET
+OW update 1; RO access 2: ZRANGESTORE
+OW update 1; RO access 2..-1: SUNIONSTORE SDIFFSTORE
+OW update 1; RO access 2#: ZUNIONSTORE ZINTERSTORE ZDIFFSTORE
+"""
+_FLAGS = """
+allow_busy: SHUTDOWN QUIT RESET AUTH HELLO MULTI DISCARD WATCH UNWATCH
+denyoom: COPY HSET HMSET HSETNX HINCRBY HINCRBYFLOAT SADD SINTERSTORE SUNIONSTORE SDIFFSTORE LPUSH
+    RPUSH LPUSHX RPUSHX LSET LINSERT LMOVE RPOPLPUSH BLMOVE BRPOPLPUSH ZADD ZINCRBY ZRANGESTORE
+    ZUNIONSTORE ZINTERSTORE ZDIFFSTORE SORT SET MSET MSETNX SETNX SETEX PSETEX GETSET APPEND
+    SETRANGE INCR DECR INCRBY DECRBY INCRBYFLOAT BF.RESERVE BF.ADD BF.MADD
+loading stale: INFO CONFIG|* SLOWLOG|* MONITOR LASTSAVE ROLE SHUTDOWN OBJECT|HELP MEMORY|HELP ECHO
+    QUIT RESET SELECT AUTH HELLO TIME CLIENT|* COMMAND COMMAND|* SUBSCRIBE PSUBSCRIBE UNSUBSCRIBE
+    PUNSUBSCRIBE PUBLISH PUBSUB|* MULTI EXEC DISCARD WATCH UNWATCH MODULE|HELP
+no_async_loading: SAVE BGSAVE BGREWRITEAOF
+noscript: CONFIG|REWRITE CONFIG|GET CONFIG|RESETSTAT CONFIG|SET MONITOR SAVE BGSAVE BGREWRITEAOF
+    WAIT ROLE SHUTDOWN QUIT RESET AUTH HELLO CLIENT|INFO CLIENT|SETNAME CLIENT|SETINFO CLIENT|KILL
+    CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|GETNAME CLIENT|LIST CLIENT|UNBLOCK CLIENT|REPLY CLIENT|ID
+    BLPOP BRPOP BLMOVE BRPOPLPUSH SUBSCRIBE PSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE MULTI EXEC DISCARD
+    WATCH UNWATCH BZPOPMIN BZPOPMAX MODULE|LIST
+pubsub: SUBSCRIBE PSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE PUBLISH PUBSUB|NUMSUB PUBSUB|CHANNELS
+    PUBSUB|NUMPAT
+skip_slowlog: EXEC
+"""
+_CATEGORIES = """
+admin: LASTSAVE ROLE
+connection: WAIT COMMAND COMMAND|*
+dangerous: INFO LASTSAVE ROLE KEYS FLUSHDB FLUSHALL SWAPDB SORT SORT_RO
+keyspace: DBSIZE FLUSHDB FLUSHALL SWAPDB
+list set sortedset: SORT SORT_RO
+"""
+"""What does not follow from a command's flags and group."""
+_GROUPS = {
+    "bloom": "",
+    "connection": "connection",
+    "generic": "keyspace",
+    "hash": "hash",
+    "list": "list",
+    "set": "set",
+    "sorted-set": "sortedset",
+    "string": "string",
+    "transactions": "transaction",
+}
+"""The category of a group's commands, but for those in another group's."""
+_NOT_OF_THEIR_GROUP = {"SORT", "SORT_RO", "WAIT", "CLIENT", "OBJECT"}
+_TIPS = """
+nondeterministic_output: INFO SLOWLOG|GET SLOWLOG|LEN LASTSAVE TTL PTTL SCAN RANDOMKEY
+    OBJECT|ENCODING OBJECT|FREQ OBJECT|REFCOUNT OBJECT|IDLETIME TIME CLIENT|INFO CLIENT|LIST HSCAN
+    HRANDFIELD SSCAN SPOP SRANDMEMBER ZRANDMEMBER ZSCAN
+nondeterministic_output_order: KEYS COMMAND COMMAND|LIST COMMAND|INFO COMMAND|DOCS HKEYS HVALS
+    HGETALL SMEMBERS SINTER SUNION SDIFF MODULE|LIST
+request_policy:all_nodes: CONFIG|SET SLOWLOG|GET SLOWLOG|RESET SLOWLOG|LEN
+request_policy:all_shards: INFO WAIT KEYS RANDOMKEY DBSIZE FLUSHDB FLUSHALL PING
+request_policy:multi_shard: DEL UNLINK EXISTS TOUCH MGET MSET MSETNX
+request_policy:special: SCAN
+response_policy:agg_min: WAIT MSETNX
+response_policy:agg_sum: SLOWLOG|LEN DEL UNLINK EXISTS TOUCH DBSIZE
+response_policy:all_succeeded: CONFIG|SET SLOWLOG|RESET FLUSHDB FLUSHALL PING MSET
+response_policy:special: INFO
+"""
+_SINCE = """
+1.0.1: MSET MSETNX
+1.0.5: ZRANGEBYSCORE
+1.2.0: EXPIREAT RPOPLPUSH MULTI EXEC ZADD ZINCRBY ZREM ZCARD ZSCORE ZREVRANGE ZRANGE
+    ZREMRANGEBYSCORE
+2.0.0: CONFIG CONFIG|GET CONFIG|RESETSTAT CONFIG|SET HSET HMSET HSETNX HGET HMGET HEXISTS HLEN HDEL
+    HKEYS HVALS HGETALL HINCRBY BLPOP BRPOP SUBSCRIBE PSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE PUBLISH
+    DISCARD ZRANK ZREVRANK ZCOUNT ZREMRANGEBYRANK ZUNIONSTORE ZINTERSTORE SETEX APPEND
+2.2.0: PERSIST LPUSHX RPUSHX LINSERT BRPOPLPUSH WATCH UNWATCH ZREVRANGEBYSCORE STRLEN SETRANGE
+2.2.3: OBJECT OBJECT|ENCODING OBJECT|REFCOUNT OBJECT|IDLETIME
+2.2.12: SLOWLOG SLOWLOG|GET SLOWLOG|RESET SLOWLOG|LEN
+2.4.0: CLIENT CLIENT|KILL CLIENT|LIST GETRANGE
+2.6.0: PEXPIRE PEXPIREAT PTTL TIME HINCRBYFLOAT PSETEX INCRBYFLOAT
+2.6.9: CLIENT|SETNAME CLIENT|GETNAME
+2.8.0: CONFIG|REWRITE SCAN HSCAN SSCAN PUBSUB PUBSUB|NUMSUB PUBSUB|CHANNELS PUBSUB|NUMPAT ZSCAN
+2.8.9: ZRANGEBYLEX ZREVRANGEBYLEX ZLEXCOUNT ZREMRANGEBYLEX
+2.8.12: ROLE
+2.8.13: COMMAND COMMAND|INFO COMMAND|GETKEYS COMMAND|COUNT
+3.0.0: WAIT
+3.2.0: CLIENT|REPLY HSTRLEN
+3.2.1: TOUCH
+4.0.0: UNLINK SWAPDB OBJECT|FREQ MEMORY MEMORY|USAGE MEMORY|HELP MODULE MODULE|LIST
+5.0.0: CONFIG|HELP CLIENT|UNBLOCK CLIENT|ID CLIENT|HELP COMMAND|HELP ZPOPMIN ZPOPMAX BZPOPMIN
+    BZPOPMAX MODULE|HELP
+6.0.0: HELLO
+6.0.6: LPOS
+6.2.0: SLOWLOG|HELP COPY OBJECT|HELP RESET CLIENT|INFO HRANDFIELD SMISMEMBER LMOVE BLMOVE
+    PUBSUB|HELP ZMSCORE ZRANGESTORE ZRANDMEMBER ZUNION ZINTER ZDIFF ZDIFFSTORE GETDEL GETEX
+7.0.0: EXPIRETIME PEXPIRETIME CLIENT|NO-EVICT COMMAND|LIST COMMAND|GETKEYSANDFLAGS COMMAND|DOCS
+    SINTERCARD LMPOP BLMPOP ZMPOP BZMPOP ZINTERCARD SORT_RO
+7.2.0: CLIENT|SETINFO CLIENT|NO-TOUCH
+"""
+"""The release of Redis that brought a command; 1.0.0 for all others."""
+
+
+class KeySpec(NamedTuple):
+    """Where some keys of a command are, and what is done with them."""
+
+    flags: tuple[str, ...]
+    """``RO``, ``RW``, ``OW`` or ``RM``, and ``access``, ``insert``, ``update``, ``delete``."""
+    first: int
+    """The place of the first key, or of their number; 0 if that depends on other arguments."""
+    last: int = 0
+    """The place of the last key; negative ones count from the end."""
+    step: int = 1
+    counted: bool = False
+    """Whether the argument at ``first`` says how many keys follow."""
+
+
+class Traits(NamedTuple):
+    """What is known of a command by its name."""
+
+    keys: tuple[KeySpec, ...]
+    flags: frozenset[str]
+    categories: frozenset[str]
+    tips: list[str]
+    since: str
+
+
+def _listed(table: str) -> dict[str, list[str]]:
+    """What stands before the colons, by the names behind them."""
+    found: dict[str, list[str]] = {}
+    for line in table.strip().replace("\n    ", " ").splitlines():
+        what, _, names = line.partition(": ")
+        for name in names.split():
+            found.setdefault(name, []).append(what)
+    return found
+
+
+def _key_spec(text: str) -> KeySpec:
+    *flags, place = text.split()
+    if place == "?":
+        return KeySpec(tuple(flags), 0)
+    if place.endswith("#"):
+        return KeySpec(tuple(flags), int(place[:-1]), counted=True)
+    places, _, step = place.partition("/")
+    first, _, last = places.partition("..")
+    return KeySpec(tuple(flags), int(first), int(last or first), int(step or 1))
+
+
+_KEYS_OF = {
+    name: tuple(map(_key_spec, specs[0].split("; "))) for name, specs in _listed(_KEYS).items()
+}
+_FLAGS_OF = _listed(_FLAGS)
+_CATEGORIES_OF = _listed(_CATEGORIES)
+_TIPS_OF = _listed(_TIPS)
+_SINCE_OF = _listed(_SINCE)
+
+
+def _words(table: dict[str, list[str]], name: str) -> set[str]:
+    outer, mark, _ = name.partition("|")
+    entries = table.get(name, []) + (table.get(f"{outer}|*", []) if mark else [])
+    return {word for entry in entries for word in entry.split()}
+
+
+def traits_of(name: str, flags: frozenset[str], group: str) -> Traits:
+    """The traits of a command, of its name, the flags in the table of commands, and its group.
+
+    >>> traits = traits_of("SET", frozenset({"write"}), "string")
+    >>> sorted(traits.flags), sorted(traits.categories)
+    (['denyoom', 'write'], ['slow', 'string', 'write'])
+    """
+    keys = _KEYS_OF.get(name, ())
+    known = set(flags) | _words(_FLAGS_OF, name)
+    if any(spec.counted or not spec.first for spec in keys):
+        known.add("movablekeys")
+    categories = _words(_CATEGORIES_OF, name)
+    if group in _GROUPS and name not in _NOT_OF_THEIR_GROUP:
+        categories.add(_GROUPS[group])
+    categories.add("fast" if "fast" in known else "slow")
+    categories |= {"write", "admin", "pubsub", "blocking"} & known
+    if "readonly" in known:
+        categories.add("read")
+    if "admin" in known:
+        categories.add("dangerous")
+    categories.discard("")
+    since = _SINCE_OF.get(name, ["1.0.0"])[0]
+    tips = sorted(_TIPS_OF.get(name, []))
+    return Traits(keys, frozenset(known), frozenset(categories), tips, since)
