@@ -8,12 +8,15 @@ and repair call this, in the thread that opens, before they write a table.
 
 from __future__ import annotations
 
+import errno
+
 from lsmkv.env.base import Directory
 from lsmkv.format.filenames import old_table_name, table_name
 from lsmkv.options import Options
 from lsmkv.table.inspection import codec_in
 from lsmkv.util.compression import MOJANG, NO_COMPRESSION
 
+_NO_TABLE = (errno.ENOENT, errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.EISDIR)
 _NEWEST = 2
 _OLDEST = 2
 """How many tables are looked at.  If another program has added tables to a world, the game's own
@@ -56,6 +59,8 @@ def _codec_of(directory: Directory, number: int) -> int:
         try:
             with directory.open(name) as file:
                 return codec_in(file)
-        except OSError:
-            pass  # it is raised to those who read the table
+        except OSError as error:
+            # What is not a regular file is reported to those who read the table.
+            if error.errno not in _NO_TABLE:
+                raise
     return NO_COMPRESSION

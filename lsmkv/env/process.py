@@ -54,8 +54,8 @@ def can_start() -> bool:
     Not in a frozen program, nor where Python is a part of another one, nor where gevent has put a
     class of its own in the place of ``Popen``: what that waits for is its loop, in its thread.
     """
-    loaded: Any = sys.modules.get("subprocess")
-    if loaded is not None and loaded.Popen.__module__ != "subprocess":
+    start = getattr(sys.modules.get("subprocess"), "Popen", None)
+    if start is not None and start.__module__ != "subprocess":
         return False
     if (
         sys.platform == "win32"

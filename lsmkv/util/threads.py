@@ -14,6 +14,7 @@ garbage collector calls.  If it calls the store, that is a *nested call*, in the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.machinery import BuiltinImporter
 from importlib.util import module_from_spec
 from typing import Any, Final, cast
@@ -30,24 +31,28 @@ def _second_instance(name: str) -> Any:
     return module
 
 
-_system: Final[Any] = _second_instance("_thread")
+system: Final[Any] = _second_instance("_thread")
+"""The module ``_thread`` as the interpreter made it."""
 
-get_ident: Final[Any] = _system.get_ident
+get_ident: Final[Any] = system.get_ident
 """The number of the calling thread: the same in all of its greenlets."""
-start_new_thread: Final[Any] = _system.start_new_thread
-"""Start a thread of the system; ``RuntimeError`` if there can be no more."""
 pause: Final[Any] = _second_instance("time").sleep
 """Wait so many seconds, and let other threads run meanwhile, but no other greenlet of this one."""
 
 
+def start_new_thread(function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """Start a thread of the system; ``RuntimeError`` if there can be no more."""
+    system.start_new_thread(function, arguments)
+
+
 def new_lock() -> Any:
     """A lock as ``threading.Lock`` makes it, with a timeout, and interrupted by signals."""
-    return _system.allocate_lock()
+    return system.allocate_lock()
 
 
 def new_reentrant_lock() -> Any:
     """A lock that its holder may take again, as ``threading.RLock`` makes it."""
-    return _system.RLock()
+    return system.RLock()
 
 
 class ThreadLock:

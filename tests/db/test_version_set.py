@@ -146,7 +146,7 @@ def test_a_new_manifest_begins_with_the_current_version(bench: Bench) -> None:
     bench.commit(first)
     old = bench.versions
     again = VersionSet(bench.directory, Options(), ORDER)  # as a reopening does
-    again.next_file_number = 30
+    again.mark_file_number_used(29)
     again.compact_pointers = list(old.compact_pointers)
     again.install(old.current)
     again.log_and_apply(adding(20))
@@ -283,7 +283,7 @@ def test_a_power_cut_at_any_call_leaves_a_committed_state(names: NameModel, tail
             acknowledged += 1
         else:  # a new MANIFEST instead of the old one
             again = VersionSet(bench.directory, Options(), ORDER)
-            again.next_file_number = 50
+            again.mark_file_number_used(49)
             again.install(bench.versions.current)
             try:
                 again.log_and_apply(adding(4))

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from lsmkv.env import process as process_module
 from lsmkv.env.local import LocalDirectory, LocalEnv
 from lsmkv.env.process import (
     Process,
@@ -25,6 +24,7 @@ from lsmkv.env.process import (
     processors,
     random_token,
 )
+from lsmkv.util import threads
 
 pytestmark = pytest.mark.skipif(not can_start(), reason="no interpreter to start")
 _PATIENCE = 20.0  # seconds; only a fault takes that long
@@ -350,7 +350,7 @@ def test_a_thread_that_cannot_be_started(
         started.append(arguments[0])
         raise RuntimeError("no more threads")
 
-    monkeypatch.setattr(process_module._thread, "start_new_thread", refuse)
+    monkeypatch.setattr(threads.system, "start_new_thread", refuse)
     with pytest.raises(RuntimeError, match="no more"):
         Process("lsmkv.db.workers.worker", place)
     assert started[0].returncode == -signal.SIGKILL

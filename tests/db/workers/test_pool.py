@@ -24,6 +24,7 @@ from lsmkv.db.workers import pool as workers
 from lsmkv.env import process
 from lsmkv.env.process import ProcessEnded, can_start
 from lsmkv.format.filenames import log_name, worker_table_name, worker_token
+from lsmkv.util import threads
 from lsmkv.util.comparator import CallableComparator
 
 pytestmark = pytest.mark.skipif(not can_start(), reason="no interpreter to start")
@@ -431,7 +432,7 @@ def test_failing_to_start_a_worker_ahead_is_no_error(
     with DB(path, create_if_missing=True, write_buffer_size=size) as db:
         pool_of(db)._enabled = True
         with monkeypatch.context() as patch:
-            patch.setattr("_thread.start_new_thread", refuse)
+            patch.setattr(threads.system, "start_new_thread", refuse)
             put_until_full(db, 0.75)
         assert pool_of(db).pids == []
         db.put(b"k", b"v")
