@@ -143,7 +143,7 @@ def test_the_lock_of_a_dead_owner_is_waited_for(
         assert owner.stdin is not None
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"there\n"
-        monkeypatch.setattr(lock_module.time, "sleep", pauses.append)
+        monkeypatch.setattr(lock_module, "pause", pauses.append)
         with pytest.raises(LockedError) as caught:
             store.lock("LOCK")
         assert caught.value.pid == owner.pid
@@ -164,7 +164,7 @@ def test_the_lock_of_a_dead_owner_is_waited_for(
                 assert stdout.read() == b""
             really_sleep(seconds)
 
-        monkeypatch.setattr(lock_module.time, "sleep", pause)
+        monkeypatch.setattr(lock_module, "pause", pause)
         monkeypatch.setattr(lock_module, "_PATIENCE", 1000)
         store.lock("LOCK").close()
 

@@ -622,7 +622,7 @@ def test_workers_need_no_signal_masks() -> None:
     with workers._without_interrupts():
         pass
     before = signal.getsignal(signal.SIGINT)
-    workers._end_when_interrupted()
+    workers._begin_worker()
     assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     signal.signal(signal.SIGINT, before)
 
