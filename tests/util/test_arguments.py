@@ -253,6 +253,29 @@ def batches(place: Place) -> tuple[Found, Found]:
 
 
 @call(
+    *("db.db.DB.update", "db.views.prefixed.PrefixedDB.update"),
+    *("db.views.prefixed.PrefixedTransaction.get", "db.views.prefixed.PrefixedTransaction.put"),
+    *("db.views.prefixed.PrefixedTransaction.delete",),
+)
+def updates(place: Place) -> tuple[Found, Found]:
+    def move(transaction: lsmkv.Transaction) -> bytes | None:
+        value = transaction.get(KEY)
+        transaction.put(OTHER, VALUE)
+        transaction.delete(KEY)
+        return value
+
+    part = place.db.prefixed_db(Hostile(b"part:"))
+    found = [
+        place.db.update(ABSENT, lambda old: VALUE),
+        place.db.get(ABSENT),
+        part.update(KEY, lambda old: VALUE),
+        part.run(move),
+        list(part),
+    ]
+    return found, [b"value", b"value", b"value", b"value", [(b"other", b"value")]]
+
+
+@call(
     *("db.views.transaction.Transaction.get", "db.views.transaction.Transaction.put"),
     *("db.views.transaction.Transaction.delete",),
 )
@@ -310,7 +333,7 @@ def mappings(place: Place) -> tuple[Found, Found]:
     *("aio.transaction.Transaction.put", "aio.transaction.Transaction.delete"),
     *("aio.db.DB.prefixed_db", "aio.prefixed.PrefixedDB.prefixed_db"),
     *("aio.prefixed.PrefixedDB.put", "aio.prefixed.PrefixedDB.delete"),
-    *("aio.prefixed.PrefixedDB.contains",),
+    *("aio.prefixed.PrefixedDB.contains", "aio.db.DB.update"),
 )
 def awaited(place: Place) -> tuple[Found, Found]:
     async def main() -> list[object]:
@@ -343,12 +366,14 @@ def awaited(place: Place) -> tuple[Found, Found]:
             await part.put(KEY, VALUE)
             found.append((await part.contains(KEY), await part.get(KEY)))
             await part.delete(KEY)
+            found.append(await db.update(KEY, lambda old: VALUE))
+            await db.delete(KEY)
             return [*found, [pair async for pair in db]]
 
     pairs = [(b"absent", b"value")]
     found = asyncio.run(main())
     got = [b"value", False, True, [b"value", None], True, True, True, [b"key"], b"value"]
-    got += [(True, b"value"), pairs]
+    got += [(True, b"value"), b"value", pairs]
     return found, got
 
 
