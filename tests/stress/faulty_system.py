@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 from lsmkv.env import local, local_file, local_log
+from lsmkv.env.descriptors import OPEN_TABLES
 
 _FAILING = frozenset(
     {
@@ -20,6 +21,8 @@ _FAILING = frozenset(
         *("posix_fallocate", "preadv"),
     }
 )
+_OPENING = frozenset({"open", "listdir"})
+"""Those that take a descriptor."""
 _SHORT = frozenset({"pread", "preadv", "write"})
 
 
@@ -32,6 +35,9 @@ class FaultySystem:
         self.struck: list[tuple[str, str]] = []
         """Which calls it was, and the names that they were about.  ``create`` stands for those by
         which a file is made, and ``begin_sync`` for all that it calls."""
+        self.has_room = False
+        """Whether the last of them opens a file while tables are open, which can be closed for it.
+        """
         self._lock = threading.Lock()
         self._names: dict[int, str] = {}
         self._n = 0
@@ -94,6 +100,7 @@ class FaultySystem:
             )
             if struck:
                 self.struck.append((purpose, about))
+                self.has_room = name in _OPENING and len(OPEN_TABLES) > 0
             return struck
 
 
