@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import stat
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from typing import Annotated, Any
 
 import typer
 
 import lsmkv
 from lsmkv.db.admin.properties import TableInfo
+from lsmkv.errors import StaleViewError
 from lsmkv.tools.arguments import Hex, open_to_read, store_only
 from lsmkv.tools.console import MISS, guarded, progress, say, write_line
-from lsmkv.tools.diff import Plan, differences, make_plan
-from lsmkv.tools.differences import Form, print_differences, say_counts
+from lsmkv.tools.diff import Plan, State, differences, make_plan
+from lsmkv.tools.differences import SIGNS, Form, print_differences, say_counts
 from lsmkv.tools.text import count, size
 
 _CHUNK = 256 * 1024
+_ATTEMPTS = 10
 
 
 @guarded
@@ -57,25 +60,51 @@ def diff(
     differences (all of them only if "complete"), the tables and bytes of both stores, those that
     are identical, those that were skipped, and what was read.
     """
-    most = 1 if quiet else limit
+    form = Form(keys_only, is_hex, as_json, quiet)
     with open_to_read(a) as ours, open_to_read(b) as theirs:
-        with progress("Comparing tables", "byte") as bar:
-            files = _Files(a, b, bar.advance)
-            plan = make_plan(ours, theirs, files.same)
-        with (
-            progress("Comparing", "key") as bar,
-            closing(differences(ours, theirs, plan, bar.advance)) as rest,
-        ):
-            form = Form(keys_only, is_hex, as_json, quiet)
-            found, complete = print_differences(rest, form, most)
-        summary = _summary(plan, found, complete, files.bytes_compared, [ours, theirs])
+        for attempt in range(_ATTEMPTS):
+            try:
+                summary = _compare(ours, theirs, form, 1 if quiet else limit)
+                break
+            except _MovedOn as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise error.error from None
+                ours.refresh()
+                theirs.refresh()
     if as_json and not quiet:
         write_line(json.dumps({"summary": {"a": a, "b": b} | summary}))
     if stats:
         _say_summary(summary)
     sys.stdout.flush()
-    if any(found.values()):
+    if any(summary[change] for change in SIGNS):
         raise typer.Exit(MISS)
+
+
+class _MovedOn(Exception):
+    """A writer has removed a table that was needed before anything was printed."""
+
+    def __init__(self, error: StaleViewError) -> None:
+        super().__init__()
+        self.error = error
+
+
+def _compare(a: lsmkv.DB, b: lsmkv.DB, form: Form, most: int | None) -> dict[str, Any]:
+    """Print how the stores differ in the states that they have now; the summary."""
+    with contextlib.ExitStack() as stack:
+        try:
+            ours, theirs = stack.enter_context(State(a)), stack.enter_context(State(b))
+            with progress("Comparing tables", "byte") as bar:
+                files = _Files(a.path, b.path, bar.advance)
+                plan = make_plan(ours, theirs, files.same)
+            bar = stack.enter_context(progress("Comparing", "key"))
+            rest = stack.enter_context(
+                contextlib.closing(differences(ours, theirs, plan, bar.advance))
+            )
+            first = list(itertools.islice(rest, 1))
+        except StaleViewError as error:
+            raise _MovedOn(error) from None
+        found, complete = print_differences(itertools.chain(first, rest), form, most)
+    return _summary(plan, found, complete, files.bytes_compared, [a, b])
 
 
 class _Files:

@@ -11,20 +11,26 @@ both stores, side by side.  If it is *sparse*, a small table across the range of
 flush of a few scattered writes, for example), its keys are listed and looked up one by one, like
 the keys of the memtables.  Everything else is equal and is not read.  Damage in a shared table is
 therefore not noticed.
+
+A plan holds for one state of each store only, and writers may go on meanwhile.  So a :class:`State`
+is taken of each first, and the plan and all reads are of that.
 """
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.db import DB
-from lsmkv.errors import ComparatorMismatchError
+from lsmkv.db.scan.iterator import RangeArguments
+from lsmkv.errors import ComparatorMismatchError, StaleViewError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.util.pair_diff import Difference, pair_differences
 
@@ -73,28 +79,70 @@ class Plan:
     extent: Extent
 
 
-def make_plan(a: DB, b: DB, same: Same) -> Plan:
-    """The plan for comparing two stores, both opened with ``read_only=True``.
+class State:
+    """A store as it is now, opened with ``read_only=True``; use it in a ``with`` block.
+
+    It and what is read by it raise :class:`StaleViewError` once a table is needed that the store's
+    writer has removed and that was not held, since the tables are many: then refresh the
+    stores, take new states and begin anew.
+    """
+
+    def __init__(self, db: DB) -> None:
+        if not db.options.read_only:
+            raise ValueError(f"{db.path}: must be opened with read_only=True")
+        self._db = db
+        self.path = db.path
+        self.comparator = db.options.comparator
+        self.snapshot = db.snapshot()  # first: it may move the view, and the tables must be its own
+        self.tables = db.tables()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.snapshot.close()
+
+    def written_keys(self, tables: list[TableInfo]) -> list[bytes]:
+        """As ``DB.written_keys``."""
+        try:
+            keys = self._db.written_keys(tables)
+        except ValueError:  # one of them is gone
+            self._check_tables()
+            raise
+        self._check_tables()
+        return keys
+
+    def _check_tables(self) -> None:
+        """Raise if the view has moved forward: only the lack of one of its tables moves it."""
+        present = {table.number for table in self._db.tables()}
+        for table in self.tables:
+            if table.number not in present:
+                raise StaleViewError(os.path.join(self.path, table.name))
+
+
+def make_plan(a: State, b: State, same: Same) -> Plan:
+    """The plan for comparing two stores.
 
     :class:`ComparatorMismatchError` if they are in different orders.
     """
-    for db in (a, b):
-        if not db.options.read_only:
-            raise ValueError(f"{db.path}: must be opened with read_only=True")
-    ours, theirs = a.options.comparator.name, b.options.comparator.name
+    ours, theirs = a.comparator.name, b.comparator.name
     if ours != theirs:
         raise ComparatorMismatchError(b.path, theirs, ours)
-    of = KeyOrder(a.options.comparator).of
-    tables_a, tables_b = a.tables(), b.tables()
-    shared, rest_a, rest_b = _match(tables_a, tables_b, same)
+    of = KeyOrder(a.comparator).of
+    shared, rest_a, rest_b = _match(a.tables, b.tables, same)
     weights = _Weights(shared, of)
     sparse_a, dense_a = weights.split(rest_a)
     sparse_b, dense_b = weights.split(rest_b)
     ranges = _joined(dense_a + dense_b, of)
     keys = set(a.written_keys(sparse_a)) | set(b.written_keys(sparse_b))
     extent = Extent(
-        tables=len(tables_a) + len(tables_b),
-        bytes=sum(table.size for table in tables_a + tables_b),
+        tables=len(a.tables) + len(b.tables),
+        bytes=sum(table.size for table in a.tables + b.tables),
         tables_identical=len(shared),
         bytes_identical=sum(table.size for table in shared),
         bytes_skipped=sum(2 * table.size for table in shared if not _touches(table, ranges, of)),
@@ -103,13 +151,13 @@ def make_plan(a: DB, b: DB, same: Same) -> Plan:
 
 
 def differences(
-    a: DB, b: DB, plan: Plan, advance: Callable[[int], None]
+    a: State, b: State, plan: Plan, advance: Callable[[int], None]
 ) -> Generator[Difference, None, None]:
     """The differences in the order of their keys; ``advance`` is called with the keys compared.
 
     Keys that the comparator calls equal are one key, shown as A spells it.
     """
-    of = KeyOrder(a.options.comparator).of
+    of = KeyOrder(a.comparator).of
     ranges = deque(plan.ranges)
     keys: list[bytes] = []
     for key in plan.keys:
@@ -132,23 +180,26 @@ def differences(
 
 
 def _compare_keys(
-    a: DB, b: DB, keys: list[bytes], advance: Callable[[int], None]
+    a: State, b: State, keys: list[bytes], advance: Callable[[int], None]
 ) -> Generator[Difference, None, None]:
-    for key, ours, theirs in zip(keys, a.multi_get(keys), b.multi_get(keys), strict=True):
+    for key in keys:
+        ours, theirs = a.snapshot.get(key), b.snapshot.get(key)
         if ours != theirs:
             yield Difference(key, ours, theirs)
     advance(len(keys))
 
 
 def _compare_range(
-    a: DB, b: DB, keys: Range, advance: Callable[[int], None]
+    a: State, b: State, keys: Range, advance: Callable[[int], None]
 ) -> Generator[Difference, None, None]:
-    compare = a.options.comparator.compare
-    with (
-        a.iterator(start=keys.first, stop=keys.last, include_stop=True, fill_cache=False) as ours,
-        b.iterator(start=keys.first, stop=keys.last, include_stop=True, fill_cache=False) as theirs,
-    ):
-        yield from pair_differences(ours, theirs, compare, advance)
+    bounds: RangeArguments = {
+        "start": keys.first,
+        "stop": keys.last,
+        "include_stop": True,
+        "fill_cache": False,
+    }
+    with a.snapshot.iterator(**bounds) as ours, b.snapshot.iterator(**bounds) as theirs:
+        yield from pair_differences(ours, theirs, a.comparator.compare, advance)
 
 
 def _match(

@@ -14,9 +14,10 @@ from orders import fold
 from typer.testing import CliRunner
 
 import lsmkv
+from lsmkv.tools import compare as compare_module
 from lsmkv.tools.app import app
 from lsmkv.tools.compare import _Files
-from lsmkv.tools.diff import Plan, differences, make_plan
+from lsmkv.tools.diff import Plan, State, differences, make_plan
 from lsmkv.util.pair_diff import Difference
 
 TINY: dict[str, Any] = {
@@ -47,7 +48,7 @@ def scattered(path: Path, text: bytes = b"value") -> None:
         db.compact_range()
 
 
-def plan_of(a: lsmkv.DB, b: lsmkv.DB) -> Plan:
+def plan_of(a: State, b: State) -> Plan:
     return make_plan(a, b, _Files(a.path, b.path, lambda _: None).same)
 
 
@@ -63,8 +64,9 @@ def compare(a: Path, b: Path) -> tuple[list[Difference], Plan, int]:
     """The differences, checked against two dicts, the plan, and the data blocks read."""
     with lsmkv.DB(a, read_only=True) as ours, lsmkv.DB(b, read_only=True) as theirs:
         counted: list[int] = []
-        plan = plan_of(ours, theirs)
-        found = list(differences(ours, theirs, plan, counted.append))
+        with State(ours) as state, State(theirs) as other:
+            plan = plan_of(state, other)
+            found = list(differences(state, other, plan, counted.append))
         blocks = ours.stats().blocks_read + theirs.stats().blocks_read
         assert found == expected_differences(dict(ours), dict(theirs))
         assert sum(counted) >= len(found)
@@ -230,12 +232,77 @@ def test_diff_beside_a_writer_that_removes_tables(tmp_path: Path) -> None:
         with (
             lsmkv.DB(tmp_path / "a", read_only=True) as a,
             lsmkv.DB(tmp_path / "b", read_only=True) as b,
+            State(a) as ours,
+            State(b) as theirs,
         ):
             fill(writer, KEYS, b"new")
             writer.compact_range()
-            plan = plan_of(a, b)  # the files of A are gone; its view holds them
+            plan = plan_of(ours, theirs)  # the files of A are gone; its state holds them
             assert plan.extent.tables_identical == 0
-            assert list(differences(a, b, plan, lambda _: None)) == []
+            a.get(KEYS[0])
+            a.refresh()
+            assert list(differences(ours, theirs, plan, lambda _: None)) == []
+
+
+def test_a_plan_is_not_made_of_two_states(tmp_path: Path) -> None:
+    """Sparse tables are read by the store's handle, which may have moved on."""
+    scattered(tmp_path / "a")
+    with lsmkv.DB(tmp_path / "a", **TINY) as writer:
+        writer.checkpoint(tmp_path / "b")
+        writer.put(KEYS[0], b"sparse")
+        writer.put(KEYS[-1], b"sparse")
+        writer.flush()
+        with (
+            lsmkv.DB(tmp_path / "a", read_only=True) as a,
+            lsmkv.DB(tmp_path / "b", read_only=True) as b,
+            State(b) as theirs,
+        ):
+            with State(a) as ours:
+                fill(writer, KEYS, b"new")
+                writer.compact_range()
+                a.refresh()
+                with pytest.raises(lsmkv.StaleViewError):
+                    ours.written_keys(ours.tables)
+                with pytest.raises(lsmkv.StaleViewError):
+                    ours.written_keys([])
+            with State(a) as ours:
+                plan = plan_of(ours, theirs)
+                assert len(list(differences(ours, theirs, plan, lambda _: None))) == len(KEYS)
+
+
+def test_the_command_begins_anew_where_a_writer_removes_tables_that_are_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scattered(tmp_path / "a")
+    with lsmkv.DB(tmp_path / "a", **TINY) as writer:
+        writer.checkpoint(tmp_path / "b")
+        fill(writer, KEYS, b"old")
+        writer.compact_range()
+        rounds: list[bytes] = [b"one", b"two"]
+
+        def open_few(path: str) -> lsmkv.DB:
+            return lsmkv.DB(path, read_only=True, max_open_files=14)  # nothing is held
+
+        def plan_and_write(a: State, b: State, same: Any) -> Plan:
+            plan = make_plan(a, b, same)
+            if rounds:
+                fill(writer, KEYS, rounds.pop(0))
+                writer.compact_range()
+            return plan
+
+        monkeypatch.setattr(compare_module, "open_to_read", open_few)
+        monkeypatch.setattr(compare_module, "make_plan", plan_and_write)
+        status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b")
+        assert (status, err, rounds) == (1, "", [])
+        lines = out.splitlines()
+        assert [line.split("\t")[0] for line in lines] == [f"! {key.decode()}" for key in KEYS]
+        assert {line.split("\t")[1] for line in lines} == {"two" * 10}
+
+        monkeypatch.setattr(compare_module, "_ATTEMPTS", 3)
+        rounds += [b"%d" % number for number in range(3)]  # a writer that is always faster
+        status, out, err = lsm("diff", tmp_path / "a", tmp_path / "b")
+        assert (status, out) == (2, "")
+        assert "was removed by the store's writer" in err
 
 
 def test_empty_stores(tmp_path: Path) -> None:
@@ -279,9 +346,11 @@ def test_diff_with_other_comparators(
     with (
         lsmkv.DB(tmp_path / "a", read_only=True, **order) as a,
         lsmkv.DB(tmp_path / "b", read_only=True, **order) as b,
+        State(a) as ours,
+        State(b) as theirs,
     ):
-        plan = plan_of(a, b)
-        found = [one.key for one in differences(a, b, plan, lambda _: None)]
+        plan = plan_of(ours, theirs)
+        found = [one.key for one in differences(ours, theirs, plan, lambda _: None)]
     if order.get("comparator_name") == "folded":
         found = [key.lower() for key in found]  # A's spelling is shown or B's
     assert found == expected
@@ -304,7 +373,7 @@ def test_a_store_open_for_writing_is_refused(tmp_path: Path) -> None:
         lsmkv.DB(tmp_path / "a", create_if_missing=True) as a,
         pytest.raises(ValueError, match="must be opened with read_only=True"),
     ):
-        plan_of(a, a)
+        State(a)
 
 
 # The command

@@ -76,7 +76,10 @@ def read_footer(file: RandomAccessFile) -> TableFooter:
     if len(data) < FOOTER_SIZE:
         reason = f"{count(len(data), 'byte')}, too few for a table's footer"
         raise CorruptionError(reason, file.path, 0)
-    return TableFooter.decode(data)
+    try:
+        return TableFooter.decode(data)
+    except CorruptionError as error:
+        raise error.located(file.path, file.size - FOOTER_SIZE) from None
 
 
 Handles = list[Block | Handle | Fault]

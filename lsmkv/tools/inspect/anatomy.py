@@ -107,6 +107,16 @@ def filter_names(source: Source, name: str) -> list[str]:
     return [escape(key) for key in keys if isinstance(key, bytes) and meta_kind(key)[0] != "meta"]
 
 
+def can_be_opened(source: Source, name: str) -> bool:
+    """Whether a table is there, with a footer and a sound index.  Its other blocks are not read."""
+    try:
+        with source.open_file(name, FileType.TABLE) as file:
+            index = load_block(file, read_footer(file).index)
+    except (CorruptionError, ForeignFormatError, NotThereError, OSError):
+        return False
+    return isinstance(index, LoadedBlock)
+
+
 def _places(file: RandomAccessFile, problems: list[Plain]) -> list[Place]:
     try:
         footer = read_footer(file)

@@ -8,12 +8,15 @@ run of the scratch store.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import random
 from collections.abc import Callable, Iterator
 
-from lsmkv.errors import Error
+import lsmkv
+from lsmkv.errors import CorruptionError, Error
+from lsmkv.tools.inspect.anatomy import can_be_opened
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.history import WINDOW
 from lsmkv.tools.inspect.plain import SHOWN, NotThereError, Plain
@@ -47,7 +50,8 @@ class Content:
     def gather(self, report: Callable[[str], None]) -> list[Answer]:
         """The answers.  ``report`` is called with what is read next.
 
-        A store that cannot be opened is surveyed: O(size of the store) then.
+        A store that cannot be opened, or one of whose tables cannot, is surveyed: O(size of the
+        store) then.
         """
         report("levels")
         levels = self._levels()
@@ -79,7 +83,7 @@ class Content:
 
     def _levels(self) -> Plain:
         levels = self._api.answer("levels", {})
-        if not levels["readable"]:
+        if not levels["readable"] or self._lacks_a_table(levels):
             self._api.source.finish_check()
             levels = self._api.answer("levels", {})
         left = MOST_TABLES
@@ -90,6 +94,16 @@ class Content:
             left -= len(level["tables"])
         self._add("levels", {}, levels)
         return levels
+
+    def _lacks_a_table(self, levels: Plain) -> bool:
+        """Whether a table cannot be opened; then a survey has begun.  Reads two blocks of each."""
+        source = self._api.source
+        for level in levels["levels"]:
+            for table in level["tables"]:
+                if not can_be_opened(source, table["name"]):
+                    source.start_check()
+                    return True
+        return False
 
     def _history(self) -> None:
         try:
@@ -124,11 +138,8 @@ class Content:
         found: list[bytes] = []
         for start in starts:
             steps = rng.randrange(_STRIDE)
-            with db.iterator(start=start, include_value=False, fill_cache=False) as keys:
-                for key in itertools.islice(keys, steps, steps + 1):
-                    changed = bytes(byte ^ 1 for byte in key[-1:])
-                    miss = key[:-1] + changed
-                    found += [key, key + b"~" if miss in db else miss]
+            with contextlib.suppress(CorruptionError):  # the levels tell of it
+                found += _neighbours(db, start, steps)
         return found
 
     def _tables(self, levels: Plain) -> None:
@@ -160,6 +171,15 @@ class Content:
             scratch.fill(8)
         scratch.compact()
         self._add("scratch", {})
+
+
+def _neighbours(db: lsmkv.DB, start: bytes, steps: int) -> list[bytes]:
+    """The key so many steps after ``start``, and a near miss of it; [] if there is none."""
+    with db.iterator(start=start, include_value=False, fill_cache=False) as keys:
+        for key in itertools.islice(keys, steps, steps + 1):
+            miss = key[:-1] + bytes(byte ^ 1 for byte in key[-1:])
+            return [key, key + b"~" if miss in db else miss]
+    return []
 
 
 def _chosen_parts(table: Plain) -> Iterator[int]:

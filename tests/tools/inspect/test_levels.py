@@ -63,10 +63,10 @@ def test_filters_are_what_tables_have(tmp_path: Path) -> None:
             assert levels(source)["facts"]["filters"] == filters
 
 
-def test_a_damaged_store_shows_its_tables_and_the_damage(tmp_path: Path) -> None:
+def test_a_store_without_a_table_shows_its_tables_and_the_damage(tmp_path: Path) -> None:
     path = levelled_store(tmp_path / "db")
     table = sorted(path.glob("*.ldb"))[0]
-    damage(table, table.stat().st_size - 1)  # the magic number: the store cannot be opened
+    table.unlink()  # the store cannot be opened
     with contextlib.closing(Source(str(path))) as source:
         assert not levels(source)["readable"]
         source.finish_check()
@@ -77,6 +77,24 @@ def test_a_damaged_store_shows_its_tables_and_the_damage(tmp_path: Path) -> None
     assert [one["name"] for one in everything if one.get("problems")] == [table.name]
     assert told["check"]["state"] == "done"
     assert told["check"]["damaged"] == 1
+
+
+def test_a_damaged_table_is_shown_after_the_check_of_a_store_that_opens(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    table = sorted(path.glob("*.ldb"))[0]
+    damage(table, table.stat().st_size - 1)  # the magic number: other tables can be read
+    with contextlib.closing(Source(str(path))) as source:
+        before = levels(source)
+        source.start_check()
+        source.finish_check()
+        told = levels(source)
+    assert before["readable"]
+    assert told["readable"]
+    assert told["tables"] == before["tables"]
+    everything = [one for level in told["levels"] for one in level["tables"]]
+    assert [one["name"] for one in everything if one.get("problems")] == [table.name]
+    assert (told["check"]["state"], told["check"]["damaged"]) == ("done", 1)
+    assert [file["name"] for file in told["check"]["files"] if file["damaged"]] == [table.name]
 
 
 def test_a_check_finds_a_damaged_block(tmp_path: Path) -> None:

@@ -46,9 +46,23 @@ def test_a_damaged_store_is_reported(tmp_path: Path) -> None:
     table = sorted(path.glob("*.ldb"))[0]
     damage(table, table.stat().st_size - 1)
     answers = gathered(path, [b"word"])
-    assert not answers[0].answer["readable"]
-    assert answers[0].answer["check"]["damaged"] == 1
-    assert not any(one.view == "get" for one in answers)
+    told = next(one.answer for one in answers if one.view == "levels")
+    assert told["readable"]  # but for that table
+    assert told["check"]["damaged"] == 1
+    listed = [one for level in told["levels"] for one in level["tables"]]
+    assert [one["name"] for one in listed if one.get("problems")] == [table.name]
     assert next(one.answer["error"] for one in answers if one.view == "replay")
     tables = [one.answer for one in answers if one.view == "table"]
     assert any(one["name"] == table.name and one["problems"] for one in tables)
+
+
+def test_a_store_that_lacks_a_table_is_reported(tmp_path: Path) -> None:
+    path = levelled_store(tmp_path / "db")
+    table = sorted(path.glob("*.ldb"))[0]
+    table.unlink()
+    answers = gathered(path)
+    told = next(one.answer for one in answers if one.view == "levels")
+    assert not told["readable"]
+    assert table.name in told["error"]
+    assert told["check"]["damaged"] == 1
+    assert not any(one.view == "get" for one in answers)
