@@ -9,6 +9,7 @@ the call is made again (:func:`with_room`): a table that is needed later is open
 from __future__ import annotations
 
 import errno
+import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -94,7 +95,7 @@ def most_tables() -> int:
 
     The limit is asked for each time, since a program may change it.  Costs a system call.
     """
-    if resource is None:
+    if sys.platform == "win32":
         return _NO_LIMIT
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _NO_LIMIT if soft == resource.RLIM_INFINITY else max(1, soft // _TABLES_SHARE)
@@ -127,7 +128,7 @@ def raise_limit() -> None:
     """Let the process have as many descriptors as the system allows it: the soft limit becomes the
     hard one.  For programs of one's own, such as the ``lsmkv`` command; nothing where it cannot be
     done."""
-    if resource is None:
+    if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
