@@ -98,6 +98,8 @@ class Described(NamedTuple):
 
     name: str
     doc: str | None
+    parameters: str | None = None
+    """Of a function outside of classes, unless it has parameters by position alone."""
 
 
 def add_docstrings_and_names(extensions: list[Extension], modules: list[str]) -> None:
@@ -128,6 +130,10 @@ def with_docstring(text: str, place: Described) -> str:
     if place.doc is None:
         return text
     signature = text.removeprefix("PyDoc_STR(").removesuffix(")").replace("NULL", "")
+    if place.parameters is not None and ", /)" in signature:
+        # mypyc takes all parameters for such, if one is a float with a default.
+        name, (_, rest) = signature.split("(")[0], signature.rsplit(", /)", 1)
+        signature = f"{name}({c_literal(place.parameters)[1:-1]}){rest}"
     return f"PyDoc_STR({signature} {c_literal(place.doc)})"
 
 
@@ -138,7 +144,7 @@ def described_places(modules: list[str]) -> dict[str, Described]:
         module = ".".join(Path(path).with_suffix("").parts)
         for node in ast.parse(Path(path).read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef):
-                place = Described(node.name, ast.get_docstring(node))
+                place = Described(node.name, ast.get_docstring(node), parameters_of(node))
                 places[c_name(f"{module}.{node.name}")] = place
             elif isinstance(node, ast.ClassDef):
                 owner = f"{module}.{node.name}"
@@ -153,6 +159,14 @@ def described_places(modules: list[str]) -> dict[str, Described]:
                         places[c_name(f"{module}.{method.name}_{node.name}_obj")] = place
                         places[c_name(f"{module}.{method.name}_{node.name}_obj.__call__")] = place
     return places
+
+
+def parameters_of(function: ast.FunctionDef) -> str | None:
+    """Names and defaults, as the source has them; None if some are taken by position alone."""
+    for node in ast.walk(function.args):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    return None if function.args.posonlyargs else ast.unparse(function.args)
 
 
 def c_name(name: str) -> str:

@@ -141,7 +141,7 @@ def test_the_text_is_a_table_of_80_columns() -> None:
     assert "flushes        1: " in text
     assert text.isascii()
     assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
-    numbers = [f.name for f in fields(Stats) if f.name not in ("levels", "mapped_log")]
+    numbers = [f.name for f in fields(Stats) if f.type in ("int", "float")]
     large = dict.fromkeys(numbers, 98_765_432)
     busy = LevelStats(6, 4321, 98_765_432_100, *[98_765_432] * (len(fields(LevelStats)) - 3))
     text = str(replace(stats, levels=(busy,), **large))

@@ -15,7 +15,7 @@ longer.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from lsmkv.db.background import Background
 from lsmkv.db.scan.iterator import (
@@ -194,7 +194,8 @@ class Reader:
         collected."""
         read = self.store.read_view(sequence, fixed)
         try:
-            limit = arguments.get("limit")
+            # Any: compiled, a limit of another type would fail here, with mypyc's own words.
+            limit = cast(dict[str, Any], arguments).get("limit")
             if limit is None:
                 return Iterator(self.store, read, owner, arguments)
             return LimitedIterator(self.store, read, owner, arguments, checked_limit(limit))

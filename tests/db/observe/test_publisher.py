@@ -20,6 +20,7 @@ import lsmkv
 from lsmkv import DB, MemoryEnv
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.format.filenames import STATS, STATS_NEW
+from lsmkv.util import threads
 
 
 @pytest.fixture
@@ -211,11 +212,11 @@ def test_a_full_disk_costs_the_file_and_nothing_else(caplog: pytest.LogCaptureFi
 def test_without_a_thread_the_store_works(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(thread: threading.Thread) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
+        patched.setattr(threads.system, "start_new_thread", refuse)
         db = DB(path, create_if_missing=True, publish_stats=True)
     with db:
         db.put(b"k", b"v")
