@@ -36,6 +36,7 @@ interpreted = pytest.mark.skipif(
 
 
 @interpreted
+@pytest.mark.usefixtures("signals_are_heard")  # some lines are those of finalizers
 @pytest.mark.parametrize("raises", [False, True], ids=["returns", "raises"])
 @pytest.mark.parametrize("outer", CALLS, ids=[call.name for call in CALLS])
 def test_any_call_in_any_other(outer: Call, raises: bool) -> None:
