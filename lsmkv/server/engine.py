@@ -195,11 +195,11 @@ class Engine(Service):
             self.space.undo()
             found.failed += 1
             reply = error
-        except Error as error:
+        except Error as failure:  # another name: compiled, one has the type of its first use
             self.space.undo()
             found.failed += 1
-            _log.error("%s: %s", found.name, error)
-            reply = CommandError(f"ERR {type(error).__name__}: {error}")
+            _log.error("%s: %s", found.name, failure)
+            reply = CommandError(f"ERR {type(failure).__name__}: {failure}")
         except Exception:
             self.space.undo()
             found.failed += 1

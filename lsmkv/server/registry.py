@@ -66,11 +66,11 @@ def help_of(name: str, *, group: str, table: Table = COMMANDS) -> None:
     """Register the subcommand HELP of a command."""
 
     def run(session: Session, args: list[bytes]) -> Reply:
-        """Print this help."""
         lines = [f"{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"]
         inner = table[name.encode()].subcommands
         for one in sorted(inner, key=lambda one: (one == b"HELP", one)):
             lines += [f"{one.decode()} {inner[one].usage}".rstrip(), f"    {inner[one].summary}"]
         return [Simple(line) for line in lines]
 
+    run.__doc__ = "Print this help."  # compiled, an inner function loses the literal
     command(f"{name} HELP", 2, group=group, table=table)(run)
