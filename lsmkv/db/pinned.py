@@ -24,6 +24,8 @@ class PinnedSequences:
 
     def register(self, sequence: int) -> None:
         """Pin ``sequence``: what is visible at it is kept.  Caller holds the lock."""
+        if self._registered:
+            self._settle()
         while self._released:
             gone = self._released.pop()
             if gone == sequence:

@@ -97,8 +97,7 @@ class StoreLock(ThreadLock):
     def must_not_wait(self) -> bool:
         """Whether this is a call that must not wait for another one."""
         return (
-            self.mine()
-            or self.writers.mine()
+            self.is_held
             or self.on_own_thread
             or (self.directory is not None and self.directory.is_entered)
         )

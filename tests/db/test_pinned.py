@@ -280,3 +280,14 @@ def test_an_interrupt_anywhere_releases_nothing_twice(
                 break
         assert interrupt.place is None
         assert at > 10
+
+
+def test_a_nested_pin_that_was_released_leaves_nothing_pinned() -> None:
+    """It may be released before anything under the lock has seen it."""
+    pinned = PinnedSequences()
+    Pin(pinned, 7, nested=True).release()
+    other = Pin(pinned, 9)
+    assert pinned.all() == [9]
+    other.release()
+    assert pinned.all() == []
+    assert len(pinned) == 0
