@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -14,15 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from deadly_tasks import die, pairs_unless_killed
 from processes import start
 
 import lsmkv.bulk
 import lsmkv.shards
 from lsmkv.bulk.workers import RayExecutor, Workers
-
-
-def die(_: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_dead_processes_are_replaced() -> None:
@@ -72,17 +68,6 @@ def test_workers_end_with_a_process_that_is_killed() -> None:
     while any(map(is_alive, workers)) and time.monotonic() < ends:
         time.sleep(0.01)
     assert not any(map(is_alive, workers))
-
-
-def pairs_unless_killed(first: int, marker: str, times: int) -> list[tuple[bytes, bytes]]:
-    """Pairs; the first calls kill the process that they are made in."""
-    for number in range(times):
-        try:
-            os.close(os.open(f"{marker}-{number}", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            continue
-        os.kill(os.getpid(), signal.SIGKILL)
-    return [(b"%06d" % number, b"v") for number in range(first, first + 100)]
 
 
 def parts(directory: Path, times: int) -> list[Any]:
