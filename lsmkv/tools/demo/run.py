@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lsmkv.tools.console import progress
 from lsmkv.tools.demo.keys import DataSet, Misspeller
 from lsmkv.tools.demo.measure import Loading, Measurement, compact, load, measure
 from lsmkv.tools.demo.reading import TITLES
+from lsmkv.tools.drawing import progress
 from lsmkv.tools.output import Output
 from lsmkv.tools.report.command import write_report
 
