@@ -9,7 +9,8 @@ BENCH := .venv-bench
 BENCH_ARGS ?=
 STRESS_ARGS ?=
 COVERING := tests/table $(patsubst %,tests/format/test_%.py,log version_edit) \
-	$(patsubst %,tests/db/test_%.py,wal manifest version version_set recovery compaction) \
+	$(patsubst %,tests/db/%.py,write/test_wal tree/test_manifest tree/test_version tree/test_version_set) \
+	$(patsubst %,tests/db/%.py,opening/test_recovery compact/test_compaction) \
 	tests/db/admin/test_compact_range.py tests/db/opening/test_read_only.py
 BROWSER_TESTS ?= tests/browser
 REDIS_COMMANDS ?= 100000

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.admin.table_writer import TableWriter
 from lsmkv.db.db import DB
-from lsmkv.db.dropped import DroppedLog, RecoveryReport
+from lsmkv.db.handles.prefixed import PrefixedDB
+from lsmkv.db.handles.snapshot import Snapshot
+from lsmkv.db.handles.transaction import Transaction
 from lsmkv.db.opening.directory import destroy_db
-from lsmkv.db.scan.iterator import Iterator
-from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.db.views.prefixed import PrefixedDB
-from lsmkv.db.views.snapshot import Snapshot
-from lsmkv.db.views.transaction import Transaction
+from lsmkv.db.opening.dropped import DroppedLog, RecoveryReport
+from lsmkv.db.read.iterator import Iterator
+from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.env.base import Env
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
@@ -61,8 +61,8 @@ from lsmkv.util.comparator import (
 )
 
 if TYPE_CHECKING:
+    from lsmkv.db.handles.explanation import Explanation
     from lsmkv.db.observe.trace import TraceReader, TraceRecord, read_trace
-    from lsmkv.db.views.explanation import Explanation
     from lsmkv.mapping import open
     from lsmkv.repair.plan import RepairPlan
     from lsmkv.repair.repair import plan_repair, repair_db
@@ -141,7 +141,7 @@ __all__ = [
 
 # What most programs never ask for is imported when it is: a third of the time of an import.
 _LATER = {
-    "Explanation": "lsmkv.db.views.explanation",
+    "Explanation": "lsmkv.db.handles.explanation",
     "LevelStats": "lsmkv.stats",
     "RepairPlan": "lsmkv.repair.plan",
     "Stats": "lsmkv.stats",

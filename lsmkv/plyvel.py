@@ -26,11 +26,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, Never, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from lsmkv.db import db as engine
+from lsmkv.db.handles import prefixed
+from lsmkv.db.handles.scannable import Scannable
 from lsmkv.db.opening import directory
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments
-from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.db.views import prefixed
-from lsmkv.db.views.scannable import Scannable
+from lsmkv.db.read.iterator import Iterator, IteratorArguments
+from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.env.local import is_write_protected
 from lsmkv.errors import CorruptionError, Error, IOError, IteratorInvalidError, NotFoundError
 from lsmkv.format import batch as batches

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lsmkv
 from lsmkv import aio
-from lsmkv.db.views.turns import FREE_ATTEMPTS
+from lsmkv.db.handles.turns import FREE_ATTEMPTS
 from lsmkv.env.base import RandomAccessFile, WritableFile
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryDirectory, MemoryEnv

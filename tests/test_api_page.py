@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv.db.scan.iterator import IteratorArguments, RangeArguments
+from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
 from lsmkv.options import make_options
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"

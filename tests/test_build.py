@@ -38,7 +38,7 @@ def test_compiled_is_what_this_run_expects() -> None:
 def test_the_wings_have_modules_at_every_depth() -> None:
     found = modules_of_the_wings()
     assert len(found) > 80
-    assert {"lsmkv.db.scan.level_iterator", "lsmkv.db.admin.ingest", "lsmkv.repair.plan"} <= {
+    assert {"lsmkv.db.read.level_iterator", "lsmkv.db.admin.ingest", "lsmkv.repair.plan"} <= {
         *found
     }
 

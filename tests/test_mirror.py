@@ -1,4 +1,4 @@
-"""``tests/`` mirrors ``lsmkv/``: ``lsmkv/db/wal.py`` is tested by ``tests/db/test_wal.py``.
+"""``tests/`` mirrors ``lsmkv/``: ``tests/db/write/test_wal.py`` is for ``lsmkv/db/write/wal.py``.
 
 Tests of several modules together have names of their own.  The modules that have no mirror are
 listed here, each with the file that tests it.
@@ -33,23 +33,25 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "aio/threads.py": "test_aio.py",
     "aio/transaction.py": "test_aio.py",
     "aio/turns.py": "test_aio.py",
-    "env/breath.py": "db/scan/test_deletions.py",
+    "env/breath.py": "db/read/test_deletions.py",
     "env/local_file.py": "env/test_local.py",
     "env/windows_lock.py": "env/test_windows.py",
     "env/streams.py": "env/test_fetch_ahead.py",
     "db/handle.py": "db/test_closing.py",
+    "db/tree/checkpoint_source.py": "db/admin/test_checkpoint.py",
+    "db/tree/store_stats.py": "test_stats.py",
     "db/admin/maintenance.py": "db/test_db.py",
-    "db/views/readable.py": "db/views/test_snapshot.py",
-    "db/views/scannable.py": "db/scan/test_iterator.py",
-    "db/views/steps.py": "db/views/test_explanation.py",
+    "db/handles/readable.py": "db/handles/test_snapshot.py",
+    "db/handles/scannable.py": "db/read/test_iterator.py",
+    "db/handles/steps.py": "db/handles/test_explanation.py",
     # Parts of one mechanism, tested as a whole.
     "counters.py": "db/test_gets.py",
-    "db/background_jobs.py": "db/test_background.py",
-    "db/log_rotation.py": "db/test_commit.py",
-    "db/store_lock.py": "db/test_nested_calls.py",
+    "db/compact/background_jobs.py": "db/compact/test_background.py",
+    "db/write/log_rotation.py": "db/write/test_commit.py",
+    "db/tree/store_lock.py": "db/test_nested_calls.py",
     "db/opening/manifest_tail.py": "db/opening/test_refresh.py",
     "db/opening/store_tail.py": "db/opening/test_refresh.py",
-    "db/scan/internal_iterator.py": "db/scan/test_merging_iterator.py",
+    "db/read/internal_iterator.py": "db/read/test_merging_iterator.py",
     "shards/entry.py": "shards/test_version.py",
     "util/cache_entry.py": "util/test_block_cache.py",
     "util/copying.py": "test_pickling.py",
@@ -66,7 +68,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "util/json_fields.py": "test_exchange.py",
     "util/pair_diff.py": "tools/test_diff.py",
     "util/progress.py": "db/admin/test_compact_range.py",
-    "util/text.py": "db/views/test_explanation.py",
+    "util/text.py": "db/handles/test_explanation.py",
     # The commands, tested as a user starts them.
     "tools/alone.py": "tools/test_cli.py",
     "tools/app.py": "tools/test_cli.py",
@@ -150,12 +152,19 @@ def test_the_files_of_the_list_are_there() -> None:
 
 def test_a_module_without_a_mirror_is_noticed(tmp_path: Path) -> None:
     sources, tests = tmp_path / "package", tmp_path / "tests"
-    (sources / "db" / "scan").mkdir(parents=True)
-    (tests / "db" / "scan").mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "db/__init__.py", "db/wal.py", "db/scan/scan.py"):
+    for room in ("read", "write"):
+        (sources / "db" / room).mkdir(parents=True)
+        (tests / "db" / room).mkdir(parents=True)
+    for name in (
+        "__init__.py",
+        "errors.py",
+        "db/__init__.py",
+        "db/write/wal.py",
+        "db/read/scan.py",
+    ):
         (sources / name).touch()
-    for name in ("test_errors.py", "db/test_scan.py", "db/scan/test_scan.py"):
+    for name in ("test_errors.py", "db/test_scan.py", "db/read/test_scan.py"):
         (tests / name).touch()
-    assert mirror_of("db/scan/scan.py") == "db/scan/test_scan.py"
+    assert mirror_of("db/read/scan.py") == "db/read/test_scan.py"
     assert mirror_of("tools/course/starters/lab2_log.py") == "tools/course/labs/test_log.py"
-    assert without_mirror(sources, tests) == {"db/wal.py"}
+    assert without_mirror(sources, tests) == {"db/write/wal.py"}

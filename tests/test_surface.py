@@ -282,8 +282,8 @@ def test_every_public_name_is_found() -> None:
     assert len(shown) > 200
     assert {
         "lsmkv.db.db.DB.get",
-        "lsmkv.db.scan.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
-        "lsmkv.db.views.readable.Readable.get",  # by Snapshot and PrefixedDB
+        "lsmkv.db.read.base_iterator.BaseIterator.close",  # inherited by Iterator and RawIterator
+        "lsmkv.db.handles.readable.Readable.get",  # by Snapshot and PrefixedDB
         "lsmkv.plyvel.DB.get",
         "lsmkv.aio.readable.Readable.get",  # by DB and Snapshot
         "lsmkv.stats.Stats.blocks_read",

@@ -17,10 +17,10 @@ from lsmkv.aio.threads import CallThreads
 from lsmkv.aio.transaction import Transaction
 from lsmkv.aio.turns import call
 from lsmkv.db import db as _db
-from lsmkv.db.dropped import RecoveryReport
+from lsmkv.db.handles.explanation import Explanation
+from lsmkv.db.handles.turns import Turns
 from lsmkv.db.opening.directory import LockWait
-from lsmkv.db.views.explanation import Explanation
-from lsmkv.db.views.turns import Turns
+from lsmkv.db.opening.dropped import RecoveryReport
 from lsmkv.errors import ClosedError, CorruptionError, LockedError
 from lsmkv.format import batch as _batch
 from lsmkv.options import OptionArguments, Options, checked_lock_timeout

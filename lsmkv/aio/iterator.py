@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, Never, Protocol, Self
 
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.scan.iterator import IteratorArguments, checked_arguments
+from lsmkv.db.read.iterator import IteratorArguments, checked_arguments
 from lsmkv.errors import ClosedError
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy

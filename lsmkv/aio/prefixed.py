@@ -10,7 +10,7 @@ from lsmkv.aio.readable import Readable
 from lsmkv.aio.snapshot import Snapshot
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db import db as _db
-from lsmkv.db.views import prefixed as _prefixed
+from lsmkv.db.handles import prefixed as _prefixed
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy
 

@@ -16,9 +16,9 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from lsmkv.aio.iterator import CHUNK, Iterator
 from lsmkv.aio.threads import CallThreads
 from lsmkv.db import db as _db
-from lsmkv.db.scan.iterator import IteratorArguments, RangeArguments
-from lsmkv.db.views import prefixed as _prefixed
-from lsmkv.db.views import snapshot as _snapshot
+from lsmkv.db.handles import prefixed as _prefixed
+from lsmkv.db.handles import snapshot as _snapshot
+from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
 from lsmkv.shards import shards as _shards
 from lsmkv.util.arguments import BytesLike, as_bytes
 

@@ -7,7 +7,7 @@ from typing import Never, Self
 
 from lsmkv.aio.readable import Openable
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.views import snapshot as _snapshot
+from lsmkv.db.handles import snapshot as _snapshot
 from lsmkv.errors import ClosedError
 from lsmkv.util.copying import refuse_copy
 

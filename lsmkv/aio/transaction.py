@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Never, Self, TypeVar, overload
 
 from lsmkv.aio.threads import CallThreads
-from lsmkv.db.views import transaction as _transaction
+from lsmkv.db.handles import transaction as _transaction
 from lsmkv.errors import ClosedError
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy

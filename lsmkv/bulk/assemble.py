@@ -19,7 +19,7 @@ from lsmkv.bulk.place import Place
 from lsmkv.bulk.runs import FRAME_BYTES, Run, RunReader
 from lsmkv.bulk.tables import TableSettings
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.table_output import TableOutput
+from lsmkv.db.tree.table_output import TableOutput
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.objects.base import ObjectStore

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 from mypy_extensions import mypyc_attr
 
 from lsmkv.db.admin.maintenance import Maintenance
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments
-from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.db.views.prefixed import PrefixedDB
-from lsmkv.db.views.scannable import Scannable
-from lsmkv.db.views.snapshot import Snapshot
-from lsmkv.db.views.transaction import ConflictCheck, Transaction
+from lsmkv.db.handles.prefixed import PrefixedDB
+from lsmkv.db.handles.scannable import Scannable
+from lsmkv.db.handles.snapshot import Snapshot
+from lsmkv.db.handles.transaction import ConflictCheck, Transaction
+from lsmkv.db.read.iterator import Iterator, IteratorArguments
+from lsmkv.db.read.raw_iterator import RawIterator
 from lsmkv.errors import StaleViewError
 from lsmkv.format.batch import WriteBatch, as_deletion, as_put
 from lsmkv.format.keys import (
@@ -29,7 +29,7 @@ from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
-    from lsmkv.db.views.explanation import Explanation
+    from lsmkv.db.handles.explanation import Explanation
 
 T = TypeVar("T")
 
@@ -186,7 +186,7 @@ class DB(Maintenance, Scannable):
           searched: 0 data blocks
           without filters: 0 data blocks
         """
-        from lsmkv.db.views.explain import Explainer  # noqa: PLC0415 - dataclasses comes with it
+        from lsmkv.db.handles.explain import Explainer  # noqa: PLC0415 - dataclasses comes with it
 
         store = self._open_store()
         name = as_bytes(key, "key")

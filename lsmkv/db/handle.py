@@ -15,12 +15,12 @@ from typing import Any, NoReturn, Self, Unpack
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.db.dropped import RecoveryReport
+from lsmkv.db.handles.turns import Turns
+from lsmkv.db.opening.dropped import RecoveryReport
 from lsmkv.db.opening.open import OpenStore, open_store
-from lsmkv.db.reader import Reader
-from lsmkv.db.store import Store
-from lsmkv.db.views.turns import Turns
-from lsmkv.db.writer import Writer
+from lsmkv.db.read.reader import Reader
+from lsmkv.db.tree.store import Store
+from lsmkv.db.write.writer import Writer
 from lsmkv.errors import (
     ClosedError,
     CorruptionError,

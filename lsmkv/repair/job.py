@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import copy, link_or_copy
-from lsmkv.db.flush import write_memtable
-from lsmkv.db.lost import acknowledge
-from lsmkv.db.memtable import MemTable
-from lsmkv.db.merge import live_entries, merge
-from lsmkv.db.store_lock import StoreLock
-from lsmkv.db.table_output import TableOutput
-from lsmkv.db.version import max_bytes_for_level, total_size
+from lsmkv.db.compact.flush import write_memtable
+from lsmkv.db.opening.lost import acknowledge
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.merge import live_entries, merge
+from lsmkv.db.tree.store_lock import StoreLock
+from lsmkv.db.tree.table_output import TableOutput
+from lsmkv.db.tree.version import max_bytes_for_level, total_size
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import (

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Never
 
-from lsmkv.db.version import escape
+from lsmkv.db.tree.version import escape
 from lsmkv.env.base import Directory
 from lsmkv.format.filenames import LOST, parse_filename
 from lsmkv.format.keys import TAG_SIZE, Entry, InternalKeyComparator

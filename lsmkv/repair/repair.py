@@ -14,9 +14,8 @@ from typing import Unpack
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.staging import build_directory, refuse_taken
-from lsmkv.db.foreign import too_many_levels
 from lsmkv.db.opening.directory import open_remains, take_lock
-from lsmkv.db.stored_codec import with_codec_of
+from lsmkv.db.tree.stored_codec import with_codec_of
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
@@ -28,6 +27,7 @@ from lsmkv.errors import (
 from lsmkv.format.filenames import (
     LOCK,
 )
+from lsmkv.format.foreign import too_many_levels
 from lsmkv.format.keys import InternalKeyComparator
 from lsmkv.options import OptionArguments, Options, in_stored_order, make_options
 from lsmkv.repair.damaged_table import OUT_OF_ORDER

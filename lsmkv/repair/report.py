@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Never
 
-from lsmkv.db.lost import LostLog
-from lsmkv.db.manifest import Manifest
+from lsmkv.db.opening.lost import LostLog
+from lsmkv.db.tree.manifest import Manifest
 from lsmkv.format.filenames import CURRENT, LOST
 from lsmkv.format.keys import unpack
 from lsmkv.format.version_edit import FileMetaData

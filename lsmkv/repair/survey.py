@@ -13,10 +13,9 @@ import os
 from collections.abc import Container
 from typing import Unpack
 
-from lsmkv.db.foreign import refuse_certain, refuse_foreign, unknown_field
-from lsmkv.db.lost import acknowledge, read_lost, read_record
-from lsmkv.db.manifest import Manifest
 from lsmkv.db.opening.directory import open_remains
+from lsmkv.db.opening.lost import acknowledge, read_lost, read_record
+from lsmkv.db.tree.manifest import Manifest
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import (
@@ -36,6 +35,7 @@ from lsmkv.format.filenames import (
     read_current,
     table_name,
 )
+from lsmkv.format.foreign import refuse_certain, refuse_foreign, unknown_field
 from lsmkv.format.keys import KIND_DELETION, InternalKeyComparator, unpack
 from lsmkv.format.log import LogReader
 from lsmkv.format.version_edit import MAX_LEVELS, FileMetaData, VersionEdit, unknown_tag

@@ -12,7 +12,7 @@ from itertools import islice
 from sortedcontainers import SortedList
 
 from lsmkv.db.db import DB
-from lsmkv.db.views.snapshot import Snapshot
+from lsmkv.db.handles.snapshot import Snapshot
 from lsmkv.format.batch import WriteBatch
 
 _MISSING = object()

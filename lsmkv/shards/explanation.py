@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lsmkv.db.views.explanation import Explanation
+from lsmkv.db.handles.explanation import Explanation
 from lsmkv.util.outline import Line, Tone, as_html, as_text
 from lsmkv.util.text import count, escape, quoted
 

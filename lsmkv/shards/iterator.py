@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, Never, Self
 
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments, checked_arguments
-from lsmkv.db.scan.scan import bounds_of
+from lsmkv.db.read.iterator import Iterator, IteratorArguments, checked_arguments
+from lsmkv.db.read.scan import bounds_of
 from lsmkv.errors import ClosedError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.shards.open_shards import OpenShard, OpenShards

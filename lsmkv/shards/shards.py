@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from lsmkv.db.db import DB
-from lsmkv.db.scan.iterator import IteratorArguments, RangeArguments
+from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
 from lsmkv.env.disk_cache import DiskCache
 from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Self
 
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.db.db import DB
-from lsmkv.db.scan.iterator import RangeArguments
+from lsmkv.db.read.iterator import RangeArguments
 from lsmkv.errors import ComparatorMismatchError, StaleViewError
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.util.pair_diff import Difference, pair_differences

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 import lsmkv
-from lsmkv.db.foreign import engine_of, refuse_foreign
 from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.format.foreign import engine_of, refuse_foreign
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.tools.arguments import (
     Directory,

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import lsmkv
-import lsmkv.db.views.explain  # imported late, and with it what is no file of a store
+import lsmkv.db.handles.explain  # imported late, and with it what is no file of a store
 from lsmkv.repair.survey import survey_db
 
 MIB = 1 << 20

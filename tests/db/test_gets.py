@@ -1,4 +1,4 @@
-"""lsmkv.db.reader: the counters of Gets, and the seek compactions that Gets set off."""
+"""lsmkv.db.read.reader: the counters of Gets, and the seek compactions that Gets set off."""
 
 from __future__ import annotations
 

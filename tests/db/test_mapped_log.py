@@ -14,7 +14,7 @@ from processes import python, start
 
 import lsmkv
 from lsmkv import DB, MemoryEnv, TableWriter
-from lsmkv.db.manifest import read_manifest
+from lsmkv.db.tree.manifest import read_manifest
 from lsmkv.env.local import LocalEnv
 from lsmkv.format.batch import encode_batch
 from lsmkv.format.filenames import read_current

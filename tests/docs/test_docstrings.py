@@ -44,7 +44,7 @@ def symbols(docstrings: ModuleType) -> object:
         (":class:`~lsmkv.DB`", "lsmkv.db.db.DB"),
         (":meth:`DB.get`", "lsmkv.db.db.DB.get"),
         (":meth:`put`", "lsmkv.db.db.DB.put"),
-        (":func:`look_up`", "lsmkv.db.reader.look_up"),
+        (":func:`look_up`", "lsmkv.db.read.reader.look_up"),
         (":mod:`lsmkv.util.coding`", "lsmkv.util.coding"),
         (":class:`its error <ClosedError>`", "lsmkv.errors.ClosedError"),
     ],

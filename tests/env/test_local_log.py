@@ -18,7 +18,7 @@ import pytest
 from processes import python
 
 from lsmkv import DB
-from lsmkv.db.wal import WriteAheadLog
+from lsmkv.db.write.wal import WriteAheadLog
 from lsmkv.env import local_log
 from lsmkv.env.base import NO_LIMIT
 from lsmkv.env.local import LocalDirectory, LocalEnv, LocalWritableFile

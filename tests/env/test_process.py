@@ -242,7 +242,7 @@ def test_a_missing_interpreter_raises(
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(OSError, match="python"):
-        Process("lsmkv.db.workers.worker", place)
+        Process("lsmkv.db.compact.worker", place)
     gc.collect()
 
 
@@ -352,7 +352,7 @@ def test_a_thread_that_cannot_be_started(
 
     monkeypatch.setattr(threads.system, "start_new_thread", refuse)
     with pytest.raises(RuntimeError, match="no more"):
-        Process("lsmkv.db.workers.worker", place)
+        Process("lsmkv.db.compact.worker", place)
     assert started[0].returncode == -signal.SIGKILL
     assert started[0].stdin.closed
     assert started[0].stdout.closed

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmkv.db.memtable import MemTable
-from lsmkv.db.store_lock import StoreLock
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import (
     HEADER_SIZE,

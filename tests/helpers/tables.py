@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lsmkv.counters import Counters, ReadCounters
-from lsmkv.db.flush import write_memtable
-from lsmkv.db.memtable import MemTable
-from lsmkv.db.store_lock import StoreLock
-from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import TableOutput
+from lsmkv.db.compact.flush import write_memtable
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.store_lock import StoreLock
+from lsmkv.db.tree.table_cache import TableCache
+from lsmkv.db.tree.table_output import TableOutput
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.filter.bloom import BloomFilterPolicy

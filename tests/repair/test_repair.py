@@ -15,7 +15,7 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, plan_repair, repair_db
-from lsmkv.db.obsolete import remove_obsolete_files
+from lsmkv.db.compact.obsolete import remove_obsolete_files
 from lsmkv.env.durable import NameModel, Tails
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.local import LocalEnv

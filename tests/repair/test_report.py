@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.db.manifest import Manifest
+from lsmkv.db.tree.manifest import Manifest
 from lsmkv.format.keys import pack
 from lsmkv.repair.damaged_table import Hole
 from lsmkv.repair.report import (

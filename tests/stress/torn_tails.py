@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from numbered import Operations
 
-from lsmkv.db.manifest import read_manifest
+from lsmkv.db.tree.manifest import read_manifest
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.format.batch import decode_batch, encode_batch

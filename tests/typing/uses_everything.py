@@ -18,7 +18,7 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.mapping
 from lsmkv import DB, bulk, plyvel, shards
-from lsmkv.db.scan.iterator import IteratorArguments
+from lsmkv.db.read.iterator import IteratorArguments
 
 # What users supply: no base class is asked for, save for an env.
 

@@ -139,9 +139,9 @@ def prefixed_parts(place: Place) -> Iterator[Any]:
 
 
 @call(
-    *("db.db.DB.get", "db.views.readable.Readable.get", "shards.shards.Shards.get"),
+    *("db.db.DB.get", "db.handles.readable.Readable.get", "shards.shards.Shards.get"),
     *("plyvel.DB.get", "plyvel.Snapshot.get", "plyvel.PrefixedDB.get"),
-    *("db.db.DB.__contains__", "db.views.readable.Readable.__contains__"),
+    *("db.db.DB.__contains__", "db.handles.readable.Readable.__contains__"),
     *("shards.shards.Shards.__contains__",),
 )
 def get(place: Place) -> tuple[Found, Found]:
@@ -152,9 +152,9 @@ def get(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("db.views.scannable.Scannable.iterator", "shards.shards.Shards.iterator"),
+    *("db.handles.scannable.Scannable.iterator", "shards.shards.Shards.iterator"),
     *("plyvel._Scannable.iterator", "shards.iterator.ShardIterator.seek"),
-    *("db.scan.iterator.Iterator.seek", "db.scan.iterator.LimitedIterator.seek"),
+    *("db.read.iterator.Iterator.seek", "db.read.iterator.LimitedIterator.seek"),
 )
 def iterate(place: Place) -> tuple[Found, Found]:
     found = []
@@ -168,9 +168,9 @@ def iterate(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("db.db.DB.raw_iterator", "db.views.readable.Readable.raw_iterator"),
+    *("db.db.DB.raw_iterator", "db.handles.readable.Readable.raw_iterator"),
     *("plyvel.DB.raw_iterator", "plyvel.Snapshot.raw_iterator", "plyvel.PrefixedDB.raw_iterator"),
-    *("db.scan.raw_iterator.RawIterator.seek",),
+    *("db.read.raw_iterator.RawIterator.seek",),
 )
 def raw(place: Place) -> tuple[Found, Found]:
     found = []
@@ -183,8 +183,8 @@ def raw(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("db.views.prefixed.PrefixedDB.prefixed_db", "db.views.prefixed.PrefixedDB.put"),
-    *("db.views.prefixed.PrefixedDB.delete", "db.db.DB.prefixed_db", "plyvel.DB.prefixed_db"),
+    *("db.handles.prefixed.PrefixedDB.prefixed_db", "db.handles.prefixed.PrefixedDB.put"),
+    *("db.handles.prefixed.PrefixedDB.delete", "db.db.DB.prefixed_db", "plyvel.DB.prefixed_db"),
     *("plyvel.PrefixedDB.put", "plyvel.PrefixedDB.delete"),
 )
 def prefixes(place: Place) -> tuple[Found, Found]:
@@ -234,7 +234,7 @@ call("mapping.KeyValueMapping.pop")(removing(lambda place: place.mapping.pop(KEY
 
 @call(
     *("format.batch.WriteBatch.put", "format.batch.WriteBatch.delete"),
-    *("db.views.prefixed.PrefixedWriteBatch.put", "db.views.prefixed.PrefixedWriteBatch.delete"),
+    *("db.handles.prefixed.PrefixedWriteBatch.put", "db.handles.prefixed.PrefixedWriteBatch.delete"),
     *("plyvel.WriteBatch.put", "plyvel.WriteBatch.delete"),
 )
 def batches(place: Place) -> tuple[Found, Found]:
@@ -253,9 +253,9 @@ def batches(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("db.db.DB.update", "db.views.prefixed.PrefixedDB.update"),
-    *("db.views.prefixed.PrefixedTransaction.get", "db.views.prefixed.PrefixedTransaction.put"),
-    *("db.views.prefixed.PrefixedTransaction.delete",),
+    *("db.db.DB.update", "db.handles.prefixed.PrefixedDB.update"),
+    *("db.handles.prefixed.PrefixedTransaction.get", "db.handles.prefixed.PrefixedTransaction.put"),
+    *("db.handles.prefixed.PrefixedTransaction.delete",),
 )
 def updates(place: Place) -> tuple[Found, Found]:
     def move(transaction: lsmkv.Transaction) -> bytes | None:
@@ -276,8 +276,8 @@ def updates(place: Place) -> tuple[Found, Found]:
 
 
 @call(
-    *("db.views.transaction.Transaction.get", "db.views.transaction.Transaction.put"),
-    *("db.views.transaction.Transaction.delete",),
+    *("db.handles.transaction.Transaction.get", "db.handles.transaction.Transaction.put"),
+    *("db.handles.transaction.Transaction.delete",),
 )
 def transactions(place: Place) -> tuple[Found, Found]:
     with place.db.transaction() as transaction:
@@ -412,7 +412,12 @@ def test_every_function_that_takes_keys_or_values_is_called() -> None:
 
 def _takers() -> Iterator[str]:
     """The public functions whose annotations name a key, a value, or an iterator's bounds."""
-    internal = {"db/reader.py", "db/obsolete.py", "db/observe/observed.py", "util/arguments.py"}
+    internal = {
+        "db/read/reader.py",
+        "db/compact/obsolete.py",
+        "db/observe/observed.py",
+        "util/arguments.py",
+    }
     protocols = ("Steps", "Iterable", "PrefixableDB", "SupportsKeys")
     for path in sorted(PACKAGE.rglob("*.py")):
         inside = path.relative_to(PACKAGE)

@@ -13,10 +13,11 @@ from __future__ import annotations
 from operator import itemgetter
 
 from lsmkv.db.admin.staging import build_directory, copy, link_or_copy
-from lsmkv.db.store import Store, View
-from lsmkv.db.wal import WriteAheadLog
-from lsmkv.db.writer import Writer
-from lsmkv.env.base import Directory, Env, RandomAccessFile
+from lsmkv.db.tree.checkpoint_source import CheckpointSource
+from lsmkv.db.tree.store import Store
+from lsmkv.db.write.wal import WriteAheadLog
+from lsmkv.db.write.writer import Writer
+from lsmkv.env.base import Directory, Env
 from lsmkv.errors import StaleViewError
 from lsmkv.format.filenames import (
     FileType,
@@ -30,24 +31,6 @@ from lsmkv.format.filenames import (
 from lsmkv.format.log import LogWriter
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.util.progress import Progress
-
-
-class CheckpointSource:
-    """The files of a checkpoint, taken at one moment between two writes."""
-
-    def __init__(
-        self, view: View, last_sequence: int, logs: list[tuple[int, RandomAccessFile, int]]
-    ) -> None:
-        self.view = view
-        """Its tables are not removed as long as it is referenced."""
-        self.last_sequence = last_sequence
-        self.logs = logs
-        """Number, file and bytes to copy; an open file can be read after it was removed."""
-
-    def close(self) -> None:
-        """Close the logs."""
-        for _, file, _ in self.logs:
-            file.close()
 
 
 def hold(store: Store, writer: Writer) -> CheckpointSource:

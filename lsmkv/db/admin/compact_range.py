@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lsmkv.db.background import Background
-from lsmkv.db.store import Store
-from lsmkv.db.version import Version, total_size
+from lsmkv.db.compact.background import Background
+from lsmkv.db.tree.store import Store
+from lsmkv.db.tree.version import Version, total_size
 from lsmkv.util.progress import Progress
 
 

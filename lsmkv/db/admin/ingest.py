@@ -21,12 +21,12 @@ from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 from lsmkv.counters import ReadCounters
-from lsmkv.db.background import Background
-from lsmkv.db.background_jobs import Publication
-from lsmkv.db.merge import live_entries, merge
-from lsmkv.db.store import Store
-from lsmkv.db.table_output import TableOutput, remove_table
-from lsmkv.db.writer import Writer
+from lsmkv.db.compact.background import Background
+from lsmkv.db.compact.background_jobs import Publication
+from lsmkv.db.tree.merge import live_entries, merge
+from lsmkv.db.tree.store import Store
+from lsmkv.db.tree.table_output import TableOutput, remove_table
+from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Env
 from lsmkv.errors import ClosedError, CorruptionError, Error
 from lsmkv.format.filenames import table_name

@@ -17,7 +17,6 @@ from lsmkv.db.admin.ingest import Ingestion, as_paths
 from lsmkv.db.admin.properties import (
     TableInfo,
     approximate_size,
-    collect_stats,
     get_property,
     list_tables,
     written_keys,
@@ -25,8 +24,9 @@ from lsmkv.db.admin.properties import (
 from lsmkv.db.admin.rewrite_tables import rewrite_tables
 from lsmkv.db.admin.verify import verify_tables
 from lsmkv.db.handle import Handle
-from lsmkv.db.lost import acknowledge, lost_damage
+from lsmkv.db.opening.lost import acknowledge, lost_damage
 from lsmkv.db.opening.open import MEMORY
+from lsmkv.db.tree.store_stats import collect_stats
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, StaleViewError, raise_typed
 from lsmkv.util.arguments import BytesLike, as_bytes

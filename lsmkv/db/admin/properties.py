@@ -1,4 +1,4 @@
-"""Information about an open store: properties, approximate sizes, stats and tables.
+"""Information about an open store: properties, approximate sizes and tables.
 
 The handle's methods of these names call it, in any thread.  It takes the current view; only
 :func:`written_keys` takes the store's lock, for a pin.
@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsmkv.db.merge import merge
-from lsmkv.db.store import Store, View
-from lsmkv.db.stored_codec import in_stored_codec
-from lsmkv.db.version import total_size
-from lsmkv.env.local import LocalEnv
+from lsmkv.db.tree.merge import merge
+from lsmkv.db.tree.store import Store, View
+from lsmkv.db.tree.store_stats import block_cache_bytes, memtable_bytes
+from lsmkv.db.tree.version import total_size
 from lsmkv.format.filenames import old_table_name, table_name
-from lsmkv.util.compression import codec_name
 from lsmkv.util.introspection import described
 
 if TYPE_CHECKING:
-    from lsmkv.stats import LevelStats, Stats
+    pass
 
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
@@ -68,7 +66,7 @@ def get_property(store: Store, name: str) -> str | None:
     if name == "sstables":
         return str(view.version)
     if name == "approximate-memory-usage":
-        return str(_cache_bytes(store) + _memtable_bytes(view))
+        return str(block_cache_bytes(store) + memtable_bytes(view))
     return None
 
 
@@ -124,77 +122,6 @@ def written_keys(store: Store, numbers: frozenset[int]) -> list[bytes]:
     return keys
 
 
-def collect_stats(store: Store, mapped_log: bool) -> Stats:
-    """The counters as they are now; ``mapped_log`` is one of them."""
-    from lsmkv.stats import LevelStats, Stats  # noqa: PLC0415 - dataclasses comes with it
-
-    view = store.open_view()
-    counters = store.counters
-    options = store.options
-    # Elsewhere, each read of a table may be a request to an object store.
-    if options.read_only and type(options.env) in (type(None), LocalEnv):
-        options = in_stored_codec(options, store.directory, view.version.numbers)
-    levels: list[LevelStats] = []
-    for level in range(len(view.version.levels)):
-        files = view.version.levels[level]
-        reads = counters.reads[level]
-        flushed = counters.flushes_into[level]
-        into = counters.compactions_into[level]
-        levels.append(
-            LevelStats(
-                level=level,
-                files=len(files),
-                bytes=total_size(files),
-                tables_asked=reads.tables_asked,
-                filters_asked=reads.filters_asked,
-                filter_negatives=reads.filter_negatives,
-                filter_positives=reads.filter_positives,
-                filter_false_positives=reads.filter_false_positives,
-                blocks_read=reads.blocks_read,
-                bytes_read=reads.bytes_read,
-                block_cache_hits=reads.block_cache_hits,
-                flushes=flushed.runs,
-                flush_seconds=flushed.seconds,
-                flush_bytes=flushed.bytes_written,
-                compactions=into.runs,
-                compaction_seconds=into.seconds,
-                compaction_bytes_read=into.bytes_read,
-                compaction_bytes_written=into.bytes_written,
-            )
-        )
-    return Stats(
-        levels=tuple(levels),
-        gets=counters.gets,
-        gets_found=counters.gets_found,
-        gets_from_memory=counters.gets_from_memory,
-        gets_from_rows=counters.gets_from_rows,
-        iterators=counters.iterators,
-        tables_opened=counters.tables_opened,
-        metadata_reads=counters.metadata_reads,
-        metadata_bytes_read=counters.metadata_bytes_read,
-        block_cache_bytes=_cache_bytes(store),
-        memtable_bytes=_memtable_bytes(view),
-        writes=counters.writes,
-        operations=counters.operations,
-        user_bytes=counters.user_bytes,
-        mapped_log=mapped_log,
-        compression=codec_name(options.compression),
-        log_bytes=counters.log_bytes,
-        log_writes=counters.log_writes,
-        log_syncs=counters.log_syncs,
-        slowdowns=counters.slowdowns,
-        stalls=counters.stalls,
-        stall_seconds=counters.stall_seconds,
-        flushes=counters.flushes,
-        flush_bytes=counters.flush_bytes,
-        compactions=counters.compactions,
-        trivial_moves=counters.trivial_moves,
-        seek_compactions=counters.seek_compactions,
-        compaction_bytes_read=counters.compaction_bytes_read,
-        compaction_bytes_written=counters.compaction_bytes_written,
-    )
-
-
 def _stats_table(store: Store, view: View) -> str:
     """``leveldb.stats``: as in LevelDB, a flush counts for the level that it lands on."""
     lines = [
@@ -214,16 +141,6 @@ def _stats_table(store: Store, view: View) -> str:
                 f" {into.bytes_read / _MB:8.0f} {written / _MB:9.0f}"
             )
     return "\n".join(lines) + "\n"
-
-
-def _cache_bytes(store: Store) -> int:
-    cache = store.options.block_cache
-    return 0 if cache is None else cache.usage
-
-
-def _memtable_bytes(view: View) -> int:
-    immutable = view.immutable
-    return view.memtable.usage + (0 if immutable is None else immutable.usage)
 
 
 def _offset_of(store: Store, view: View, user_key: bytes) -> int:

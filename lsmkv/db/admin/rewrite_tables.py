@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.compact_range import LevelPlan, Meter
-from lsmkv.db.background import Background
-from lsmkv.db.store import Store
-from lsmkv.db.version import Version
+from lsmkv.db.compact.background import Background
+from lsmkv.db.tree.store import Store
+from lsmkv.db.tree.version import Version
 from lsmkv.util.progress import Progress
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lsmkv.db.store import Store
+from lsmkv.db.tree.store import Store
 from lsmkv.errors import CorruptionError, StaleViewError
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.inspection import check, check_metadata

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 
-from lsmkv.db.background import Background
-from lsmkv.db.info_log import InfoLog
+from lsmkv.db.compact.background import Background
 from lsmkv.db.observe.observed import ObservedReader, ObservedWriter
 from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.publisher import Publisher
 from lsmkv.db.observe.trace_writer import TraceWriter, create_trace
-from lsmkv.db.store import Store
-from lsmkv.db.wal import WriteAheadLog
-from lsmkv.db.writer import Writer
+from lsmkv.db.tree.info_log import InfoLog
+from lsmkv.db.tree.store import Store
+from lsmkv.db.write.wal import WriteAheadLog
+from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.options import Options

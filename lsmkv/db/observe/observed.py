@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lsmkv.db.background import Background
+from lsmkv.db.compact.background import Background
 from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.seeks import ObservedScan
 from lsmkv.db.observe.trace import DELETE, GET, PUT, WRITE
-from lsmkv.db.reader import Reader
-from lsmkv.db.scan.iterator import Iterator, IteratorArguments
-from lsmkv.db.scan.raw_iterator import RawIterator
-from lsmkv.db.store import Store, View
-from lsmkv.db.wal import WriteAheadLog
-from lsmkv.db.writer import Writer
+from lsmkv.db.read.iterator import Iterator, IteratorArguments
+from lsmkv.db.read.raw_iterator import RawIterator
+from lsmkv.db.read.reader import Reader
+from lsmkv.db.tree.store import Store, View
+from lsmkv.db.write.wal import WriteAheadLog
+from lsmkv.db.write.writer import Writer
 from lsmkv.format.batch import Operation
 from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.util.arguments import BytesLike

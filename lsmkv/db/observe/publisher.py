@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from lsmkv.db.admin.properties import collect_stats
-from lsmkv.db.background import Background
+from lsmkv.db.compact.background import Background
 from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.published import CompactionUnderWay, Published, encode
 from lsmkv.db.observe.trace import OPERATIONS
-from lsmkv.db.store import Store
-from lsmkv.db.writer import Writer
+from lsmkv.db.tree.store import Store
+from lsmkv.db.tree.store_stats import collect_stats
+from lsmkv.db.write.writer import Writer
 from lsmkv.errors import ClosedError
 from lsmkv.format.filenames import STATS, STATS_NEW
 from lsmkv.util.threads import get_ident, new_lock, start_new_thread

@@ -12,8 +12,8 @@ from typing import Any
 
 from lsmkv.db.observe.observer import Observer
 from lsmkv.db.observe.trace import SEEK
-from lsmkv.db.scan.internal_iterator import InternalIterator
-from lsmkv.db.scan.scan import Scan
+from lsmkv.db.read.internal_iterator import InternalIterator
+from lsmkv.db.read.scan import Scan
 from lsmkv.format.key_order import Position
 
 

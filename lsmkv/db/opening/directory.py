@@ -10,7 +10,6 @@ import errno
 import os
 import time
 
-from lsmkv.db.foreign import refuse_certain, refuse_foreign
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import CorruptionError, LockedError, NotFoundError, raise_typed
@@ -23,6 +22,7 @@ from lsmkv.format.filenames import (
     FileType,
     parse_filename,
 )
+from lsmkv.format.foreign import refuse_certain, refuse_foreign
 from lsmkv.options import MIB, checked_lock_timeout
 
 NO_DATABASE = "no database here"

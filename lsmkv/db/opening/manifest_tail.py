@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmkv.db.manifest import Manifest
+from lsmkv.db.tree.manifest import Manifest
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.filenames import read_current

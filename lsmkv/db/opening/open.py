@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lsmkv.db.background import Background
-from lsmkv.db.dropped import RecoveryReport
-from lsmkv.db.info_log import InfoLog
-from lsmkv.db.obsolete import remove_obsolete_files
+from lsmkv.db.compact.background import Background
+from lsmkv.db.compact.obsolete import remove_obsolete_files
 from lsmkv.db.opening.directory import open_database_directory, take_lock
+from lsmkv.db.opening.dropped import RecoveryReport
 from lsmkv.db.opening.read_only import Follower
-from lsmkv.db.reader import Reader
-from lsmkv.db.recovery import Recovery
-from lsmkv.db.store import Store
-from lsmkv.db.store_lock import StoreLock
-from lsmkv.db.writer import Writer
+from lsmkv.db.opening.recovery import Recovery
+from lsmkv.db.read.reader import Reader
+from lsmkv.db.tree.info_log import InfoLog
+from lsmkv.db.tree.store import Store
+from lsmkv.db.tree.store_lock import StoreLock
+from lsmkv.db.write.writer import Writer
 from lsmkv.env.base import Directory, Env, FileLock
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv
@@ -158,7 +158,9 @@ def _recover(opened: OpenStore, path: str) -> None:
     options = recovery.options
     opened.options = options
     opened._report = recovery.report
-    store = Store(directory, options, comparator, recovered, info_log, lock)
+    store = Store(
+        directory, options, comparator, recovered.versions, recovered.memtable, info_log, lock
+    )
     background = Background(store)
     observation = opened.observation
     if observation is None:

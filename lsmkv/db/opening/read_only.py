@@ -17,16 +17,16 @@ from __future__ import annotations
 
 import errno
 
-from lsmkv.db.admin.checkpoint import CheckpointSource
-from lsmkv.db.dropped import RecoveryReport, warn_of
-from lsmkv.db.info_log import INFO, InfoLog
-from lsmkv.db.manifest import Manifest
-from lsmkv.db.memtable import MemTable
+from lsmkv.db.opening.dropped import RecoveryReport, warn_of
 from lsmkv.db.opening.manifest_tail import ManifestTail
+from lsmkv.db.opening.recovery import Recovered, Recovery
 from lsmkv.db.opening.store_tail import FollowedLog, StoreTail
-from lsmkv.db.recovery import Recovered, Recovery
-from lsmkv.db.store import Store, View
-from lsmkv.db.store_lock import StoreLock
+from lsmkv.db.tree.checkpoint_source import CheckpointSource
+from lsmkv.db.tree.info_log import INFO, InfoLog
+from lsmkv.db.tree.manifest import Manifest
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.store import Store, View
+from lsmkv.db.tree.store_lock import StoreLock
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError, DirectoryReplacedError, Error, IOError
 from lsmkv.format.filenames import (
@@ -188,7 +188,8 @@ class Follower:
             self._directory,
             options,
             self._comparator,
-            recovered,
+            recovered.versions,
+            recovered.memtable,
             self._info_log,
             self._store_lock,
         )

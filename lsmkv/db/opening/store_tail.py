@@ -12,10 +12,10 @@ newer one has any record, the older one is complete by then.
 
 from __future__ import annotations
 
-from lsmkv.db.memtable import MemTable
 from lsmkv.db.opening.manifest_tail import ManifestTail
-from lsmkv.db.store import Store, View
-from lsmkv.db.version import Version
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.store import Store, View
+from lsmkv.db.tree.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.errors import CorruptionError
 from lsmkv.format.batch import Operation, decode_batch

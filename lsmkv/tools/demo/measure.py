@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lsmkv.db.db import DB
-from lsmkv.db.version import max_bytes_for_level
+from lsmkv.db.tree.version import max_bytes_for_level
 from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate, rate_from_fill
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy, shape_of

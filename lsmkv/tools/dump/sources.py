@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lsmkv.db.foreign import refuse_foreign
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.local import LocalEnv
 from lsmkv.errors import ForeignFormatError, NotFoundError
 from lsmkv.format.filenames import CURRENT, FileType, parse_filename
+from lsmkv.format.foreign import refuse_foreign
 from lsmkv.tools.dump.annotated_logs import annotate_current, annotate_log, annotate_manifest
 from lsmkv.tools.dump.annotated_tables import annotate_table
 from lsmkv.tools.dump.logs import manifest_named, read_current, read_log, read_manifest

@@ -7,7 +7,7 @@ from typing import Any
 
 import lsmkv
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.version import max_bytes_for_level
+from lsmkv.db.tree.version import max_bytes_for_level
 from lsmkv.errors import Error
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.version_edit import FileMetaData

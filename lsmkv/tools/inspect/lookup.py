@@ -6,8 +6,8 @@ in a table the index, the filters and the data block.
 
 from __future__ import annotations
 
-from lsmkv.db.views.explanation import Explanation
-from lsmkv.db.views.steps import KeyVersion, TableStep
+from lsmkv.db.handles.explanation import Explanation
+from lsmkv.db.handles.steps import KeyVersion, TableStep
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, size

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.counters import ReadCounters
-from lsmkv.db.scan.level_iterator import FIRST_CHUNK, LevelIterator, LevelReader
-from lsmkv.db.scan.scan import Bounds, bounds_of, shared_prefix_hash
-from lsmkv.db.store import ReadView, Store
+from lsmkv.db.read.level_iterator import FIRST_CHUNK, LevelIterator, LevelReader
+from lsmkv.db.read.scan import Bounds, bounds_of, shared_prefix_hash
+from lsmkv.db.tree.store import ReadView, Store
 from lsmkv.format.keys import MAX_SEQUENCE
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.table.block_iterator import WITH_DELETIONS

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.counters import ReadCounters
-from lsmkv.db.store import Store, View
-from lsmkv.db.version import PLACE_BITS
+from lsmkv.db.tree.store import Store, View
+from lsmkv.db.tree.version import PLACE_BITS
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.policy import key_hasher
 from lsmkv.format.keys import KIND_VALUE, MAX_SEQUENCE, user_key_of

@@ -15,8 +15,8 @@ import lsmkv
 from lsmkv import DB, MemoryEnv
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.admin.rewrite_tables import plan_of_rewrite
-from lsmkv.db.compaction import rewrite_of_level
-from lsmkv.db.version import Version
+from lsmkv.db.compact.compaction import rewrite_of_level
+from lsmkv.db.tree.version import Version
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.format.keys import InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData

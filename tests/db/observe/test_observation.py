@@ -17,8 +17,8 @@ import lsmkv
 import lsmkv.aio
 import lsmkv.plyvel
 from lsmkv import DB
-from lsmkv.db.reader import Reader
-from lsmkv.db.writer import Writer
+from lsmkv.db.read.reader import Reader
+from lsmkv.db.write.writer import Writer
 
 
 def test_a_store_that_is_not_observed_has_the_plain_parts(tmp_path: Path) -> None:

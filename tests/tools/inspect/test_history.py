@@ -8,7 +8,7 @@ import pytest
 from inspected import damage
 
 import lsmkv
-from lsmkv.db.manifest import read_manifest
+from lsmkv.db.tree.manifest import read_manifest
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.format.filenames import read_current

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple, overload
 
 from lsmkv.counters import ReadCounters
-from lsmkv.db.version import Version
+from lsmkv.db.tree.version import Version
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.format.keys import (
     KIND_VALUE,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
-from lsmkv.db.manifest import Manifest, read_manifest
-from lsmkv.db.table_output import write_entries
+from lsmkv.db.tree.manifest import Manifest, read_manifest
+from lsmkv.db.tree.table_output import write_entries
 from lsmkv.env.base import Directory
 from lsmkv.env.faulty import FaultyEnv
 from lsmkv.env.memory import MemoryEnv

@@ -9,11 +9,11 @@ from types import ModuleType
 
 import lsmkv
 from lsmkv.counters import NUM_LEVELS, Counters, ReadCounters
-from lsmkv.db.compaction import Compaction, CompactionJob, pick_compaction
-from lsmkv.db.manifest import Manifest, read_manifest
-from lsmkv.db.table_cache import TableCache
-from lsmkv.db.table_output import write_entries
-from lsmkv.db.version import Version
+from lsmkv.db.compact.compaction import Compaction, CompactionJob, pick_compaction
+from lsmkv.db.tree.manifest import Manifest, read_manifest
+from lsmkv.db.tree.table_cache import TableCache
+from lsmkv.db.tree.table_output import write_entries
+from lsmkv.db.tree.version import Version
 from lsmkv.env.base import Directory
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.memory import MemoryEnv

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.compaction import Compaction, pick_compaction
-from lsmkv.db.merge import live_entries, merge
+from lsmkv.db.compact.compaction import Compaction, pick_compaction
+from lsmkv.db.tree.merge import live_entries, merge
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import pack
 from lsmkv.tools.course.failure import CheckFailure, require, require_equal, shown

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.manifest import Manifest
-from lsmkv.db.version import Version, describe_key
+from lsmkv.db.tree.manifest import Manifest
+from lsmkv.db.tree.version import Version, describe_key
 from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, pack
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
 from lsmkv.util.coding import encode_varint

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 import lsmkv
-from lsmkv.db.manifest import read_manifest
-from lsmkv.db.table_output import write_entries
+from lsmkv.db.tree.manifest import read_manifest
+from lsmkv.db.tree.table_output import write_entries
 from lsmkv.env.base import Directory, Env
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import RecordingEnv

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import lsmkv
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.manifest import read_manifest
+from lsmkv.db.tree.manifest import read_manifest
 from lsmkv.env.local import LocalEnv
 from lsmkv.env.recording import RecordingEnv
 from lsmkv.format.filenames import manifest_name, read_current

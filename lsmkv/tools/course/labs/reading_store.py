@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.manifest import read_manifest
+from lsmkv.db.tree.manifest import read_manifest
 from lsmkv.env.local import LocalEnv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.policy import FilterPolicy

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import lsmkv
 from lsmkv.counters import ReadCounters
-from lsmkv.db.manifest import Manifest, read_manifest
+from lsmkv.db.tree.manifest import Manifest, read_manifest
 from lsmkv.env.base import Directory, Env
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.recording import CrashState, RecordingEnv

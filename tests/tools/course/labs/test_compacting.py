@@ -10,7 +10,7 @@ from labs import reference
 
 import lsmkv
 from lsmkv.counters import NUM_LEVELS
-from lsmkv.db.compaction import pick_compaction
+from lsmkv.db.compact.compaction import pick_compaction
 from lsmkv.env.local import LocalEnv
 from lsmkv.tools.course.failure import CheckFailure
 from lsmkv.tools.course.labs.compacting import (

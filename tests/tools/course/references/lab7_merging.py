@@ -6,7 +6,7 @@ import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 
-from lsmkv.db.merge import live_entries
+from lsmkv.db.tree.merge import live_entries
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import KIND_VALUE, InternalKeyComparator, pack, sequence_in
 from lsmkv.util.comparator import BytewiseComparator

@@ -1,0 +1,50 @@
+"""Flush: writes a memtable to a table.
+
+The background work calls it for the immutable memtable, and recovery and repair for one that they
+have replayed; no lock is held.  The caller commits the version edit that names the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.merge import live_entries
+from lsmkv.db.tree.table_output import write_entries
+from lsmkv.env.base import Directory
+from lsmkv.format.key_order import KeyOrder
+from lsmkv.format.version_edit import FileMetaData
+from lsmkv.options import Options
+
+
+def write_memtable(
+    memtable: MemTable,
+    directory: Directory,
+    number: int,
+    options: Options,
+    order: KeyOrder,
+    oldest_pinned: int,
+) -> FileMetaData | None:
+    """Write the table ``number``, durably, with the versions that a reader can still see.
+
+    ``oldest_pinned`` is the oldest pinned sequence, or the last sequence if none is pinned.  None
+    if the memtable is empty.  Deletions are kept, since tables may hold older values.
+    """
+    if memtable.empty:
+        return None
+    chunks = memtable.columns()
+    if memtable.keeps_older:
+        chunks = _without_hidden(chunks, order, oldest_pinned)
+    return write_entries(chunks, directory, number, options)
+
+
+def _without_hidden(
+    chunks: Iterator[tuple[list[bytes], list[bytes]]], order: KeyOrder, oldest_pinned: int
+) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    for user_keys, tagged in chunks:
+        entries = list(zip(user_keys, tagged, strict=True))
+        yield live_entries(entries, oldest_pinned, order, _keep_deletions)
+
+
+def _keep_deletions(_user_key: bytes) -> bool:
+    return False

@@ -1,0 +1,141 @@
+"""The base of both public iterators: a scan of a store as it was, pinned until it is closed.
+
+A handle or a snapshot makes an iterator; one thread at a time uses it.  It takes the store's lock
+only where it reads a memtable.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Never, Self
+
+from mypy_extensions import mypyc_attr
+
+from lsmkv.db.read.internal_iterator import InternalIterator, Pair
+from lsmkv.db.read.scan import Bounds, Scan
+from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.errors import ClosedError, raise_typed
+from lsmkv.format.key_order import Position
+from lsmkv.util.arguments import as_bytes
+from lsmkv.util.copying import refuse_copy
+from lsmkv.util.text import shortened
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
+class BaseIterator:
+    """Holds a view of a store, and the pin that keeps it readable, until it is closed.
+
+    Its position, and how it moves, is in the subclasses:
+    :class:`~lsmkv.db.read.iterator.Iterator` and :class:`~lsmkv.db.read.raw_iterator.RawIterator`.
+    """
+
+    _prefix: bytes = b""  # every key has it; it is not shown
+
+    def __init__(
+        self,
+        store: Store,
+        read: ReadView,
+        owner: object,
+        bounds: Bounds,
+        fill_cache: bool,
+    ) -> None:
+        """``read`` belongs to this iterator alone.  The iterator keeps ``owner``, the handle that
+        made it, from being collected until it is closed.
+
+        In a store that is read-only, the tables of the range are opened now and held, unless there
+        are many; that raises what opening a table raises, and ``OSError``.
+        """
+        self._store: Store | None = store
+        self._owner: object = owner
+        self._pin = read.pin
+        self._bounds = bounds
+        self._scan: Scan | None = Scan(store, read, bounds, fill_cache)
+        store.counters.iterators += 1
+        if store.may_lose_tables:
+            self._scan.hold_tables()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the iterator, or its store, was closed."""
+        return self._store is None or self._store.view is None
+
+    def close(self) -> None:
+        """Release the view and its pin.  Closing twice is harmless."""
+        self._store = None
+        self._scan = None
+        self._forget()
+        self._owner = None
+        self._pin.release()
+
+    def hide_prefix(self, prefix: bytes, /) -> None:
+        """Show keys without this prefix, which all keys of the range have; targets lack it too.
+
+        >>> import lsmkv
+        >>> with lsmkv.DB(":memory:") as db:
+        ...     db.put(b"user:ann", b"1")
+        ...     users = db.raw_iterator(prefix=b"user:")
+        ...     users.hide_prefix(b"user:")
+        ...     users.seek(b"a")
+        ...     users.key()
+        b'ann'
+        """
+        self._prefix = as_bytes(prefix, "prefix")
+
+    def _described(self, name: str, state: str) -> str:
+        """The text of ``repr``; its keys are those of the store, a hidden prefix included."""
+        lower, upper = self._bounds.lower, self._bounds.upper
+        if lower is None and upper is None:
+            keys = "all keys"
+        else:
+            keys = "key"
+            if lower is not None:
+                keys = f"{shortened(lower.user_key)} {'<' if lower.after else '<='} {keys}"
+            if upper is not None:
+                keys = f"{keys} {'<=' if upper.after else '<'} {shortened(upper.user_key)}"
+        closed = " (closed)" if self.closed else ""
+        return f"<lsmkv.{name} over {keys} at write {self._pin.sequence:,}{state}{closed}>"
+
+    def __reduce__(self) -> Never:
+        refuse_copy("an iterator", "it holds an open store: make another one there")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None:
+        self.close()
+
+    def _forget(self) -> None:
+        """Drop the pairs that were read ahead; a subclass implements this."""
+
+    def _open_scan(self) -> Scan:
+        if self._scan is None:
+            raise ClosedError("the iterator is closed")
+        if self._store is None or self._store.view is None:
+            raise ClosedError("the database of this iterator is closed")
+        return self._scan
+
+    def _fetch(self, source: InternalIterator) -> list[Pair]:
+        """The next pairs; [] at the end."""
+        try:
+            return source.next_chunk()
+        except OSError as error:
+            if self.closed:
+                raise ClosedError("the database of this iterator is closed") from error
+            raise_typed(error)
+
+    def _within_bounds(self, position: Position) -> Position:
+        """The position itself, or the nearest end of the range if it lies outside."""
+        assert self._store is not None
+        order = self._store.order
+        bounds = self._bounds
+        if bounds.lower is not None and order.is_before(position, bounds.lower):
+            return bounds.lower
+        if bounds.upper is not None and order.is_before(bounds.upper, position):
+            return bounds.upper
+        return position

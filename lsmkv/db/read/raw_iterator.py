@@ -1,0 +1,166 @@
+"""RawIterator: LevelDB's own kind of iterator, which stands on an entry or is not valid.
+
+``DB.raw_iterator`` and ``Snapshot.raw_iterator`` make it; one thread at a time uses it.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr
+
+from lsmkv.db.read.base_iterator import BaseIterator
+from lsmkv.db.read.internal_iterator import InternalIterator, Pair
+from lsmkv.db.read.scan import Scan, bounds_of
+from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.errors import IteratorInvalidError
+from lsmkv.format.key_order import Position
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.text import shortened
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # users may derive from it
+class RawIterator(BaseIterator):
+    """Stands *on* an entry of a store as it was when the iterator was made, or is not valid.
+
+    The shape of LevelDB's C++ iterator, and of plyvel's: position it, ask whether it is
+    :meth:`valid`, then read and step.  A fresh one is not valid.  :meth:`next`, :meth:`prev`,
+    :meth:`key`, :meth:`value` and :meth:`item` raise :class:`IteratorInvalidError` when it is not,
+    and every method but :meth:`close` raises :class:`ClosedError` once iterator or store is closed.
+
+    Entries are read ahead, a block or so at a time: a step within what was read costs no IO.
+    Not safe for use by several threads at once.
+
+    >>> import lsmkv
+    >>> db = lsmkv.DB(":memory:")
+    >>> for key in (b"a", b"b", b"c"):
+    ...     db.put(key, key.upper())
+    >>> raw = db.raw_iterator()
+    >>> raw.seek(b"bb")
+    >>> raw.key(), raw.value(), raw.item()
+    (b'c', b'C', (b'c', b'C'))
+    >>> raw.seek_to_last()
+    >>> raw.prev()
+    >>> raw.key()
+    b'b'
+    >>> raw.seek_to_first()
+    >>> while raw.valid():
+    ...     raw.key()
+    ...     raw.next()
+    b'a'
+    b'b'
+    b'c'
+    >>> raw.close()
+    >>> raw.closed
+    True
+    >>> db.close()
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        read: ReadView,
+        owner: object,
+        prefix: BytesLike | None,
+        fill_cache: bool,
+    ) -> None:
+        """``read`` belongs to this iterator alone; ``owner`` is kept from being collected.
+
+        Not called by users: they ask a store or a snapshot for an iterator.
+        """
+        bounds = bounds_of(None, None, True, False, prefix, store.order)
+        super().__init__(store, read, owner, bounds, fill_cache)
+        self._window: list[Pair] = []  # empty if the iterator is not valid
+        self._at = 0  # index of the entry that it stands on
+        self._ahead: InternalIterator | None = None  # continues after the window
+        self._behind: InternalIterator | None = None  # continues before the window
+
+    def valid(self) -> bool:
+        """Whether it stands on an entry.  O(1)."""
+        self._open_scan()
+        return bool(self._window)
+
+    def seek_to_first(self) -> None:
+        """Go to the first entry; not valid if there is none."""
+        self._seek_forward(self._open_scan(), self._bounds.lower)
+
+    def seek_to_last(self) -> None:
+        """Go to the last entry; not valid if there is none."""
+        scan = self._open_scan()
+        self._forget()
+        source = scan.backward(self._bounds.upper)
+        pairs = self._fetch(source)
+        self._window, self._at = pairs, len(pairs) - 1
+        self._behind = source
+
+    def seek(self, target: BytesLike) -> None:
+        """Go to the first entry whose key is ``target`` or follows it; not valid if none does."""
+        scan = self._open_scan()
+        position = Position(self._prefix + as_bytes(target, "target"), after=False)
+        self._seek_forward(scan, self._within_bounds(position))
+
+    def next(self) -> None:
+        """Go to the entry after this one; from the last one, the iterator ceases to be valid."""
+        window = self._valid_window()
+        if self._at + 1 < len(window):
+            self._at += 1
+            return
+        source = self._ahead
+        if source is None:
+            source = self._open_scan().forward(Position(window[-1][0], after=True))
+        # After an error or Ctrl-C it stays where it is: the next call makes a new source that
+        # begins after the window.
+        self._ahead = None
+        pairs = self._fetch(source)
+        self._window, self._at = pairs, 0
+        self._behind = None
+        self._ahead = source
+
+    def prev(self) -> None:
+        """Go to the entry before this one; from the first one, the iterator ceases to be valid."""
+        window = self._valid_window()
+        if self._at > 0:
+            self._at -= 1
+            return
+        source = self._behind
+        if source is None:
+            source = self._open_scan().backward(Position(window[0][0], after=False))
+        self._behind = None
+        pairs = self._fetch(source)
+        self._window, self._at = pairs, len(pairs) - 1
+        self._ahead = None
+        self._behind = source
+
+    def key(self) -> bytes:
+        """The key that it stands on."""
+        return self._valid_window()[self._at][0][len(self._prefix) :]
+
+    def value(self) -> bytes:
+        """The value that it stands on."""
+        return self._valid_window()[self._at][1]
+
+    def item(self) -> tuple[bytes, bytes]:
+        """Key and value."""
+        return self.key(), self.value()
+
+    def __repr__(self) -> str:
+        window = self._window
+        where = f"on {shortened(window[self._at][0])}" if window else "on no entry"
+        return self._described("RawIterator", f", {where}")
+
+    def _valid_window(self) -> list[Pair]:
+        self._open_scan()
+        if not self._window:
+            raise IteratorInvalidError("the iterator stands on no entry: seek first")
+        return self._window
+
+    def _seek_forward(self, scan: Scan, start: Position | None) -> None:
+        self._forget()
+        source = scan.forward(start)
+        self._window = self._fetch(source)
+        self._ahead = source
+
+    def _forget(self) -> None:
+        """Drop the window: the iterator is not valid."""
+        self._window = []
+        self._at = 0
+        self._ahead = None
+        self._behind = None

@@ -1,0 +1,238 @@
+"""A scan: the iterators that read a range of a view, from any position in either direction.
+
+The public iterators call it.  It makes an iterator for each memtable and level that may hold a part
+of the range, and merges these iterators.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from lsmkv.db.read.internal_iterator import InternalIterator
+from lsmkv.db.read.level_iterator import (
+    FIRST_CHUNK,
+    BaseLevelIterator,
+    CacheShare,
+    LevelIterator,
+    LevelReader,
+    ReverseLevelIterator,
+)
+from lsmkv.db.read.memtable_iterator import MemTableIterator
+from lsmkv.db.read.merging_iterator import MergingIterator
+from lsmkv.db.tree.memtable import MemTable
+from lsmkv.db.tree.store import ReadView, Store
+from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.filter.prefix import shared_prefix
+from lsmkv.format.key_order import KeyOrder, Position
+from lsmkv.format.keys import MAX_SEQUENCE, TAG_SIZE
+from lsmkv.format.version_edit import FileMetaData
+from lsmkv.table.block_iterator import WITH_DELETIONS, WITH_SEQUENCES
+from lsmkv.util.arguments import BytesLike, as_bytes
+from lsmkv.util.comparator import after_prefix
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+
+_CACHE_SHARE: Final = 4
+"""A scan fills at most this part of the block cache: a block that is read once is of little use
+there and evicts one that Gets use.  A repeated scan finds that part, and adds to it."""
+_LARGEST_SHARE: Final = 1 << 48  # fits a machine integer, whatever capacity the cache has
+
+
+class Bounds:
+    """The range of an iterator, as two positions between keys; None is no bound."""
+
+    __slots__ = ("lower", "upper")
+
+    def __init__(self, lower: Position | None, upper: Position | None) -> None:
+        self.lower = lower
+        self.upper = upper
+
+
+def bounds_of(
+    start: BytesLike | None,
+    stop: BytesLike | None,
+    include_start: bool,
+    include_stop: bool,
+    prefix: BytesLike | None,
+    order: KeyOrder,
+) -> Bounds:
+    """The range for these arguments of ``iterator``: with a prefix, the part of it that has that.
+
+    The keys of a prefix are found in the bytewise order and in its reverse; a comparator of the
+    user is taken to order them as the bytewise order does.
+    """
+    lower = None
+    upper = None
+    if prefix is not None:
+        first = as_bytes(prefix, "prefix")
+        end = after_prefix(first)
+        if order.is_reverse:
+            lower = None if end is None else Position(end, after=True)
+            upper = Position(first, after=True)
+        else:
+            lower = Position(first, after=False)
+            upper = None if end is None else Position(end, after=False)
+    if start is not None:
+        given = Position(as_bytes(start, "start key"), after=not include_start)
+        if lower is None or order.is_before(lower, given):
+            lower = given
+    if stop is not None:
+        given = Position(as_bytes(stop, "stop key"), after=include_stop)
+        if upper is None or order.is_before(given, upper):
+            upper = given
+    return Bounds(lower, upper)
+
+
+def shared_prefix_hash(store: Store, bounds: Bounds) -> i64:
+    """The hash of the prefix that all keys of the range have; -1 if they have none in common, or if
+    the store has no prefix filters."""
+    extractor = store.options.prefix_extractor
+    lower = bounds.lower
+    upper = bounds.upper
+    if extractor is None or lower is None or upper is None:
+        return -1
+    prefix = shared_prefix(extractor, lower.user_key, upper.user_key, upper.after)
+    return -1 if prefix is None else xxh3_hash(prefix)
+
+
+class Scan:
+    """The pairs of a range that are visible to a reader, from any position in either direction."""
+
+    def __init__(self, store: Store, read: ReadView, bounds: Bounds, fill_cache: bool) -> None:
+        self._store = store
+        self._read = read
+        self._bounds = bounds
+        self._fill_cache = fill_cache
+        self._prefix_hash = shared_prefix_hash(store, bounds)
+
+    def forward(self, start: Position | None) -> InternalIterator:
+        """The pairs after ``start`` and below the upper bound, a chunk at a time."""
+        upper = self._bounds.upper
+        levels: list[BaseLevelIterator] = [
+            LevelIterator(reader, start, upper) for reader in self._level_readers()
+        ]
+        return self._merged(levels, start, upper, False)
+
+    def backward(self, before: Position | None) -> InternalIterator:
+        """The pairs before ``before`` and above the lower bound: the last chunk first, each in
+        rising order."""
+        lower = self._bounds.lower
+        levels: list[BaseLevelIterator] = [
+            ReverseLevelIterator(reader, before, lower) for reader in self._level_readers()
+        ]
+        return self._merged(levels, before, lower, True)
+
+    def hold_tables(self) -> None:
+        """Open the tables that may hold a part of the range, and keep them open for this scan,
+        unless they are many.
+
+        Raises the errors of opening them.
+        """
+        tables = self._store.tables
+        self._read.held = tables.hold(self._files(tables.most_held()))
+
+    def _files(self, most: i64) -> list[FileMetaData]:
+        """The files that may hold a part of the range, or more than ``most``."""
+        order = self._store.order
+        version = self._read.view.version
+        lower, upper = self._bounds.lower, self._bounds.upper
+        found: list[FileMetaData] = []
+        for level, files in enumerate(version.levels):
+            at: i64 = 0
+            if level > 0 and lower is not None:
+                at = version.file_from(level, order.of(lower.user_key), MAX_SEQUENCE)
+            while at < len(files) and len(found) <= most:
+                file = files[at]
+                at += 1
+                if upper is not None and order.is_at_or_after(file.smallest[:-TAG_SIZE], upper):
+                    if level > 0:
+                        break
+                elif lower is None or order.is_at_or_after(file.largest[:-TAG_SIZE], lower):
+                    found.append(file)
+        return found
+
+    def _merged(
+        self,
+        levels: list[BaseLevelIterator],
+        edge: Position | None,
+        bound: Position | None,
+        back: bool,
+    ) -> InternalIterator:
+        """The memtables and those levels that are not empty; one alone needs no merging."""
+        levels = [level for level in levels if not level.is_empty]
+        memtables = self._memtables()
+        order = self._store.order
+        sources: list[InternalIterator] = [
+            MemTableIterator(
+                memtable,
+                order,
+                self._read.sequence,
+                edge,
+                bound,
+                back,
+                self._first_chunk(memtable.usage),
+                self._store.pinned,
+            )
+            for memtable in memtables
+        ]
+        sources += levels
+        if len(sources) == 1:
+            sources[0].read_pairs()
+            return sources[0]
+        return MergingIterator(sources, order, back)
+
+    def _memtables(self) -> list[MemTable]:
+        """The memtables that are not empty, the newer one first."""
+        view = self._read.view
+        found = [] if view.memtable.empty else [view.memtable]
+        if view.immutable is not None:
+            found.append(view.immutable)
+        return found
+
+    def _level_readers(self) -> list[LevelReader]:
+        """A reader for each file of level 0 and each deeper level that is not empty; newest
+        first."""
+        version = self._read.view.version
+        levels = version.levels
+        # Files that LevelDB's repair has put into level 0 may not be newest first.
+        form = WITH_SEQUENCES if len(levels[0]) > 1 else WITH_DELETIONS
+        share = self._cache_share()
+        readers = [self._level_reader(0, [file], file.size, form, share) for file in levels[0]]
+        for level in range(1, len(levels)):
+            if levels[level]:
+                readers.append(
+                    self._level_reader(
+                        level, levels[level], version.sizes[level], WITH_DELETIONS, share
+                    )
+                )
+        return readers
+
+    def _cache_share(self) -> CacheShare | None:
+        """The bytes that one direction of the scan may put into the cache; None for nothing."""
+        cache = self._store.options.block_cache
+        if cache is None or not self._fill_cache:
+            return None
+        return CacheShare(min(cache.capacity // _CACHE_SHARE, _LARGEST_SHARE))
+
+    def _level_reader(
+        self, level: i64, files: list[FileMetaData], size: int, form: i64, share: CacheShare | None
+    ) -> LevelReader:
+        return LevelReader(
+            self._store,
+            self._read,
+            level,
+            files,
+            form,
+            self._first_chunk(size),
+            share,
+            self._prefix_hash,
+        )
+
+    def _first_chunk(self, size: int) -> int:
+        """How many pairs to read first from a level of ``size`` bytes: its share, one at least."""
+        total = self._read.view.version.size
+        if size >= total:  # which may be 0; a memtable counts its bytes in another way
+            return FIRST_CHUNK
+        return max(1, (FIRST_CHUNK * size + total - 1) // total)

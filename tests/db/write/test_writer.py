@@ -1,0 +1,204 @@
+"""lsmkv.db.write.writer: group commit, interrupted leaders, and the marks of a memtable."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stores import contents
+
+import lsmkv
+from lsmkv import DB
+from lsmkv.db.write.write_queue import PendingWrite
+from lsmkv.env.faulty import FaultyEnv
+from lsmkv.env.local import LocalWritableFile
+
+
+def test_a_done_batch_left_in_the_queue_is_removed() -> None:
+    """Its writer was interrupted while it led, and again before it could remove the batch."""
+    with DB(":memory:") as db:
+        writer = db._writer
+        assert writer is not None
+        left = PendingWrite([], False, None)
+        left.done = True
+        writer._queue.waiting.append(left)
+        db.put(b"k", b"v")
+        assert len(writer._queue.waiting) == 0
+
+
+def test_a_batch_whose_writer_was_interrupted_is_led_by_another() -> None:
+    """The interrupted batch is written or not; the next one is written."""
+    with DB(":memory:") as db:
+        writer = db._writer
+        assert writer is not None
+        writer._queue.waiting.append(PendingWrite([(b"left", b"v")], False, None))
+        db.put(b"k", b"v")
+        assert dict(db) in ({b"k": b"v"}, {b"k": b"v", b"left": b"v"})
+        assert len(writer._queue.waiting) == 0
+
+
+def test_the_disk_begins_to_write_a_log_before_its_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        LocalWritableFile,
+        "begin_sync",
+        lambda file: begun.append((os.path.basename(file.path), file.size())),
+    )
+    size = 256 * 1024
+    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=size) as db:
+        logs = []
+        for number in range(2000):
+            wal = db._writer._logs.current  # type: ignore[union-attr]
+            if wal not in logs:
+                logs.append(wal)
+            db.put(b"%09d" % number, bytes(1000))
+        first = [os.path.basename(log._file.path) for log in logs[:-1]]
+    # The memtable's usage counts some bytes for each entry that the log does not have.
+    at = [place for name, place in begun if name in first]
+    assert [name for name, _ in begun if name in first] == first
+    assert len(first) >= 6
+    assert all(0.8 * size < place < 0.9 * size for place in at)
+
+
+def test_a_large_batch_does_not_begin_a_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(LocalWritableFile, "begin_sync", lambda file: begun.append(file.path))
+    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=65536) as db:
+        for number in range(5):
+            db.put(b"%d" % number, bytes(100_000))
+        assert begun == []
+        db.flush()
+        db.put(b"half", bytes(40_000))
+        for number in range(19):
+            db.put(b"%d" % number, bytes(1000))
+        assert len(begun) == 1
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_group_commit_syncs_followers_after_interrupt(fails: bool) -> None:
+    """A signal interrupts the leader before the sync that it owes its followers."""
+    env = FaultyEnv()
+    inside, go_on = threading.Event(), threading.Event()
+    syncs: list[str] = []
+
+    def sync_of(file: Any) -> Callable[[], None]:
+        inner = file.sync
+
+        def sync() -> None:
+            syncs.append(threading.current_thread().name)
+            if len(syncs) == 1:
+                inside.set()
+                go_on.wait()
+            elif len(syncs) == 2:
+                if fails:
+                    env.fail_at(1, calls={"sync"})
+                raise KeyboardInterrupt
+            inner()
+
+        return sync
+
+    open_directory = env.open_directory
+
+    def with_hook(path: str, create: bool = False) -> Any:
+        directory: Any = open_directory(path, create)
+        create_file = directory.create
+
+        def create_hooked(name: str) -> Any:
+            file = create_file(name)
+            if name.endswith(".log"):
+                file.sync = sync_of(file)
+            return file
+
+        directory.create = create_hooked
+        return directory
+
+    env.open_directory = with_hook  # type: ignore[method-assign]
+    db = DB("db", create_if_missing=True, env=env)
+    writer = db._writer
+    assert writer is not None
+    outcome: dict[bytes, BaseException | None] = {}
+
+    def write(key: bytes) -> None:
+        try:
+            db.put(key, b"v", sync=True)
+            outcome[key] = None
+        except BaseException as error:
+            outcome[key] = error
+
+    threads: list[threading.Thread] = []
+    for key in (b"first", b"leader", b"follower"):
+        thread = threading.Thread(target=write, args=(key,))
+        threads.append(thread)
+        thread.start()
+        inside.wait()
+        while len(writer._queue.waiting) < len(threads) - 1:  # the first did not queue
+            threading.Event().wait(0.001)  # until it has queued
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert outcome[b"first"] is None
+    assert isinstance(outcome[b"leader"], KeyboardInterrupt)
+    assert isinstance(outcome[b"follower"], lsmkv.IOError if fails else type(None))
+    with DB("db", env=env.power_cut()) as again:
+        kept = set(again.iterator(include_value=False))
+    assert kept == ({b"first"} if fails else {b"first", b"leader", b"follower"})
+    if fails:
+        with pytest.raises(lsmkv.IOError):
+            db.close()
+    else:
+        db.close()
+
+
+def test_writes_alone_enter_no_key_into_the_memtable(tmp_path: Path) -> None:
+    """Neither the writes nor the flushes between them need a lookup."""
+    with DB(tmp_path / "db", create_if_missing=True, write_buffer_size=20_000) as db:
+        for n in range(1000):
+            db.put(b"%d" % n, b"v", sync=n % 500 == 0)
+            with db.write_batch() as batch:
+                batch.put(b"%d again" % n, b"w")
+                batch.delete(b"%d" % (n - 1))
+        memtable = db._store.view.memtable
+        assert memtable._pending == {}
+        assert len(memtable._buffer.keys) > 0
+        assert db.stats().flushes > 3
+        assert len(dict(db)) == 1001
+        db.put(b"k", b"v")  # this memtable has been read
+        assert memtable._buffer is None
+
+
+def test_counters_of_writes(db: DB) -> None:
+    with db.write_batch() as batch:
+        batch.put(b"abc", b"12345")
+        batch.delete(b"de")
+    db.put(b"f", b"", sync=True)
+    stats = db.stats()
+    assert (stats.writes, stats.operations, stats.user_bytes) == (2, 3, 11)
+    assert (stats.log_writes, stats.log_syncs) == (2, 1)
+    # A record's header is 7 bytes, a batch's 12; an operation has a kind and its lengths.
+    assert stats.log_bytes == 2 * (7 + 12) + (1 + 1 + 3 + 1 + 5) + (1 + 1 + 2) + (1 + 1 + 1 + 1)
+    db.close()  # which cuts off the room that was reserved
+    assert sum(len(d) for n, d in contents(db.path).items() if n.endswith(".log")) == (
+        stats.log_bytes
+    )
+
+
+def test_a_queued_batch_of_an_interrupted_writer_blocks_no_write() -> None:
+    """A signal may strike when the batch is in the queue and nobody leads for it yet."""
+    with DB(":memory:") as db:
+        db.put(b"a", b"1")
+        writer = db._writer
+        assert writer is not None
+        writer._queue.waiting.append(PendingWrite([(b"orphan", b"1")], False, None))
+        thread = threading.Thread(target=db.put, args=(b"b", b"1"), daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert dict(db) == {b"a": b"1", b"b": b"1", b"orphan": b"1"}
