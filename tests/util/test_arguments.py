@@ -234,7 +234,7 @@ call("mapping.KeyValueMapping.pop")(removing(lambda place: place.mapping.pop(KEY
 
 @call(
     *("format.batch.WriteBatch.put", "format.batch.WriteBatch.delete"),
-    *("db.handles.prefixed.PrefixedWriteBatch.put", "db.handles.prefixed.PrefixedWriteBatch.delete"),
+    *(f"db.handles.prefixed.PrefixedWriteBatch.{name}" for name in ("put", "delete")),
     *("plyvel.WriteBatch.put", "plyvel.WriteBatch.delete"),
 )
 def batches(place: Place) -> tuple[Found, Found]:
