@@ -91,7 +91,7 @@ test-server: $(VENV)/.test  ## lsmkv serve beside Redis command by command, kill
 
 test-scale: $(VENV)/.scale  ## clusters, object stores, faults and kills in earnest
 	LSMKV_EXPECT_SCALE=1 LSMKV_SCALE_KILLS=$(SCALE_KILLS) LSMKV_SCALE_RACES=$(SCALE_RACES) LSMKV_SCALE_FAULTS=$(SCALE_FAULTS) LSMKV_SCALE_PAIRS=$(SCALE_PAIRS) LSMKV_SCALE_PUBLISHERS=$(SCALE_PUBLISHERS) $(BIN)/python -m pytest -q --log-cli-level=INFO tests/scale
-	$(BIN)/python -m pytest -q -n auto tests/env/objects tests/bulk tests/test_examples.py
+	$(BIN)/python -m pytest -q -n auto tests/shards/remote/objects tests/bulk tests/test_examples.py
 
 test-nested: $(VENV)/.test  ## handlers and finalizers that call the store at every line of every call, and for minutes
 	LSMKV_NESTED_LINES=$(NESTED_LINES) LSMKV_NESTED_SECONDS=$(NESTED_SECONDS) $(BIN)/python -m pytest -q -n auto tests/db/test_nested_calls.py

@@ -26,7 +26,8 @@ from setuptools.command.sdist import sdist
 COMPILED_ROOMS = ("util", "filter", "format", "table", "db", "repair", "server")
 # The server holds objects of the event loop: uvloop's classes where that is there, not asyncio's.
 # The type of an iterator's entries is one thing to a type checker, and another at run time.
-INTERPRETED = {"lsmkv/server/server.py", "lsmkv/util/entry_type.py"}
+# Ctrl-C ends a wait for a ticket: the interpreter looks for signals at every turn of its loop.
+INTERPRETED = {"lsmkv/server/server.py", "lsmkv/util/entry_type.py", "lsmkv/util/ticket.py"}
 MODE = os.environ.get("LSMKV_MYPYC", "")
 
 # What the source distribution holds beside what an installation needs: all that `make test` does.

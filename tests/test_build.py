@@ -12,7 +12,7 @@ import pytest
 import lsmkv
 
 ROOMS = ("util", "filter", "format", "table", "db", "repair")
-INTERPRETED = {"lsmkv.util.entry_type"}
+INTERPRETED = {"lsmkv.util.entry_type", "lsmkv.util.ticket"}
 """What setup.py leaves out of these rooms."""
 
 
@@ -49,3 +49,9 @@ def test_every_module_of_the_wings_is_compiled_or_none_is(name: str) -> None:
     compiled = isinstance(loader, importlib.machinery.ExtensionFileLoader)
     interpreted = isinstance(loader, importlib.machinery.SourceFileLoader)
     assert (compiled, interpreted) == (lsmkv.COMPILED, not lsmkv.COMPILED)
+
+
+@pytest.mark.parametrize("name", sorted(INTERPRETED))
+def test_what_must_never_be_compiled_is_not(name: str) -> None:
+    loader = importlib.import_module(name).__spec__.loader
+    assert isinstance(loader, importlib.machinery.SourceFileLoader)

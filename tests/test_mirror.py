@@ -36,7 +36,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "env/breath.py": "db/read/test_deletions.py",
     "env/local_file.py": "env/test_local.py",
     "env/windows_lock.py": "env/test_windows.py",
-    "env/streams.py": "env/test_fetch_ahead.py",
+    "shards/remote/streams.py": "shards/remote/test_fetch_ahead.py",
     "db/handle.py": "db/test_closing.py",
     "db/tree/checkpoint_source.py": "db/admin/test_checkpoint.py",
     "db/tree/store_stats.py": "test_stats.py",

@@ -8,10 +8,10 @@ from typing import Any, Never, Self
 
 from lsmkv.aio.readable import Openable
 from lsmkv.aio.threads import CallThreads
-from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.errors import ClosedError
 from lsmkv.shards import shards as _shards
 from lsmkv.shards.explanation import ShardExplanation
+from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.shards.stats import ShardsStats
 from lsmkv.util.arguments import BytesLike, as_bytes
 from lsmkv.util.copying import refuse_copy

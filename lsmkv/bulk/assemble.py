@@ -2,7 +2,7 @@
 
 A shard is a directory of LevelDB's files: tables on the last level, where no compaction ever moves
 them, a MANIFEST of one version edit that names them, and CURRENT.  All entries have sequence 0.
-Beside them is META: all that opening the shard asks for, in one object (:mod:`lsmkv.format.meta`).
+Beside them is META: all that opening the shard asks for, in one object (``meta.py``).
 
 Tables are made in memory and put one by one, so that a task holds one table at a time.
 """
@@ -22,14 +22,14 @@ from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.tree.table_output import TableOutput
 from lsmkv.env.base import Directory
 from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.objects.base import ObjectStore
 from lsmkv.format.filenames import CURRENT, manifest_name, set_current, table_name
 from lsmkv.format.keys import KIND_VALUE, pack
 from lsmkv.format.log import LogWriter
-from lsmkv.format.meta import META, FilePieces, Piece, encode_meta
 from lsmkv.format.version_edit import FileMetaData, VersionEdit
+from lsmkv.shards.remote.meta import META, FilePieces, Piece, encode_meta
+from lsmkv.shards.remote.objects.base import ObjectStore
+from lsmkv.shards.remote.table_pieces import table_pieces
 from lsmkv.shards.version import ShardEntry, StoredFile
-from lsmkv.table.meta import table_pieces
 
 _MANIFEST_NUMBER = 1
 _TAG = pack(b"", 0, KIND_VALUE)

@@ -34,14 +34,14 @@ from lsmkv.bulk.stored import StoredPart
 from lsmkv.bulk.tables import TABLE_BYTES, TableSettings, table_settings
 from lsmkv.bulk.tasks import TaskRunner
 from lsmkv.bulk.workers import RenewedPool, Workers
-from lsmkv.env.objects.base import ObjectStore
-from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
-from lsmkv.env.objects.urls import is_url
 from lsmkv.env.scratch import scratch_directory
 from lsmkv.errors import ConflictError, raise_typed
 from lsmkv.options import MIB, TableArguments
+from lsmkv.shards.remote.objects.base import ObjectStore
+from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.shards.version import COMPARATOR, ShardEntry, VersionDocument
 from lsmkv.util.progress import Progress
+from lsmkv.util.urls import is_url
 
 _LEAST_MEMORY = MIB
 _OF_THIS_MACHINE = (Workers, ProcessPoolExecutor, ThreadPoolExecutor)

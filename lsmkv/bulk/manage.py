@@ -16,9 +16,9 @@ from contextlib import ExitStack, closing
 from lsmkv.bulk.diff import PairChange, PairStream, diff_versions
 from lsmkv.bulk.prune import GRACE, Pruned
 from lsmkv.bulk.prune import prune as prune_objects
-from lsmkv.env.objects.open import open_objects
-from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.errors import NotFoundError, raise_typed
+from lsmkv.shards.remote.objects.open import open_objects
+from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits
 from lsmkv.shards.shards import Shards
 from lsmkv.shards.version import VersionDocument
 from lsmkv.shards.versions import list_versions, read_version

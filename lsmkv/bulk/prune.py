@@ -15,7 +15,7 @@ import time
 from typing import NamedTuple
 
 from lsmkv.bulk.publish import PROBE_PREFIX
-from lsmkv.env.objects.base import ObjectInfo, ObjectStore
+from lsmkv.shards.remote.objects.base import ObjectInfo, ObjectStore
 from lsmkv.shards.version import parse_version_name
 from lsmkv.shards.versions import read_version
 

@@ -1,7 +1,7 @@
 """Publishing a version of a shard set: one conditional put makes it the version in force.
 
 Versions are numbered from 1, and each number is taken once: publishers race for the next one with
-:meth:`~lsmkv.env.objects.base.ObjectStore.put_if_absent`, and the one that loses goes on to the
+``ObjectStore.put_if_absent``, and the one that loses goes on to the
 number after it.  A publisher that dies leaves the version that was in force, or its own complete
 one.  No clock and no lock is involved.
 
@@ -22,8 +22,8 @@ import time
 import weakref
 from typing import NoReturn
 
-from lsmkv.env.objects.base import PERMANENT_ERRNOS, ObjectStore
 from lsmkv.errors import ConflictError, CorruptionError, IOError, NotFoundError
+from lsmkv.shards.remote.objects.base import PERMANENT_ERRNOS, ObjectStore
 from lsmkv.shards.version import VersionDocument, utc_now, version_name
 from lsmkv.shards.versions import list_versions, read_version
 

@@ -22,8 +22,8 @@ from operator import add
 from typing import NamedTuple
 
 from lsmkv.bulk.blob import pack_columns, unpack_pairs
-from lsmkv.env.objects.base import ObjectStore
 from lsmkv.errors import CorruptionError
+from lsmkv.shards.remote.objects.base import ObjectStore
 
 FRAME_BYTES = 256 * 1024
 """Bytes of keys and values in a frame, about."""

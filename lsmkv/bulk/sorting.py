@@ -15,7 +15,7 @@ from typing import NamedTuple
 from lsmkv.bulk.place import Place
 from lsmkv.bulk.runs import Run, encode_run
 from lsmkv.bulk.sources.part import Part
-from lsmkv.env.objects.base import ObjectStore
+from lsmkv.shards.remote.objects.base import ObjectStore
 
 _MOST_AT_ONCE = 512
 """Pairs that are taken from a part before their bytes are counted."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from typing import Generic, TypeVar
 
-from lsmkv.env.objects.base import PERMANENT_ERRNOS
 from lsmkv.errors import Error
+from lsmkv.shards.remote.objects.base import PERMANENT_ERRNOS
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -6,9 +6,9 @@ object stores need the extra ``remote``.
 
 from __future__ import annotations
 
-from lsmkv.env.objects.retrying import Limits
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
+from lsmkv.shards.remote.objects.retrying import Limits
 from lsmkv.shards.shards import Shards
 from lsmkv.shards.shards import Shards as open  # as lsmkv.open opens a store
 from lsmkv.shards.stats import ShardsStats

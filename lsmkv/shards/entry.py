@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from lsmkv.env.objects.base import check_object_name
+from lsmkv.shards.remote.objects.base import check_object_name
 from lsmkv.util.json_fields import json_field, take_field
 
 _LARGEST = (1 << 63) - 1

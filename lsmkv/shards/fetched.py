@@ -13,9 +13,9 @@ from hashlib import sha256
 from typing import NamedTuple, NoReturn
 
 from lsmkv.env.base import Directory, FileLock, RandomAccessFile, WritableFile
-from lsmkv.env.objects.base import ObjectStore
 from lsmkv.errors import CorruptionError
-from lsmkv.format.meta import META, FilePieces, decode_meta
+from lsmkv.shards.remote.meta import META, FilePieces, decode_meta
+from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import ShardEntry
 
 

@@ -19,17 +19,16 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 from lsmkv.db.db import DB
 from lsmkv.db.read.iterator import IteratorArguments, RangeArguments
-from lsmkv.env.disk_cache import DiskCache
-from lsmkv.env.objects.open import open_objects
-from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
-from lsmkv.env.objects.urls import absolute_url
-from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, NotFoundError, raise_typed
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.options import MIB, OptionArguments, Prefixes
 from lsmkv.shards.explanation import ShardExplanation
 from lsmkv.shards.iterator import ShardIterator
 from lsmkv.shards.open_shards import OpenShard, OpenShards
+from lsmkv.shards.remote.disk_cache import DiskCache
+from lsmkv.shards.remote.objects.open import absolute_url, open_objects
+from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
+from lsmkv.shards.remote.remote_env import Expected, RemoteEnv
 from lsmkv.shards.stats import ShardsStats, stats_of
 from lsmkv.shards.verify import VersionSurvey, verify_version
 from lsmkv.shards.version import ShardEntry, VersionDocument

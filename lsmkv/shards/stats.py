@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from lsmkv.env.disk_cache import DiskCache
-from lsmkv.env.objects.counters import RequestCounts
+from lsmkv.shards.remote.disk_cache import DiskCache
+from lsmkv.shards.remote.objects.counters import RequestCounts
 from lsmkv.shards.version import VersionDocument
 from lsmkv.stats import Stats
 from lsmkv.util.text import count, size

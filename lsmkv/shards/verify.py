@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lsmkv.env.objects.base import ObjectStore
 from lsmkv.format.keys import InternalKeyComparator, unpack
-from lsmkv.format.meta import META
 from lsmkv.options import make_options
 from lsmkv.repair.report import DAMAGED, SOUND, FileSurvey, TableSurvey
 from lsmkv.repair.survey import survey
 from lsmkv.shards.fetched import FetchedShard
+from lsmkv.shards.remote.meta import META
+from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import ShardEntry, VersionDocument
 from lsmkv.util.comparator import BYTEWISE
 from lsmkv.util.progress import Progress

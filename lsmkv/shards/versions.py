@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 
-from lsmkv.env.objects.base import ObjectStore
 from lsmkv.errors import CorruptionError, NotFoundError
+from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import VersionDocument, parse_version_name, version_name
 
 _ATTEMPTS = 5

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple, Unpack, cast
 import typer
 
 import lsmkv
-from lsmkv.env.objects.urls import is_url
 from lsmkv.filter.known import policy_from_text
 from lsmkv.format.filenames import CURRENT
 from lsmkv.options import FilterLayout, OptionArguments
 from lsmkv.tools.console import ERROR, say
 from lsmkv.tools.text import from_argument
+from lsmkv.util.urls import is_url
 
 if TYPE_CHECKING:
     from lsmkv.shards import Shards

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import lsmkv.shards
 from lsmkv.env.base import Env
-from lsmkv.env.objects.open import open_objects
-from lsmkv.env.remote import Expected, RemoteEnv
+from lsmkv.shards.remote.objects.open import open_objects
+from lsmkv.shards.remote.remote_env import Expected, RemoteEnv
 from lsmkv.shards.versions import newest_version
 from lsmkv.tools.text import count
 

@@ -14,9 +14,9 @@ from lsmkv.bulk.assemble import write_shard
 from lsmkv.bulk.merging import Chunk
 from lsmkv.bulk.tables import table_settings
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.objects.local import LocalObjects
-from lsmkv.format.meta import META, decode_meta
 from lsmkv.options import KIB, TableArguments
+from lsmkv.shards.remote.meta import META, decode_meta
+from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.version import ShardEntry
 
 PATH = "shards/b/0000-0"

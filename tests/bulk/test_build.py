@@ -18,10 +18,10 @@ import pytest
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.env.objects.local import LocalObjects
-from lsmkv.env.objects.retrying import RetryingObjects
 from lsmkv.exchange import json_line
 from lsmkv.options import KIB, MIB
+from lsmkv.shards.remote.objects.local import LocalObjects
+from lsmkv.shards.remote.objects.retrying import RetryingObjects
 from lsmkv.shards.version import ShardEntry, VersionDocument
 
 Pairs = list[tuple[bytes, bytes]]

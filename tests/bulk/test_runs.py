@@ -10,8 +10,8 @@ import pytest
 from lsmkv.bulk.blob import pack_columns
 from lsmkv.bulk.runs import FRAME_BYTES, Run, RunReader, encode_run
 from lsmkv.env.memory import MemoryEnv
-from lsmkv.env.objects.local import LocalObjects
 from lsmkv.errors import CorruptionError
+from lsmkv.shards.remote.objects.local import LocalObjects
 
 NAME = "runs/000000-ab-0000"
 

@@ -27,10 +27,10 @@ import lsmkv
 from lsmkv import DB, IOError, LocalEnv, LockedError, destroy_db, repair_db
 from lsmkv.bulk import workers
 from lsmkv.env import windows, windows_lock
-from lsmkv.env.disk_cache import DiskCache
-from lsmkv.env.disk_page import page_key
 from lsmkv.env.process import can_start
 from lsmkv.env.windows import WindowsDirectory
+from lsmkv.shards.remote.disk_cache import DiskCache
+from lsmkv.shards.remote.disk_page import page_key
 
 RULES = str(Path(windows_rules.__file__).parent)
 HOME = str(Path(lsmkv.__file__).parent.parent)

@@ -10,12 +10,12 @@ from lsmkv.bulk.assemble import write_shard
 from lsmkv.bulk.blob import pack_columns
 from lsmkv.bulk.runs import encode_run
 from lsmkv.bulk.tables import table_settings
-from lsmkv.env.disk_page import encode_page, page_key
-from lsmkv.env.objects.local import LocalObjects
 from lsmkv.format.filenames import FileType, parse_filename
 from lsmkv.format.keys import pack
 from lsmkv.format.log import LogReader
-from lsmkv.format.meta import FilePieces, Piece, encode_meta
+from lsmkv.shards.remote.disk_page import encode_page, page_key
+from lsmkv.shards.remote.meta import FilePieces, Piece, encode_meta
+from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.version import COMPARATOR, VersionDocument
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder

@@ -22,8 +22,6 @@ from lsmkv.counters import ReadCounters
 from lsmkv.db.observe.published import decode, encode, read_owner
 from lsmkv.db.observe.trace import OPERATIONS
 from lsmkv.env.base import RandomAccessFile
-from lsmkv.env.disk_page import decode_page, encode_page, page_key
-from lsmkv.env.objects.local import LocalObjects
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.fuse import (
     TableFilter64,
@@ -35,10 +33,12 @@ from lsmkv.format.batch import decode_batch, encode_batch
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.keys import MAX_SEQUENCE, Entry, InternalKeyComparator, sequence_in, unpack
 from lsmkv.format.log import BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, LAST, LogReader, LogWriter
-from lsmkv.format.meta import decode_meta, encode_meta
 from lsmkv.format.version_edit import VersionEdit
 from lsmkv.options import Options
 from lsmkv.server.requests import ProtocolError, RequestReader
+from lsmkv.shards.remote.disk_page import decode_page, encode_page, page_key
+from lsmkv.shards.remote.meta import decode_meta, encode_meta
+from lsmkv.shards.remote.objects.local import LocalObjects
 from lsmkv.shards.version import VersionDocument
 from lsmkv.table.block import Block
 from lsmkv.table.block_builder import BlockBuilder

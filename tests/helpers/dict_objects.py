@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from lsmkv.env.objects.base import ObjectInfo, ObjectStore, check_object_name
+from lsmkv.shards.remote.objects.base import ObjectInfo, ObjectStore, check_object_name
 
 _T = TypeVar("_T")
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from lsmkv.env.base import Directory, Env
-from lsmkv.env.objects.base import ObjectInfo, ObjectStore, check_object_name
 from lsmkv.format.filenames import CURRENT, FileType, parse_filename, read_current
-from lsmkv.format.meta import FilePieces, Piece, encode_meta
 from lsmkv.options import Options
-from lsmkv.table.meta import table_pieces
+from lsmkv.shards.remote.meta import FilePieces, Piece, encode_meta
+from lsmkv.shards.remote.objects.base import ObjectInfo, ObjectStore, check_object_name
+from lsmkv.shards.remote.table_pieces import table_pieces
 
 
 class MemoryObjects(ObjectStore):

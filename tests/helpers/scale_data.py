@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from hashlib import sha256
 
-from lsmkv.env.objects.base import ObjectStore
+from lsmkv.shards.remote.objects.base import ObjectStore
 from lsmkv.shards.version import VersionDocument
 from lsmkv.shards.versions import list_versions, read_version
 

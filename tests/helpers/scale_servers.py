@@ -13,8 +13,8 @@ from typing import NamedTuple
 from fault_proxy import FaultProxy
 from tethered import Tethered
 
-from lsmkv.env.objects.open import open_objects
-from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
+from lsmkv.shards.remote.objects.open import open_objects
+from lsmkv.shards.remote.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
 
 _MOTO = """
 import logging

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from lsmkv.env import flights
+from lsmkv.shards.remote import flights
 
 
 class Waiters:
-    """Counts the waits in :mod:`lsmkv.env.flights`."""
+    """Counts the waits in :mod:`lsmkv.shards.remote.flights`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         begun = self._begun = threading.Semaphore(0)

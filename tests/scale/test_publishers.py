@@ -35,7 +35,7 @@ _RACER = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor
 from lsmkv.bulk.publish import publish
-from lsmkv.env.objects.open import open_objects
+from lsmkv.shards.remote.objects.open import open_objects
 from lsmkv.errors import ConflictError
 from lsmkv.shards.versions import read_version
 

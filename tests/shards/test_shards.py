@@ -16,8 +16,8 @@ import pytest
 import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
-from lsmkv.env.objects.local import LocalObjects
 from lsmkv.options import KIB
+from lsmkv.shards.remote.objects.local import LocalObjects
 
 PAIRS = {b"%06d" % n: b"value %d" % n * 20 for n in range(0, 12_000, 2)}
 SMALL: dict[str, Any] = {"shards": 4, "table_bytes": 64 * KIB, "block_size": 4 * KIB}
@@ -189,7 +189,7 @@ def test_shards_that_both_versions_have_stay_open(tmp_path: Path) -> None:
         s.warm()
         first = s.document
         from lsmkv.bulk.publish import publish
-        from lsmkv.env.objects.open import open_objects
+        from lsmkv.shards.remote.objects.open import open_objects
 
         with open_objects(tmp_path) as objects:
             publish(objects, first._replace(shards=first.shards[:2]))

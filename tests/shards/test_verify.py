@@ -12,10 +12,10 @@ import lsmkv
 import lsmkv.bulk
 import lsmkv.shards
 from lsmkv.env.local import LocalEnv
-from lsmkv.env.objects.local import LocalObjects
-from lsmkv.env.objects.retrying import RetryingObjects
 from lsmkv.options import KIB
 from lsmkv.shards import ShardEntry, VersionDocument
+from lsmkv.shards.remote.objects.local import LocalObjects
+from lsmkv.shards.remote.objects.retrying import RetryingObjects
 from lsmkv.shards.verify import VersionSurvey, verify_version
 from lsmkv.shards.version import version_name
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lsmkv.bulk.sources.arrow import arrow_file, check_columns, pyarrow, table_pairs
+from lsmkv.bulk.sources.inputs import InputFile
 from lsmkv.bulk.sources.part import Pair
-from lsmkv.env.inputs import InputFile
 
 PARQUET_MAGIC = b"PAR1"
 ARROW_MAGIC = b"ARROW1"

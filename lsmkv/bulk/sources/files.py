@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from lsmkv.bulk.sources.inputs import open_input
 from lsmkv.bulk.sources.part import Pair
-from lsmkv.env.inputs import open_input
 from lsmkv.errors import CorruptionError
 from lsmkv.exchange import recognize
 

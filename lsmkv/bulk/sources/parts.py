@@ -18,9 +18,9 @@ from lsmkv.bulk.sources.arrow_files import (
 from lsmkv.bulk.sources.csv_files import CsvPart
 from lsmkv.bulk.sources.dask_frames import dask_parts, is_dask
 from lsmkv.bulk.sources.files import FilePart
+from lsmkv.bulk.sources.inputs import InputFile, find_inputs, open_input
 from lsmkv.bulk.sources.packing import packed_parts
 from lsmkv.bulk.sources.part import CallablePart, CheckedPart, Part
-from lsmkv.env.inputs import InputFile, find_inputs, open_input
 
 PART_BYTES = 64 * 1024 * 1024
 

@@ -25,9 +25,9 @@ from lsmkv.db.tree.info_log import INFO
 from lsmkv.db.tree.store import Store, View
 from lsmkv.db.tree.version import Version
 from lsmkv.env.process import get_ready
-from lsmkv.env.ticket import InlineTicket, Ticket
 from lsmkv.errors import ClosedError, IOError
 from lsmkv.util.threads import get_ident, start_new_thread
+from lsmkv.util.ticket import InlineTicket, Ticket
 
 
 class Background:

@@ -30,9 +30,9 @@ from typing import Final, TypeVar
 
 from librt.threading import Lock
 
-from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ConflictError
 from lsmkv.util.threads import get_ident, new_lock, pause
+from lsmkv.util.ticket import Ticket
 
 T = TypeVar("T")
 

@@ -19,7 +19,6 @@ from lsmkv.db.tree.table_cache import TableCache
 from lsmkv.db.tree.version import Version
 from lsmkv.db.tree.version_set import VersionSet
 from lsmkv.env.base import Directory
-from lsmkv.env.ticket import Ticket
 from lsmkv.errors import ClosedError, ForkedError, raise_typed
 from lsmkv.filter.bloom import leveldb_hash
 from lsmkv.filter.hash64 import xxh3_hash
@@ -35,6 +34,7 @@ from lsmkv.format.keys import MAX_SEQUENCE, InternalKeyComparator
 from lsmkv.options import L0_SLOWDOWN_WRITES_TRIGGER, Options
 from lsmkv.table.reader import Table
 from lsmkv.util.threads import new_lock
+from lsmkv.util.ticket import Ticket
 
 if TYPE_CHECKING:
     from mypy_extensions import i64

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
 
-from lsmkv.env.ticket import Ticket
 from lsmkv.format.batch import Operation, encoded_size
 from lsmkv.util.threads import ThreadLock, new_lock
+from lsmkv.util.ticket import Ticket
 
 _LARGEST_GROUP: Final = 1024 * 1024
 _SMALL_BATCH: Final = 128 * 1024

@@ -13,8 +13,8 @@ from typing import Annotated, cast
 import typer
 
 import lsmkv.bulk
+from lsmkv.bulk.sources.inputs import find_inputs
 from lsmkv.bulk.tables import TABLE_BYTES
-from lsmkv.env.inputs import find_inputs
 from lsmkv.exchange import Record, recognize
 from lsmkv.options import MIB, TableArguments
 from lsmkv.shards import VersionDocument

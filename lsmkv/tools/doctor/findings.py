@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 
-from lsmkv.env.trial import Trials
 from lsmkv.options import make_options
 from lsmkv.tools.doctor.engine import Advice, Engine
 from lsmkv.tools.doctor.place import Place
+from lsmkv.tools.doctor.trial import Trials
 from lsmkv.tools.text import count, size
 
 LEAST_ROOM = 64 << 20

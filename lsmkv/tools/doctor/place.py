@@ -10,8 +10,8 @@ import os
 from typing import NamedTuple
 
 from lsmkv.env.mounts import file_system_of
-from lsmkv.env.trial import Trials, beside, free_bytes, open_file_limit, try_directory
 from lsmkv.format.filenames import FileType, parse_filename
+from lsmkv.tools.doctor.trial import Trials, beside, free_bytes, open_file_limit, try_directory
 
 _OF_STORES = (FileType.CURRENT, FileType.MANIFEST, FileType.TABLE, FileType.LOG)
 

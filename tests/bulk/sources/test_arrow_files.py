@@ -15,7 +15,7 @@ from lsmkv.bulk.sources.arrow_files import (
     arrow_file_parts,
     parquet_parts,
 )
-from lsmkv.env.inputs import InputFile, find_inputs
+from lsmkv.bulk.sources.inputs import InputFile, find_inputs
 from lsmkv.errors import CorruptionError
 
 pa = pytest.importorskip("pyarrow")

@@ -161,8 +161,8 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, "distributed", None)
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    monkeypatch.delitem(sys.modules, "lsmkv.env.objects.obstore_objects", raising=False)
-    monkeypatch.delitem(sys.modules, "lsmkv.env.objects.fsspec_objects", raising=False)
+    monkeypatch.delitem(sys.modules, "lsmkv.shards.remote.objects.obstore_objects", raising=False)
+    monkeypatch.delitem(sys.modules, "lsmkv.shards.remote.objects.fsspec_objects", raising=False)
     into = ["--into", tmp_path / "set"]
     done = lsm("bulk", "build", source, *into, "--scheduler", "tcp://127.0.0.1:1")
     fails(done, "--scheduler needs distributed: pip install distributed")

@@ -12,10 +12,10 @@ import pytest
 from commands import lsm_bytes as lsm
 
 import lsmkv
-from lsmkv.env.trial import Trials
 from lsmkv.tools.doctor import command, report
 from lsmkv.tools.doctor import place as place_module
 from lsmkv.tools.doctor.engine import Advice, engine
+from lsmkv.tools.doctor.trial import Trials
 
 
 def protected(_: str) -> Trials:

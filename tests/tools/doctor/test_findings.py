@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lsmkv.env.trial import Trials
 from lsmkv.tools.doctor.engine import Advice, Engine
 from lsmkv.tools.doctor.findings import problems, remarks, works
 from lsmkv.tools.doctor.place import Place
+from lsmkv.tools.doctor.trial import Trials
 
 ENGINE = Engine(
     version="1.2.3",

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import lsmkv
-from lsmkv.env.trial import Trials
 from lsmkv.tools.doctor import place as place_module
 from lsmkv.tools.doctor.place import place, shortened
+from lsmkv.tools.doctor.trial import Trials
 
 
 def snapshot(path: Path) -> dict[str, tuple[bytes, os.stat_result]]:

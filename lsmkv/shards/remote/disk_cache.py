@@ -1,0 +1,414 @@
+"""A cache of objects' pages on the local disk: :class:`DiskCache`.
+
+It saves requests to an object store, in this process and in later ones.  Each page is a file
+(``disk_page.py``) in one of 256 directories, by the first byte of its name.  There is no
+index and no database: what is on the disk is the cache's whole state.  A page is written under a
+temporary name and renamed.  Nothing is synced: after a power cut a page may be damaged, and its
+checksum tells.  A damaged page is removed, and counts as one that is not there.
+
+Any number of processes and threads may use one directory.  Reading takes no lock.  Writing takes
+the lock of ``SIZE``, the file that holds the total of the pages' bytes: it is raised before a page
+is renamed, so it is never too low.  When it would pass the capacity, the writer measures the
+directory and removes the pages that were used longest ago, down to 90%.  So the pages never take
+more bytes than the capacity.  Beside them there is one unfinished page for each thread that writes,
+and those of killed processes, until they are an hour old and somebody evicts.  That the file system
+rounds each file up is not counted.
+
+A page's use is its file's time of modification, set at most once a minute, so that a read seldom
+writes.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import logging
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lsmkv.errors import CorruptionError
+from lsmkv.shards.remote.disk_page import check_page, decode_page, encode_page, page_key, page_name
+from lsmkv.util.checksum import masked_crc32c
+from lsmkv.util.coding import encode_fixed32
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt
+except ImportError:  # POSIX
+    msvcrt = None  # type: ignore[assignment]
+
+_BINARY: int = getattr(os, "O_BINARY", 0)
+
+PAGE_SIZE = 32 << 10
+"""Bytes of a page, at whose multiples pages begin.  A store takes as long for 4 KiB as for 32 KiB,
+and neighbours of a block come with it; a smaller page would cost as many calls of the system for
+fewer bytes, and a larger one fetches more than a point read needs."""
+
+_log = logging.getLogger("lsmkv")
+_SIZE = "SIZE"
+_SIZE_BYTES = 12
+_TEMPORARY = ".new-"
+_TEMPORARY_AGE = 3600.0  # seconds, after which its writer is dead
+_TOUCH_AGE = 60.0  # seconds between two notes of a page's use
+_KEPT = 0.9
+_NAME_LENGTH = 62
+_PATIENCE = 500
+_PAUSE = 0.002  # seconds; with _PATIENCE: as long as an eviction takes, and no longer
+_LOCKED_BYTE = 1 << 30
+_TRANSIENT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+class _PageFile(NamedTuple):
+    used: float
+    size: int
+    path: str
+
+
+class DiskCache:
+    """Pages of immutable objects in a local directory, bounded in size.
+
+    It never fails a read.  Once a page cannot be written (a full disk, a directory that is for
+    reading only), it adds none any more; once one cannot be read, it is off.  The logger ``lsmkv``
+    warns of that once.  Costs on Linux: 20 us for a page that is found, 80 us for one that is put.
+    Evicting takes 0.2 s for a GiB, once for each tenth of the capacity that is put.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], capacity: int = 1 << 30) -> None:
+        """``path`` is made if it does not exist, for the owner alone; ``capacity`` is in bytes.
+
+        Processes that share a directory should agree on its capacity: each keeps to its own.
+        """
+        if capacity < 0:
+            raise ValueError(f"a capacity of {capacity} bytes")
+        self.path = os.fsdecode(path)
+        self.capacity = capacity
+        self.hits = 0
+        """Pages that were found."""
+        self.misses = 0
+        """Pages that were not found."""
+        self.puts = 0
+        """Pages that were written."""
+        self.puts_skipped = 0
+        """Pages that were not written, because another writer held the lock for long."""
+        self.evictions = 0
+        """Pages that were removed to make room."""
+        self.damaged = 0
+        """Pages that were removed because of damage."""
+        self._counting = threading.Lock()
+        self._writing = threading.Lock()  # for the descriptor of SIZE
+        self._fd = -1
+        self._fd_pid = 0
+        self._token = secrets.token_hex(8)
+        self._serial = itertools.count()
+        self._reads = True
+        self._writes = True
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+        except OSError as error:
+            self._turn_off(error)
+
+    def get(self, identity: str, number: int) -> bytes | None:
+        """A page of the object of this identity; None if it is not there.
+
+        Four calls of the system.
+        """
+        if not self._reads:
+            return None
+        key = page_key(identity, number)
+        path = self._path_of(key)
+        try:
+            content = _read_used(path)
+        except FileNotFoundError:
+            content = None
+        except OSError as error:
+            if error.errno not in _TRANSIENT:
+                self._turn_off(error)
+            content = None
+        data = None if content is None else self._decoded(content, key, path)
+        with self._counting:
+            if data is None:
+                self.misses += 1
+            else:
+                self.hits += 1
+        return data
+
+    def has(self, identity: str, number: int) -> bool:
+        """Whether a page is there, by its name: it may be damaged.  One call of the system."""
+        return self._reads and os.path.exists(self._path_of(page_key(identity, number)))
+
+    def put(self, identity: str, number: int, data: bytes) -> None:
+        """Keep a page.  It is not kept if the cache is off or busy, or too small."""
+        if not self._writes:
+            return
+        key = page_key(identity, number)
+        content = encode_page(key, data)
+        if len(content) > self.capacity * _KEPT:
+            return
+        path = self._path_of(key)
+        own = f"{_TEMPORARY}{os.getpid()}-{self._token}-{next(self._serial)}"
+        temporary = f"{os.path.dirname(path)}/{own}"
+        try:
+            _write_new(temporary, content)
+            try:
+                self._commit(temporary, path, len(content))
+            except BaseException:
+                _remove(temporary)
+                raise
+        except OSError as error:
+            if error.errno not in _TRANSIENT:
+                self._stop_writing(error)
+
+    def check(self) -> None:
+        """Assert what holds while nobody writes: every page is sound and has its own name, and
+        their total is neither above what ``SIZE`` says nor above the capacity.
+
+        Raises :class:`~lsmkv.errors.CorruptionError`, and ``OSError``.  Reads every page.
+        """
+        total = 0
+        for page in self._page_files():
+            with open(page.path, "rb") as file:
+                content = file.read()
+            try:
+                check_page(content, page.path[-_NAME_LENGTH - 3 :].replace("/", ""))
+            except CorruptionError as error:
+                raise error.located(page.path) from None
+            total += len(content)
+        with self._writing:
+            stated = _read_size(self._size_file())
+        if stated is not None and total > stated:
+            reason = f"{stated} bytes are stated, {total} are there"
+            raise CorruptionError(reason, f"{self.path}/{_SIZE}", 0)
+        if total > self.capacity:
+            raise CorruptionError(f"{total} bytes of pages in {self.capacity}", self.path)
+
+    def close(self) -> None:
+        """Close the cache; the pages stay.  It is off from then on.  A second close has no
+        effect."""
+        self._reads = False
+        self._writes = False
+        with self._writing:
+            self._close_size_file()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            self._close_size_file()
+
+    def _path_of(self, key: bytes) -> str:
+        name = page_name(key)
+        return f"{self.path}/{name[:2]}/{name[2:]}"
+
+    def _decoded(self, content: bytes, key: bytes, path: str) -> bytes | None:
+        """A page's bytes; None for a damaged one, which is removed."""
+        try:
+            return decode_page(content, key)
+        except CorruptionError:
+            with self._counting:
+                self.damaged += 1
+            _remove(path)
+            return None
+
+    def _turn_off(self, error: OSError) -> None:
+        with self._counting:
+            was_on, self._reads, self._writes = self._reads and self._writes, False, False
+        if was_on:
+            _log.warning("the cache in %s is off: %s", self.path, error)
+
+    def _stop_writing(self, error: OSError) -> None:
+        with self._counting:
+            wrote, self._writes = self._writes, False
+        if wrote:
+            _log.warning("no pages are added to the cache in %s any more: %s", self.path, error)
+
+    # Writing
+
+    def _commit(self, temporary: str, path: str, size: int) -> None:
+        """Give a page its name, with room made for it; or remove it, if the cache is busy."""
+        if self._writing.acquire(timeout=_PATIENCE * _PAUSE):
+            try:
+                if self._writes and self._commit_locked(temporary, path, size):
+                    self.puts += 1
+                    return
+            finally:
+                self._writing.release()
+        with self._counting:
+            self.puts_skipped += 1
+        _remove(temporary)
+
+    def _commit_locked(self, temporary: str, path: str, size: int) -> bool:
+        """Whether the page has its name: another process may be at it for long."""
+        fd = self._size_file()
+        if not _lock(fd):
+            return False
+        try:
+            total = _read_size(fd)
+            if total is None or total + size > self.capacity:
+                total = self._evict(size)
+            _write_size(fd, total + max(0, size - _length_of(path)))
+            os.replace(temporary, path)
+        except PermissionError:
+            if sys.platform != "win32":
+                raise
+            return False  # another process is reading the page that is there
+        finally:
+            _unlock(fd)
+        return True
+
+    def _evict(self, size: int) -> int:
+        """Measure the pages, and remove the oldest until ``size`` bytes more take 90% at most;
+        returns the pages' bytes."""
+        pages = sorted(self._page_files())
+        total = sum(page.size for page in pages)
+        most = int(self.capacity * _KEPT) - size
+        for page in pages:
+            if total <= most:
+                break
+            if _remove(page.path):
+                total -= page.size
+                self.evictions += 1
+        return total
+
+    def _page_files(self) -> Iterator[_PageFile]:
+        """Every page.  Temporary files whose writers are dead are removed."""
+        before = time.time() - _TEMPORARY_AGE
+        for number in range(256):
+            try:
+                entries = os.scandir(f"{self.path}/{number:02x}")
+            except FileNotFoundError:
+                continue
+            with entries:
+                for entry in entries:
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # removed by a reader that found it damaged
+                    if entry.name.startswith(_TEMPORARY):
+                        if status.st_mtime < before:
+                            _remove(entry.path)
+                    elif len(entry.name) == _NAME_LENGTH:
+                        yield _PageFile(status.st_mtime, status.st_size, entry.path)
+
+    # SIZE: fixed64 total of the pages' bytes, fixed32 masked CRC-32C of it.  The caller holds
+    # self._writing.
+
+    def _size_file(self) -> int:
+        """The descriptor of ``SIZE``: this process's own, for a lock belongs to an open file, and
+        a forked child would share its parent's."""
+        if self._fd_pid != os.getpid():
+            self._close_size_file()
+        if self._fd < 0:
+            self._fd = os.open(f"{self.path}/{_SIZE}", os.O_RDWR | os.O_CREAT | _BINARY, 0o600)
+            self._fd_pid = os.getpid()
+        return self._fd
+
+    def _close_size_file(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def _read_used(path: str) -> bytes:
+    """A page's file, whose use is noted."""
+    fd = os.open(path, os.O_RDONLY | _BINARY)
+    try:
+        status = os.fstat(fd)
+        content = os.read(fd, status.st_size)
+        if abs(time.time() - status.st_mtime) > _TOUCH_AGE:
+            try:
+                os.utime(path if sys.platform == "win32" else fd)
+            except OSError:
+                pass  # on a file system that is read-only; the page is older than it could be
+    finally:
+        os.close(fd)
+    return content
+
+
+def _write_new(path: str, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+    try:
+        fd = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        fd = os.open(path, flags, 0o600)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+    except BaseException:
+        _remove(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _remove(path: str) -> bool:
+    """Remove a file; whether it is gone.  A failure leaves it for the next eviction."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _lock(fd: int) -> bool:
+    """Lock ``SIZE``; False if another writer has held it for long."""
+    for _ in range(_PATIENCE):
+        try:
+            _try_lock(fd)
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+        else:
+            return True
+    return False
+
+
+def _try_lock(fd: int) -> None:
+    if sys.platform == "win32":
+        # A byte far behind the content: Windows lets nobody else read or write a locked one.
+        os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
+    else:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlock(fd: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _read_size(fd: int) -> int | None:
+    """The total that ``SIZE`` states; None if it states none, or is damaged."""
+    os.lseek(fd, 0, os.SEEK_SET)  # the descriptor is its caller's alone
+    content = os.read(fd, _SIZE_BYTES + 1)
+    if len(content) != _SIZE_BYTES or content[8:] != encode_fixed32(masked_crc32c(content[:8])):
+        return None
+    return int.from_bytes(content[:8], "little")
+
+
+def _write_size(fd: int, total: int) -> None:
+    content = total.to_bytes(8, "little")
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.write(fd, content + encode_fixed32(masked_crc32c(content)))
+
+
+def _length_of(path: str) -> int:
+    """A file's length; 0 if it does not exist."""
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

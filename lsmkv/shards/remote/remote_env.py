@@ -1,0 +1,283 @@
+"""A read-only :class:`~lsmkv.env.base.Env` over an object store.
+
+``lsmkv.DB(path, read_only=True, env=RemoteEnv(objects))`` opens the database whose files lie below
+``path/`` in the store.  With a META there (:mod:`lsmkv.shards.remote.meta`) that takes one request.
+Without one, as in a bucket to which somebody copied a LevelDB directory, it takes one that misses,
+a listing of all that lies below the path, one for each small file, and two for each table.  A point
+read costs one request; an absent key none, where a filter denies it.
+
+A directory is what it was when it was opened.  Objects must not be replaced meanwhile: that would
+be damage, which checksums show.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import weakref
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
+
+from lsmkv.env.base import Directory, Env, FileLock, WritableFile, check_name
+from lsmkv.errors import CorruptionError
+from lsmkv.shards.remote.disk_cache import DiskCache
+from lsmkv.shards.remote.fetch_ahead import FetchAhead
+from lsmkv.shards.remote.meta import META, FilePieces, decode_meta
+from lsmkv.shards.remote.objects.base import ObjectStore, check_object_name
+from lsmkv.shards.remote.remote_file import Held, RemoteFile
+from lsmkv.shards.remote.remote_object import RemoteCounters, RemoteObject, Source
+
+
+class Expected(NamedTuple):
+    """What is known of an object from elsewhere, such as a version document."""
+
+    size: int
+    sha256: str
+    """In hexadecimal digits, lower case."""
+
+
+class RemoteEnv(Env):
+    """The directories of an object store, for reading.
+
+    Any thread may call it.  It closes neither ``objects`` nor ``cache``, which are the caller's.
+    """
+
+    def __init__(
+        self,
+        objects: ObjectStore,
+        cache: DiskCache | None = None,
+        *,
+        expected: Mapping[str, Expected] | None = None,
+    ) -> None:
+        """``expected`` tells of objects, by their full names.
+
+        A META that is not what it tells raises :class:`~lsmkv.errors.CorruptionError`, and so does
+        a file of another size.  Other objects are not hashed, for they are read in ranges; their
+        blocks have checksums.  Where it has files of a directory but no META, the directory is not
+        listed, but holds those files.
+        """
+        self._source = Source(objects, cache)
+        self._expected = {} if expected is None else dict(expected)
+        self._ahead = FetchAhead()
+        self._directories: weakref.WeakSet[RemoteDirectory] = weakref.WeakSet()
+
+    @property
+    def counters(self) -> RemoteCounters:
+        """What has been read."""
+        return self._source.counters
+
+    def open_directory(self, path: str, create: bool = False) -> RemoteDirectory:
+        """The directory of the objects below ``path``; one request, or none or two: see above.
+
+        ``path`` is part of an object's name; an empty one is the store's root.
+        ``FileNotFoundError`` if there are no objects below it; ``CorruptionError`` for a META that
+        is damaged, or is not the expected one.
+        """
+        where = _prefix_of(path)
+        url = self._url_of(where)
+        if create:
+            _refuse(url)
+        files = self._from_meta(where)
+        if files is None:
+            files = self._from_expected(where) or self._from_listing(where)
+        if not files:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), url)
+        directory = RemoteDirectory(self, url, where, files, self._ahead)
+        self._directories.add(directory)
+        return directory
+
+    def forget_meta(self, path: str | None = None) -> None:
+        """:meth:`RemoteDirectory.forget_meta` for every open directory, or those at ``path``."""
+        url = None if path is None else self._url_of(_prefix_of(path))
+        for directory in list(self._directories):
+            if url is None or directory.path == url:
+                directory.forget_meta()
+
+    def close(self) -> None:
+        """End the threads that fetch ahead.  Open files can still be read.  A second close has no
+        effect."""
+        self._ahead.close()
+
+    def remove_directory(self, path: str) -> None:
+        """Refused: ``OSError`` with ``EROFS``."""
+        _refuse(path)
+
+    def rename_directory(self, old: str, new: str) -> None:
+        """Refused: ``OSError`` with ``EROFS``."""
+        _refuse(old)
+
+    def _url_of(self, where: str) -> str:
+        return self._source.objects.url_of(where).rstrip("/")
+
+    # What a directory holds
+
+    def _from_meta(self, where: str) -> dict[str, Held] | None:
+        """The files of a directory with META; None without one."""
+        name = where + META
+        known = self._expected.get(name)
+        if known is not None:
+            data = self._remote(name, known.size, "").read(0, known.size)
+            digest = hashlib.sha256(data).hexdigest()
+            if digest != known.sha256:
+                reason = f"the object has the SHA-256 {digest}; {known.sha256} is expected"
+                raise CorruptionError(reason, self._source.objects.url_of(name))
+        elif self._names_expected(where):
+            return None
+        else:
+            try:
+                data = self._source.objects.get(name)
+            except FileNotFoundError:
+                return None
+        try:
+            files = decode_meta(data)
+        except CorruptionError as error:
+            raise error.located(self._source.objects.url_of(name)) from None
+        stamp = f"META {hashlib.sha256(data).hexdigest()}"
+        return {file.name: self._held(where, file, stamp) for file in files}
+
+    def _held(self, where: str, file: FilePieces, stamp: str) -> Held:
+        """A file as META has it."""
+        name = where + file.name
+        known = self._expected.get(name)
+        if known is not None and known.size != file.size:
+            reason = f"{file.name} has {file.size} bytes here; {known.size} are expected"
+            raise CorruptionError(reason, self._source.objects.url_of(where + META))
+        pieces = tuple((piece.offset, piece.data) for piece in file.pieces)
+        return Held(self._remote(name, file.size, stamp), pieces)
+
+    def _names_expected(self, where: str) -> list[str]:
+        """The names in ``expected`` of the objects in a directory."""
+        at = len(where)
+        return [name for name in self._expected if name.startswith(where) and "/" not in name[at:]]
+
+    def _from_expected(self, where: str) -> dict[str, Held]:
+        at = len(where)
+        return {
+            name[at:]: Held(self._remote(name, self._expected[name].size, ""))
+            for name in self._names_expected(where)
+        }
+
+    def _from_listing(self, where: str) -> dict[str, Held]:
+        at = len(where)
+        return {
+            info.name[at:]: Held(self._remote(info.name, info.size, f"modified {info.modified!r}"))
+            for info in self._source.objects.list(where)
+        }
+
+    def _remote(self, name: str, size: int, stamp: str) -> RemoteObject:
+        """An object.  What identifies its content is its hash, if that is known, or its URL with
+        its size and ``stamp``, which differs for another object of that name."""
+        known = self._expected.get(name)
+        if known is not None:
+            identity = f"sha256 {known.sha256}"
+        else:
+            identity = f"{self._source.objects.url_of(name)} size {size} {stamp}"
+        return RemoteObject(self._source, name, size, identity)
+
+
+class RemoteDirectory(Directory):
+    """The objects below one prefix.  What would write raises ``OSError`` with ``EROFS``."""
+
+    def __init__(
+        self, env: RemoteEnv, url: str, where: str, files: dict[str, Held], ahead: FetchAhead
+    ) -> None:
+        """``where`` is the prefix, with its slash; ``files`` are the objects below it, by the rest
+        of their names."""
+        self.path = url
+        self._env = env
+        self._where = where
+        self._files = files
+        self._ahead = ahead
+        self._folders = {name.partition("/")[0] for name in files if "/" in name}
+        self._closed = False
+
+    @property
+    def immutable(self) -> bool:
+        return True
+
+    def change_mark(self) -> str:
+        """Always the same."""
+        return self.path
+
+    def names(self) -> list[str]:
+        self._check_open()
+        return [name for name in self._files if "/" not in name] + sorted(self._folders)
+
+    def exists(self, name: str) -> bool:
+        check_name(name)
+        self._check_open()
+        return name in self._files or name in self._folders
+
+    def size(self, name: str) -> int:
+        return self._find(name).remote.size
+
+    def open(self, name: str) -> RemoteFile:
+        """Open a file: no request."""
+        return RemoteFile(self._find(name), self._ahead)
+
+    def subdirectory(self, name: str, create: bool = False) -> RemoteDirectory:
+        self._check_open()
+        return self._env.open_directory(self._where + check_name(name), create)
+
+    def forget_meta(self) -> None:
+        """Give up the bytes that META held, once the database is open.
+
+        Those of a table of several blocks are given up when it has been opened; what is left are
+        CURRENT, the MANIFEST, and tables of one block.  All can still be read, by requests.
+        """
+        for held in self._files.values():
+            held.pieces = ()
+
+    def lock_holder(self, name: str) -> int | None:
+        """Nobody: nobody writes to an object."""
+        return None
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _find(self, name: str) -> Held:
+        check_name(name)
+        self._check_open()
+        held = self._files.get(name)
+        if held is None:
+            code = errno.EISDIR if name in self._folders else errno.ENOENT
+            raise OSError(code, os.strerror(code), f"{self.path}/{name}")
+        return held
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
+
+    # Writing
+
+    def create(self, name: str) -> WritableFile:
+        _refuse(f"{self.path}/{name}")
+
+    def append_to(self, name: str) -> WritableFile:
+        _refuse(f"{self.path}/{name}")
+
+    def rename(self, old: str, new: str) -> None:
+        _refuse(f"{self.path}/{old}")
+
+    def remove(self, name: str) -> None:
+        _refuse(f"{self.path}/{name}")
+
+    def link(self, name: str, target: Directory) -> None:
+        _refuse(f"{self.path}/{name}")
+
+    def sync(self) -> None:
+        _refuse(self.path)
+
+    def lock(self, name: str) -> FileLock:
+        _refuse(f"{self.path}/{name}")
+
+
+def _prefix_of(path: str) -> str:
+    """How the names of the objects below a path begin."""
+    prefix = path.strip("/")
+    return "" if prefix in ("", ".") else check_object_name(prefix) + "/"
+
+
+def _refuse(path: str) -> NoReturn:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
