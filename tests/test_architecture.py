@@ -1,8 +1,8 @@
 """The rules of the house (docs/tour.md), held by reading every module's source.
 
 A module imports only from its own room or one further down; there are no cycles, and no imports
-inside functions to dodge one.  Only ``env/`` touches the files of stores; only ``tools/`` prints, or
-reads ``argv`` or the environment.
+inside functions to dodge one.  Only ``env/`` touches the files of stores; only ``tools/`` prints,
+or reads ``argv`` or the environment.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import pytest
 import lsmkv
 from lsmkv import DB
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+DATA = Path(__file__).resolve().parents[2] / "data"
 TINY: dict[str, Any] = {"write_buffer_size": 16384, "max_file_size": 16384, "block_size": 1024}
 CODECS = {"zlib": 2, "zlib-raw": 4}
 UNPACK: dict[int, Callable[[bytes], bytes]] = {

@@ -124,7 +124,7 @@ def test_what_only_a_log_holds_is_shown(meta: bool) -> None:
     ["levels-none", "levels-snappy-bloom", "none-bloom", "old-sst", "snappy", "unflushed-log"],
 )
 def test_what_leveldb_wrote_is_shown(name: str, meta: bool) -> None:
-    path = str(Path(__file__).parent.parent / "data" / name)
+    path = str(Path(__file__).parents[2] / "data" / name)
     objects = MemoryObjects()
     upload(LocalEnv(), path, objects, name, meta=Options() if meta else None)
     objects.forget_requests()
