@@ -9,7 +9,8 @@ import pytest
 
 import lsmkv
 from lsmkv import DB, WriteBatch
-from lsmkv.db import background, commit, log_rotation, write_queue, writer
+from lsmkv.db.compact import background
+from lsmkv.db.write import commit, log_rotation, write_queue, writer
 from lsmkv.env.faulty import FaultyEnv
 
 Interrupted = Callable[[ModuleType, int, Callable[[], object]], bool]
