@@ -21,7 +21,8 @@ try:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 except ImportError as error:
     raise ImportError(
-        f"lsmkv.plot needs matplotlib, pip install 'lsmkv[plot]': {error}", name="matplotlib"
+        f"lsmkv.plot needs matplotlib, pip install '.[plot]' in lsmkv's checkout: {error}",
+        name="matplotlib",
     ) from error
 
 __all__ = ["blocks_per_get", "false_positive_rates", "fill", "to_svg"]

@@ -88,4 +88,4 @@ def test_a_missing_matplotlib_names_the_extra() -> None:
         [sys.executable, "-c", code], env=ENVIRON, check=True, capture_output=True, text=True
     )
     assert ran.stdout.startswith("matplotlib | lsmkv.plot needs matplotlib, ")
-    assert "pip install 'lsmkv[plot]'" in ran.stdout
+    assert "pip install '.[plot]'" in ran.stdout
