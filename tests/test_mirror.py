@@ -77,6 +77,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/demo/reading.py": "tools/demo/test_command.py",
     "tools/demo/report.py": "tools/demo/test_command.py",
     "tools/demo/run.py": "tools/demo/test_command.py",
+    "tools/demo/timing.py": "tools/demo/test_command.py",
     "tools/bulk/executors.py": "tools/bulk/test_build.py",
     "tools/compare.py": "tools/test_diff.py",
     "tools/differences.py": "tools/test_diff.py",

@@ -1,9 +1,8 @@
-"""Loads stores, and counts what Gets read in them."""
+"""Loads stores, and counts what Gets read in them.  ``timing.py`` times them."""
 
 from __future__ import annotations
 
 import functools
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy, shape_of
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.stats import Stats
+from lsmkv.tools.demo.timing import NOT_TIMED, Times
 from lsmkv.tools.lab.trial import filter_size
 
 BITS_PER_KEY = 10
@@ -53,7 +53,7 @@ READING: dict[str, Any] = {"lru_cache_size": 0, "seek_compaction": False}
 """The options for Gets: no block cache, and no compaction that changes what is measured."""
 
 _BATCH = 1000
-_TIMED_BATCH = 100
+_STEP = 100  # Gets between two reports of progress
 
 Advance = Callable[[int], None]
 
@@ -76,13 +76,12 @@ class Lookups:
     gets: int
     wrong: int
     """Answers that differ from what was loaded."""
-    microseconds_per_get: float
-    """Wall-clock time: the median of small batches, which a busy machine disturbs least."""
     blocks_read: int
     bytes_read: int
     filters_asked: int
     filter_positives: int
     """Filters that said maybe; for an absent key, each of them is a false positive."""
+    times: Times
 
     @property
     def blocks_per_get(self) -> float:
@@ -135,6 +134,7 @@ class Measurement:
                 "blocks_per_get": lookups.blocks_per_get,
                 "bytes_per_get": lookups.bytes_per_get,
                 "checks_per_get": lookups.checks_per_get,
+                "microseconds_per_get": lookups.times.per_get,
             }
         plain["measured_rate"] = self.absent.positive_rate
         plain["textbook_rate"] = self.textbook_rate
@@ -215,11 +215,15 @@ def measure(
     advance: Advance,
     *,
     compacted: bool,
+    times: tuple[Times, Times] = (NOT_TIMED, NOT_TIMED),
 ) -> Measurement:
-    """Open the store anew, and look up records that exist and keys that do not."""
+    """Open the store anew, and look up records that exist and keys that do not.
+
+    ``times`` are those of Gets of existing keys and of absent ones.
+    """
     with DB(path, **READING, **LAYOUTS[layout]) as db:
-        hits = _look_up(db, present, advance)
-        misses = _look_up(db, [(key, None) for key in absent], advance)
+        hits = _look_up(db, present, times[0], advance)
+        misses = _look_up(db, [(key, None) for key in absent], times[1], advance)
         stats = db.stats()
         filter_bytes = _filter_bytes(db)
     policy = LAYOUTS[layout].get("filter_policy")
@@ -239,29 +243,26 @@ def measure(
     )
 
 
-def _look_up(db: DB, wanted: Sequence[tuple[bytes, bytes | None]], advance: Advance) -> Lookups:
+def _look_up(
+    db: DB, wanted: Sequence[tuple[bytes, bytes | None]], times: Times, advance: Advance
+) -> Lookups:
     """Get each key, and compare the answer with the right one."""
     before = db.stats()
-    times: list[float] = []
     wrong = 0
-    for at in range(0, len(wanted), _TIMED_BATCH):
-        chunk = wanted[at : at + _TIMED_BATCH]
-        keys = [key for key, _ in chunk]
-        started = time.perf_counter()
-        answers = [db.get(key) for key in keys]
-        times.append((time.perf_counter() - started) / len(chunk))
-        wrong += sum(answer != right for answer, (_, right) in zip(answers, chunk, strict=True))
+    for at in range(0, len(wanted), _STEP):
+        chunk = wanted[at : at + _STEP]
+        wrong += sum(db.get(key) != right for key, right in chunk)
         advance(len(chunk))
     after = db.stats()
     asked = after.filters_asked - before.filters_asked
     return Lookups(
         len(wanted),
         wrong,
-        statistics.median(times) * 1e6,
         after.blocks_read - before.blocks_read,
         after.bytes_read - before.bytes_read,
         asked,
         asked - (after.filter_negatives - before.filter_negatives),
+        times,
     )
 
 

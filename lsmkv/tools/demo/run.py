@@ -11,10 +11,20 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lsmkv.db.db import DB
 from lsmkv.tools.console import progress
 from lsmkv.tools.demo.keys import DataSet, Misspeller
-from lsmkv.tools.demo.measure import Loading, Measurement, compact, load, measure
+from lsmkv.tools.demo.measure import (
+    LAYOUTS,
+    READING,
+    Loading,
+    Measurement,
+    compact,
+    load,
+    measure,
+)
 from lsmkv.tools.demo.reading import TITLES
+from lsmkv.tools.demo.timing import ROUNDS, Times, time_gets
 from lsmkv.tools.output import Output
 from lsmkv.tools.report.command import write_report
 
@@ -119,7 +129,8 @@ def _measure_all(
 ) -> list[Measurement]:
     measured: list[Measurement] = []
     lookups = len(questions.present) + len(questions.absent)
-    for layout in plan.layouts:
+    times = _time_all(plan, directory, questions)
+    for layout, (hits, misses) in zip(plan.layouts, times, strict=True):
         with progress(f"Looking up, {TITLES[layout]}", "key", lookups) as bar:
             measured.append(
                 measure(
@@ -129,9 +140,24 @@ def _measure_all(
                     questions.absent,
                     bar.advance,
                     compacted=compacted,
+                    times=(hits, misses),
                 )
             )
     return measured
+
+
+def _time_all(plan: Plan, directory: str, questions: Questions) -> list[list[Times]]:
+    """For each layout, the times of Gets of existing keys and of absent ones."""
+    with (
+        contextlib.ExitStack() as opened,
+        progress("Timing Gets, in turn", "round", ROUNDS) as bar,
+    ):
+        stores = [
+            opened.enter_context(DB(os.path.join(directory, layout), **READING, **LAYOUTS[layout]))
+            for layout in plan.layouts
+        ]
+        kinds = [[key for key, _ in questions.present], questions.absent]
+        return time_gets(stores, kinds, bar.advance)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
+import itertools
 import json
 import os
 import random
@@ -9,6 +11,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +40,9 @@ from lsmkv.tools.demo.measure import (
     rate_of,
 )
 from lsmkv.tools.demo.reading import findings, reading
-from lsmkv.tools.demo.report import print_report, table
+from lsmkv.tools.demo.report import print_report, spread, table
 from lsmkv.tools.demo.run import Outcome, Plan, place, run_demo
+from lsmkv.tools.demo.timing import BATCH, MOST_TIMED, ROUNDS, Times, time_gets
 
 LINES = [b"%06x of %d\n" % (random.Random(n).getrandbits(24), n) for n in range(2000)]
 
@@ -252,6 +257,72 @@ def test_a_seed_gives_the_same_figures_again(figures: dict[str, Any], key_file: 
 
     assert absent(same, 0) == absent(figures, 1)
     assert absent(other, 0) != absent(figures, 1)
+
+
+# The times
+
+
+class SlowStore:
+    """Takes a known time for a Get, and notes the keys and the state of the garbage collector."""
+
+    def __init__(self, name: str, calls: list[tuple[str, bytes]], seconds: float) -> None:
+        self._name = name
+        self._calls = calls
+        self._seconds = seconds
+
+    def get(self, key: bytes) -> None:
+        assert not gc.isenabled()
+        self._calls.append((self._name, key))
+        if self._seconds:
+            time.sleep(self._seconds)
+
+
+def test_the_stores_take_turns_while_gets_are_timed() -> None:
+    calls: list[tuple[str, bytes]] = []
+    stores: Any = [SlowStore("a", calls, 0.0002), SlowStore("b", calls, 0)]
+    rounds: list[int] = []
+    keys = [b"%d" % n for n in range(BATCH + 1)]
+    (present, absent), (fast, _) = time_gets(stores, [keys, [b"no"]], rounds.append)
+    assert gc.isenabled()
+    assert rounds == [1] * ROUNDS
+    assert Counter(calls) == {(name, key): ROUNDS for name in "ab" for key in [*keys, b"no"]}
+    batches = [name for name, group in itertools.groupby(calls, key=lambda call: call[0])]
+    assert len(batches) >= 4 * ROUNDS  # not one store after the other
+    assert batches[0] == "a"
+    assert calls[len(calls) // ROUNDS][0] == "b"  # it is the first one in the second round
+    for one in (present, absent):
+        assert 200 <= one.per_get <= one.slowest
+        assert one.fastest <= one.slowest
+        assert one.spread >= 1
+    assert fast.per_get < present.slowest
+
+
+def test_a_batch_counts_at_the_fastest_of_its_rounds() -> None:
+    calls: list[tuple[str, bytes]] = []
+
+    class Disturbed(SlowStore):
+        def get(self, key: bytes) -> None:
+            self._seconds = 0.05 if len(calls) != 3 else 0
+            super().get(key)
+
+    stores: Any = [Disturbed("a", calls, 0)]
+    [[times]] = time_gets(stores, [[b"k"]])
+    assert times.per_get == times.fastest < 50_000 <= times.slowest
+    assert times.spread > 1
+
+
+def test_no_more_keys_are_timed_than_are_needed() -> None:
+    calls: list[tuple[str, bytes]] = []
+    stores: Any = [SlowStore("a", calls, 0)]
+    time_gets(stores, [[b"%d" % n for n in range(3 * MOST_TIMED)]])
+    assert len(calls) == MOST_TIMED * ROUNDS
+
+
+def test_the_spread_of_the_times_is_printed(demo: tuple[Plan, Outcome]) -> None:
+    text = " ".join(printed(*demo, 80).split())
+    assert text.count("µs: a store's slowest round took up to ") == 1  # one table of stores
+    assert "the stores take turns" in text
+    assert "took up to 1.50 times as long" in spread([measurement("off")])
 
 
 # What it prints
@@ -471,8 +542,8 @@ def measurement(
     disk: int = 100_000,
     filters: int = 0,
 ) -> Measurement:
-    hits = Lookups(1000, 0, 10.0, 1000, 2_000_000, asked, asked)
-    misses = Lookups(1000, 0, 5.0, blocks, blocks * 2000, asked, positives)
+    hits = Lookups(1000, 0, 1000, 2_000_000, asked, asked, Times(10.0, 9.0, 13.5))
+    misses = Lookups(1000, 0, blocks, blocks * 2000, asked, positives, Times(5.0, 5.0, 6.0))
     tables = {2: 1} if levels is None else levels
     opened = (4, 5_000, filters)
     return Measurement(layout, False, tables, disk, *opened, hits, misses, predicted, answered)
