@@ -74,6 +74,7 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "tools/signals.py": "tools/test_cli.py",
     "tools/demo/keys.py": "tools/demo/test_command.py",
     "tools/demo/measure.py": "tools/demo/test_command.py",
+    "tools/demo/page.py": "tools/demo/test_command.py",
     "tools/demo/reading.py": "tools/demo/test_command.py",
     "tools/demo/report.py": "tools/demo/test_command.py",
     "tools/demo/run.py": "tools/demo/test_command.py",

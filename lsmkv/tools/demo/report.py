@@ -52,7 +52,7 @@ def print_report(console: Console, plan: Plan, outcome: Outcome) -> None:
     report.gap()
     report.stores(plan.data, outcome.loadings, plan.directory)
     report.gap()
-    report.lookups(len(outcome.questions.present), outcome.questions.example)
+    report.lookups(len(outcome.questions.present), outcome.example)
     for measurements in (outcome.as_loaded, outcome.compacted):
         if measurements:
             report.gap()
@@ -177,8 +177,8 @@ def spread(measurements: Sequence[Measurement]) -> str:
     times = [kind.times for one in measurements for kind in (one.present, one.absent)]
     most = max(one.spread for one in times)
     return (
-        f"µs: a store's slowest round took up to {most:.2f} times as long as its fastest. Compare the"
-        " stores of one run: another run may be slower or faster as a whole."
+        f"µs: a store's slowest round took up to {most:.2f} times as long as its fastest. Compare"
+        " the stores of one run: another run may be slower or faster as a whole."
     )
 
 

@@ -7,6 +7,7 @@ Bloom filter nothing else is kept.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,6 +24,8 @@ from lsmkv.tools.text import count, escape
 
 MOST_KEYS: Final = 300
 """Keys of a filter that an answer has."""
+MOST_COUNTED: Final = 500_000
+"""Keys of a filter that are counted; of more, a Bloom filter's number follows from its fill."""
 MOST_BITS: Final = 8 * 8192
 """Bits of a filter that an answer has: its first ones."""
 LONGEST_KEY: Final = 1024
@@ -32,8 +35,9 @@ LONGEST_KEY: Final = 1024
 def table_filter(source: Source, name: str, n: int = 0) -> Plain:
     """The ``n``-th filter of a table, from 0 on; those without keys are not counted.
 
+    ``key_count`` is the number of its keys, or about that if it is not ``counted``.
     ``NotThereError`` if there is none, and ``CorruptionError`` for damage.  Cost: the table's
-    filters, and of its data blocks those that have the keys.
+    filters, and of its data blocks those that have the keys, up to ``MOST_COUNTED``.
     """
     with source.open_file(name, FileType.TABLE) as file:
         filters = [one for one in read_filters(file) if one.data and not one.extractor]
@@ -41,7 +45,11 @@ def table_filter(source: Source, name: str, n: int = 0) -> Plain:
             told = count(len(filters), "filter") if filters else "no filter"
             raise NotThereError(f"{name} has {told}; there is none of number {n:,}")
         chosen = filters[n]
-        keys = list(itertools.islice(_user_keys(file, chosen), MOST_KEYS + 1))
+        rest = _user_keys(file, chosen)
+        keys = list(itertools.islice(rest, MOST_KEYS))
+        counted = len(keys) + sum(1 for _ in itertools.islice(rest, MOST_COUNTED - len(keys)))
+        bits = _bits(chosen)
+        all_counted = next(rest, None) is None
         return {
             "name": name,
             "n": n,
@@ -51,22 +59,38 @@ def table_filter(source: Source, name: str, n: int = 0) -> Plain:
             "last": chosen.last,
             "policy": escape(chosen.policy),
             "bytes": len(chosen.data),
-            "keys": [_shown_key(key) for key in keys[:MOST_KEYS]],
-            "more_keys": len(keys) > MOST_KEYS,
-        } | _bits(chosen)
+            "keys": [_shown_key(key) for key in keys],
+            "more_keys": counted > len(keys),
+            "key_count": counted if all_counted else max(counted, _keys_by_fill(bits)),
+            "counted": all_counted,
+        } | bits
 
 
 def _bits(chosen: Filter) -> Plain:
     """What a Bloom filter consists of; one of another policy has bytes alone."""
     data = chosen.data
     if not is_bloom(chosen.policy) or len(data) < 2:
-        return {"bits": None, "probes": None, "hex": "", "rate": None}
+        return {"bits": None, "probes": None, "ones": None, "hex": "", "rate": None}
     return {
         "bits": 8 * (len(data) - 1),
         "probes": data[-1],
+        "ones": int.from_bytes(data[:-1], "little").bit_count(),
         "hex": data[: min(len(data) - 1, MOST_BITS // 8)].hex(),
         "rate": rate_from_fill(data),
     }
+
+
+def _keys_by_fill(bits: Plain) -> int:
+    """How many keys would fill a Bloom filter as far, -(m/k) ln(1 - ones/m); 0 if that is unknown.
+
+    >>> _keys_by_fill({"bits": 1000, "probes": 6, "ones": 451})
+    100
+    """
+    m, probes, ones = bits["bits"], bits["probes"], bits["ones"]
+    if not m or not probes or ones == m:
+        return 0
+    filling: float = -math.log1p(-ones / m)
+    return int(m / probes * filling + 0.5)
 
 
 def _shown_key(key: bytes) -> Plain:

@@ -9,6 +9,7 @@ from inspected import HOSTILE, WORDS, damage
 
 import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.tools.inspect import filters
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.filters import LONGEST_KEY, MOST_BITS, MOST_KEYS, table_filter
 from lsmkv.tools.inspect.plain import NotThereError, Plain
@@ -66,6 +67,28 @@ def test_a_filter_of_a_whole_table_is_cut(tmp_path: Path) -> None:
     assert told["bits"] > MOST_BITS
     assert len(told["hex"]) == MOST_BITS // 4
     assert 0 < told["rate"] < 0.02
+
+
+@pytest.mark.parametrize("number", [1, MOST_KEYS, MOST_KEYS + 1, 5000])
+def test_the_number_of_keys_is_stated_however_many_there_are(tmp_path: Path, number: int) -> None:
+    keys = [b"%08d" % at for at in range(number)]
+    with opened(one_table(tmp_path / "db", keys, filter_layout="table")) as (api, name):
+        told = table_filter(api.source, name)
+    assert (told["key_count"], told["counted"]) == (number, True)
+    assert told["more_keys"] == (number > MOST_KEYS)
+    data = BloomFilterPolicy().create_filter(keys)
+    assert told["ones"] == sum(byte.bit_count() for byte in data[:-1])
+
+
+def test_the_number_of_very_many_keys_follows_from_the_fill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filters, "MOST_COUNTED", 1000)
+    keys = [b"%08d" % at for at in range(5000)]
+    with opened(one_table(tmp_path / "db", keys, filter_layout="table")) as (api, name):
+        told = table_filter(api.source, name)
+    assert not told["counted"]
+    assert told["key_count"] == pytest.approx(5000, rel=0.1)  # probes repeat
 
 
 class FirstByte:

@@ -1,6 +1,7 @@
 // The page: which view is shown, by the fragment of the URL; the keys that work everywhere.
 
 import { isReport, twin } from "./data.js";
+import * as demoView from "./demo.js";
 import { button, h, show } from "./dom.js";
 import * as filtersView from "./filters.js";
 import * as getView from "./get.js";
@@ -14,7 +15,7 @@ import * as writeView from "./write.js";
 // `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`; `twin()` has the arguments of
 // data.js's `twin`.  One that has
 // `hidden` is reached from others, and is not in the menu; nor is one that is `served`, in a report.
-const VIEWS = [levelsView, getView, filtersView, lifeView, liveView, writeView, tableView].map((module) => module.view);
+const VIEWS = [demoView, levelsView, getView, filtersView, lifeView, liveView, writeView, tableView].map((module) => module.view);
 const MENU = VIEWS.filter((view) => !view.hidden && !(isReport && view.served));
 
 const SHORTCUTS = [
@@ -75,7 +76,7 @@ const trouble = h("p", { class: "trouble", role: "alert", hidden: true });
 
 function place() {
   const [path, text = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  const view = VIEWS.find((one) => one.name === path) ?? VIEWS[0];
+  const view = VIEWS.find((one) => one.name === path) ?? MENU[0];
   return { view, query: Object.fromEntries(new URLSearchParams(text)) };
 }
 

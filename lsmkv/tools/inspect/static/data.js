@@ -15,6 +15,11 @@ export function answered(view) {
     .map((one) => Object.fromEntries(one[1]));
 }
 
+/** Whether there is an answer to this: always from a server, in a report only if it has it. */
+export function holds(view, query) {
+  return !answers || answers.has(question(view, query));
+}
+
 function question(view, query) {
   return JSON.stringify([view, Object.entries(query).map(([k, v]) => [k, String(v)]).sort()]);
 }

@@ -21,8 +21,9 @@ function fitOut(made, attributes, children) {
 const MARGIN = 40; // for the position that a row begins with
 const GAP = 3; // between two bytes
 const LARGEST = 22; // a cell and the space behind it, in pixels
-const SMALLEST = { few: 15, many: 9 };
+const SMALLEST = { few: 15, many: 9, touched: 16 };
 const MANY = 640;
+const NARROW = 560; // a phone: fingers are less exact than pointers
 
 /** The bits of a filter in rows of 8, 16, 32 or 64, as many as the width has room for.
  *
@@ -44,7 +45,7 @@ export class BitGrid {
 
   /** Draw `bits` cells into `width` pixels. */
   layOut(bits, width) {
-    const least = bits > MANY ? SMALLEST.many : SMALLEST.few;
+    const least = width < NARROW ? SMALLEST.touched : bits > MANY ? SMALLEST.many : SMALLEST.few;
     const pitchOf = (bytes) => Math.floor((width - MARGIN - bytes * GAP) / (8 * bytes));
     const bytes = [8, 4, 2].find((some) => pitchOf(some) >= least) ?? 1;
     const pitch = Math.min(pitchOf(bytes), LARGEST);
@@ -92,7 +93,16 @@ export class BitGrid {
     this.cells[this.selected]?.classList.remove("lab-selected");
     this.selected = position;
     this.cells[position]?.classList.add("lab-selected");
+    this.reveal(position);
     this.onselect(position);
+  }
+
+  /** Scroll the box around the grid, where it is a box, so that a bit is seen.  The page stays. */
+  reveal(position) {
+    const [cell, box] = [this.cells[position], this.root.parentElement];
+    if (!cell || !box || box.scrollHeight <= box.clientHeight) return;
+    const [bit, seen] = [cell.getBoundingClientRect(), box.getBoundingClientRect()];
+    if (bit.top < seen.top || bit.bottom > seen.bottom) box.scrollTop += bit.top - seen.top - box.clientHeight / 2;
   }
 
   move(event) {

@@ -1,7 +1,7 @@
 // The levels: every table as a bar whose area is its bytes.
 
 import { Bars } from "./bars.js";
-import { act, ask, isReport } from "./data.js";
+import { act, ask, holds, isReport } from "./data.js";
 import { button, figure, grid, h, keyText, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 import { levelRows } from "./tables.js";
@@ -24,7 +24,9 @@ function mount(root, page) {
     label: "Tables by level",
     twice: true,
     onselect: (bar) => page.go("levels", { ...query, table: bar.table.name }, { replace: true }),
-    onpick: (bar) => page.go("table", { name: bar.table.name }),
+    onpick: (bar) => {
+      if (holds("table", { name: bar.table.name })) page.go("table", { name: bar.table.name });
+    },
   });
   const figures = h("dl", { class: "figures" });
   const trouble = h("div");
@@ -100,8 +102,8 @@ function mount(root, page) {
       h("p", {}, `level ${level}, ${bytes(table.size)}; ${count(beneath.length, "table")} on other levels hold keys of its range`),
       h("p", {}, keyText(table.smallest), " … ", keyText(table.largest)),
       h("p", { class: "actions" },
-        h("a", { class: "main", href: page.link("table", { name: table.name }) }, "Its anatomy"),
-        table.smallest.cut ? null : h("a", { href: page.link("get", { key: table.smallest.text }) }, "Get its first key")));
+        holds("table", { name: table.name }) ? h("a", { class: "main", href: page.link("table", { name: table.name }) }, "Its anatomy") : null,
+        table.smallest.cut || !holds("get", { key: table.smallest.text }) ? null : h("a", { href: page.link("get", { key: table.smallest.text }) }, "Get its first key")));
   }
 
   return {

@@ -1,7 +1,7 @@
 // A table's own filter: its bits as they are stored, which keys set them, and what it answers.
 
 import { leveldbHash, positionsOf } from "./bloom.js";
-import { answered, ask, isReport } from "./data.js";
+import { answered, ask, holds, isReport } from "./data.js";
 import { button, figure, h, plainKey, show } from "./dom.js";
 import { BitGrid } from "./draw.js";
 import { keyForm } from "./fields.js";
@@ -99,9 +99,12 @@ export class Stored {
       this.tables.push([null, found.name]);
     }
     this.choice.value = found.name;
-    this.before.disabled = found.n === 0 || !this.holds(found.n - 1);
-    this.next.disabled = found.n + 1 >= found.filters || !this.holds(found.n + 1);
-    show(this.where, `filter ${number(found.n + 1)} of ${number(found.filters)}`);
+    this.before.disabled = !this.holds(found.n - 1);
+    this.next.disabled = !this.holds(found.n + 1);
+    const alone = this.before.disabled && this.next.disabled; // then arrows would lead nowhere
+    this.before.hidden = this.next.hidden = alone;
+    show(this.where, `filter ${number(found.n + 1)} of ${number(found.filters)}`,
+      alone && found.filters > 1 ? "; this report has no other one of this table" : "");
     this.describe();
     this.layout = "";
     this.grid.selected = -1;
@@ -113,7 +116,7 @@ export class Stored {
   }
 
   holds(n) {
-    return !isReport || answered("filter").some((one) => one.name === this.data.name && one.n === String(n));
+    return n >= 0 && n < this.data.filters && holds("filter", { name: this.data.name, n });
   }
 
   describe() {
@@ -122,8 +125,9 @@ export class Stored {
       figure("covers", data.kind === "table" ? "the whole table" : `blocks from ${number(data.first)} to ${number(data.last)}`),
       figure("policy", h("code", {}, data.policy)), figure("size", bytes(data.bytes)),
       data.bits ? [figure("bits, m", number(data.bits)), figure("probes, k", number(data.probes)),
-        figure("bits a key", data.more_keys ? "–" : (data.bits / Math.max(1, data.keys.length)).toFixed(1)),
-        figure("false positives, by its fill", percent(data.rate))] : null);
+        figure("fill", percent(data.ones / data.bits)), figure("false positives, by its fill", percent(data.rate))] : null,
+      figure("keys, n", `${data.counted ? "" : "about "}${number(data.key_count)}`),
+      figure("bits a key", ((data.bits ?? 8 * data.bytes) / Math.max(1, data.key_count)).toFixed(1)));
     const notes = [];
     if (!data.bits) notes.push("It is of a policy that is not known here, so its bits are not drawn.");
     else if (data.probes > MOST_PROBES) notes.push("So many probes are reserved: such a filter answers maybe to every key.");

@@ -1,7 +1,7 @@
 // The anatomy of a table: its parts in the order of the file, down to entries and raw bytes.
 
 import { Bars } from "./bars.js";
-import { ask } from "./data.js";
+import { ask, holds } from "./data.js";
 import { button, figure, grid, h, keyText, plainKey, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 
@@ -86,6 +86,12 @@ function mount(root, page) {
     }
     const asked = { name: query.name, offset: query.block };
     if (query.from) asked.from = query.from;
+    const part = data.parts.find((one) => String(one.offset) === query.block);
+    if (part && !holds("block", asked)) {
+      show(inside, h("h2", {}, bar(part).about[0]),
+        h("p", { class: "quiet" }, `${bytes(part.size)} in the file. This report has the content of other parts alone.`));
+      return;
+    }
     try {
       const found = await ask("block", asked);
       if (String(found.offset) !== query.block) return;
@@ -111,10 +117,19 @@ function mount(root, page) {
         found.entries?.length ? button("Entries", () => to({ show: "entries" }), { "aria-pressed": String(tab === "entries") }) : null,
         button("Bytes", () => to({ show: "bytes" }), { "aria-pressed": String(tab === "bytes") })),
       tab === "bytes" ? pieces(found) : entries(found),
-      first > 0 || more ? h("p", { class: "actions" },
-        button("← before", () => to({ from: Math.max(0, first - STEP) }), { disabled: first === 0 }),
-        button("more →", () => to({ from: first + STEP }), { disabled: !more })) : null,
+      turning(found, first, more, to),
     ];
+  }
+
+  /** Buttons to what comes before and after, or a sentence if this report has neither. */
+  function turning(found, first, more, to) {
+    if (first === 0 && !more) return null;
+    const at = (from) => from >= 0 && holds("block", { name: query.name, offset: found.offset, ...(from ? { from } : {}) });
+    const [before, after] = [first > 0 && at(Math.max(0, first - STEP)), more && at(first + STEP)];
+    if (!before && !after) return h("p", { class: "quiet" }, "There is more, which this report leaves out.");
+    return h("p", { class: "actions" },
+      button("← before", () => to({ from: Math.max(0, first - STEP) }), { disabled: !before }),
+      button("more →", () => to({ from: first + STEP }), { disabled: !after }));
   }
 
   function entries(found) {
