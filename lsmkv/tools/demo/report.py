@@ -125,7 +125,7 @@ class _Report:
         self.item(told, "")
         self.item(
             "Each kind of filter has a store of its own, on disk. Their other options are the same,"
-            " lsmkv's defaults.",
+            " lsmkv's defaults. Each was loaded once, one after the other: the speeds are rough.",
             "",
         )
         for one in loadings:

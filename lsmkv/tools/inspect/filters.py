@@ -15,7 +15,7 @@ from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError
 from lsmkv.filter.bloom import leveldb_hash, rate_from_fill
 from lsmkv.format.filenames import FileType
-from lsmkv.tools.dump.blocks import is_bloom, load_block, spans_and_faults, split_key
+from lsmkv.tools.dump.blocks import is_bloom, load_block, ones, spans_and_faults, split_key
 from lsmkv.tools.dump.records import Fault, Filter, Handle
 from lsmkv.tools.dump.tables import read_filters, read_footer, read_handles
 from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
@@ -24,8 +24,8 @@ from lsmkv.tools.text import count, escape
 
 MOST_KEYS: Final = 300
 """Keys of a filter that an answer has."""
-MOST_COUNTED: Final = 500_000
-"""Keys of a filter that are counted; of more, a Bloom filter's number follows from its fill."""
+MOST_COUNTED: Final = 200_000
+"""Keys of a filter that are counted; the number of more keys follows from a Bloom filter's fill."""
 MOST_BITS: Final = 8 * 8192
 """Bits of a filter that an answer has: its first ones."""
 LONGEST_KEY: Final = 1024
@@ -35,7 +35,8 @@ LONGEST_KEY: Final = 1024
 def table_filter(source: Source, name: str, n: int = 0) -> Plain:
     """The ``n``-th filter of a table, from 0 on; those without keys are not counted.
 
-    ``key_count`` is the number of its keys, or about that if it is not ``counted``.
+    ``key_count`` is the number of its keys; if not all are ``counted``, about that by a Bloom
+    filter's fill, or the number of those that were counted.
     ``NotThereError`` if there is none, and ``CorruptionError`` for damage.  Cost: the table's
     filters, and of its data blocks those that have the keys, up to ``MOST_COUNTED``.
     """
@@ -74,7 +75,7 @@ def _bits(chosen: Filter) -> Plain:
     return {
         "bits": 8 * (len(data) - 1),
         "probes": data[-1],
-        "ones": int.from_bytes(data[:-1], "little").bit_count(),
+        "ones": ones(data),
         "hex": data[: min(len(data) - 1, MOST_BITS // 8)].hex(),
         "rate": rate_from_fill(data),
     }
@@ -86,11 +87,10 @@ def _keys_by_fill(bits: Plain) -> int:
     >>> _keys_by_fill({"bits": 1000, "probes": 6, "ones": 451})
     100
     """
-    m, probes, ones = bits["bits"], bits["probes"], bits["ones"]
-    if not m or not probes or ones == m:
+    m, probes, full = bits["bits"], bits["probes"], bits["ones"]
+    if not m or not probes or full == m:
         return 0
-    filling: float = -math.log1p(-ones / m)
-    return int(m / probes * filling + 0.5)
+    return int(-m / probes * math.log1p(-full / m) + 0.5)
 
 
 def _shown_key(key: bytes) -> Plain:

@@ -126,8 +126,8 @@ export class Stored {
       figure("policy", h("code", {}, data.policy)), figure("size", bytes(data.bytes)),
       data.bits ? [figure("bits, m", number(data.bits)), figure("probes, k", number(data.probes)),
         figure("fill", percent(data.ones / data.bits)), figure("false positives, by its fill", percent(data.rate))] : null,
-      figure("keys, n", `${data.counted ? "" : "about "}${number(data.key_count)}`),
-      figure("bits a key", ((data.bits ?? 8 * data.bytes) / Math.max(1, data.key_count)).toFixed(1)));
+      figure("keys, n", `${data.counted ? "" : data.bits ? "about " : "more than "}${number(data.key_count)}`),
+      figure("bits a key", `${data.counted || data.bits ? "" : "at most "}${((data.bits ?? 8 * data.bytes) / Math.max(1, data.key_count)).toFixed(1)}`));
     const notes = [];
     if (!data.bits) notes.push("It is of a policy that is not known here, so its bits are not drawn.");
     else if (data.probes > MOST_PROBES) notes.push("So many probes are reserved: such a filter answers maybe to every key.");
