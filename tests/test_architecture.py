@@ -65,6 +65,8 @@ LATE_IMPORTS = {
     ("lsmkv.db.db", "lsmkv.db.views.explain.Explainer"),
     ("lsmkv.db.opening.open", "lsmkv.db.observe.observation.Observation"),
     ("lsmkv.options", "lsmkv.indexeddb.IndexedDBComparator"),
+    ("lsmkv.tools.app", "lsmkv.tools.doctor.engine.version_text"),
+    ("lsmkv.tools.arguments", "lsmkv.tools.shard_sets.open_shards"),
     ("lsmkv.tools.top.command", "lsmkv.tools.top.app.TopApp"),
     ("lsmkv.util.introspection", "lsmkv.util.source.class_facts"),
     ("lsmkv.tools.inspect.command", "lsmkv.tools.inspect.server.listen"),

@@ -68,9 +68,11 @@ BY_ANOTHER_FILE: dict[str, str] = {
     "util/progress.py": "db/admin/test_compact_range.py",
     "util/text.py": "db/views/test_explanation.py",
     # The commands, tested as a user starts them.
+    "tools/alone.py": "tools/test_cli.py",
     "tools/app.py": "tools/test_cli.py",
     "tools/commands.py": "tools/test_cli.py",
     "tools/scanning.py": "tools/test_cli.py",
+    "tools/doctor/report.py": "tools/doctor/test_command.py",
     "tools/signals.py": "tools/test_cli.py",
     "tools/demo/keys.py": "tools/demo/test_command.py",
     "tools/demo/measure.py": "tools/demo/test_command.py",

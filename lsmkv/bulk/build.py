@@ -35,8 +35,8 @@ from lsmkv.bulk.tables import TABLE_BYTES, TableSettings, table_settings
 from lsmkv.bulk.tasks import TaskRunner
 from lsmkv.bulk.workers import RenewedPool, Workers
 from lsmkv.env.objects.base import ObjectStore
-from lsmkv.env.objects.open import is_url
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
+from lsmkv.env.objects.urls import is_url
 from lsmkv.env.scratch import scratch_directory
 from lsmkv.errors import ConflictError, raise_typed
 from lsmkv.options import MIB, TableArguments

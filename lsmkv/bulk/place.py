@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lsmkv.env.objects.open import absolute_url, is_url, open_objects
+from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
+from lsmkv.env.objects.urls import absolute_url, is_url
 
 
 class Place(NamedTuple):

@@ -20,8 +20,9 @@ from typing import Any, Literal, Self, TypeVar, Unpack, overload
 from lsmkv.db.db import DB
 from lsmkv.db.scan.iterator import IteratorArguments, RangeArguments
 from lsmkv.env.disk_cache import DiskCache
-from lsmkv.env.objects.open import absolute_url, open_objects
+from lsmkv.env.objects.open import open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
+from lsmkv.env.objects.urls import absolute_url
 from lsmkv.env.remote import Expected, RemoteEnv
 from lsmkv.errors import ClosedError, NotFoundError, raise_typed
 from lsmkv.filter.policy import FilterPolicy

@@ -1,33 +1,116 @@
-"""The ``lsmkv`` command: its subcommands, in the groups that the help shows."""
+"""The ``lsmkv`` command: its subcommands, in the groups that the help shows.
+
+A command's modules are imported when it is called, or when the help lists it: ``lsmkv get`` waits
+for nothing that only the inspector needs.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from lsmkv.tools import commands, compare, exchange, maintenance, recovery, scanning
-from lsmkv.tools.bench.command import bench
-from lsmkv.tools.bulk import versions
-from lsmkv.tools.bulk.build import build
-from lsmkv.tools.course.command import check, grade, new, plot, show
-from lsmkv.tools.demo.command import demo
-from lsmkv.tools.doctor.command import doctor
-from lsmkv.tools.doctor.engine import version_text
-from lsmkv.tools.dump.command import dump
-from lsmkv.tools.explaining import explain
-from lsmkv.tools.inspect.command import inspect as inspect_store
-from lsmkv.tools.lab.command import filter_lab
-from lsmkv.tools.report.command import report
-from lsmkv.tools.serve import serve
-from lsmkv.tools.statistics import stats
-from lsmkv.tools.top.command import top
-from lsmkv.tools.trace.command import trace
+GROUPS: dict[str, dict[str, str]] = {
+    "Data": {
+        "put": "commands:put",
+        "get": "commands:get",
+        "delete": "commands:delete",
+        "scan": "scanning:scan",
+        "keys": "scanning:keys",
+        "count": "scanning:count",
+        "load": "load:load",
+        "export": "exchange:export",
+        "import": "exchange:import_",
+    },
+    "Serve": {
+        "serve": "serve:serve",
+    },
+    "Look": {
+        "stats": "statistics:stats",
+        "explain": "explaining:explain",
+        "inspect": "inspect.command:inspect",
+        "report": "report.command:report",
+        "approximate-sizes": "maintenance:approximate_sizes",
+        "top": "top.command:top",
+        "trace": "trace.command:trace",
+        "dump": "dump.command:dump",
+        "diff": "compare:diff",
+    },
+    "Care": {
+        "doctor": "doctor.command:doctor",
+        "verify": "recovery:verify",
+        "repair": "recovery:repair",
+        "checkpoint": "maintenance:checkpoint",
+        "compact": "maintenance:compact",
+        "destroy": "maintenance:destroy",
+    },
+    "Scale": {
+        "bulk build": "bulk.build:build",
+        "bulk list": "bulk.versions:list_",
+        "bulk prune": "bulk.versions:prune",
+        "bulk diff": "bulk.versions:diff",
+    },
+    "Measure": {
+        "demo": "demo.command:demo",
+        "filter-lab": "lab.command:filter_lab",
+        "bench": "bench.command:bench",
+    },
+    "Learn": {
+        "course new": "course.command:new",
+        "course show": "course.command:show",
+        "course check": "course.command:check",
+        "course plot": "course.command:plot",
+        "course grade": "course.command:grade",
+    },
+}
+"""The module below ``lsmkv.tools``, and the function, of each command, by name and in groups.
+
+A name of two words is a command below that of its first word.
+"""
+
+_PANELS = {name: group for group, members in GROUPS.items() for name in members}
+
+
+class _Group(TyperGroup):
+    """A group of :data:`GROUPS`: a command is imported when it is asked for.
+
+    ``commands`` is in the order of the help, and holds None for those not asked for yet.
+    """
+
+    def __init__(self, *, commands: Any, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._outer = f"{attributes['name']} " if attributes["name"] else ""
+        own = (name for name in _PANELS if name.startswith(self._outer))
+        names = dict.fromkeys(name.removeprefix(self._outer).split()[0] for name in own)
+        self.commands: dict[str, Any] = {name: commands.get(name) for name in names}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; None if there is none."""
+        if cmd_name in self.commands and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _command(self._outer, cmd_name)
+        return self.commands.get(cmd_name)
+
+
+def _command(outer: str, name: str) -> Any:
+    group = _PANELS[outer + name]
+    module, _, function = GROUPS[group][outer + name].partition(":")
+    call = getattr(import_module(f"lsmkv.tools.{module}"), function)
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name, help=_in_paragraphs(call.__doc__), rich_help_panel=group)(call)
+    return typer.main.get_command(alone)
+
+
+def _in_paragraphs(docstring: str | None) -> str:
+    """A docstring with each paragraph on one line, which the help wraps to the terminal."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(docstring or ""))
+
 
 app = typer.Typer(
+    cls=_Group,
     help="A key-value store in LevelDB's files: read and write one, look into its files, mend it,"
     " or measure how filters cut its disk reads.",
     epilog="Data goes to stdout, messages to stderr. Exit status: 0; 1 if a key is not there or"
@@ -37,85 +120,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-GROUPS: dict[str, dict[str, Callable[..., None]]] = {
-    "Data": {
-        "put": commands.put,
-        "get": commands.get,
-        "delete": commands.delete,
-        "scan": scanning.scan,
-        "keys": scanning.keys,
-        "count": scanning.count,
-        "load": commands.load,
-        "export": exchange.export,
-        "import": exchange.import_,
-    },
-    "Serve": {
-        "serve": serve,
-    },
-    "Look": {
-        "stats": stats,
-        "explain": explain,
-        "inspect": inspect_store,
-        "report": report,
-        "approximate-sizes": maintenance.approximate_sizes,
-        "top": top,
-        "trace": trace,
-        "dump": dump,
-        "diff": compare.diff,
-    },
-    "Care": {
-        "doctor": doctor,
-        "verify": recovery.verify,
-        "repair": recovery.repair,
-        "checkpoint": maintenance.checkpoint,
-        "compact": maintenance.compact,
-        "destroy": maintenance.destroy,
-    },
-    "Scale": {
-        "bulk build": build,
-        "bulk list": versions.list_,
-        "bulk prune": versions.prune,
-        "bulk diff": versions.diff,
-    },
-    "Measure": {
-        "demo": demo,
-        "filter-lab": filter_lab,
-        "bench": bench,
-    },
-    "Learn": {
-        "course new": new,
-        "course show": show,
-        "course check": check,
-        "course plot": plot,
-        "course grade": grade,
-    },
-}
-"""The commands by name, in groups; one of two words is below the command of the first one."""
-
 bulk = typer.Typer(
+    cls=_Group,
     help="Shard sets, which are built in parallel and read where they lie: in object storage, or in"
     " a directory.",
     no_args_is_help=True,
 )
 app.add_typer(bulk, name="bulk", rich_help_panel="Scale")
 course = typer.Typer(
+    cls=_Group,
     help="A course in storage engines: labs whose parts, written by you, run in the real engine.",
     no_args_is_help=True,
 )
 app.add_typer(course, name="course", rich_help_panel="Learn")
-APPS = {"": app, "bulk": bulk, "course": course}
 
 
 def _print_version(asked: bool) -> None:
     if asked:
+        from lsmkv.tools.doctor.engine import version_text  # noqa: PLC0415 - looks at packages
+
         print(version_text())
         raise typer.Exit
-
-
-def _in_paragraphs(docstring: str | None) -> str:
-    """A docstring with each paragraph on one line, which the help wraps to the terminal."""
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(docstring or ""))
 
 
 @app.callback()
@@ -132,10 +157,3 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-for group, members in GROUPS.items():
-    for name, command in members.items():
-        outer, _, own = name.rpartition(" ")
-        register = APPS[outer].command
-        register(own, help=_in_paragraphs(command.__doc__), rich_help_panel=group)(command)

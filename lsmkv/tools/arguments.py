@@ -6,21 +6,20 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Annotated, BinaryIO, NamedTuple, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NamedTuple, Unpack, cast
 
 import typer
 
 import lsmkv
-import lsmkv.shards
-from lsmkv.env.base import Env
-from lsmkv.env.objects.open import is_url, open_objects
-from lsmkv.env.remote import Expected, RemoteEnv
+from lsmkv.env.objects.urls import is_url
 from lsmkv.filter.known import policy_from_text
 from lsmkv.format.filenames import CURRENT
 from lsmkv.options import FilterLayout, OptionArguments
-from lsmkv.shards.versions import newest_version
 from lsmkv.tools.console import ERROR, say
-from lsmkv.tools.text import count, from_argument
+from lsmkv.tools.text import from_argument
+
+if TYPE_CHECKING:
+    from lsmkv.shards import Shards
 
 _VERSIONS = "versions"
 
@@ -81,43 +80,13 @@ def open_to_read(directory: str) -> lsmkv.DB:
     return lsmkv.DB(directory, read_only=True)
 
 
-def open_shards(where: str) -> lsmkv.shards.Shards:
-    """Open the newest version of a shard set."""
-    return lsmkv.shards.open(where, options=store_options(where))
-
-
-def open_stored(where: str) -> lsmkv.DB | lsmkv.shards.Shards:
+def open_stored(where: str) -> lsmkv.DB | Shards:
     """Open a store for reading, or the newest version of a shard set."""
-    return open_shards(where) if is_shard_set(where) else open_to_read(where)
+    if not is_shard_set(where):
+        return open_to_read(where)
+    from lsmkv.tools.shard_sets import open_shards  # noqa: PLC0415 - a store needs none of it
 
-
-@contextlib.contextmanager
-def open_shard(where: str, number: int) -> Iterator[tuple[str, Env]]:
-    """The directory of a shard of the newest version, and the env that it is in.
-
-    ``ValueError`` if the version does not have so many shards.
-    """
-    with open_objects(where, options=store_options(where)) as objects:
-        document = newest_version(objects)
-        if number >= len(document.shards):
-            told = count(len(document.shards), "shard")
-            raise ValueError(f"there is no shard {number}: version {document.number} has {told}")
-        entry = document.shards[number]
-        expected = {name: Expected(file.size, file.sha256) for name, file in entry.objects()}
-        with contextlib.closing(RemoteEnv(objects, expected=expected)) as env:
-            yield entry.path, env
-
-
-def store_options(url: str) -> dict[str, object] | None:
-    """What the environment says of a store of objects, and its client does not read by itself.
-
-    obstore takes ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL`` and so on from there,
-    but ``AWS_ALLOW_HTTP`` only where it is given no timeouts.
-    """
-    allowed = os.environ.get("AWS_ALLOW_HTTP")
-    if allowed is None or not url.lower().startswith(("s3://", "s3a://")):
-        return None
-    return {"allow_http": allowed}
+    return open_shards(where)
 
 
 def open_to_write(

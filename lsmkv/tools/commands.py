@@ -1,10 +1,9 @@
-"""The commands for single keys, put, get and delete, and load."""
+"""The commands for single keys: put, get and delete."""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from typing import Annotated
 
 import typer
@@ -17,21 +16,11 @@ from lsmkv.tools.arguments import (
     Json,
     Key,
     Stored,
-    open_input,
     open_stored,
     open_to_write,
 )
-from lsmkv.tools.console import (
-    MISS,
-    guarded,
-    progress,
-    say,
-    stdout_is_terminal,
-    write,
-    write_line,
-)
-from lsmkv.tools.load import LineFormat, Loaded, load_lines
-from lsmkv.tools.text import count, from_argument, from_hex, shown
+from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write, write_line
+from lsmkv.tools.text import from_argument, from_hex, shown
 from lsmkv.util.json_fields import json_field
 
 
@@ -114,42 +103,3 @@ def delete(directory: Directory, key: Key, is_hex: Hex = False, as_json: Json = 
         db.delete(name, sync=True)
     if as_json:
         write_line(json.dumps({"path": directory} | json_field("key", name, is_hex)))
-
-
-@guarded
-def load(
-    directory: Directory,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The file of lines; - is stdin.")],
-    create: Create = False,
-    escaped: Annotated[
-        bool, typer.Option("--escaped", help="Lines are escaped as 'scan' prints them.")
-    ] = False,
-    is_hex: Hex = False,
-    as_json: Json = False,
-) -> None:
-    """Put every line of FILE: a key, a tab and a value; or a key alone, with an empty value.
-
-    The end of a line, LF or CRLF, belongs to neither. Blank lines are left out.
-
-    JSON: "path", "records", "blank_lines", "seconds".
-    """
-    if escaped and is_hex:
-        raise ValueError("give --escaped or --hex, not both")
-    line_format: LineFormat = "hex" if is_hex else "escaped" if escaped else "plain"
-    loaded = Loaded()
-    started = time.perf_counter()
-    with open_input(file) as lines, open_to_write(directory, create) as db:
-        try:
-            with progress("Loading", "record") as bar:
-                load_lines(db, lines, line_format, loaded, bar.advance)
-            db.sync()
-        finally:
-            seconds = time.perf_counter() - started
-            blank = count(loaded.blank_lines, "blank line")
-            say(
-                f"{count(loaded.records, 'record')} loaded in {seconds:.1f} s"
-                + (f", {blank} left out" if loaded.blank_lines else "")
-            )
-    if as_json:
-        figures = {"records": loaded.records, "blank_lines": loaded.blank_lines}
-        write_line(json.dumps({"path": directory} | figures | {"seconds": round(seconds, 3)}))

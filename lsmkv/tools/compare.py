@@ -17,9 +17,10 @@ import lsmkv
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.errors import StaleViewError
 from lsmkv.tools.arguments import Hex, open_to_read, store_only
-from lsmkv.tools.console import MISS, guarded, progress, say, write_line
+from lsmkv.tools.console import MISS, guarded, say, write_line
 from lsmkv.tools.diff import Plan, State, differences, make_plan
 from lsmkv.tools.differences import SIGNS, Form, print_differences, say_counts
+from lsmkv.tools.drawing import progress
 from lsmkv.tools.text import count, size
 
 _CHUNK = 256 * 1024

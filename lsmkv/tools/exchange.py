@@ -40,7 +40,8 @@ from lsmkv.tools.arguments import (
     open_stored,
     open_to_write,
 )
-from lsmkv.tools.console import guarded, progress, say, stdout_is_terminal, write_line
+from lsmkv.tools.console import guarded, say, stdout_is_terminal, write_line
+from lsmkv.tools.drawing import progress
 from lsmkv.tools.load import batches
 from lsmkv.tools.output import open_output
 from lsmkv.tools.text import count, shown

@@ -12,7 +12,8 @@ from rich.tree import Tree
 
 from lsmkv.shards import ShardExplanation
 from lsmkv.tools.arguments import Key, Stored, open_stored
-from lsmkv.tools.console import MISS, guarded, stdout_console, stdout_is_terminal, write_line
+from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
+from lsmkv.tools.drawing import stdout_console
 from lsmkv.tools.text import from_argument
 from lsmkv.util.outline import Line, Tone
 

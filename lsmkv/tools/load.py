@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from lsmkv.db.db import DB
 from lsmkv.errors import CorruptionError
-from lsmkv.tools.text import from_hex, unescape
+from lsmkv.tools.arguments import Create, Directory, Hex, Json, open_input, open_to_write
+from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.drawing import progress
+from lsmkv.tools.text import count, from_hex, unescape
 
 LineFormat = Literal["plain", "escaped", "hex"]
 
@@ -24,6 +31,45 @@ class Loaded:
 
     records: int = 0
     blank_lines: int = 0
+
+
+@guarded
+def load(
+    directory: Directory,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file of lines; - is stdin.")],
+    create: Create = False,
+    escaped: Annotated[
+        bool, typer.Option("--escaped", help="Lines are escaped as 'scan' prints them.")
+    ] = False,
+    is_hex: Hex = False,
+    as_json: Json = False,
+) -> None:
+    """Put every line of FILE: a key, a tab and a value; or a key alone, with an empty value.
+
+    The end of a line, LF or CRLF, belongs to neither. Blank lines are left out.
+
+    JSON: "path", "records", "blank_lines", "seconds".
+    """
+    if escaped and is_hex:
+        raise ValueError("give --escaped or --hex, not both")
+    line_format: LineFormat = "hex" if is_hex else "escaped" if escaped else "plain"
+    loaded = Loaded()
+    started = time.perf_counter()
+    with open_input(file) as lines, open_to_write(directory, create) as db:
+        try:
+            with progress("Loading", "record") as bar:
+                load_lines(db, lines, line_format, loaded, bar.advance)
+            db.sync()
+        finally:
+            seconds = time.perf_counter() - started
+            blank = count(loaded.blank_lines, "blank line")
+            say(
+                f"{count(loaded.records, 'record')} loaded in {seconds:.1f} s"
+                + (f", {blank} left out" if loaded.blank_lines else "")
+            )
+    if as_json:
+        figures = {"records": loaded.records, "blank_lines": loaded.blank_lines}
+        write_line(json.dumps({"path": directory} | figures | {"seconds": round(seconds, 3)}))
 
 
 def load_lines(

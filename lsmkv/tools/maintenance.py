@@ -23,7 +23,8 @@ from lsmkv.tools.arguments import (
     open_to_read,
     open_to_write,
 )
-from lsmkv.tools.console import INTERRUPTED, MISS, guarded, progress, say, write_line
+from lsmkv.tools.console import INTERRUPTED, MISS, guarded, say, write_line
+from lsmkv.tools.drawing import progress
 from lsmkv.tools.filter_figures import FilterFigures
 from lsmkv.tools.text import count, from_argument, printable, shown, size
 from lsmkv.util.json_fields import json_field

@@ -23,9 +23,11 @@ from lsmkv.repair.report import (
     user_range,
 )
 from lsmkv.repair.survey import acknowledge_lost, survey_db
-from lsmkv.tools.arguments import Directory, Stored, is_shard_set, open_shards
-from lsmkv.tools.console import guarded, progress, say, write_folded, write_line
+from lsmkv.tools.arguments import Directory, Stored, is_shard_set
+from lsmkv.tools.console import guarded, say, write_folded, write_line
+from lsmkv.tools.drawing import progress
 from lsmkv.tools.shard_findings import WORDS, shards_data, write_shards
+from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, escape, printable, size
 
 REMARKS = 1

@@ -23,7 +23,8 @@ from lsmkv.tools.arguments import (
     key_bounds,
     open_stored,
 )
-from lsmkv.tools.console import guarded, progress, write, write_line
+from lsmkv.tools.console import guarded, write, write_line
+from lsmkv.tools.drawing import progress
 from lsmkv.tools.text import shown
 from lsmkv.util.json_fields import json_field
 

@@ -21,9 +21,10 @@ from rich.text import Text
 
 import lsmkv
 from lsmkv.stats import Stats
-from lsmkv.tools.arguments import Stored, is_shard_set, open_shards, open_to_read
+from lsmkv.tools.arguments import Stored, is_shard_set, open_to_read
 from lsmkv.tools.bars import Bars, can_encode
-from lsmkv.tools.console import guarded, stdout_console, write_line
+from lsmkv.tools.console import guarded, write_line
+from lsmkv.tools.drawing import stdout_console
 from lsmkv.tools.filter_figures import (
     FilterFigures,
     TableFilters,
@@ -32,6 +33,7 @@ from lsmkv.tools.filter_figures import (
 )
 from lsmkv.tools.hash_check import HashCheck, check_hash
 from lsmkv.tools.shard_figures import draw_shards
+from lsmkv.tools.shard_sets import open_shards
 from lsmkv.tools.text import count, printable, size
 from lsmkv.util.text import quoted
 

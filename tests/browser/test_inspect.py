@@ -376,6 +376,7 @@ def test_a_damaged_store(browser: Any, tmp_path: Path) -> None:
     store = levelled_store(tmp_path / "db")
     table = sorted(store.glob("*.ldb"))[0]
     damage(table, table.stat().st_size - 1)
+    damage(store / "CURRENT", 0)  # a store with a damaged table alone can be opened
     with served(store) as url, quiet_page(browser, url) as page:
         go(page, url, "levels")
         page.locator("section.damaged li", has_text=table.name).wait_for(timeout=LONG)

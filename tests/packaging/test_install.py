@@ -98,6 +98,18 @@ def test_without_a_compiler(tmp_path: Path, sdist: Path) -> None:
     said, python = install(tmp_path, sdist, CC="/bin/false", LSMKV_MYPYC="")
     assert said.returncode == 0, said.stderr
     assert use(python) == (False, 0, SOURCES)
+    # The library alone: the command says so, and what a report of a bug needs is there.
+    command = python.with_name("lsmkv")
+    missing = subprocess.run([command, "demo"], capture_output=True, text=True, check=False)
+    assert missing.returncode == 2
+    assert "typer and rich" in missing.stderr
+    for arguments, words in {
+        ("--version",): "pure Python",
+        ("doctor", tmp_path): "Stores work here.",
+    }.items():
+        done = subprocess.run([command, *arguments], capture_output=True, text=True, check=True)
+        assert words in done.stdout
+        assert done.stderr == ""
 
 
 def test_a_compiler_that_gives_up_half_way_leaves_nothing_behind(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 6379
+PORT = int(sys.argv[1]) if __name__ == "__main__" else 6379
 URL = f"redis://127.0.0.1:{PORT}/0"
 _SECONDS = 60
 _MARKS = ("<!-- libraries -->\n\n", "<!-- end libraries -->")

@@ -444,7 +444,7 @@ def test_ctrl_c_ends_a_load_without_a_traceback(tmp_path: Path) -> None:
 
 WAITING = (
     "import signal, sys\n"
-    "from lsmkv.tools import cli, commands\n"
+    "from lsmkv.tools import cli, load\n"
     "def load_lines(*_):\n"
     "    try:\n"
     "        print('ready', flush=True)\n"
@@ -452,7 +452,7 @@ WAITING = (
     "            signal.pause()\n"
     "    finally:\n"
     "        print('cleaned up', flush=True)\n"
-    "commands.load_lines = load_lines\n"
+    "load.load_lines = load_lines\n"
 )
 
 
@@ -493,19 +493,84 @@ def test_sighup_is_ignored_under_nohup(tmp_path: Path) -> None:
     assert load.returncode == 128 + signal.SIGTERM
 
 
+# Only what is asked for
+
+
+def test_a_command_imports_its_own_modules_only(store: Path) -> None:
+    program = (
+        "import sys\n"
+        "from lsmkv.tools.cli import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print(*sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "get", store, "a"],
+        capture_output=True,
+        env=ENVIRONMENT,
+        check=True,
+    )
+    value, modules = done.stdout.decode().splitlines()
+    assert value == "café"
+    imported = set(modules.split())
+    assert {"typer", "lsmkv.tools.commands"} < imported
+    others = {"rich", "textual", "starlette", "asyncio", "sqlite3", "lsmkv.shards", "lsmkv.repair"}
+    assert not imported & others
+    tools = {name.split(".")[2] for name in imported if name.startswith("lsmkv.tools.")}
+    assert tools == {"app", "arguments", "cli", "commands", "console", "signals", "text"}
+
+
+def test_an_unknown_command_is_met_with_its_neighbours() -> None:
+    done = lsm("bulk", "lst")
+    assert done.status == 2
+    assert "Did you mean 'list'?" in done.err
+    assert "No such command 'bulk list'" in lsm("bulk list").err
+
+
 # Without the extra
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
-def test_without_the_extra_one_line_says_how_to_get_it(missing: str) -> None:
+def without(missing: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Run a command as if a package were not installed."""
     program = (
         f"import sys; sys.modules[{missing!r}] = None\n"
         "from lsmkv.tools.cli import main\n"
         "sys.exit(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "demo"], capture_output=True, env=ENVIRONMENT, check=False
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        env=ENVIRONMENT,
+        check=False,
     )
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_doctor_reports_the_same(missing: str, store: Path) -> None:
+    text, fields = without(missing, "doctor", store), without(missing, "doctor", "--json", store)
+    assert (text.returncode, text.stderr) == (fields.returncode, fields.stderr) == (0, b"")
+    whole = lsm("doctor", store).out.decode()
+    assert text.stdout.decode().split("extra 'tools'")[0] == whole.split("extra 'tools'")[0]
+    assert text.stdout.decode().split("\n\n")[1] == whole.split("\n\n")[1]
+    own = json.loads(fields.stdout)
+    assert own.keys() == json.loads(lsm("doctor", "--json", store).out).keys()
+    assert own["directory"]["holds_store"]
+
+
+def test_without_the_extra_doctor_has_the_same_statuses_and_help(tmp_path: Path) -> None:
+    missing = without("typer", "doctor", tmp_path / "none")
+    assert missing.returncode == lsm("doctor", tmp_path / "none").status == 1
+    assert b"Traceback" not in missing.stderr
+    described = without("typer", "doctor", "--help")
+    assert described.returncode == 0
+    assert b"usage: lsmkv doctor [-h] [--json] [DIR]" in described.stdout
+    assert without("typer", "doctor", "--nonsense").returncode == 2
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_one_line_says_how_to_get_it(missing: str) -> None:
+    done = without(missing, "demo")
     assert done.returncode == 2
     assert done.stdout == b""
     assert done.stderr.count(b"\n") == 1
@@ -514,16 +579,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(missing: str) -> None:
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_without_the_extra_the_version_is_printed(option: str) -> None:
-    program = (
-        "import sys; sys.modules['typer'] = None\n"
-        "from lsmkv.tools.cli import main\n"
-        "sys.exit(main())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, option],
-        capture_output=True,
-        env=ENVIRONMENT,
-        check=True,
-    )
+    done = without("typer", option)
+    assert done.returncode == 0
     assert done.stdout.startswith(f"lsmkv {lsmkv.__version__} (".encode())
     assert done.stderr == b""

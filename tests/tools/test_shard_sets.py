@@ -15,7 +15,8 @@ import lsmkv
 import lsmkv.bulk
 from lsmkv.options import KIB
 from lsmkv.tools.app import GROUPS
-from lsmkv.tools.arguments import is_shard_set, store_options
+from lsmkv.tools.arguments import is_shard_set
+from lsmkv.tools.shard_sets import store_options
 
 PAIRS = [(b"%04d" % n, b"value %d" % n) for n in range(0, 2000, 2)]
 TAKES_SHARD_SETS = ("get", "scan", "keys", "count", "export", "stats", "explain", "inspect")

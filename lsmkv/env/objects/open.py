@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
@@ -12,32 +11,12 @@ from lsmkv.env.local import LocalEnv
 from lsmkv.env.objects.base import ObjectStore
 from lsmkv.env.objects.local import LocalObjects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits, RetryingObjects
+from lsmkv.env.objects.urls import scheme_of
 
 CLOUD_SCHEMES = frozenset(
     ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss", "http", "https")
 )
 """What obstore serves."""
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-
-
-def is_url(text: str) -> bool:
-    """Whether a text begins with a scheme, as in ``s3://``; else it is a local path.
-
-    >>> is_url("s3://bucket/prefix"), is_url("/data/store"), is_url("C:/data")
-    (True, False, False)
-    """
-    return _SCHEME.match(text) is not None
-
-
-def absolute_url(url: str | os.PathLike[str]) -> str:
-    """The URL, or path, that another process can open, whatever its working directory.
-
-    >>> absolute_url("s3://bucket/set"), absolute_url("set") == os.path.abspath("set")
-    ('s3://bucket/set', True)
-    """
-    text = os.fspath(url)
-    return text if is_url(text) else os.path.abspath(text)
 
 
 def open_objects(
@@ -72,10 +51,9 @@ def open_objects(
     (b'tent', ['a/b'])
     """
     text = os.fspath(url)
-    found = _SCHEME.match(text) if isinstance(url, str) else None
-    scheme = found[1].lower() if found else "file"
-    if scheme == "file":
-        path = _path_of(text) if found else text
+    scheme = scheme_of(text) if isinstance(url, str) else None
+    if scheme is None or scheme == "file":
+        path = text if scheme is None else _path_of(text)
         return RetryingObjects(_open_local(path, options, env, create, durable), limits)
     if env is not None:
         raise ValueError(f"an env holds local directories, not {text}")

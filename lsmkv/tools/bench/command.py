@@ -13,7 +13,8 @@ from lsmkv.tools.bench.engines.registry import OWN, PEERS, is_installed
 from lsmkv.tools.bench.runner import NAMES, Plan, run
 from lsmkv.tools.bench.settings import MIB, Settings
 from lsmkv.tools.bench.workloads import WORKLOADS
-from lsmkv.tools.console import guarded, progress, say, write_line
+from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.drawing import progress
 
 ALL = "all"
 

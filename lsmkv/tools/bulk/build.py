@@ -18,9 +18,11 @@ from lsmkv.env.inputs import find_inputs
 from lsmkv.exchange import Record, recognize
 from lsmkv.options import MIB, TableArguments
 from lsmkv.shards import VersionDocument
-from lsmkv.tools.arguments import filter_arguments, store_options
+from lsmkv.tools.arguments import filter_arguments
 from lsmkv.tools.bulk.executors import open_executor
-from lsmkv.tools.console import Progress, guarded, progress, write_line
+from lsmkv.tools.console import guarded, write_line
+from lsmkv.tools.drawing import Progress, progress
+from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, from_size, size
 
 _SMALL = 16 * MIB

@@ -14,9 +14,11 @@ import lsmkv.bulk
 from lsmkv.bulk.diff import PairChange
 from lsmkv.bulk.manage import versions_to_compare
 from lsmkv.shards import VersionDocument
-from lsmkv.tools.arguments import Hex, store_options
-from lsmkv.tools.console import MISS, guarded, progress, say, stdout_is_terminal, write_line
+from lsmkv.tools.arguments import Hex
+from lsmkv.tools.console import MISS, guarded, say, stdout_is_terminal, write_line
 from lsmkv.tools.differences import Form, print_differences, say_counts
+from lsmkv.tools.drawing import progress
+from lsmkv.tools.shard_sets import store_options
 from lsmkv.tools.text import count, printable, size
 from lsmkv.util.pair_diff import Difference
 

@@ -19,18 +19,12 @@ from typing import Annotated
 import typer
 from rich.markdown import Markdown
 
-from lsmkv.tools.console import (
-    MISS,
-    guarded,
-    progress,
-    stdout_console,
-    stdout_is_terminal,
-    write_line,
-)
+from lsmkv.tools.console import MISS, guarded, stdout_is_terminal, write_line
 from lsmkv.tools.course.grading import MISSING, Grader, LabGrade, Limits, students
 from lsmkv.tools.course.lab import Check, Lab
 from lsmkv.tools.course.labs.registry import LABS, find
 from lsmkv.tools.course.running import NOT_WRITTEN, PASSED, STOPPED, Result, place, run_one
+from lsmkv.tools.drawing import progress, stdout_console
 from lsmkv.tools.text import count, printable
 
 _INTERVAL = 0.3

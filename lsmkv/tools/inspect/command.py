@@ -13,11 +13,12 @@ from typing import Annotated
 
 import typer
 
-from lsmkv.tools.arguments import Stored, is_shard_set, open_shard
+from lsmkv.tools.arguments import Stored, is_shard_set
 from lsmkv.tools.console import guarded, say, write_line
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.lab.own import load_policy
 from lsmkv.tools.lab.settings import PolicyMaker
+from lsmkv.tools.shard_sets import open_shard
 
 DEFAULT_PORT = 8731
 _EXTRA = ("starlette", "uvicorn")

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from lsmkv.tools.arguments import Directory
-from lsmkv.tools.console import guarded, progress, say, write_line
+from lsmkv.tools.console import guarded, say, write_line
+from lsmkv.tools.drawing import progress
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.output import Output, open_output
 from lsmkv.tools.report.content import Content

@@ -13,7 +13,7 @@ import pytest
 from lsmkv.env.memory import MemoryEnv
 from lsmkv.env.objects import open as opening
 from lsmkv.env.objects.local import LocalObjects
-from lsmkv.env.objects.open import CLOUD_SCHEMES, is_url, open_objects
+from lsmkv.env.objects.open import CLOUD_SCHEMES, open_objects
 from lsmkv.env.objects.retrying import DEFAULT_LIMITS, Limits
 
 
@@ -34,26 +34,6 @@ def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
         return importing(name, globals, locals, fromlist, level)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-
-
-@pytest.mark.parametrize(
-    ("text", "url"),
-    [
-        ("s3://bucket/x", True),
-        ("file:///x", True),
-        ("HTTP://host", True),
-        ("git+ssh://host", True),
-        ("/data", False),
-        ("data/x", False),
-        ("C:\\data", False),
-        ("c:/data", False),
-        ("x:", False),
-        ("", False),
-        ("/s3://bucket", False),
-    ],
-)
-def test_what_a_url_is(text: str, url: bool) -> None:
-    assert is_url(text) == url
 
 
 def test_paths_open_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from commands import lsm_bytes as lsm
 
 import lsmkv
 from lsmkv.env.trial import Trials
-from lsmkv.tools.doctor import command
+from lsmkv.tools.doctor import command, report
 from lsmkv.tools.doctor import place as place_module
 from lsmkv.tools.doctor.engine import Advice, engine
 
@@ -90,7 +90,7 @@ def test_lines_are_no_wider_than_the_terminal(
         dependencies={f"package-{number}": "1.2.3" for number in range(12)},
         extras={"tools": {"rich": None}},
     )
-    monkeypatch.setattr(command, "engine", lambda: pure)
+    monkeypatch.setattr(report, "engine", lambda: pure)
     monkeypatch.setattr("lsmkv.tools.doctor.findings.sys.platform", "linux")
     unmapped = Trials("", "", "", "", "", is_ofd=True, mapped_log=False)
     monkeypatch.setattr(place_module, "try_directory", lambda _: unmapped)

@@ -1,0 +1,33 @@
+"""Tells URLs from local paths."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def scheme_of(text: str) -> str | None:
+    """The scheme that a text begins with, in lower case; None for a local path.
+
+    >>> scheme_of("S3://bucket/prefix"), scheme_of("/data/store"), scheme_of("C:/data")
+    ('s3', None, None)
+    """
+    found = _SCHEME.match(text)
+    return found[1].lower() if found else None
+
+
+def is_url(text: str) -> bool:
+    """Whether a text begins with a scheme, as in ``s3://``; else it is a local path."""
+    return scheme_of(text) is not None
+
+
+def absolute_url(url: str | os.PathLike[str]) -> str:
+    """The URL, or path, that another process can open, whatever its working directory.
+
+    >>> absolute_url("s3://bucket/set"), absolute_url("set") == os.path.abspath("set")
+    ('s3://bucket/set', True)
+    """
+    text = os.fspath(url)
+    return text if is_url(text) else os.path.abspath(text)
