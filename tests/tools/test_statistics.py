@@ -189,5 +189,7 @@ def test_the_codecs_of_a_minecraft_world(tmp_path: Path) -> None:
             db.flush()
     done = lsm("stats", path)
     assert done.status == 0
-    assert "compression          of tables: zlib-raw 2, snappy 1; of new ones: zlib-raw" in done.out
+    assert (
+        "compression          of tables: zlib-raw 2, snappy 1; of new ones: zlib-raw" in done.out
+    )
     assert json.loads(lsm("stats", path, "--json").out)["compression"] == "zlib-raw"
