@@ -1,6 +1,7 @@
 // Buttons that go through steps, forward and back; the arrow keys and Space do the same.
 
 import { button, h, svg } from "./dom.js";
+import { number } from "./format.js";
 
 const SHAPES = {
   first: "M3 3h2v10H3zM14 3v10L6 8z",
@@ -40,9 +41,9 @@ export class Player {
     this.step = Math.min(Math.max(0, step), Math.max(0, steps - 1));
     this.range.max = String(Math.max(0, steps - 1));
     this.range.value = String(this.step);
-    this.range.setAttribute("aria-valuetext", `step ${this.step + 1} of ${steps}`);
+    this.range.setAttribute("aria-valuetext", `step ${number(this.step + 1)} of ${number(steps)}`);
     this.where.textContent = steps
-      ? `${(this.step + 1).toLocaleString("en")} of ${steps.toLocaleString("en")}` : "";
+      ? `${number(this.step + 1)} of ${number(steps)}` : "";
   }
 
   go(step) {
