@@ -31,8 +31,7 @@ NAMES: Final = {
 """The parts of a table, by their kinds."""
 
 _EVERY_READ: Final = (
-    "A Get whose way leads to this table, and a scan over it, raise CorruptionError:"
-    " they would have to open it first."
+    "A Get that reaches this table, and a scan over it, raise CorruptionError when they open it."
 )
 _WITHOUT_FILTERS: Final = (
     "Its entries are not damaged: 'lsmkv repair' writes the table again, with new filters."
@@ -91,8 +90,8 @@ def describe(source: Source, error: CorruptionError) -> str:
     part = NAMES.get(kind, "content")
     # Where the index or the metaindex is read for its handles, the reason names it once more.
     reason = reason.removesuffix(f"; it is the {kind}")
-    told = f"{name} is damaged: its {part}, at {error.offset:,} ({reason})."
-    return f"{told} {effect(kind)}".rstrip()
+    message = f"{name} is damaged: its {part}, at {error.offset:,} ({reason})."
+    return f"{message} {effect(kind)}".rstrip()
 
 
 def _kind_at(source: Source, name: str, offset: int) -> str:

@@ -92,7 +92,7 @@ def table_filter(source: Source, name: str, n: int = 0, block: int | None = None
 def probe(source: Source, name: str, key: bytes, n: int = 0, block: int | None = None) -> Plain:
     """What a filter of bits or slots answers for a key, and what it reads for that.
 
-    ``NotThereError`` if there is no such filter, or if it is of a policy of the user's: only that
+    ``NotThereError`` if there is no such filter, or if it is of a custom policy: only that
     policy's code can ask it.  Cost: the table's filters.
     """
     with source.open_file(name, FileType.TABLE) as file:
@@ -169,8 +169,8 @@ def _place(
         raise NotThereError(f"{name} has no filter")
     numbers = ", ".join(f"{one.number:,}" for one in filters[:8])
     more = ", ..." if len(filters) > 8 else ""
-    told = f"{name} has {count(len(filters), 'filter')}, of number {numbers}{more}"
-    raise NotThereError(f"{told}; there is none of number {n:,}, or it has no keys")
+    message = f"{name} has {count(len(filters), 'filter')}, of number {numbers}{more}"
+    raise NotThereError(f"{message}; there is none of number {n:,}, or it has no keys")
 
 
 def _error(file: RandomAccessFile, fault: Fault) -> CorruptionError:
@@ -270,7 +270,7 @@ def _members(file: RandomAccessFile, chosen: Filter) -> Iterator[bytes]:
         return
     extractor = own_extractor(chosen.extractor.decode("utf-8", "replace"))
     if extractor is None:
-        return  # of the user's: nobody but that program knows what a prefix is
+        return  # a custom one: only its program knows what a prefix is
     last: bytes | None = None
     for key in _user_keys(file, chosen):
         prefix = extractor.extract(key)

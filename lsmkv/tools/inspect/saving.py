@@ -73,8 +73,8 @@ def words_for_table(name: str, saving: Plain) -> str:
     """What a filter of a table that has none would save."""
     share = f"{100 * (1 - saving['rate']):.1f} of 100 such reads"
     return (
-        f"{name} has no filter: each Get of an absent key that comes to it reads a data block for"
-        f" nothing. At {BITS} bits a key, a filter would save {share}, for about"
+        f"{name} has no filter: each Get of an absent key that reaches it is a wasted read of a"
+        f" data block. At {BITS} bits a key, a filter would save {share}, for about"
         f" {size(saving['filter_bytes'])} ({count(saving['entries'], 'entry')})."
     )
 

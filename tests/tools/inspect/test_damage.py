@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inspected import damage, request
 
 import lsmkv
+from lsmkv.filter.prefix import DelimitedPrefix
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.inspect.server import application
 
@@ -20,8 +22,11 @@ FIRST, LAST = KEYS[0], KEYS[-1]
 @pytest.fixture
 def sound(tmp_path: Path) -> Path:
     """A store of one table."""
-    path = tmp_path / "db"
-    with lsmkv.DB(path, create_if_missing=True) as db:
+    return one_table(tmp_path / "db")
+
+
+def one_table(path: Path, **options: Any) -> Path:
+    with lsmkv.DB(path, create_if_missing=True, **options) as db:
         for key in KEYS:
             db.put(key, b"value of " + key)
         db.flush()
@@ -46,9 +51,9 @@ def told_by_get(path: Path, key: bytes) -> str:
         return str(answer.json["error"])
 
 
-def reads(path: Path, **options: object) -> Callable[[bytes], bytes | None]:
+def reads(path: Path, **options: Any) -> Callable[[bytes], bytes | None]:
     def read(key: bytes) -> bytes | None:
-        with lsmkv.DB(path, read_only=True, **options) as db:  # type: ignore[arg-type]
+        with lsmkv.DB(path, read_only=True, **options) as db:
             return db.get(key)
 
     return read
@@ -60,7 +65,7 @@ def test_a_damaged_filter(sound: Path, kind: str) -> None:
     told = told_by_get(sound, FIRST)
     assert told.startswith(f"{name} is damaged: its {kind} block")
     assert f"at {offset:,} (block checksum mismatch)" in told
-    assert "A Get whose way leads to this table, and a scan over it, raise CorruptionError" in told
+    assert "A Get that reaches this table, and a scan over it, raise CorruptionError" in told
     with pytest.raises(lsmkv.CorruptionError):
         reads(sound)(LAST)
     assert "lsmkv.DB(DIR, bloom_filter_bits=0) reads it without filters" in told
@@ -72,6 +77,31 @@ def test_a_damaged_filter(sound: Path, kind: str) -> None:
         table = api.answer("levels", {})["levels"]
         repaired = next(one["name"] for level in table for one in level["tables"])
         assert api.answer("filter", {"name": repaired})["filters"] > 0
+
+
+def test_a_damaged_filter_of_a_whole_table(tmp_path: Path) -> None:
+    sound = one_table(tmp_path / "db", filter_layout="table")
+    name, _ = hurt(sound, "full filter")
+    assert told_by_get(sound, FIRST).startswith(f"{name} is damaged: its whole-table filter, at")
+    assert reads(sound, bloom_filter_bits=0)(LAST) == b"value of " + LAST
+    lsmkv.repair_db(sound)
+    assert reads(sound)(LAST) == b"value of " + LAST
+
+
+def test_a_damaged_filter_of_prefixes(tmp_path: Path) -> None:
+    extractor = DelimitedPrefix(b"9")
+    sound = one_table(tmp_path / "db", prefix_extractor=extractor)
+    name, offset = hurt(sound, "prefix filter")
+    with contextlib.closing(Api(str(sound))) as api:
+        message = api.answer("filter", {"name": name})["damage"][0]
+    assert message.startswith(f"{name} is damaged: its filter of prefixes, at {offset:,}")
+    assert "opened with this prefix extractor raises CorruptionError" in message
+    with pytest.raises(lsmkv.CorruptionError):
+        reads(sound, prefix_extractor=extractor)(LAST)
+    assert "without the extractor, the table is read as before" in message
+    assert reads(sound)(LAST) == b"value of " + LAST
+    lsmkv.repair_db(sound)
+    assert reads(sound, prefix_extractor=extractor)(LAST) == b"value of " + LAST
 
 
 @pytest.mark.parametrize("kind", ["index", "footer"])

@@ -10,8 +10,8 @@ import { levelRows } from "./tables.js";
 
 const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", table: "▭", answer: "⚑" };
 const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
-const TONES = [["saved", "saved: a filter said no, no block is read"], ["read", "read, and the key is in the block"],
-  ["wasted", "read for nothing: the key is not in the block"], ["asking", "looked at: index and filter"],
+const TONES = [["saved", "saved: a filter said no, no block is read"], ["read", "read: the key is in the block"],
+  ["wasted", "wasted: read, but the key is not in the block"], ["asking", "looked at: index and filter"],
   ["waiting", "its range holds the key, but it is not looked at so far"], ["pale", "its range does not hold the key"]];
 
 export const view = {

@@ -181,7 +181,7 @@ export class Stored {
     if (fuse) {
       notes.push(`Each key has ${fuse.arity} slots, one in each of ${fuse.arity} neighbouring segments. Their bytes, xored, are the fingerprint of the key: of an absent key, only by chance.`);
       if (fuse.slots > DRAWN_SLOTS) notes.push(`The first ${number(DRAWN_SLOTS)} slots are drawn, or those around the slots of the key that is asked for.`);
-    } else if (!data.bits) notes.push("It is of a policy of your own: only that policy’s code can say what its bytes mean, so they are not drawn.");
+    } else if (!data.bits) notes.push("It is of a custom policy: only that policy’s code can say what its bytes mean, so they are not drawn.");
     else if (data.probes > MOST_PROBES) notes.push("So many probes are reserved: such a filter answers maybe to every key.");
     if (data.bits > DRAWN) notes.push(`The first ${number(DRAWN)} bits are drawn.`);
     show(this.note, notes.join(" "));

@@ -177,7 +177,7 @@ function mount(root, page) {
 /** What a filter consists of, in words. */
 function formOf({ bits, ones, probes, fuse }) {
   if (fuse) return `fuse: ${number(fuse.slots)} slots, ${number(fuse.arity)} for each key, fingerprints of ${number(fuse.fingerprint_bits)} bits`;
-  return bits ? `${number(bits)} bits, ${number(ones)} set, ${count(probes, "probe")}` : "bytes of a policy of your own";
+  return bits ? `${number(bits)} bits, ${number(ones)} set, ${count(probes, "probe")}` : "bytes of a custom policy";
 }
 
 function bar(part) {
