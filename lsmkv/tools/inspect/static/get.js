@@ -10,9 +10,9 @@ import { levelRows } from "./tables.js";
 
 const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", table: "▭", answer: "⚑" };
 const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
-const TONES = [["saved", "saved: a filter said no, no block is read"], ["read", "read: the key is in the block"],
-  ["wasted", "wasted: read, but the key is not in the block"], ["asking", "looked at: index and filter"],
-  ["waiting", "its range holds the key, but it is not looked at so far"], ["pale", "its range does not hold the key"]];
+const TONES = [["saved", "saved: a filter said no"], ["read", "read: it holds the key"],
+  ["wasted", "wasted: it was read, and lacks the key"], ["asking", "looked at"],
+  ["waiting", "not looked at so far"], ["pale", "the key is out of its range"]];
 
 export const view = {
   name: "get",
