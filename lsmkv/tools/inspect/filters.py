@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Iterator
 from typing import Final
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, ForeignFormatError
-from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash, rate_from_fill
+from lsmkv.filter.bloom import BloomFilterPolicy, fill_rate, leveldb_hash, rate_from_fill
 from lsmkv.filter.bloom64 import bloom64_positions
 from lsmkv.filter.fuse import FINGERPRINT_BITS, filter64_may_match, look_at_fuse
 from lsmkv.filter.hash64 import xxh3_hash
@@ -208,9 +209,16 @@ def _form(chosen: Filter) -> Plain:
             "bits": 8 * (len(data) - 1),
             "probes": data[-1],
             "hex": data[: min(len(data) - 1, MOST_BITS // 8)].hex(),
-            "rate": rate_from_fill(data),
+            "rate": _rate(chosen),
         }
     return form
+
+
+def _rate(bloom: Filter) -> float:
+    """The rate that a Bloom filter's bits predict: LevelDB's has probes of its own kind."""
+    if is_bloom(bloom.policy):
+        return rate_from_fill(bloom.data)
+    return math.pow(fill_rate(bloom.data), bloom.data[-1])
 
 
 def _probed(chosen: Filter, key: bytes) -> Plain | None:
