@@ -114,7 +114,7 @@ function mount(root, page) {
 
   function drawEdit(edit) {
     show(words, h("span", { class: `chip ${edit.kind}` }, edit.kind), " ", edit.words.replace(/^[a-z]+: /, ""),
-      edit.why ? h("span", { class: "quiet" }, ` ${edit.why}`) : null);
+      edit.why ? h("span", { class: "quiet" }, `. ${edit.why}`) : null);
     show(figures,
       figure("edit", number(edit.step + 1)),
       figure("written by it", bytes(edit.written)),

@@ -73,7 +73,7 @@ function mount(root, page) {
     const moment = data.moments[at];
     const before = data.moments[at - 1];
     player.set(at, data.moments.length);
-    show(words, moment.words, moment.why ? h("span", { class: "quiet" }, ` ${moment.why}`) : null);
+    show(words, moment.words, moment.why ? h("span", { class: "quiet" }, `. ${moment.why}`) : null);
     drawLog(moment);
     drawMemtable(moment);
     const old = new Set((before?.levels ?? []).flatMap((level) => level.tables.map((table) => table.number)));
