@@ -15,7 +15,7 @@ import lsmkv
 
 PAGE = Path(__file__).resolve().parents[1] / "lab.html"
 STATIC = Path(lsmkv.__file__).parent / "tools" / "inspect" / "static"
-MODULES = ("bloom.js", "draw.js", "fields.js", "trial.js", "sentences.js", "lab.js")
+MODULES = ("format.js", "bloom.js", "draw.js", "fields.js", "trial.js", "sentences.js", "lab.js")
 """Each after those that it imports."""
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)

@@ -10,8 +10,10 @@ import threading
 from collections.abc import Callable, Mapping
 
 from lsmkv.env.base import Env
+from lsmkv.errors import CorruptionError
 from lsmkv.tools.inspect import anatomy
-from lsmkv.tools.inspect.filters import table_filter
+from lsmkv.tools.inspect.damage import describe
+from lsmkv.tools.inspect.filters import probe, table_filter
 from lsmkv.tools.inspect.history import History
 from lsmkv.tools.inspect.levels import check_result, levels
 from lsmkv.tools.inspect.live import Live
@@ -45,7 +47,7 @@ class Api:
         """``trace`` is a file whose Gets may be replayed, ``own`` makes a policy to replay them
         under; ``env`` is as for :class:`Source`."""
         self.source = Source(path, env)
-        self.replays = Replays(path, trace, env, own)
+        self.replays = Replays(path, trace, env, own, self.reason)
         self.live = Live(self.source.directory)
         self._lock = threading.Lock()
         self._histories: list[History] = []
@@ -72,6 +74,10 @@ class Api:
         if action not in ACTIONS:
             raise NotThereError(f"there is no action {action!r}")
         return ACTIONS[action](self, body)
+
+    def reason(self, error: Exception) -> str:
+        """An error in words; of damage, also what it means for reads and what repairs it."""
+        return describe(self.source, error) if isinstance(error, CorruptionError) else str(error)
 
     def history(self) -> History:
         """The index of the MANIFEST in force, which goes on if a writer has added to it."""
@@ -134,8 +140,18 @@ def _state(api: Api, query: Query) -> Plain:
     return api.current_history().state(whole_number(query.get("step"), "step", 0))
 
 
+def _which_filter(query: Query) -> tuple[int, int | None]:
+    """A filter's number in its block, and the offset of that block where it is given."""
+    block = whole_number(query["block"], "block") if "block" in query else None
+    return whole_number(query.get("n"), "n", 0), block
+
+
 def _filter(api: Api, query: Query) -> Plain:
-    return table_filter(api.source, query.get("name", ""), whole_number(query.get("n"), "n", 0))
+    return table_filter(api.source, query.get("name", ""), *_which_filter(query))
+
+
+def _probe(api: Api, query: Query) -> Plain:
+    return probe(api.source, query.get("name", ""), _key(query), *_which_filter(query))
 
 
 def _replay(api: Api, body: Query) -> Plain:
@@ -192,6 +208,7 @@ VIEWS: dict[str, Callable[[Api, Query], Plain]] = {
     "block": _block,
     "get": lambda api, query: lookup(api.source, _key(query)),
     "filter": _filter,
+    "filter/probe": _probe,
     "replay": lambda api, _: api.replays.state(),
     "live": lambda api, _: api.live.look(),
     "history": _history,

@@ -8,13 +8,16 @@ from typing import Any
 import lsmkv
 from lsmkv.counters import NUM_LEVELS
 from lsmkv.db.version import max_bytes_for_level
-from lsmkv.errors import Error
+from lsmkv.errors import CorruptionError, Error
 from lsmkv.format.key_order import KeyOrder
 from lsmkv.format.version_edit import FileMetaData
 from lsmkv.options import L0_COMPACTION_TRIGGER
-from lsmkv.repair.report import FileSurvey
-from lsmkv.tools.inspect.anatomy import filter_names
-from lsmkv.tools.inspect.plain import Plain, shown_bytes, shown_file
+from lsmkv.repair.report import FileSurvey, TableSurvey
+from lsmkv.tools.inspect.damage import describe, surveyed_effect
+from lsmkv.tools.inspect.edits import NO_FLUSHED_TABLES
+from lsmkv.tools.inspect.filters import filter_summary
+from lsmkv.tools.inspect.plain import Plain, grouped, shown_bytes, shown_file
+from lsmkv.tools.inspect.saving import words_for_store
 from lsmkv.tools.inspect.source import Check, Source
 
 MOST_PROBLEMS = 200
@@ -41,11 +44,11 @@ def levels(source: Source) -> Plain:
         )
         facts = {
             "comparator": db.options.comparator.name,
-            "filters": [] if newest is None else filter_names(source, newest[1]),
             "memtable_bytes": db.stats().memtable_bytes,
-        }
+            "why": NO_FLUSHED_TABLES if listed and listed[0][0] > 0 else "",
+        } | ({"filters": []} if newest is None else _filters(source, newest[1], listed))
     except Error as failure:
-        error = str(failure)
+        error = describe(source, failure) if isinstance(failure, CorruptionError) else str(failure)
         if source.check.survey is None and not source.check.error:
             source.start_check()
         listed = _surveyed(source)
@@ -57,6 +60,18 @@ def levels(source: Source) -> Plain:
         | in_levels(listed, source.order(_comparator(check)))
         | {"check": check_result(check)}
     )
+
+
+def _filters(source: Source, name: str, listed: list[Listed]) -> Plain:
+    """The filters of the newest table; and what filters would save if it has none."""
+    facts = filter_summary(source, name)
+    saving = facts.pop("saving", None)
+    if saving is None:
+        return facts
+    flushed = sum(1 for level, *_ in listed if level == 0)
+    deeper = len({level for level, *_ in listed if level > 0})
+    total = sum(shown["size"] for _, shown, *_ in listed)
+    return facts | {"saving": words_for_store(flushed + deeper, total, saving)}
 
 
 def in_levels(listed: list[Listed], order: KeyOrder) -> Plain:
@@ -182,15 +197,24 @@ def _add_problems(listed: list[Listed], check: Check) -> None:
             shown["problems"] = len(table.problems)
 
 
+def _effects(file: FileSurvey) -> list[str]:
+    """What the problems of a table mean for reads, each once."""
+    if not isinstance(file, TableSurvey):
+        return []
+    found = [surveyed_effect(one.reason, one.offset, file.size) for one in file.problems]
+    return list(dict.fromkeys(found))
+
+
 def _findings(file: FileSurvey) -> Plain:
     return {
         "name": file.name,
         "size": file.size,
         "damaged": file.severity > 1,
         "problems": [
-            {"offset": problem.offset, "bytes": problem.size, "reason": problem.reason}
+            {"offset": problem.offset, "bytes": problem.size, "reason": grouped(problem.reason)}
             for problem in file.problems[:MOST_PROBLEMS]
         ],
+        "effects": _effects(file),
         "more": max(0, len(file.problems) - MOST_PROBLEMS),
-        "remarks": file.remarks[:MOST_PROBLEMS],
+        "remarks": [grouped(remark) for remark in file.remarks[:MOST_PROBLEMS]],
     }

@@ -6,9 +6,13 @@ in a table the index, the filters and the data block.
 
 from __future__ import annotations
 
+import contextlib
+
 from lsmkv.db.views.explanation import Explanation
 from lsmkv.db.views.steps import KeyVersion, TableStep
-from lsmkv.tools.inspect.plain import Plain, shown_bytes
+from lsmkv.format.filenames import FileType
+from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
+from lsmkv.tools.inspect.saving import entries_in, words_for_get
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, size
 
@@ -17,8 +21,29 @@ SAVED, READ, WASTED, PLAIN = "saved", "read", "wasted", "plain"
 
 
 def lookup(source: Source, key: bytes) -> Plain:
-    """How a Get of ``key`` goes in the store as of its last write."""
-    return lookup_steps(source.db(newest=True).explain(key))
+    """How a Get of ``key`` goes in the store as of its last write.
+
+    ``saving`` says what filters would save where tables that were asked have none; else it is "".
+    """
+    told = source.db(newest=True).explain(key)
+    return lookup_steps(told) | {"saving": _saving(source, told)}
+
+
+def _saving(source: Source, told: Explanation) -> str:
+    """What filters would save; empty if each table that was asked has one."""
+    bare = [table for table in told.tables if table.block is not None and not table.filters]
+    bare = [table for table in bare if table.asked]
+    if not bare:
+        return ""
+    entries = 0
+    for table in bare:
+        with (
+            contextlib.suppress(NotThereError),
+            source.open_file(table.name, FileType.TABLE) as file,
+        ):
+            entries += entries_in(file)
+    wasted = sum(1 for table in bare if table.wasted)
+    return words_for_get(told.blocks_searched, wasted, len(bare), entries)
 
 
 def lookup_steps(told: Explanation) -> Plain:

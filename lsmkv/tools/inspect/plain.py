@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lsmkv.format.version_edit import FileMetaData
@@ -12,6 +13,10 @@ SHOWN = 96
 
 Plain = dict[str, Any]
 """An object of JSON."""
+
+
+_LONG_NUMBER = re.compile(r"(?<![\w.,/-])[1-9]\d{3,}(?!\.?\w)")
+_QUOTED = re.compile(r"'.*'", re.DOTALL)  # from the first quotation mark to the last one
 
 
 class NotThereError(LookupError):
@@ -27,6 +32,24 @@ def shown_bytes(data: bytes, limit: int = SHOWN) -> Plain:
     if len(data) <= limit:
         return {"text": escape(data), "bytes": len(data)}
     return {"text": escape(data[:limit]), "bytes": len(data), "cut": True}
+
+
+def grouped(text: str) -> str:
+    r"""A message in the page's number format: thousands are separated, except in names and in what
+    is quoted.
+
+    >>> print(grouped("000005.ldb: key '49161', for blocks at 6144 to 8191, at offset 49161"))
+    000005.ldb: key '49161', for blocks at 6,144 to 8,191, at offset 49,161
+    """
+    quoted = _QUOTED.search(text)
+    if quoted is None:
+        return _LONG_NUMBER.sub(_grouped, text)
+    before, after = text[: quoted.start()], text[quoted.end() :]
+    return _LONG_NUMBER.sub(_grouped, before) + quoted[0] + _LONG_NUMBER.sub(_grouped, after)
+
+
+def _grouped(number: re.Match[str]) -> str:
+    return f"{int(number[0]):,}"
 
 
 def shown_file(file: FileMetaData, name: str) -> Plain:

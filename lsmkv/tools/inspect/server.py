@@ -36,7 +36,7 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
 
     async def view(request: Request) -> Response:
         name = request.path_params["name"]
-        return await _answered(lambda: api.answer(name, dict(request.query_params)))
+        return await _answered(lambda: api.answer(name, dict(request.query_params)), api.reason)
 
     async def action(request: Request) -> Response:
         name = request.path_params["name"]
@@ -44,7 +44,7 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
             body = _body(await _read(request))
         except ValueError as error:
             return _refused(400, str(error))
-        return await _answered(lambda: api.act(name, body))
+        return await _answered(lambda: api.act(name, body), api.reason)
 
     async def page(_: Request) -> Response:
         return FileResponse(os.path.join(STATIC, "index.html"))
@@ -60,8 +60,11 @@ def application(api: Api, host: str = "127.0.0.1", token: str | None = None) -> 
     )
 
 
-async def _answered(question: Callable[[], Plain]) -> Response:
-    """The answer, made in a thread: it may read files, or wait for the history."""
+async def _answered(question: Callable[[], Plain], reason: Callable[[Exception], str]) -> Response:
+    """The answer, made in a thread: it may read files, or wait for the history.
+
+    ``reason`` has words for an error of the store.
+    """
     try:
         return JSONResponse(await run_in_threadpool(question))
     except NotThereError as error:
@@ -69,7 +72,7 @@ async def _answered(question: Callable[[], Plain]) -> Response:
     except ValueError as error:
         return _refused(400, str(error))
     except (Error, OSError) as error:
-        return _refused(409, str(error))
+        return _refused(409, await run_in_threadpool(reason, error))
 
 
 def _refused(status: int, reason: str) -> Response:

@@ -14,6 +14,7 @@ def test_every_view_answers_with_json(api: Api) -> None:
         "table": {"name": name},
         "block": {"name": name, "offset": "0"},
         "filter": {"name": name},
+        "filter/probe": {"name": name, "key": "word 00000"},
         "get": {"key": "word 00000"},
         "history/window": {"from": "0"},
         "history/state": {"step": "0"},

@@ -48,6 +48,18 @@ def test_a_flush_empties_memtable_and_log(scratch: Scratch) -> None:
     assert moment["memtable"]["entries"] == 0
     assert moment["log"]["size"] == 0
     assert moment["written"]["flushed"] > 0
+    assert moment["levels"][2]["files"] == 1
+    assert "It skips levels 0 and 1" in moment["why"]
+
+
+def test_a_table_of_level_0_or_of_a_compaction_needs_no_reason(scratch: Scratch) -> None:
+    for _ in range(3):
+        scratch.put(b"ant", b"six legs")
+        scratch.flush()
+    assert last(scratch)["levels"][0]["files"] == 1
+    assert last(scratch)["why"] == ""
+    scratch.compact()
+    assert last(scratch)["why"] == ""
 
 
 def test_many_puts_flush_and_compact(scratch: Scratch) -> None:

@@ -1,5 +1,7 @@
 // Elements by function calls.  Text is always text: nothing from a store is ever parsed as HTML.
 
+import { number } from "./format.js";
+
 /** An element with attributes (`onclick` and the like are listeners) and children. */
 export function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
@@ -58,5 +60,5 @@ export function keyText(key) {
 
 /** The same as plain text. */
 export function plainKey(key) {
-  return key.cut ? `${key.text}… (${key.bytes.toLocaleString("en")} bytes)` : key.text || "(empty)";
+  return key.cut ? `${key.text}… (${number(key.bytes)} bytes)` : key.text || "(empty)";
 }

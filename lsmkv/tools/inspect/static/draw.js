@@ -1,5 +1,7 @@
 // What the filter lab draws: elements, a grid of bits, and a curve.  Text is always set as text.
 
+import { number } from "./format.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An HTML element with attributes and children. */
@@ -63,7 +65,7 @@ export class BitGrid {
       const column = position % this.columns;
       if (column === 0 && (pitch >= 12 || row % 2 === 0)) {
         const at = { class: "lab-offset", x: MARGIN - 7, y: row * pitch + pitch / 2 + 4 };
-        this.root.append(shape("text", at, String(position)));
+        this.root.append(shape("text", at, number(position)));
       }
       const cell = shape("rect", {
         x: MARGIN + column * pitch + Math.floor(column / 8) * GAP,
@@ -145,7 +147,7 @@ export function curve({ title, description, most, ticks, place, predicted, measu
   }
   for (const keys of [0, Math.round(most / 2), most]) {
     const tick = { class: "lab-tick lab-middle", x: x(keys).toFixed(1), y: PLOT.bottom + 17 };
-    parts.push(shape("text", tick, String(keys)));
+    parts.push(shape("text", tick, number(keys)));
   }
   const middle = (PLOT.left + PLOT.right) / 2;
   parts.push(shape("text", { class: "lab-tick lab-middle", x: middle, y: HEIGHT - 6 }, "keys added"));

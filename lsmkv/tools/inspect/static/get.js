@@ -5,10 +5,14 @@ import { answered, ask, isReport } from "./data.js";
 import { button, h, keyText, plainKey, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 import { Player } from "./player.js";
+import { probedBits, xorSum } from "./probes.js";
 import { levelRows } from "./tables.js";
 
 const MARKS = { memtable: "▤", index: "☰", filter: "▚", block: "■", table: "▭", answer: "⚑" };
 const WORDS = { saved: "saved", read: "read", wasted: "wasted", plain: "" };
+const TONES = [["saved", "saved: a filter said no"], ["read", "read: it holds the key"],
+  ["wasted", "wasted: it was read, and lacks the key"], ["asking", "looked at"],
+  ["waiting", "not looked at so far"], ["pale", "the key is out of its range"]];
 
 export const view = {
   name: "get",
@@ -50,7 +54,9 @@ function mount(root, page) {
   });
   const result = h("div", { class: "result", hidden: true },
     verdict, player.element,
-    h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element), steps));
+    h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element,
+      h("ul", { class: "legend", "aria-label": "The colours of the bars" }, TONES.map(([tone, words]) =>
+        h("li", tone === "pale" ? { class: "pale" } : { "data-tone": tone }, words)))), steps));
   show(root, isReport ? null : form, hints, result);
 
   function key() {
@@ -104,7 +110,7 @@ function mount(root, page) {
     const last = told.steps.length - 1;
     const step = query.step === undefined ? last : Math.min(Number(query.step) || 0, last);
     player.set(step, told.steps.length);
-    show(verdict, keyText(told.key), ": ", h("strong", {}, told.answer), ". ", outlook(told));
+    show(verdict, keyText(told.key), ": ", h("strong", {}, told.answer), ". ", outlook(told), told.saving ? ` ${told.saving}` : "");
     drawSteps(step);
     drawCompare(step);
     drawBars(step);
@@ -145,7 +151,7 @@ function mount(root, page) {
     const here = told.steps[step].table;
     const passed = new Map();
     for (const one of told.steps.slice(0, step + 1)) {
-      if (one.table && (one.tone !== "plain" || !passed.has(one.table))) passed.set(one.table, one.tone);
+      if (one.table && one.kind !== "table" && (one.tone !== "plain" || !passed.has(one.table))) passed.set(one.table, one.tone);
     }
     const path = new Set(told.tables.map((one) => one.name));
     bars.set(levelRows(levels.levels, (bar, table) => {
@@ -195,22 +201,19 @@ function outlook(told) {
   const saved = told.totals.without - told.totals.searched;
   if (saved > 0) return `Filters saved the read of ${count(saved, "data block")} of ${number(told.totals.without)}.`;
   if (told.totals.without === 0) return "No table's block had to be searched.";
-  return "Filters saved nothing here.";
+  return told.saving ? "" : "Filters saved nothing here.";
 }
 
 function detail(step) {
   const words = [h("strong", {}, step.title), h("br"), step.detail];
   if (step.index_key) words.push(" ", keyText(step.index_key));
   if (step.filter) {
-    const { positions, bytes: size, policy } = step.filter;
+    const { positions, slots, slot_values: values, fingerprint, may_match: maybe, bytes: size, policy } = step.filter;
     words.push(h("br"), `${policy || "a filter"}, ${bytes(size)}`);
-    if (positions.length) {
-      const clear = !step.filter.may_match;
-      const one = positions.length === 1;
-      words.push(one ? ": bit " : ": bits ", positions.map((bit, at) => [
-        h("code", { class: clear && at === positions.length - 1 ? "bit clear" : "bit set" }, number(bit)),
-        at < positions.length - 1 ? " " : "",
-      ]), clear ? `; ${one ? "it" : "the last one"} is clear, so the key is not there` : "; all of them are set");
+    if (positions.length) words.push(": ", probedBits(positions, maybe));
+    if (slots.length) {
+      const xored = values.reduce((sum, value) => sum ^ value, 0);
+      words.push(h("br"), xorSum({ slots, values, fingerprint, xored, may_match: maybe }));
     }
   }
   if (step.block) {

@@ -7,7 +7,8 @@
 import { LEAST_BITS, MOST_PROBES, bitsFor, bitsPerKeyFor, predictedFill, predictedRate, probesFor } from "./bloom.js";
 import { BitGrid, curve, element } from "./draw.js";
 import { Choice, NumberField, button, keyForm } from "./fields.js";
-import { aboutBit, aboutQuery, aboutSize, figuresOf, number, percent, shown } from "./sentences.js";
+import { number } from "./format.js";
+import { aboutBit, aboutQuery, aboutSize, figuresOf, percent, shown } from "./sentences.js";
 import { ASKED, Trial, hex, keyOf } from "./trial.js";
 
 const MOST_BITS = 2048;

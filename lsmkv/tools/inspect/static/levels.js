@@ -33,6 +33,7 @@ function mount(root, page) {
   const picked = h("section", { class: "card", hidden: true, "aria-label": "The table that is selected" });
   const list = h("div");
   const fullness = h("div");
+  const why = h("p", { class: "quiet", hidden: true });
   const modes = h("fieldset", { class: "choice" }, h("legend", {}, "Bars"),
     [["size", "by size"], ["keys", "by keys"]].map(([value, label]) => h("label", {},
       h("input", { type: "radio", name: "mode", value, onchange: () => page.go("levels", { ...query, bars: value }) }),
@@ -52,7 +53,7 @@ function mount(root, page) {
   const again = isReport ? null : button("Read again", () => load());
   show(trouble, h("p", { class: "quiet", role: "status" }, "The store is being read …"));
   show(root, trouble, figures, h("div", { class: "bar-tools" }, modes, zooming, again, checker),
-    bars.element, picked, fullness, list);
+    bars.element, why, picked, fullness, list);
 
   async function load() {
     try {
@@ -75,15 +76,19 @@ function mount(root, page) {
       figure("tables", number(data.tables)),
       figure("in tables", bytes(data.bytes)),
       facts.memtable_bytes === undefined ? null : figure("memtable", bytes(facts.memtable_bytes)),
-      facts.filters ? figure("filters of the newest table", facts.filters.join(", ") || "none") : null,
+      facts.filters ? figure("filters of the newest table", facts.filter_damage ? "damaged" : facts.filters.join(", ") || "none") : null,
       facts.comparator ? figure("order of keys", facts.comparator) : null);
     const missing = data.levels.reduce((sum, level) => sum + (level.left_out ?? 0), 0);
     show(trouble, damage(data, page),
+      facts.filter_damage ? h("section", { class: "card damaged", "aria-label": "A damaged filter" }, h("p", {}, facts.filter_damage)) : null,
+      facts.saving ? h("p", { class: "saving" }, facts.saving) : null,
       missing ? h("p", { class: "quiet" }, `${count(missing, "table")} more, which this report leaves out.`) : null);
     const mode = query.bars === "keys" ? "keys" : "size";
     modes.querySelectorAll("input").forEach((one) => { one.checked = one.value === mode; });
     zooming.hidden = mode !== "keys";
     bars.set(levelRows(data.levels), { mode, selected: query.table ?? null });
+    why.hidden = !facts.why;
+    show(why, facts.why);
     pick();
     show(fullness, full(data.levels));
     const open = list.querySelector("details")?.open ?? false;
@@ -147,7 +152,8 @@ function damage(data, page) {
         ? h("a", { href: page.link("table", { name: file.name }) }, file.name) : h("code", {}, file.name),
       ": ",
       [...file.problems.slice(0, 5).map((one) => `${one.reason} at ${number(one.offset)}`), ...file.remarks.slice(0, 5)].join("; "),
-      file.problems.length + file.more > 5 ? `; ${number(file.problems.length + file.more - 5)} more` : ""))));
+      file.problems.length + file.more > 5 ? `; ${number(file.problems.length + file.more - 5)} more` : "",
+      file.effects.map((words) => h("p", { class: "effect" }, words))))));
   }
   if (!parts.length) return null;
   return h("section", { class: data.readable && !check.damaged ? "card" : "card damaged", "aria-label": "Damage" }, parts);
@@ -162,7 +168,7 @@ function full(levels) {
     h("ul", {}, used.map((level) => h("li", {},
       h("span", { class: "level-name" }, `L${level.level}`),
       h("meter", { min: "0", max: "1", high: "0.999", optimum: "0", value: String(Math.min(1, level.score)), "aria-label": `Level ${level.level}` }),
-      h("span", {}, level.level === 0 ? `${level.files} of ${level.limit}` : `${bytes(level.bytes)} of ${bytes(parseInt(level.limit, 10))}`,
+      h("span", {}, level.level === 0 ? `${number(level.files)} of ${level.limit}` : `${bytes(level.bytes)} of ${bytes(parseInt(level.limit, 10))}`,
         level.score >= 1 ? h("strong", {}, ", a compaction is due") : "")))));
 }
 

@@ -1,6 +1,7 @@
 // Buttons that go through steps, forward and back; the arrow keys and Space do the same.
 
 import { button, h, svg } from "./dom.js";
+import { number } from "./format.js";
 
 const SHAPES = {
   first: "M3 3h2v10H3zM14 3v10L6 8z",
@@ -41,9 +42,9 @@ export class Player {
     for (const one of this.backward) one.disabled = this.step === 0;
     for (const one of this.forward) one.disabled = this.step >= steps - 1;
     this.playing.disabled = steps < 2;
-    this.range.setAttribute("aria-valuetext", `step ${this.step + 1} of ${steps}`);
+    this.range.setAttribute("aria-valuetext", `step ${number(this.step + 1)} of ${number(steps)}`);
     this.where.textContent = steps
-      ? `${(this.step + 1).toLocaleString("en")} of ${steps.toLocaleString("en")}` : "";
+      ? `${number(this.step + 1)} of ${number(steps)}` : "";
   }
 
   go(step) {

@@ -1,14 +1,10 @@
 // What the filter lab says: figures and keys as text, and the sentences about a trial.
 
 import { predictedFill, predictedRate } from "./bloom.js";
+import { number } from "./format.js";
 import { ASKED } from "./trial.js";
 
 const LONGEST = 32;
-
-/** A number with its thousands separated. */
-export function number(value) {
-  return value.toLocaleString("en");
-}
 
 /** A share as percent, with the digits that count. */
 export function percent(share) {

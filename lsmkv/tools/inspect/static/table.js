@@ -4,6 +4,7 @@ import { Bars } from "./bars.js";
 import { ask, holds } from "./data.js";
 import { button, figure, grid, h, keyText, plainKey, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
+import { percent } from "./sentences.js";
 
 const KINDS = {
   data: ["data block", "level-2"],
@@ -63,7 +64,8 @@ function mount(root, page) {
       data.checked ? null : h("p", {}, "Too large to check every block here: 'lsmkv verify' does."),
       data.problems.length ? h("section", { class: "card damaged", "aria-label": "Damage" },
         h("p", {}, h("strong", {}, `${count(data.problems.length, "problem")}:`)),
-        h("ul", {}, data.problems.slice(0, 20).map((one) => h("li", {}, `${one.reason}, at ${number(one.offset)}`)))) : null);
+        h("ul", {}, data.problems.slice(0, 20).map((one) => h("li", {}, `${KINDS[one.kind]?.[0] ?? one.kind} at ${number(one.offset)}: ${one.reason}`))),
+        [...new Set(data.problems.map((one) => one.effect))].map((words) => h("p", {}, words))) : null);
     bars.set([{ bars: data.parts.map(bar) }], { selected: chosen() });
     const sums = new Map();
     for (const part of data.parts) {
@@ -95,7 +97,7 @@ function mount(root, page) {
     try {
       const found = await ask("block", asked);
       if (String(found.offset) !== query.block) return;
-      const tab = query.show === "bytes" || !found.entries?.length ? "bytes" : "entries";
+      const tab = query.show === "bytes" || !(found.entries?.length || found.filters?.length) ? "bytes" : "entries";
       show(inside, contents(found, tab));
     } catch (error) {
       show(inside);
@@ -106,7 +108,7 @@ function mount(root, page) {
   function contents(found, tab) {
     const first = found.first ?? 0;
     const to = (more) => page.go("table", { ...query, ...more });
-    const more = tab === "bytes" ? found.more_pieces : found.more_entries;
+    const more = tab === "bytes" ? found.more_pieces : found.more_entries || found.more_filters;
     return [
       h("h2", {}, `${KINDS[found.kind]?.[0] ?? found.kind} at ${number(found.offset)}`),
       h("p", {}, `${bytes(found.size)} in the file`,
@@ -114,9 +116,9 @@ function mount(root, page) {
         found.plain_size !== undefined && found.plain_size !== found.size ? `, ${bytes(found.plain_size)} once decompressed` : "",
         found.restarts?.length ? `; ${count(found.restarts.length, "restart point")}, marked ⚑` : ""),
       h("p", { class: "actions" },
-        found.entries?.length ? button("Entries", () => to({ show: "entries" }), { "aria-pressed": String(tab === "entries") }) : null,
+        found.entries?.length || found.filters?.length ? button(found.filters?.length ? "Filters" : "Entries", () => to({ show: "entries" }), { "aria-pressed": String(tab === "entries") }) : null,
         button("Bytes", () => to({ show: "bytes" }), { "aria-pressed": String(tab === "bytes") })),
-      tab === "bytes" ? pieces(found) : entries(found),
+      tab === "bytes" ? pieces(found) : found.filters?.length ? filters(found) : entries(found),
       turning(found, first, more, to),
     ];
   }
@@ -142,13 +144,26 @@ function mount(root, page) {
           `block at ${number(one.handle.offset)}, ${bytes(one.handle.size)}`) : "no handle";
         return [[flag, number(one.offset)], keyText(one.key), to];
       }
-      return [[flag, number(one.offset)], keyText(one.key), one.shared ? `shares ${one.shared}` : "whole",
+      return [[flag, number(one.offset)], keyText(one.key), one.shared ? `shares ${number(one.shared)}` : "whole",
         one.sequence === null ? "not an internal key" : number(one.sequence),
         one.deletion ? h("em", {}, "a deletion") : keyText(one.value)];
     }).map((cells) => (cells instanceof Element ? cells
       : h("tr", {}, cells.map((cell) => h("td", {}, cell)))));
     const head = isData ? ["offset", "key", "prefix", "write", "value"] : ["offset", found.kind === "index" ? "separator" : "name", "leads to"];
     return grid("Entries of the block", head, rows);
+  }
+
+  function filters(found) {
+    const rows = found.filters.map((one) => [
+      h("a", { href: page.link("filters", { show: "table", name: query.name, ...(one.n ? { n: one.n } : {}), ...(several() ? { block: one.block } : {}) }) }, `filter ${number(one.n)}`),
+      one.kind === "block" ? `blocks at ${number(one.first)} to ${number(one.last)}` : one.kind === "prefix" ? "prefixes" : "the whole table",
+      bytes(one.bytes), formOf(one), one.rate === null ? "–" : percent(one.rate)]);
+    return grid("Filters of the block", ["filter", "of", "size", "consists of", "false positives"], rows);
+  }
+
+  /** Whether the table has more than one filter block. */
+  function several() {
+    return data.parts.filter((part) => part.kind.endsWith("filter")).length > 1;
   }
 
   function pieces(found) {
@@ -172,6 +187,12 @@ function mount(root, page) {
       : ["block", { name: query.name, offset: query.block, ...(query.from ? { from: query.from } : {}) }]),
     close: () => bars.close(),
   };
+}
+
+/** What a filter consists of, in words. */
+function formOf({ bits, ones, probes, fuse }) {
+  if (fuse) return `fuse: ${number(fuse.slots)} slots, ${number(fuse.arity)} for each key, fingerprints of ${number(fuse.fingerprint_bits)} bits`;
+  return bits ? `${number(bits)} bits, ${number(ones)} set, ${count(probes, "probe")}` : "bytes of a custom policy";
 }
 
 function bar(part) {

@@ -73,7 +73,7 @@ function mount(root, page) {
     const moment = data.moments[at];
     const before = data.moments[at - 1];
     player.set(at, data.moments.length);
-    show(words, moment.words);
+    show(words, moment.words, moment.why ? h("span", { class: "quiet" }, `. ${moment.why}`) : null);
     drawLog(moment);
     drawMemtable(moment);
     const old = new Set((before?.levels ?? []).flatMap((level) => level.tables.map((table) => table.number)));
@@ -98,7 +98,7 @@ function mount(root, page) {
 
   function drawLog(moment) {
     show(log, h("h2", {}, "1. Write-ahead log"),
-      h("p", { class: "quiet" }, `${moment.log.name}, ${number(moment.log.size)} bytes; what this step added:`),
+      h("p", { class: "quiet" }, `${moment.log.name}, ${count(moment.log.size, "byte")}; what this step added:`),
       moment.log.new.length ? grid("Bytes of the log", ["offset", "meaning", "bytes"], moment.log.new.map((one) => [
         number(one.offset), one.meaning, h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ")),
       ]), { class: "pieces" }) : h("p", {}, "nothing"));
