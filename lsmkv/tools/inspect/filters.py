@@ -17,7 +17,7 @@ from lsmkv.format.filenames import FileType
 from lsmkv.tools.dump.blocks import is_bloom, load_block, spans_and_faults, split_key
 from lsmkv.tools.dump.records import Fault, Filter, Handle
 from lsmkv.tools.dump.tables import read_filters, read_footer, read_handles
-from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
+from lsmkv.tools.inspect.plain import NotThereError, Plain
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, escape
 
@@ -51,7 +51,7 @@ def table_filter(source: Source, name: str, n: int = 0) -> Plain:
             "last": chosen.last,
             "policy": escape(chosen.policy),
             "bytes": len(chosen.data),
-            "keys": [_shown_key(key) for key in keys[:MOST_KEYS]],
+            "keys": [_shown_key(source, key) for key in keys[:MOST_KEYS]],
             "more_keys": len(keys) > MOST_KEYS,
         } | _bits(chosen)
 
@@ -69,9 +69,9 @@ def _bits(chosen: Filter) -> Plain:
     }
 
 
-def _shown_key(key: bytes) -> Plain:
+def _shown_key(source: Source, key: bytes) -> Plain:
     whole = {"hex": key.hex()} if len(key) <= LONGEST_KEY else {}
-    return shown_bytes(key) | {"hash": leveldb_hash(key)} | whole
+    return source.shown_key(key) | {"hash": leveldb_hash(key)} | whole
 
 
 def _user_keys(file: RandomAccessFile, chosen: Filter) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 import { leveldbHash, positionsOf } from "./bloom.js";
 import { answered, ask, isReport } from "./data.js";
-import { button, figure, h, plainKey, show } from "./dom.js";
+import { button, figure, h, shortKey, show } from "./dom.js";
 import { BitGrid } from "./draw.js";
 import { keyForm } from "./fields.js";
 import { bytes, count, number } from "./format.js";
@@ -63,7 +63,7 @@ export class Stored {
     try {
       if (this.tables === null) await this.fillChoice();
       const name = query.name ?? this.choice.value;
-      if (!name) throw new Error(isReport ? "This report has no filters." : "The store has no tables yet, and so no filters.");
+      if (!name) throw new Error(isReport ? "This report has no filters." : `The store has no tables yet, and so no filters. ${this.unflushed}`);
       if (this.data?.name !== name || this.data.n !== Number(query.n ?? 0)) {
         const found = await ask("filter", { name, n: query.n ?? 0 });
         if (this.query !== query) return;
@@ -83,11 +83,38 @@ export class Stored {
   }
 
   async fillChoice() {
-    const { levels } = await ask("levels");
+    const { levels, facts } = await ask("levels");
+    this.unflushed = facts.memtable?.where ?? "";
     const held = new Set(answered("filter").map((one) => one.name));
     this.tables = levels.flatMap((level) => level.tables.map((table) => [level.level, table.name]))
       .filter(([, name]) => !isReport || held.has(name)).slice(0, MOST_TABLES);
     show(this.choice, this.tables.map(([level, name]) => h("option", { value: name }, `${name}, level ${level}`)));
+  }
+
+  /** The store has changed: a table is as it was, unless a compaction has removed it. */
+  async follow({ level }) {
+    if (!this.data) {
+      this.tables = null;
+      this.page.clear();
+      await this.update(this.query);
+      return null;
+    }
+    if (level === null) return `${this.data.name} is in the store no more: a compaction has taken it out. Its filter is as it was.`;
+    const chosen = this.choice.value;
+    await this.fillChoice();
+    this.choice.value = chosen;
+    return null;
+  }
+
+  watches() {
+    return this.data ? { table: this.data.name } : {};
+  }
+
+  /** Begin again with the tables that the store has now. */
+  reload() {
+    this.tables = null;
+    this.data = null;
+    this.page.go("filters", { show: "table" }, { replace: true });
   }
 
   take(found) {
@@ -106,7 +133,7 @@ export class Stored {
     this.layout = "";
     this.grid.selected = -1;
     this.layOut();
-    const chips = found.keys.map((key) => h("li", {}, button(shown(plainKey(key)), () => this.lookAt(key))));
+    const chips = found.keys.map((key) => h("li", {}, button(shortKey(key), () => this.lookAt(key))));
     show(this.keys, chips);
     const many = found.more_keys ? `The first ${number(found.keys.length)} keys; it has more.` : count(found.keys.length, "key");
     show(this.keysNote, many);
@@ -165,7 +192,7 @@ export class Stored {
 
   lookAt(key) {
     if (key.hex !== undefined) this.go({ hex: key.hex });
-    else this.tell(key.positions, plainKey(key), true);
+    else this.tell(key.positions, shortKey(key), true);
   }
 
   /** Look a key up; null takes the last one back. */
@@ -181,12 +208,12 @@ export class Stored {
     const positions = positionsOf(leveldbHash(data), this.data.probes, this.data.bits);
     const text = hex(data);
     const same = this.data.keys.find((key) => key.hex === text);
-    this.tell(positions, same ? plainKey(same) : keyOf(data).text, same !== undefined);
+    this.tell(positions, same ? shortKey(same) : shown(keyOf(data).text), same !== undefined);
   }
 
   tell(positions, text, isKey) {
     this.probed = positions;
-    const name = `“${shown(text)}”`;
+    const name = `“${text}”`;
     const clear = this.data.probes > MOST_PROBES ? undefined : positions.find((position) => this.isSet(position) === false);
     const unknown = positions.some((position) => this.isSet(position) === undefined);
     const all = this.data.keys.every((key) => key.hex !== undefined) && !this.data.more_keys;
@@ -212,7 +239,7 @@ export class Stored {
       show(this.bit, "Click a bit, or go to it with the arrow keys, to see which keys set it.");
       return;
     }
-    const setters = this.data.keys.filter((key) => key.positions.includes(position)).map(plainKey);
+    const setters = this.data.keys.filter((key) => key.positions.includes(position)).map(shortKey);
     const some = this.data.more_keys ? " (and perhaps by keys that are not listed here)" : "";
     let what = `is 1, set by ${listed(setters)}${some}.`;
     if (!setters.length) what = this.isSet(position) ? "is 1, set by a key that is not listed here." : "is 0: no key set it.";
