@@ -429,9 +429,9 @@ def test_every_view_says_that_its_store_is_gone(browser: Any, tmp_path: Path, vi
         assert serious_faults(page) == []
         with lsmkv.DB(store, create_if_missing=True) as db:
             db.put(b"another", b"store")
-        banner.filter(has_text="with another store in it").wait_for()
+        banner.filter(has_text="another store is there now").wait_for()
         page.keyboard.press("1")
-        banner.filter(has_text="with another store in it").wait_for()
+        banner.filter(has_text="another store is there now").wait_for()
         banner.get_by_role("button", name="Show the store that is there now").click()
         page.locator("td", has_text="another").wait_for()
         assert page.locator(".moved:visible").count() == 0

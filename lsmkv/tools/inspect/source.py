@@ -195,8 +195,11 @@ class Source:
             another = there.exists(CURRENT)
         finally:
             there.close()
-        what = "with another store in it" if another else "and it holds no store"
-        return f"Another directory is at {self.path} now, {what}.", another
+        what = "another store is there now" if another else "what is there now holds no store"
+        return (
+            f"The directory {self.path} was deleted and made again, or replaced: {what}.",
+            another,
+        )
 
     def _state(self) -> _Stamp:
         names = self.directory.names()

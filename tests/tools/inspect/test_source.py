@@ -59,8 +59,8 @@ def test_a_table_has_its_level_as_long_as_it_is_in_the_store(tmp_path: Path) -> 
 
 GONE = {
     "deleted": (False, "was deleted, or renamed"),
-    "made again": (True, "with another store in it"),
-    "replaced": (False, "and it holds no store"),
+    "made again": (True, "another store is there now"),
+    "replaced": (False, "what is there now holds no store"),
     "destroyed": (False, "was deleted, or renamed"),
     "emptied": (False, "was destroyed."),
     "emptied, and made again": (True, "was destroyed, and another was made"),

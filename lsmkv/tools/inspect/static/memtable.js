@@ -24,7 +24,7 @@ export class Memtable {
     this.meter = h("meter", { min: "0", "aria-label": "How full the memtable is" });
     this.used = h("span", { class: "quiet" });
     this.title = h("summary", {});
-    this.list = grid("Entries of the memtable", HEAD, [], { class: "narrow" });
+    this.list = grid("Entries of the memtable", HEAD, [], { class: "narrow typed" });
     this.body = this.list.querySelector("tbody");
     this.pages = h("p", { class: "actions" });
     this.details = h("details", { ontoggle: () => this.fill() }, this.title, isReport ? null : form, this.list, this.pages);

@@ -63,6 +63,7 @@ export class Stored {
     try {
       if (this.tables === null) await this.fillChoice();
       const name = query.name ?? this.choice.value;
+      this.element.firstChild.hidden = !name;
       if (!name) throw new Error(isReport ? "This report has no filters." : `The store has no tables yet, and so no filters. ${this.unflushed}`);
       if (this.data?.name !== name || this.data.n !== Number(query.n ?? 0)) {
         const found = await ask("filter", { name, n: query.n ?? 0 });
@@ -86,8 +87,10 @@ export class Stored {
     const { levels, facts } = await ask("levels");
     this.unflushed = facts.memtable?.where ?? "";
     const held = new Set(answered("filter").map((one) => one.name));
-    this.tables = levels.flatMap((level) => level.tables.map((table) => [level.level, table.name]))
+    const tables = levels.flatMap((level) => level.tables.map((table) => [level.level, table.name]))
       .filter(([, name]) => !isReport || held.has(name)).slice(0, MOST_TABLES);
+    if (JSON.stringify(tables) === JSON.stringify(this.tables)) return; // the choice may be open
+    this.tables = tables;
     show(this.choice, this.tables.map(([level, name]) => h("option", { value: name }, `${name}, level ${level}`)));
   }
 
@@ -100,9 +103,8 @@ export class Stored {
       return null;
     }
     if (level === null) return `${this.data.name} is in the store no more: a compaction has taken it out. Its filter is as it was.`;
-    const chosen = this.choice.value;
     await this.fillChoice();
-    this.choice.value = chosen;
+    this.choose(this.data.name);
     return null;
   }
 
@@ -117,15 +119,19 @@ export class Stored {
     this.page.go("filters", { show: "table" }, { replace: true });
   }
 
+  choose(name) {
+    if (!this.tables.some(([, one]) => one === name)) {
+      this.choice.append(h("option", { value: name }, name));
+      this.tables.push([null, name]);
+    }
+    this.choice.value = name;
+  }
+
   take(found) {
     this.data = found;
     this.array = bytesOf(found.hex);
     for (const key of found.keys) key.positions = found.bits ? positionsOf(key.hash, found.probes, found.bits) : [];
-    if (!this.tables.some(([, name]) => name === found.name)) {
-      this.choice.append(h("option", { value: found.name }, found.name));
-      this.tables.push([null, found.name]);
-    }
-    this.choice.value = found.name;
+    this.choose(found.name);
     this.before.disabled = found.n === 0 || !this.holds(found.n - 1);
     this.next.disabled = found.n + 1 >= found.filters || !this.holds(found.n + 1);
     show(this.where, `filter ${number(found.n + 1)} of ${number(found.filters)}`);

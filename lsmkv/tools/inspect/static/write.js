@@ -112,7 +112,7 @@ function mount(root, page) {
       h("span", { class: "quiet" }, ` ${bytes(used)}`),
       shown.length ? grid("Entries of the memtable", ["key", numeric("write"), "value"], shown.map((one) => [
         keyText(one.key), number(one.sequence), one.value === null ? h("em", {}, "a deletion") : keyText(one.value),
-      ])) : h("p", {}, "empty"));
+      ]), { class: "narrow" }) : h("p", {}, "empty"));
   }
 
   return {
