@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 from lsmkv.env.base import Env
@@ -52,8 +53,6 @@ class Api:
         self._env = env
         self._own = own
         self._lock = threading.Lock()
-        self.opened = 0
-        """How often the path was opened."""
         self._open()
         self._scratch: Scratch | None = None
 
@@ -63,7 +62,8 @@ class Api:
         self.live = Live(self.source.directory)
         self._replayed_at = 0  # the source's change when the latest replay began
         self._histories: list[History] = []
-        self.opened += 1
+        self.opened = time.time_ns()
+        """When the path was opened: a page sees by it that it shows another store, or server."""
 
     def close(self) -> None:
         """Close the store; end what runs in threads."""

@@ -72,7 +72,9 @@ def memtable_facts(source: Source) -> Plain:
 def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_known: bool) -> str:
     """Where the entries are that no table has."""
     if not entries:
-        return "" if has_tables else "The store is empty: nothing was written yet."
+        return (
+            "" if has_tables else "The store is empty: its log has no entry, and there is no table."
+        )
     names = " and ".join(logs) or "the log"
     told = count(entries, "entry")
     if has_tables:
@@ -84,10 +86,11 @@ def _where(entries: int, logs: list[str], has_tables: bool, full_at: int, is_kno
 def _entries(db: lsmkv.DB, source: Source) -> Iterator[tuple[bytes, bytes, str]]:
     """The entries of both memtables, in the order of their keys: key, tagged value, and where."""
     view = db._open_store().open_view()
-    found = [_named(view.memtable, "memtable")]
-    if view.immutable is not None:
-        found.append(_named(view.immutable, "immutable memtable"))
-    return heapq.merge(*found, key=source.order().of_entry)
+    newest = _named(view.memtable, "memtable")
+    if view.immutable is None:
+        return newest
+    older = _named(view.immutable, "immutable memtable")
+    return heapq.merge(newest, older, key=source.order().of_entry)
 
 
 def _named(memtable: MemTable, name: str) -> Iterator[tuple[bytes, bytes, str]]:

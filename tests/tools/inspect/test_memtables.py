@@ -69,7 +69,7 @@ def test_an_empty_store_says_so(tmp_path: Path) -> None:
     lsmkv.DB(tmp_path / "db", create_if_missing=True).close()
     with contextlib.closing(Source(str(tmp_path / "db"))) as source:
         told = memtable(source)
-    assert told["where"] == "The store is empty: nothing was written yet."
+    assert told["where"] == "The store is empty: its log has no entry, and there is no table."
     assert told["entries"] == []
 
 

@@ -15,7 +15,7 @@ export class Following {
     this.older = null; // what the view says of a change that it does not show
     this.followed = null; // the change that it was called for last
     this.isFollowing = false;
-    this.opened = null; // how often the server has opened the path
+    this.opened = null; // when the server has opened the path
     this.seen = Date.now(); // when all was well
     this.timer = 0;
     this.words = "";
@@ -60,7 +60,7 @@ export class Following {
   async take(state, view) {
     this.opened ??= state.opened;
     if (state.opened !== this.opened) {
-      location.reload(); // another window has gone over to another store
+      location.reload(); // another window has gone over to another store, or this is another server
       return;
     }
     document.body.classList.toggle("gone", state.replaced !== "");

@@ -150,6 +150,7 @@ function damage(data, page) {
     parts.push(h("p", {}, "Every file is being read … ",
       h("progress", { max: check.total || 1, value: check.done, "aria-label": "Files read" })));
   }
+  if (check.older) parts.push(h("p", { class: "quiet" }, `This is of ${clock(1000 * check.time)}. The store has changed since.`));
   if (check.error) parts.push(h("p", {}, `The files could not be checked: ${check.error}`));
   if (check.state === "done" && !check.files.length) {
     const when = `Every file was read at ${clock(1000 * check.time)}: all `;

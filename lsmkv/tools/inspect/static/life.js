@@ -88,7 +88,7 @@ function mount(root, page) {
     show(status, `${summary.manifest}: ${number(summary.edits)} edits, ${bytes(summary.size)}`,
       summary.complete ? "" : " … being read",
       first() ? `; this report holds them from ${number(first() + 1)} on` : "",
-      summary.memtable?.where ? `. Not in it: ${summary.memtable.where.replace(/\.$/, "")}` : "",
+      summary.memtable?.total ? `. Not in it: ${summary.memtable.where.replace(/\.$/, "")}` : "",
       damage ? h("strong", {}, `. Damaged: ${damage}`) : "");
   }
 
