@@ -485,6 +485,8 @@ def test_a_view_of_an_older_state_says_so(browser: Any, tmp_path: Path) -> None:
         assert other.locator(".moved:visible").count() == 0  # a table's file never changes
         db.compact_range()
         other.locator(".moved", has_text=f"{table} is in the store no more").wait_for()
+        other.locator(".moved button", has_text="To the levels").click()
+        other.locator("h1", has_text="Levels").wait_for()
 
 
 # How keys and figures are shown

@@ -14,9 +14,9 @@ import * as writeView from "./write.js";
 // A view is a module: `view` has its name, its title (`menu`: a shorter one), a line that says what it shows, and
 // `mount(root, page)`, which returns `{update(query), twin(), key(event), close()}`; `twin()` has the arguments of
 // data.js's `twin`.  `follow(state, asOf)` is called once the store has changed since the answer that the view got at the
-// time `asOf`: it reads on, and returns null, or words for what it shows instead, from which `reload()` leads on.
-// `watches()` has what else is asked: `{table}`, whose level is in the state then.  One that has
-// `hidden` is reached from others, and is not in the menu; nor is one that is `served`, in a report.
+// time `asOf`: it reads on, and returns null, or words for what it shows instead, from which `reload()` leads on
+// (`again`: what its button says).  `watches()` has what else is asked: `{table}`, whose level is in the state then.
+// One that has `hidden` is reached from others, and is not in the menu; nor is one that is `served`, in a report.
 const VIEWS = [levelsView, getView, filtersView, lifeView, liveView, writeView, tableView].map((module) => module.view);
 const MENU = VIEWS.filter((view) => !view.hidden && !(isReport && view.served));
 

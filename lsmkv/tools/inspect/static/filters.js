@@ -77,6 +77,9 @@ function mount(root, page) {
     follow: (state) => current.follow(state),
     watches: () => current.watches?.() ?? {},
     reload: () => current.reload(),
+    get again() {
+      return current.again;
+    },
     close() {
       for (const part of parts.values()) part.close();
     },

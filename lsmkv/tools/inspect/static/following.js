@@ -81,7 +81,7 @@ export class Following {
       this.followed = state.change;
       if (view !== this.shown()) return;
     }
-    this.tell(this.older ?? "", { action: ["Read again (r)", () => this.reload()] });
+    this.tell(this.older ?? "", { action: [`${view.again ?? "Read again"} (r)`, () => this.reload()] });
   }
 
   /** Read again what the view shows. */

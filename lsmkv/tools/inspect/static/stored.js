@@ -21,6 +21,7 @@ export class Stored {
     this.query = {};
     this.data = null;
     this.tables = null;
+    this.again = "To the tables of now";
     this.choice = h("select", { onchange: () => this.go({ name: this.choice.value }) });
     this.before = button("←", () => this.go({ n: this.data.n - 1 }), { "aria-label": "The filter before" });
     this.next = button("→", () => this.go({ n: this.data.n + 1 }), { "aria-label": "The next filter" });

@@ -158,6 +158,7 @@ function mount(root, page) {
     // The file of a table never changes; a compaction removes it.
     watches: () => ({ table: query.name }),
     follow: ({ level }) => (level === null && data ? `${query.name} is in the store no more: a compaction has taken it out. What is shown is what was read of it.` : null),
+    again: "To the levels",
     reload: () => page.go("levels"),
     close: () => bars.close(),
   };
