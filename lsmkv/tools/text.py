@@ -65,8 +65,22 @@ def from_size(text: str) -> int:
 
 
 def shown(data: bytes, is_hex: bool) -> str:
-    """A key or value as one line of text."""
-    return data.hex() if is_hex else escape(data)
+    r"""A key or value as one line of text, in which spaces at either end are seen.
+
+    :func:`unescape` takes it back.
+
+    >>> print(shown(b" two words ", False), shown(b" ", True))
+    \x20two words\x20 20
+    """
+    if is_hex:
+        return data.hex()
+    text = escape(data)
+    if not text.startswith(" ") and not text.endswith(" "):
+        return text
+    inner = text.strip(" ")
+    before = len(text) - len(text.lstrip(" "))
+    behind = len(text) - before - len(inner)
+    return r"\x20" * before + inner + r"\x20" * behind
 
 
 def clipped(data: bytes, width: int, is_hex: bool = False) -> str:
@@ -74,9 +88,11 @@ def clipped(data: bytes, width: int, is_hex: bool = False) -> str:
 
     ``width`` is 20 at least.  O(width), however long the key is.
 
-    >>> print(clipped(b"ant", 20), clipped(b"\0" * 1_000_000, 30))
-    ant \x00\x00\x00... (976.6 KiB)
+    >>> print(clipped(b"ant", 20), clipped(b"\0" * 1_000_000, 30), clipped(b"", 20))
+    ant \x00\x00\x00... (976.6 KiB) (empty)
     """
+    if not data:
+        return "(empty)"
     text = shown(data[:width], is_hex)
     if len(data) <= width and _columns(text) <= width:
         return text

@@ -8,6 +8,7 @@ import logging
 import os
 import random
 import re
+import shutil
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ import lsmkv
 from lsmkv.filter.bloom import BloomFilterPolicy
 from lsmkv.filter.bloom64 import Bloom64Policy
 from lsmkv.filter.fuse import BinaryFusePolicy, look_at_fuse
+from lsmkv.indexeddb import IndexedDBComparator
 from lsmkv.tools.app import app
 from lsmkv.tools.inspect.api import Api
 from lsmkv.tools.text import escape
@@ -298,7 +300,7 @@ def test_a_replay_is_that_of_filter_lab(browser: Any, url: str, store: Path) -> 
         opened.value.close()
         page.get_by_role("textbox", name="Filter settings").fill("bloom")
         page.keyboard.press("Enter")
-        assert page.locator("input[name=settings]:invalid").count() == 1
+        assert page.locator("[name=settings]:invalid").count() == 1
         assert page.locator(".verdict").text_content() == told["verdict"]["sentence"]
     with served(store) as other, quiet_page(browser, other) as page:
         go(page, other, "filters", show="replay")
@@ -689,6 +691,247 @@ def test_life_says_where_its_lines_are_one(browser: Any, tmp_path: Path) -> None
         go(page, url, "levels")
         go(page, url, "life")
         page.locator("p", has_text="no compaction had written anything").wait_for()
+# A store that changes while it is looked at
+
+
+@contextlib.contextmanager
+def gone_page(browser: Any, url: str) -> Iterator[Any]:
+    """A page that may be told that what it asks for is gone."""
+    opened = browser.new_context(viewport=WIDE)
+    yield opened.new_page()
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        *("levels", "get?key=word+00001", "filters?show=table", "filters?show=replay"),
+        *("life", "live", "write", "table?block=0&name="),
+    ],
+)
+def test_every_view_says_that_its_store_is_gone(browser: Any, tmp_path: Path, view: str) -> None:
+    store = levelled_store(tmp_path / "db")
+    if view.endswith("name="):
+        view += sorted(store.glob("*.ldb"))[-1].name
+    with served(store) as url, gone_page(browser, url) as page:
+        page.goto(f"{url}#/{view}")
+        page.wait_for_load_state("networkidle")
+        if view == "levels":
+            page.get_by_role("button", name="Check every file").click()
+            page.locator(".sound").wait_for()
+        shutil.rmtree(store)
+        banner = page.locator(".moved.bad")
+        banner.filter(has_text="was deleted, or renamed").wait_for()
+        banner.filter(has_text="What is shown is of the store that was there until").wait_for()
+        assert page.locator(".sound:visible").count() == 0
+        assert banner.locator("button").count() == 0
+        assert serious_faults(page) == []
+        with lsmkv.DB(store, create_if_missing=True) as db:
+            db.put(b"another", b"store")
+        banner.filter(has_text="another store is there now").wait_for()
+        page.keyboard.press("1")
+        banner.filter(has_text="another store is there now").wait_for()
+        banner.get_by_role("button", name="Show the store that is there now").click()
+        page.locator("td", has_text="another").wait_for()
+        assert page.locator(".moved:visible").count() == 0
+
+
+def test_levels_and_life_follow_a_writer(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with (
+        lsmkv.DB(store, create_if_missing=True) as db,
+        served(store) as url,
+        quiet_page(browser, url) as page,
+        quiet_page(browser, url) as other,
+    ):
+        go(page, url, "levels")
+        page.get_by_text("The store is empty").wait_for()
+        go(other, url, "life")
+        for number in range(1, 4):
+            db.put(b"key %d" % number, b"value")
+            words = "1 entry, all in" if number == 1 else f"{number} entries, all in"
+            page.locator("section[aria-label=Memtable]", has_text=words).wait_for()
+            other.locator(".quiet", has_text=words).wait_for()
+        assert page.locator("section[aria-label=Memtable] tbody tr").count() == 3
+        db.flush()
+        page.locator(".figure", has_text=re.compile("^tables1$")).wait_for()
+        other.locator(".edit", has_text="1 table to level").wait_for()
+        assert page.locator(".moved:visible").count() == 0
+
+
+def test_a_view_of_an_older_state_says_so(browser: Any, tmp_path: Path) -> None:
+    store = levelled_store(tmp_path / "db")
+    with (
+        lsmkv.DB(store) as db,
+        served(store) as url,
+        quiet_page(browser, url) as page,
+        quiet_page(browser, url) as other,
+    ):
+        table = db.tables()[0].name
+        go(page, url, "get", key="new")
+        page.locator(".verdict strong", has_text="not there").wait_for()
+        go(other, url, "table", name=table, block=0)
+        db.put(b"new", b"value")
+        older = page.locator(".moved", has_text="The store has changed since.")
+        older.wait_for()
+        page.wait_for_timeout(1200)
+        assert older.is_visible()
+        assert serious_faults(page) == []
+        page.keyboard.press("Escape")
+        older.get_by_role("button", name="Read again").click()
+        page.locator(".verdict strong", has_text="found").wait_for()
+        older.wait_for(state="hidden")
+        assert other.locator(".moved:visible").count() == 0  # a table's file never changes
+        db.compact_range()
+        other.locator(".moved", has_text=f"{table} is in the store no more").wait_for()
+        other.locator(".moved button", has_text="To the levels").click()
+        other.locator("h1", has_text="Levels").wait_for()
+
+
+# How keys and figures are shown
+
+ODD = [b"", b" ", b"  ", b"a  b", b"behind ", b" ahead", b"tab\t", b"\x00\xff"]
+SHOWN = [
+    "(empty)",
+    "\\x20",
+    "\\x20\\x20",
+    "a  b",
+    "behind\\x20",
+    "\\x20ahead",
+    "tab\\t",
+    "\\x00\\xff",
+]
+
+
+def test_a_store_that_was_never_flushed_is_listed(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with lsmkv.DB(store, create_if_missing=True) as db:
+        for key in ODD:
+            db.put(key, b"value")
+        db.delete(b"behind ")
+    log = next(store.glob("*.log")).name
+    where = f"8 entries, all in {log}; a flush makes the first table at 4.0 MiB"
+    with served(store) as url, quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        memtable = page.locator("section[aria-label=Memtable]")
+        memtable.get_by_text(where).wait_for()
+        rows = memtable.locator("tbody tr")
+        rows.nth(7).wait_for()
+        listed = [row.locator("td").all_text_contents() for row in rows.all()]
+        assert sorted(row[0] for row in listed) == sorted(SHOWN)
+        assert ["behind\\x20", "9", "deletion", "\u2013"] in listed
+        memtable.get_by_label("From this key on").fill("b")
+        page.keyboard.press("Enter")
+        memtable.locator("tbody tr").nth(0).locator("td", has_text="behind").wait_for()
+        assert rows.count() == 2
+        rows.nth(0).locator("a").click()
+        page.locator(".verdict strong", has_text="deleted by write 9").wait_for()
+        page.locator(".quiet", has_text=where).wait_for()
+        assert page.locator(".hint-key").all_text_contents()[:2] == ["(empty)", "\\x00\\xff"]
+        go(page, url, "filters", show="table")
+        page.locator(".trouble", has_text=where).wait_for()
+
+
+def test_keys_are_seen_wherever_they_are(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    with lsmkv.DB(store, create_if_missing=True) as db:
+        for key in (*ODD, b"exactly-thirty-six-characters-long-k", b"x" * 80):
+            db.put(key, b" ")
+        db.flush()
+    table = next(store.glob("*.ldb")).name
+    with served(store) as url, quiet_page(browser, url) as page:
+        go(page, url, "table", name=table, block=0)
+        cells = page.locator("section.inside tbody td:nth-child(2)")
+        cells.first.wait_for()
+        assert set(SHOWN) < set(cells.all_text_contents())
+        assert set(page.locator("section.inside td:last-child").all_text_contents()) == {"\\x20"}
+        go(page, url, "filters", show="table", name=table)
+        chips = page.locator(".lab-keys button")
+        chips.first.wait_for()
+        texts = chips.all_text_contents()
+        assert set(SHOWN) < set(texts)
+        assert "exactly-thirty-six-characters-long-k" in texts
+        assert "x" * 32 + "\u2026 (80 characters)" in texts
+        chips.nth(texts.index("\\x20")).click()
+        page.locator(".lab-answer", has_text="\u201c\\x20\u201d is one of its keys").wait_for()
+        go(page, url, "get", key=" ")
+        page.locator(".verdict code", has_text="\\x20").wait_for()
+        assert page.get_by_label("Key", exact=True).input_value() == "\\x20"
+
+
+def test_keys_of_indexeddb_are_words(browser: Any, tmp_path: Path) -> None:
+    store = tmp_path / "db"
+    key = bytes.fromhex("00010101 03 000000000000f03f")
+    with lsmkv.DB(store, create_if_missing=True, comparator=IndexedDBComparator()) as db:
+        db.put(key, b"one")
+        db.flush()
+        db.put(key, b"two")
+    words = "database 1, object store 1: record 1.0"
+    with served(store) as url, quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        page.locator("summary", has_text="Its entries").click()
+        page.locator("section[aria-label=Memtable] td", has_text=words).click()
+        page.locator("section[aria-label=Memtable] td a").click()
+        page.locator(".verdict code", has_text=words).wait_for()
+        assert page.locator(".hint-key").all_text_contents() == [words]
+        go(page, url, "table", name=next(store.glob("*.ldb")).name, block=0)
+        page.locator("section.inside td", has_text=words).wait_for()
+
+
+def test_columns_of_figures_stand_to_the_right(browser: Any, url: str, largest: str) -> None:
+    script = """() => [...document.querySelectorAll("table")].flatMap((table) => {
+        const rows = [...table.tBodies[0].rows].filter((row) => !row.querySelector("[colspan]"));
+        const heads = [...table.tHead.rows[0].cells];
+        const figure = /^(\u2691 )?[\\d,.]+( ?(B|KiB|MiB|GiB|ns|us|ms|s|%|tables?))?$/;
+        return heads.map((head, at) => {
+            const cells = rows.map((row) => row.cells[at]).filter((cell) => cell?.textContent);
+            const is = cells.length && cells.every((cell) => figure.test(cell.textContent));
+            const right = cells.every((cell) => getComputedStyle(cell).textAlign === "right");
+            const tabular = cells.every((cell) =>
+                getComputedStyle(cell).fontVariantNumeric.includes("tabular-nums"));
+            const name = `${table.parentElement.ariaLabel}: ${head.textContent}`;
+            const above = getComputedStyle(head).textAlign === "right";
+            return is ? [name, right && tabular && above] : null;
+        }).filter((one) => one);
+    })"""
+    found: dict[str, bool] = {}
+    with quiet_page(browser, url) as page:
+        go(page, url, "levels")
+        for summary in page.locator("summary").all():
+            summary.click()
+        page.locator("section[aria-label=Memtable] tbody tr").first.wait_for()
+        found |= dict(page.evaluate(script))
+        for query in ({"block": 0}, {"block": 0, "show": "bytes"}):
+            go(page, url, "table", name=largest, **query)
+            page.locator("section.inside tbody tr").first.wait_for()
+            found |= dict(page.evaluate(script))
+        go(page, url, "write")
+        page.get_by_role("button", name="Put 20 keys").click()
+        page.locator("section[aria-label=Memtable] tbody tr").first.wait_for()
+        found |= dict(page.evaluate(script))
+        go(page, url, "filters", show="replay", gets=100)
+        page.get_by_role("button", name="Replay", exact=True).click()
+        page.locator(".figure", has_text="Gets").locator("dd", has_text="100").wait_for()
+        found |= dict(page.evaluate(script))
+    assert {name for name, is_right in found.items() if not is_right} == set()
+    assert len(found) > 12
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_no_field_cuts_its_text(browser: Any, url: str, size: dict[str, int]) -> None:
+    script = """() => [...document.querySelectorAll("input, textarea, select")].filter((field) =>
+        field.clientWidth && field.value &&
+        (field.scrollWidth > field.clientWidth + 1 || field.scrollHeight > field.clientHeight + 1)
+    ).map((field) => field.value)"""
+    with quiet_page(browser, url, viewport=size) as page:
+        for view in ("levels", "get?key=word+00001", "filters", "filters?show=table"):
+            page.goto(f"{url}#/{view}")
+            page.wait_for_load_state("networkidle")
+            assert page.evaluate(script) == []
+        go(page, url, "filters", show="replay")
+        page.get_by_role("textbox", name="Filter settings").wait_for()
+        assert page.evaluate(script) == []
+        assert fits(page)
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
@@ -705,8 +948,8 @@ def test_the_report_opens_as_a_file(browser: Any, report: str, size: dict[str, i
         go(page, report, "get", key=escape(b"<script>alert(1)</script>"))
         page.locator(".verdict strong", has_text="found").wait_for()
         go(page, report, "levels")
-        page.locator("summary").click()
-        page.locator("details table a").first.click()
+        page.locator("summary", has_text="All tables").click()
+        page.locator("details", has_text="All tables").locator("table a").first.click()
         page.locator(".legend li").first.wait_for()
         with page.expect_popup() as opened:
             page.locator("a.json").click()

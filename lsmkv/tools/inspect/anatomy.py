@@ -57,7 +57,7 @@ def table(source: Source, name: str) -> Plain:
                 continue
             if place.offset > at:
                 parts.append(_part("unknown", at, place.offset - at))
-            parts.append(_block_part(file, place, keys, checked, problems))
+            parts.append(_block_part(source, file, place, keys, checked, problems))
             at = end
         footer = max(0, file.size - FOOTER_SIZE) if places else file.size
         if footer > at:
@@ -88,7 +88,7 @@ def block(source: Source, name: str, offset: int, first: int = 0) -> Plain:
         loaded = load_block(file, BlockHandle(place.offset, place.size))
         if isinstance(loaded, LoadedBlock):
             facts |= {"codec": loaded.codec, "plain_size": len(loaded.plain)}
-            facts |= _content(loaded, place, first)
+            facts |= _content(source, loaded, place, first)
         if place.kind in ("filter", "full filter", "prefix filter"):
             filters = filters_in(file, place.offset)
             facts["filters"] = [facts_of(one) for one in filters[first : first + WINDOW]]
@@ -146,6 +146,7 @@ def _part(kind: str, offset: int, size: int) -> Plain:
 
 
 def _block_part(
+    source: Source,
     file: RandomAccessFile,
     place: Place,
     keys: dict[int, bytes],
@@ -154,7 +155,7 @@ def _block_part(
 ) -> Plain:
     part = _part(place.kind, place.offset, place.size + BLOCK_TRAILER_SIZE)
     if place.kind == "data" and place.offset in keys:
-        part["up_to"] = shown_bytes(keys[place.offset])
+        part["up_to"] = source.shown_key(keys[place.offset])
     if checked:
         found = load_block(file, BlockHandle(place.offset, place.size))
         if isinstance(found, Fault):
@@ -166,7 +167,7 @@ def _block_part(
     return part
 
 
-def _content(loaded: LoadedBlock, place: Place, first: int) -> Plain:
+def _content(source: Source, loaded: LoadedBlock, place: Place, first: int) -> Plain:
     """The entries of a block that has any, and its restart points."""
     if place.kind not in ("data", "index", "metaindex"):
         return {"entries": [], "more_entries": False, "restarts": []}
@@ -188,7 +189,7 @@ def _content(loaded: LoadedBlock, place: Place, first: int) -> Plain:
             "offset": span.offset,
             "restart": span.offset in at_restart,
             "shared": span.shared,
-            "key": shown_bytes(span.key if name else key.user_key),
+            "key": shown_bytes(span.key) if name else source.shown_key(key.user_key),
         }
         if place.kind == "data":
             entry |= {"sequence": key.sequence, "deletion": key.kind == 0}

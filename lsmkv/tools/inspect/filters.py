@@ -35,7 +35,7 @@ from lsmkv.tools.dump.blocks import (
 from lsmkv.tools.dump.records import Fault, Filter, Handle
 from lsmkv.tools.dump.tables import filters_and_faults, meta_kind, read_footer, read_handles
 from lsmkv.tools.inspect.damage import describe
-from lsmkv.tools.inspect.plain import NotThereError, Plain, shown_bytes
+from lsmkv.tools.inspect.plain import NotThereError, Plain
 from lsmkv.tools.inspect.saving import saving_of_table, words_for_table
 from lsmkv.tools.inspect.source import Source
 from lsmkv.tools.text import count, escape
@@ -110,7 +110,7 @@ def probe(source: Source, name: str, key: bytes, n: int = 0, block: int | None =
     near = sorted({slot // NEAR * NEAR for slot in read.get("slots", ())})
     data = chosen.data
     return read | {
-        "key": shown_bytes(key),
+        "key": source.shown_key(key),
         "near": [{"first": at, "hex": data[at : at + NEAR].hex()} for at in near],
     }
 
@@ -278,7 +278,7 @@ def _keys(source: Source, file: RandomAccessFile, chosen: Filter, form: Plain) -
         for key in itertools.islice(members, MOST_COUNTED):
             counted += 1
             if counted <= MOST_KEYS:
-                keys.append(_shown_key(chosen, key))
+                keys.append(_shown_key(source, chosen, key))
         whole = next(members, None) is None
     except CorruptionError as error:
         problem = f"Keys are missing here. {describe(source, error)}"
@@ -292,9 +292,9 @@ def _keys(source: Source, file: RandomAccessFile, chosen: Filter, form: Plain) -
     }
 
 
-def _shown_key(chosen: Filter, key: bytes) -> Plain:
+def _shown_key(source: Source, chosen: Filter, key: bytes) -> Plain:
     whole = {"hex": key.hex()} if len(key) <= LONGEST_KEY else {}
-    shown = shown_bytes(key) | whole
+    shown = source.shown_key(key) | whole
     if is_bloom(chosen.policy):
         return shown | {"hash": leveldb_hash(key)}
     return shown | (_probed(chosen, key) or {})

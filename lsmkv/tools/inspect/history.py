@@ -132,7 +132,8 @@ class History:
             "first": first,
             "edits": steps,
             "before": [
-                {"level": at} | shown_file(file, name_of(file.number)) for at, file in before
+                {"level": at} | shown_file(file, name_of(file.number), self._source.shown_key)
+                for at, file in before
             ],
         }
 
@@ -167,7 +168,7 @@ class History:
                 if (level, file) in before
             ],
             "added": [
-                {"level": level} | shown_file(file, name_of(file.number))
+                {"level": level} | shown_file(file, name_of(file.number), self._source.shown_key)
                 for level, file in edit.new_files
             ],
         }

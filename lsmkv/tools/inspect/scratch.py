@@ -22,7 +22,7 @@ from lsmkv.tools.inspect.anatomy import shown_piece
 from lsmkv.tools.inspect.edits import why_deeper
 from lsmkv.tools.inspect.levels import in_levels, listed_tables
 from lsmkv.tools.inspect.plain import Plain, shown_bytes
-from lsmkv.tools.text import count, escape
+from lsmkv.tools.text import clipped, count
 
 WRITE_BUFFER = 4096
 """Bytes of a memtable, as LevelDB counts them."""
@@ -32,6 +32,7 @@ MOST_AT_ONCE = 500
 """Keys that one call of :meth:`Scratch.fill` puts."""
 _MOST_MOMENTS = 200
 _MOST_SHOWN = 120
+_WIDTH = 80  # characters of a key in words
 _SETTLING = 2.0  # seconds
 _PATH = "scratch"
 
@@ -75,14 +76,14 @@ class Scratch:
         _check_length(key, value)
         with self._lock:
             self._db.put(key, value)
-            self._note(f"put {escape(key)}, {count(len(value), 'byte')}")
+            self._note(f"put {clipped(key, _WIDTH)}, {count(len(value), 'byte')}")
 
     def delete(self, key: bytes) -> None:
         """Delete a key: a deletion is written as a put is."""
         _check_length(key, b"")
         with self._lock:
             self._db.delete(key)
-            self._note(f"delete {escape(key)}")
+            self._note(f"delete {clipped(key, _WIDTH)}")
 
     def fill(self, keys: int) -> None:
         """Put so many keys, at most :data:`MOST_AT_ONCE`, whose numbers jump about."""

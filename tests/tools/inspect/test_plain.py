@@ -1,9 +1,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lsmkv.format.version_edit import FileMetaData
-from lsmkv.tools.inspect.plain import grouped, shown_bytes, shown_file, whole_number
+from lsmkv.tools.inspect.plain import (
+    grouped,
+    shown_bytes,
+    shown_file,
+    shown_key,
+    whole_number,
+)
+from lsmkv.tools.text import shown, unescape
 
 
 def test_hostile_bytes_are_escaped_and_cut() -> None:
@@ -13,6 +22,31 @@ def test_hostile_bytes_are_escaped_and_cut() -> None:
     assert shown["bytes"] == 1_000_007
     assert len(shown["text"]) < 500
     assert shown["text"].isprintable()
+
+
+@given(st.binary(max_size=400) | st.text(max_size=150).map(str.encode), st.integers(1, 96))
+def test_what_is_cut_is_shorter_with_its_length_than_as_a_whole(data: bytes, limit: int) -> None:
+    told = shown_bytes(data, limit)
+    assert told["bytes"] == len(data)
+    if "cut" in told:
+        note = f"… ({len(data):,} bytes)"
+        assert len(told["text"] + note) < len(shown(data, False))
+    else:
+        assert unescape(told["text"].encode()) == data
+
+
+def test_spaces_at_the_ends_are_seen() -> None:
+    assert shown_bytes(b" ")["text"] == "\\x20"
+    assert shown_bytes(b"  two words ")["text"] == "\\x20\\x20two words\\x20"
+
+
+def test_a_key_of_indexeddb_has_a_meaning_that_is_cut() -> None:
+    name = "x" * 1000
+    key = bytes.fromhex("00010101 01 e807") + name.encode("utf-16-be")
+    meaning = shown_key(key, "idb_cmp1")["meaning"]
+    assert meaning.startswith("database 1, object store 1: record 'xxx")
+    assert len(meaning) < 120
+    assert "meaning" not in shown_key(key, "leveldb.BytewiseComparator")
 
 
 def test_a_table_shows_user_keys() -> None:

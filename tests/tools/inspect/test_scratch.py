@@ -94,3 +94,9 @@ def test_moments_are_bounded(scratch: Scratch) -> None:
     for number in range(230):
         scratch.put(b"%d" % number, b"")
     assert len(scratch.moments()["moments"]) == 200
+
+
+def test_the_words_show_a_key_that_is_a_space_or_nothing(scratch: Scratch) -> None:
+    for key, words in ((b" ", "put \\x20, 1 byte"), (b"", "put (empty), 1 byte")):
+        scratch.put(key, b"v")
+        assert scratch.moments()["moments"][-1]["words"] == words

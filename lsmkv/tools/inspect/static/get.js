@@ -2,7 +2,7 @@
 
 import { Bars } from "./bars.js";
 import { answered, ask, isReport } from "./data.js";
-import { button, h, keyText, plainKey, show } from "./dom.js";
+import { button, h, keyText, shortKey, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 import { Player } from "./player.js";
 import { probedBits, xorSum } from "./probes.js";
@@ -26,6 +26,7 @@ function mount(root, page) {
   let query = {};
   let told = null;
   let levels = null;
+  let unflushed = []; // keys of the memtable
   let asked = null;
   const input = h("input", {
     type: "text", name: "key", autocomplete: "off", spellcheck: "false", "aria-label": "Key",
@@ -46,6 +47,7 @@ function mount(root, page) {
   });
   const verdict = h("p", { class: "verdict", role: "status" });
   const compare = h("div", { class: "compare" });
+  const nowhere = h("p", { class: "quiet" });
   const steps = h("ol", { class: "steps", "aria-label": "Steps" });
   const now = h("div", { class: "now", "aria-live": "polite" });
   const bars = new Bars({
@@ -54,7 +56,7 @@ function mount(root, page) {
   });
   const result = h("div", { class: "result", hidden: true },
     verdict, player.element,
-    h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element,
+    h("div", { class: "walk" }, h("div", { class: "stay" }, compare, now, bars.element, nowhere,
       h("ul", { class: "legend", "aria-label": "The colours of the bars" }, TONES.map(([tone, words]) =>
         h("li", tone === "pale" ? { class: "pale" } : { "data-tone": tone }, words)))), steps));
   show(root, isReport ? null : form, hints, result);
@@ -69,7 +71,11 @@ function mount(root, page) {
     const { signal } = asked;
     try {
       if (!levels) show(hints, "The store is being read …");
-      levels ??= await ask("levels", {}, signal);
+      if (!levels) {
+        levels = await ask("levels", {}, signal);
+        unflushed = levels.readable && levels.facts.memtable.total && !isReport
+          ? (await ask("memtable", {}, signal)).entries.map((one) => one.key) : [];
+      }
       hint();
       if (!levels.readable) throw new Error(`The store cannot be opened: ${levels.error}`);
       if (key() === undefined && isReport && answered("get").length) {
@@ -93,15 +99,21 @@ function mount(root, page) {
     }
   }
 
+  /** Ask again, of the store as it is now. */
+  function reload() {
+    levels = null;
+    return load();
+  }
+
   function question() {
     return query.hex === undefined ? { key: query.key } : { hex: query.hex };
   }
 
   function hint() {
-    const keys = isReport ? answered("get").map((one) => one.key) : samples(levels);
+    const keys = isReport ? answered("get").map((one) => ({ text: one.key })) : samples(levels, unflushed);
     show(hints, keys.length ? (isReport ? "The Gets in this report: " : "Try: ") : "", keys.slice(0, 40).map((one) =>
-      [button(one === "" ? "(empty)" : one, () => page.go("get", { key: one }), {
-        class: "hint-key", "aria-pressed": String(one === query.key),
+      [button(shortKey(one), () => page.go("get", { key: one.text }), {
+        class: "hint-key", "aria-pressed": String(one.text === query.key),
       }), " "]).flat());
   }
 
@@ -114,6 +126,8 @@ function mount(root, page) {
     drawSteps(step);
     drawCompare(step);
     drawBars(step);
+    bars.element.hidden = levels.tables === 0;
+    show(nowhere, levels.tables === 0 ? ["No table is asked, for there is none: ", levels.facts.memtable.where] : null);
     show(now, detail(told.steps[step]));
   }
 
@@ -169,7 +183,8 @@ function mount(root, page) {
       const before = query;
       query = given;
       if (key() !== undefined && document.activeElement !== input) {
-        input.value = key();
+        // A space at an end is not seen in a field.
+      input.value = key().replace(/^ +| +$/g, (spaces) => "\\x20".repeat(spaces.length));
         hex.checked = query.hex !== undefined;
       }
       if (key() === undefined) {
@@ -183,6 +198,12 @@ function mount(root, page) {
       if (levels) hint();
     },
     twin: () => (key() === undefined ? ["levels", {}] : ["get", question()]),
+    async follow(_, asOf) {
+      if (told) return `This is the Get as it went at ${asOf}. The store has changed since.`;
+      await reload();
+      return null;
+    },
+    reload,
     key: (event) => told !== null && player.key(event),
     close() {
       asked?.abort();
@@ -227,8 +248,10 @@ function knows(levels, name) {
   return levels.levels.some((level) => level.tables.some((table) => table.name === name));
 }
 
-/** Some keys of the store to begin with. */
-function samples(levels) {
+/** Some keys of the store to begin with: of its tables, and of its memtable. */
+function samples(levels, unflushed) {
   const keys = levels.levels.flatMap((level) => level.tables.slice(0, 3).flatMap((table) => [table.smallest, table.largest]));
-  return [...new Set(keys.filter((key) => !key.cut && key.bytes < 40).map((key) => key.text))].slice(0, 5);
+  const short = (all) => [...new Map(all.filter((key) => !key.cut && key.bytes < 40).map((key) => [key.text, key])).values()];
+  const some = short(keys).slice(0, 5);
+  return short([...some, ...short(unflushed).slice(0, some.length ? 2 : 7)]);
 }

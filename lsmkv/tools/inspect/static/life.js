@@ -54,8 +54,19 @@ function mount(root, page) {
 
   async function load() {
     try {
+      const before = summary;
       summary = await ask("history");
       if (closed) return;
+      page.clear();
+      const same = before?.complete && summary.complete && before.manifest === summary.manifest;
+      if (same && before.edits === summary.edits) {
+        describe();
+        return;
+      }
+      if (before && before.manifest !== summary.manifest) {
+        windows.clear(); // a writer has begun another MANIFEST: its edits are others
+        if (query.step !== undefined) page.go("life", {}, { replace: true });
+      }
       player.set(here() - first(), summary.edits - first());
       drawChart();
       describe();
@@ -78,6 +89,7 @@ function mount(root, page) {
     show(status, `${summary.manifest}: ${count(summary.edits, "edit")}, ${bytes(summary.size)}`,
       summary.complete ? "" : " … being read",
       first() ? `; this report holds them from ${number(first() + 1)} on` : "",
+      summary.memtable?.total ? `. Not in it: ${summary.memtable.where.replace(/\.$/, "")}` : "",
       damage ? h("strong", {}, `. Damaged: ${damage}`) : "");
   }
 
@@ -216,6 +228,11 @@ function mount(root, page) {
     twin: () => (summary && summary.edits && query.step !== undefined
       ? ["history/window", { from: here() - (here() % summary.window) }] : ["history", {}]),
     key: (event) => summary !== null && player.key(event),
+    async follow() {
+      await load();
+      return null;
+    },
+    reload: load,
     close() {
       closed = true;
       clearTimeout(timer);

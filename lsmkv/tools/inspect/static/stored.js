@@ -2,7 +2,7 @@
 
 import { leveldbHash, positionsOf } from "./bloom.js";
 import { answered, ask, holds, isReport } from "./data.js";
-import { button, figure, h, plainKey, show } from "./dom.js";
+import { button, figure, h, shortKey, show } from "./dom.js";
 import { BitGrid } from "./draw.js";
 import { keyForm } from "./fields.js";
 import { bytes, count, number } from "./format.js";
@@ -28,6 +28,7 @@ export class Stored {
     this.held = ""; // the question that `data` answers
     this.asking = null;
     this.tables = null;
+    this.again = "To the tables of now";
     this.choice = h("select", { onchange: () => this.go({ name: this.choice.value }) });
     this.before = button("←", () => this.go(this.data.before), { "aria-label": "The filter before" });
     this.next = button("→", () => this.go(this.data.next), { "aria-label": "The next filter" });
@@ -74,7 +75,8 @@ export class Stored {
     try {
       if (this.tables === null) await this.fillChoice();
       const name = query.name ?? this.choice.value;
-      if (!name) throw new Error(isReport ? "This report has no filters." : "The store has no tables yet, and so no filters.");
+      this.element.firstChild.hidden = !name;
+      if (!name) throw new Error(isReport ? "This report has no filters." : `The store has no tables yet, and so no filters. ${this.unflushed}`);
       const question = { name, n: query.n ?? 0, ...(query.block === undefined ? {} : { block: query.block }) };
       if (this.held !== JSON.stringify(question)) {
         this.forget(name);
@@ -97,20 +99,53 @@ export class Stored {
   }
 
   async fillChoice() {
-    const { levels } = await ask("levels");
+    const { levels, facts } = await ask("levels");
+    this.unflushed = facts.memtable?.where ?? "";
     const held = new Set(answered("filter").map((one) => one.name));
-    this.tables = levels.flatMap((level) => level.tables.map((table) => [level.level, table.name]))
+    const tables = levels.flatMap((level) => level.tables.map((table) => [level.level, table.name]))
       .filter(([, name]) => !isReport || held.has(name)).slice(0, MOST_TABLES);
+    if (JSON.stringify(tables) === JSON.stringify(this.tables)) return; // the choice may be open
+    this.tables = tables;
     show(this.choice, this.tables.map(([level, name]) => h("option", { value: name }, `${name}, level ${level}`)));
   }
 
-  /** Name the table that is asked for, and show nothing of another one meanwhile. */
-  forget(name) {
+  /** The store has changed: a table is as it was, unless a compaction has removed it. */
+  async follow({ level }) {
+    if (!this.data) {
+      this.tables = null;
+      this.page.clear();
+      await this.update(this.query);
+      return null;
+    }
+    if (level === null) return `${this.data.name} is in the store no more: a compaction has taken it out. Its filter is as it was.`;
+    await this.fillChoice();
+    this.choose(this.data.name);
+    return null;
+  }
+
+  watches() {
+    return this.data ? { table: this.data.name } : {};
+  }
+
+  /** Begin again with the tables that the store has now. */
+  reload() {
+    this.tables = null;
+    this.held = "";
+    this.data = null;
+    this.page.go("filters", { show: "table" }, { replace: true });
+  }
+
+  choose(name) {
     if (!this.tables.some(([, known]) => known === name)) {
       this.choice.append(h("option", { value: name }, name));
       this.tables.push([null, name]);
     }
     this.choice.value = name;
+  }
+
+  /** Name the table that is asked for, and show nothing of another one meanwhile. */
+  forget(name) {
+    this.choose(name);
     this.held = "";
     this.data = null;
     this.grid = null;
@@ -148,7 +183,7 @@ export class Stored {
     this.layout = "";
     if (this.grid) this.grid.selected = -1;
     this.layOut();
-    const chips = found.keys.map((key) => h("li", {}, button(shown(plainKey(key)), () => this.lookAt(key))));
+    const chips = found.keys.map((key) => h("li", {}, button(shortKey(key), () => this.lookAt(key))));
     show(this.keys, chips);
     const noun = found.kind === "prefix" ? "prefix" : "key";
     const many = found.more_keys ? `The first ${count(found.keys.length, noun)}; it has more.` : count(found.keys.length, noun);
@@ -246,7 +281,7 @@ export class Stored {
 
   lookAt(key) {
     if (key.hex !== undefined) this.go({ hex: key.hex });
-    else this.tell(key, plainKey(key), true);
+    else this.tell(key, shortKey(key), true);
   }
 
   /** Look a key up; null takes the last one back. */
@@ -262,7 +297,7 @@ export class Stored {
     const text = hex(data);
     const same = this.data.keys.find((key) => key.hex === text);
     const read = this.data.leveldb ? this.probes(data) : await this.probed(text, same);
-    if (read) this.tell(read, same ? plainKey(same) : keyOf(data).text, same !== undefined);
+    if (read) this.tell(read, same ? shortKey(same) : shown(keyOf(data).text), same !== undefined);
   }
 
   /** The bits that a lookup in a filter of LevelDB's probes. */
@@ -346,7 +381,7 @@ export class Stored {
         : "Click a bit, or go to it with the arrow keys, to see which keys set it.");
       return;
     }
-    const users = this.data.keys.filter((key) => (fuse ? key.slots : key.positions)?.includes(at)).map(plainKey);
+    const users = this.data.keys.filter((key) => (fuse ? key.slots : key.positions)?.includes(at)).map(shortKey);
     const some = this.data.more_keys ? " (and perhaps by keys that are not listed here)" : "";
     if (fuse) {
       const value = this.valueOf(at);

@@ -2,7 +2,7 @@
 
 import { Bars } from "./bars.js";
 import { ask, holds } from "./data.js";
-import { button, figure, grid, h, keyText, plainKey, show } from "./dom.js";
+import { button, figure, grid, h, keyText, numeric, plainKey, row, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 import { percent } from "./sentences.js";
 
@@ -136,8 +136,10 @@ function mount(root, page) {
 
   function entries(found) {
     const isData = found.kind === "data";
-    const rows = found.entries.map((one) => {
-      if (one.problem) return h("tr", { class: "damaged" }, h("td", { colspan: "4" }, one.problem));
+    const head = isData ? [numeric("offset"), "key", numeric("prefix"), numeric("write"), "value"]
+      : [numeric("offset"), found.kind === "index" ? "separator" : "name", "leads to"];
+    return grid("Entries of the block", head, found.entries.map((one) => {
+      if (one.problem) return row(head, [h("td", { colspan: head.length }, one.problem)], { class: "damaged" });
       const flag = one.restart ? h("span", { title: "a restart point points here" }, "⚑ ") : "";
       if (!isData) {
         const to = one.handle ? h("a", { href: page.link("table", { name: query.name, block: one.handle.offset }) },
@@ -147,10 +149,7 @@ function mount(root, page) {
       return [[flag, number(one.offset)], keyText(one.key), one.shared ? `shares ${number(one.shared)}` : "whole",
         one.sequence === null ? "not an internal key" : number(one.sequence),
         one.deletion ? h("em", {}, "a deletion") : keyText(one.value)];
-    }).map((cells) => (cells instanceof Element ? cells
-      : h("tr", {}, cells.map((cell) => h("td", {}, cell)))));
-    const head = isData ? ["offset", "key", "prefix", "write", "value"] : ["offset", found.kind === "index" ? "separator" : "name", "leads to"];
-    return grid("Entries of the block", head, rows);
+    }));
   }
 
   function filters(found) {
@@ -158,7 +157,7 @@ function mount(root, page) {
       h("a", { href: page.link("filters", { show: "table", name: query.name, ...(one.n ? { n: one.n } : {}), ...(several() ? { block: one.block } : {}) }) }, `filter ${number(one.n)}`),
       one.kind === "block" ? `blocks at ${number(one.first)} to ${number(one.last)}` : one.kind === "prefix" ? "prefixes" : "the whole table",
       bytes(one.bytes), formOf(one), one.rate === null ? "–" : percent(one.rate)]);
-    return grid("Filters of the block", ["filter", "of", "size", "consists of", "false positives"], rows);
+    return grid("Filters of the block", [numeric("filter"), "of", numeric("size"), "consists of", numeric("false positives")], rows);
   }
 
   /** Whether the table has more than one filter block. */
@@ -167,8 +166,9 @@ function mount(root, page) {
   }
 
   function pieces(found) {
-    return grid("Bytes and their meaning", ["offset", "meaning", "bytes"], found.pieces.map((one) => {
-      if (one.problem) return h("tr", { class: "damaged" }, h("td", { colspan: "3" }, one.problem));
+    const head = [numeric("offset"), "meaning", "bytes"];
+    return grid("Bytes and their meaning", head, found.pieces.map((one) => {
+      if (one.problem) return row(head, [h("td", { colspan: head.length }, one.problem)], { class: "damaged" });
       const cut = one.bytes * 2 > one.hex.length ? `… (${number(one.bytes)} bytes)` : "";
       return [one.inside ? `+${number(one.offset)}` : number(one.offset), one.meaning,
         h("code", { class: "hex" }, one.hex.replace(/(..)(?=.)/g, "$1 ") + cut)];
@@ -185,6 +185,11 @@ function mount(root, page) {
     },
     twin: () => (query.block === undefined ? ["table", { name: query.name }]
       : ["block", { name: query.name, offset: query.block, ...(query.from ? { from: query.from } : {}) }]),
+    // The file of a table never changes; a compaction removes it.
+    watches: () => ({ table: query.name }),
+    follow: ({ level }) => (level === null && data ? `${query.name} is in the store no more: a compaction has taken it out. What is shown is what was read of it.` : null),
+    again: "To the levels",
+    reload: () => page.go("levels"),
     close: () => bars.close(),
   };
 }
