@@ -1,7 +1,7 @@
 // The result of `lsmkv demo`, on which its report opens: reads with each kind of filters, and one absent key.
 
 import { answered, ask } from "./data.js";
-import { grid, h, keyText, show } from "./dom.js";
+import { grid, h, keyText, numeric, show } from "./dom.js";
 import { bytes, count, number } from "./format.js";
 
 export const view = {
@@ -111,8 +111,8 @@ function answer({ filter, tone }) {
 }
 
 function figures({ stores, spread }) {
-  const head = ["filters", "blocks, absent key", "blocks, existing key", "µs, absent key", "µs, existing key",
-    "false positives", "by their bits", "bits a key"];
+  const head = ["filters", ...["blocks, absent key", "blocks, existing key", "µs, absent key", "µs, existing key",
+    "false positives", "by their bits", "bits a key"].map(numeric)];
   const rate = (value) => (value === null ? "–" : `${(100 * value).toFixed(2)}%`);
   const rows = stores.map((one) => [
     one.name, one.absent.blocks.toFixed(3), one.present.blocks.toFixed(3),

@@ -157,7 +157,7 @@ function mount(root, page) {
       h("a", { href: page.link("filters", { show: "table", name: query.name, ...(one.n ? { n: one.n } : {}), ...(several() ? { block: one.block } : {}) }) }, `filter ${number(one.n)}`),
       one.kind === "block" ? `blocks at ${number(one.first)} to ${number(one.last)}` : one.kind === "prefix" ? "prefixes" : "the whole table",
       bytes(one.bytes), formOf(one), one.rate === null ? "–" : percent(one.rate)]);
-    return grid("Filters of the block", [numeric("filter"), "of", numeric("size"), "consists of", numeric("false positives")], rows);
+    return grid("Filters of the block", ["filter", "of", numeric("size"), "consists of", numeric("false positives")], rows);
   }
 
   /** Whether the table has more than one filter block. */
