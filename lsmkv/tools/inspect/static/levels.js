@@ -89,6 +89,8 @@ function mount(root, page) {
       facts.filter_damage ? h("section", { class: "card damaged", "aria-label": "A damaged filter" }, h("p", {}, facts.filter_damage)) : null,
       facts.saving ? h("p", { class: "saving" }, facts.saving) : null,
       missing ? h("p", { class: "quiet" }, `${count(missing, "table")} more, which this report leaves out.`) : null);
+    why.hidden = !facts.why;
+    show(why, facts.why);
     memtable.update(facts.memtable, data.tables > 0, query);
   }
 
@@ -97,8 +99,6 @@ function mount(root, page) {
     modes.querySelectorAll("input").forEach((one) => { one.checked = one.value === mode; });
     zooming.hidden = mode !== "keys";
     bars.set(levelRows(data.levels), { mode, selected: query.table ?? null });
-    why.hidden = !facts.why;
-    show(why, facts.why);
     pick();
     show(fullness, full(data.levels));
     const open = list.querySelector("details")?.open ?? false;
