@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-from lsmkv.filter.bloom import BloomFilterPolicy
+from lsmkv.filter.bloom import MAX_PROBES, BloomFilterPolicy, fill_rate, rate_from_fill
 from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
+from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy, shape_of
 from lsmkv.filter.policy import FilterPolicy
 
 KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
@@ -22,6 +23,28 @@ KNOWN_TYPES: Final = (BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy)
 def is_known(policy: FilterPolicy | None) -> bool:
     """Whether a policy is one of lsmkv's own, or none: :func:`policy_text` has a text for it."""
     return policy is None or type(policy) in KNOWN_TYPES
+
+
+def rate_of(policy: str, filter_data: bytes) -> float | None:
+    """The false-positive rate to expect of a filter, from its own bytes; None for other policies.
+
+    ``policy`` is the policy's name.  A fuse filter's rate is that of its fingerprints.
+
+    >>> policy = BloomFilterPolicy(10)
+    >>> round(rate_of(policy.name, policy.create_filter([b"%d" % n for n in range(1000)])), 3)
+    0.008
+    """
+    if policy == BloomFilterPolicy.name:
+        return rate_from_fill(filter_data)
+    if policy not in (Bloom64Policy.name, BinaryFusePolicy.name):
+        return None
+    if policy == BinaryFusePolicy.name and shape_of(filter_data) is not None:
+        return math.pow(2.0, -FINGERPRINT_BITS)
+    if len(filter_data) < 2:
+        return 0.0
+    if filter_data[-1] > MAX_PROBES:
+        return 1.0
+    return math.pow(fill_rate(filter_data), filter_data[-1])
 
 
 def policy_text(policy: FilterPolicy | None) -> str:
