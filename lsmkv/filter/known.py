@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from lsmkv.filter.bloom import MAX_PROBES, BloomFilterPolicy, fill_rate, rate_from_fill
@@ -16,6 +17,9 @@ KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
     BloomFilterPolicy(),
 )
 """One of each kind, in the order in which a reader prefers what it finds in a table."""
+
+SAMPLE: Final = 32
+"""Filters of a table that stand for all of them, where its rate of false positives is computed."""
 
 KNOWN_TYPES: Final = (BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy)
 
@@ -45,6 +49,19 @@ def rate_of(policy: str, filter_data: bytes) -> float | None:
     if filter_data[-1] > MAX_PROBES:
         return 1.0
     return math.pow(fill_rate(filter_data), filter_data[-1])
+
+
+def mean_rate(policy: str, filters: Sequence[bytes]) -> float | None:
+    """The mean of :func:`rate_of` a sample of filters of one policy; None if it is not known.
+
+    A sample has :data:`SAMPLE` filters or a few more.
+    """
+    rates: list[float] = []
+    for data in filters:
+        rate = rate_of(policy, data)
+        if rate is not None:
+            rates.append(rate)
+    return sum(rates) / len(rates) if rates else None
 
 
 def policy_text(policy: FilterPolicy | None) -> str:

@@ -48,7 +48,7 @@ console.log(JSON.stringify({
     for (const key of members) filter.add(key);
     return asked.map((key) => filter.mayMatch(leveldbHash(decode(key))));
   }),
-  expected: sizes.map(([keys, bits, probes]) => [expectedRate(keys, bits, probes), expectedFill(keys, bits, probes)]),
+  expected: sizes.map((one) => [expectedRate(...one), expectedFill(...one)]),
   wanted: rates.map((rate) => bloom.bitsPerKeyFor(rate, 100, 64)),
 }));
 """
