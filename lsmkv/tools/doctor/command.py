@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +15,7 @@ from lsmkv.tools.console import MISS, guarded, stdout_console, write_line
 from lsmkv.tools.doctor.engine import Advice, Engine, crc32c_text, engine, named
 from lsmkv.tools.doctor.findings import problems, remarks, works
 from lsmkv.tools.doctor.place import Place, place
-from lsmkv.tools.text import fold, printable, size
+from lsmkv.tools.text import fold, printable, size, wrap
 
 _WIDEST = 100
 _LABEL = 18
@@ -172,14 +171,10 @@ class _Report:
         mark = self._mark(answer)
         indent = " " * (len(mark) + 1)
         what = advice.what[:1].upper() + advice.what[1:]
-        for line in wrap(f"{mark} {printable(what)}.", self._width, subsequent_indent=indent):
+        for line in wrap(f"{mark} {printable(what)}.", self._width, len(indent)):
             yield Text(line, style)
-        yield from map(
-            Text,
-            wrap(
-                printable(advice.do), self._width, initial_indent=indent, subsequent_indent=indent
-            ),
-        )
+        for line in wrap(printable(advice.do), self._width - len(indent)):
+            yield Text(f"{indent}{line}")
 
     def _mark(self, answer: str) -> str:
         return _MARKS[answer] if self._fine else answer
