@@ -123,7 +123,7 @@ def _hash_fields(checked: HashCheck | None) -> dict[str, Any] | None:
 def hash_warning(checked: HashCheck) -> list[Text]:
     """What to say of keys that suffer from LevelDB's hash, in lines of at most 79 columns."""
     lines = [
-        "LevelDB's hash does not suit these sequential keys: of absent ones between them,",
+        "LevelDB's hash does not suit these sequential keys: of absent ones in between,",
         f"{checked.expected:.2%} are expected to pass a filter, and {checked.rate:.2%} measured."
         " More bits hardly help.",
         "A hash of 64 bits does: lsmkv compact DIR --filter bloom64, and open the store",
@@ -296,7 +296,8 @@ class _Drawing:
         self, level: str, kind: str, number: str, held: str, expected: str, measured: str
     ) -> str:
         room = self._width - 50
-        shown = kind if len(kind) <= room else f"{kind[: room - 3]}..."
+        shown = printable(kind)
+        shown = shown if len(shown) <= room else f"{shown[: room - 3]}..."
         return (
             f"{level:>5}  {shown:{min(room, 20)}}{number:>8}{held:>12}{expected:>10}{measured:>10}"
         )
@@ -316,7 +317,7 @@ class _Drawing:
         checked = self._checked
         if checked is not None and checked.asked >= _FEWEST_ASKED:
             return checked.by_level, (
-                f"of {checked.asked:,} absent numbers between sequential keys, asked now"
+                f"of {checked.asked:,} absent numbers between neighbouring keys, asked now"
             )
         return {}, "by the process that reads: DB(..., publish_stats=True) shows it here"
 
