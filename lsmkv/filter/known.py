@@ -21,6 +21,10 @@ KNOWN_POLICIES: Final[tuple[FilterPolicy, ...]] = (
 SAMPLE: Final = 32
 """Filters of a table that stand for all of them, where its rate of false positives is computed."""
 
+BLOOM_NAME: Final = BloomFilterPolicy().name
+BLOOM64_NAME: Final = Bloom64Policy().name
+FUSE_NAME: Final = BinaryFusePolicy().name
+
 KNOWN_TYPES: Final = (BloomFilterPolicy, Bloom64Policy, BinaryFusePolicy)
 
 
@@ -38,11 +42,11 @@ def rate_of(policy: str, filter_data: bytes) -> float | None:
     >>> round(rate_of(policy.name, policy.create_filter([b"%d" % n for n in range(1000)])), 3)
     0.008
     """
-    if policy == BloomFilterPolicy.name:
+    if policy == BLOOM_NAME:
         return rate_from_fill(filter_data)
-    if policy not in (Bloom64Policy.name, BinaryFusePolicy.name):
+    if policy not in (BLOOM64_NAME, FUSE_NAME):
         return None
-    if policy == BinaryFusePolicy.name and shape_of(filter_data) is not None:
+    if policy == FUSE_NAME and shape_of(filter_data) is not None:
         return math.pow(2.0, -FINGERPRINT_BITS)
     if len(filter_data) < 2:
         return 0.0

@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from lsmkv.db.admin.properties import TableInfo
 from lsmkv.env.base import Directory, RandomAccessFile
 from lsmkv.env.local import LocalEnv
-from lsmkv.filter.bloom import BloomFilterPolicy
-from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import BinaryFusePolicy
-from lsmkv.filter.known import SAMPLE, mean_rate
+from lsmkv.filter.known import BLOOM64_NAME, BLOOM_NAME, FUSE_NAME, SAMPLE, mean_rate
 from lsmkv.table.inspection import codec_in
 from lsmkv.tools.dump.records import Filter
 from lsmkv.tools.dump.tables import read_filters
@@ -121,11 +118,11 @@ def _offsets(filters: Sequence[Filter]) -> int:
 def _kind(policy: str, covers_all: bool) -> str:
     """The kind of filters of a policy, in the words of ``filter-lab``."""
     layout = "table" if covers_all else "block"
-    if policy == BloomFilterPolicy.name:
+    if policy == BLOOM_NAME:
         return layout
-    if policy == Bloom64Policy.name:
+    if policy == BLOOM64_NAME:
         return f"{layout}64"
-    return "fuse" if policy == BinaryFusePolicy.name else policy
+    return "fuse" if policy == FUSE_NAME else policy
 
 
 def _mean_rate(filters: Sequence[Filter], policy: str) -> float | None:
