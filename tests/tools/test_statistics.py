@@ -258,3 +258,22 @@ def test_the_codecs_of_a_minecraft_world(tmp_path: Path) -> None:
     assert done.status == 0
     assert "compression          of tables: zlib-raw 2, snappy 1; of new ones: zlib-raw" in done.out
     assert json.loads(lsm("stats", path, "--json").out)["compression"] == "zlib-raw"
+
+
+def test_the_name_of_a_custom_policy_is_escaped(tmp_path: Path) -> None:
+    class Hostile:
+        name = "test.\x1b[31m" + "x" * 90
+
+        def create_filter(self, keys: Any) -> bytes:
+            return b"\x01\x01"
+
+        def key_may_match(self, key: bytes, filter: bytes) -> bool:
+            return True
+
+    with lsmkv.DB(tmp_path / "db", create_if_missing=True, filter_policy=Hostile()) as db:
+        db.put(b"k", b"v")
+        db.flush()
+        lines = pictured(tmp_path / "db", 80)
+    assert all(line.isprintable() for line in lines[1:])
+    assert max(map(len, lines[1:])) <= 80
+    assert any(r"test.\x1b[31mxx" in line for line in lines)
