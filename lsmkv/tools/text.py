@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from unicodedata import combining, east_asian_width
 
 from lsmkv.util.text import count, escape, printable, size
@@ -22,11 +23,13 @@ __all__ = [
     "shown",
     "size",
     "unescape",
+    "wrap",
 ]
 
 _LETTERS = {b"t": b"\t", b"n": b"\n", b"r": b"\r", b"\\": b"\\"}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(?:([KMGT]?)(?:iB)?)", re.IGNORECASE)
 _BREAK = re.compile(r"(?<=[,;:]) ")
+_FIGURE = re.compile(r"(?<=[0-9%]) (?=[A-Za-z])")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.|\Z)", re.DOTALL)
 
 
@@ -145,6 +148,21 @@ def fold(text: str, width: int, indent: int) -> str:
         else:
             lines.append(" " * indent + part)
     return "\n".join(lines)
+
+
+def wrap(text: str, width: int, indent: int = 0) -> list[str]:
+    """A paragraph in lines of at most ``width`` columns, in which a figure stays with its unit.
+
+    Lines after the first begin with ``indent`` spaces.
+
+    >>> wrap("It takes 1,575 bytes, or 1.5 KiB, of each table.", 16, 2)
+    ['It takes', '  1,575 bytes,', '  or 1.5 KiB, of', '  each table.']
+    """
+    bound = _FIGURE.sub("\u00a0", text)  # textwrap breaks at the spaces of ASCII alone
+    lines = textwrap.wrap(
+        bound, width, break_on_hyphens=False, subsequent_indent=" " * indent, tabsize=1
+    )
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

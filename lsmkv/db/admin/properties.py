@@ -15,6 +15,7 @@ from lsmkv.db.stored_codec import in_stored_codec
 from lsmkv.db.version import total_size
 from lsmkv.env.local import LocalEnv
 from lsmkv.format.filenames import old_table_name, table_name
+from lsmkv.format.version_edit import FileMetaData
 from lsmkv.util.compression import codec_name
 from lsmkv.util.introspection import described
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _FILES_AT_LEVEL = re.compile(r"num-files-at-level([0-9]{1,9})", re.ASCII)
 _PREFIX = "leveldb."
 _MB = 1048576.0
+_MOST_RATED = 32  # tables of a level whose filters are looked at for a rate
 _READAHEAD = 64 * 1024  # bytes of a table that are read at once
 _CHUNK = 32 * 1024  # bytes of blocks that are decoded at a time
 
@@ -160,6 +162,7 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
                 compaction_seconds=into.seconds,
                 compaction_bytes_read=into.bytes_read,
                 compaction_bytes_written=into.bytes_written,
+                expected_rate=_expected_rate(store, files),
             )
         )
     return Stats(
@@ -193,6 +196,22 @@ def collect_stats(store: Store, mapped_log: bool) -> Stats:
         compaction_bytes_read=counters.compaction_bytes_read,
         compaction_bytes_written=counters.compaction_bytes_written,
     )
+
+
+def _expected_rate(store: Store, files: list[FileMetaData]) -> float | None:
+    """The mean rate of false positives that the filters of open tables promise, by size.
+
+    Some tables of many stand for all.  Nothing is opened, and a table computes its rate once.
+    """
+    total = 0.0
+    weight = 0
+    for file in files[:: len(files) // _MOST_RATED + 1]:
+        table = store.tables.opened(file.number)
+        rate = None if table is None else table.filters.expected_rate()
+        if rate is not None:
+            total += file.size * rate
+            weight += file.size
+    return total / weight if weight else None
 
 
 def _stats_table(store: Store, view: View) -> str:

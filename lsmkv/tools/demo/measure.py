@@ -10,9 +10,10 @@ from typing import Any
 
 from lsmkv.db.db import DB
 from lsmkv.db.version import max_bytes_for_level
-from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate, rate_from_fill
+from lsmkv.filter.bloom import BloomFilterPolicy, predicted_rate
 from lsmkv.filter.bloom64 import Bloom64Policy
-from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy, shape_of
+from lsmkv.filter.fuse import FINGERPRINT_BITS, BinaryFusePolicy
+from lsmkv.filter.known import rate_of
 from lsmkv.filter.policy import FilterPolicy
 from lsmkv.options import L0_COMPACTION_TRIGGER
 from lsmkv.stats import Stats
@@ -120,8 +121,8 @@ class Measurement:
     present: Lookups
     absent: Lookups
     predicted_rate: float | None
-    """The mean of :func:`rate_of` over the filters asked about absent keys; None without filters.
-    """
+    """The mean of :func:`~lsmkv.filter.known.rate_of` over the filters asked about absent keys;
+    None without filters."""
     filters_answered: int | None
     """Gets of absent keys in which filters were asked and all said no, so that no data block was
     read; None without filters."""
@@ -151,18 +152,13 @@ class Measurement:
         return sum(n if level == 0 else 1 for level, n in self.tables_per_level.items())
 
 
-def rate_of(filter_data: bytes) -> float:
-    """The false-positive rate that a filter's bytes predict: (ones/m)^k, or 1/256 if it is fuse."""
-    return FUSE_RATE if shape_of(filter_data) is not None else rate_from_fill(filter_data)
-
-
 class RecordingPolicy:
     """A filter policy that also records the answers and the quality of another one's filters."""
 
     def __init__(self, policy: FilterPolicy) -> None:
         self._policy = policy
         self.name = policy.name
-        self._rate = functools.lru_cache(maxsize=None)(rate_of)
+        self._rate = functools.lru_cache(maxsize=None)(functools.partial(rate_of, policy.name))
         self.asked = 0
         self.positives = 0
         self.rates = 0.0
@@ -175,7 +171,7 @@ class RecordingPolicy:
     def key_may_match(self, key: bytes, filter_data: bytes, /) -> bool:
         """The policy's answer."""
         self.asked += 1
-        self.rates += self._rate(filter_data)
+        self.rates += self._rate(filter_data) or 0.0
         answer = self._policy.key_may_match(key, filter_data)
         self.positives += answer
         return answer

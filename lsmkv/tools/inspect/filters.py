@@ -17,10 +17,11 @@ from typing import Final
 
 from lsmkv.env.base import RandomAccessFile
 from lsmkv.errors import CorruptionError, ForeignFormatError
-from lsmkv.filter.bloom import BloomFilterPolicy, fill_rate, leveldb_hash, rate_from_fill
+from lsmkv.filter.bloom import BloomFilterPolicy, leveldb_hash
 from lsmkv.filter.bloom64 import bloom64_positions
 from lsmkv.filter.fuse import FINGERPRINT_BITS, filter64_may_match, look_at_fuse
 from lsmkv.filter.hash64 import xxh3_hash
+from lsmkv.filter.known import rate_of
 from lsmkv.filter.prefix import own_extractor
 from lsmkv.format.filenames import FileType
 from lsmkv.tools.dump.blocks import (
@@ -193,6 +194,7 @@ def _kind(one: Filter) -> str:
 def _form(chosen: Filter) -> Plain:
     """What a filter consists of: bits and probes, or slots; one of another policy has neither."""
     data = chosen.data
+    rate = rate_of(chosen.policy.decode("utf-8", "replace"), data)
     form: Plain = dict.fromkeys(("bits", "probes", "ones", "fuse", "rate"))
     form["hex"] = ""
     fuse = fuse_in(chosen.policy, data)
@@ -207,7 +209,7 @@ def _form(chosen: Filter) -> Plain:
                 "fingerprint_bits": FINGERPRINT_BITS,
             },
             "hex": data[: min(fuse.slots, MOST_BITS // 8)].hex(),
-            "rate": 2.0**-FINGERPRINT_BITS,
+            "rate": rate,
         }
     if has_bits(chosen.policy, data) or (is_bloom(chosen.policy) and len(data) >= 2):
         return form | {
@@ -215,16 +217,9 @@ def _form(chosen: Filter) -> Plain:
             "probes": data[-1],
             "ones": ones(data),
             "hex": data[: min(len(data) - 1, MOST_BITS // 8)].hex(),
-            "rate": _rate(chosen),
+            "rate": rate,
         }
     return form
-
-
-def _rate(bloom: Filter) -> float:
-    """The rate that a Bloom filter's bits predict: LevelDB's has probes of its own kind."""
-    if is_bloom(bloom.policy):
-        return rate_from_fill(bloom.data)
-    return math.pow(fill_rate(bloom.data), bloom.data[-1])
 
 
 def _probed(chosen: Filter, key: bytes) -> Plain | None:

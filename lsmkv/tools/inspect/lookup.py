@@ -117,7 +117,7 @@ def _table_steps(steps: _Steps, table: TableStep, show: Callable[[bytes], Plain]
         steps.add("index", f"{where}: index", table.verdict, table=table)
         return
     index_key = show(table.index_key)
-    detail = "names the data block that ends at"
+    detail = "names the data block up to the separator"
     steps.add("index", f"{where}: index", detail, table=table, facts={"index_key": index_key})
     for step in table.filters:
         verdict = "maybe: the block must be read" if step.may_match else "no: no block is read"

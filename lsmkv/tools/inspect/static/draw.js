@@ -131,12 +131,12 @@ const WIDTH = 360;
 const HEIGHT = 210;
 const PLOT = { left: 48, right: 350, top: 10, bottom: 172 };
 
-/** A predicted curve and measured points over a number of keys.
+/** An expected curve and measured points over a number of keys.
  *
  * `ticks` are the values of the y axis with their texts; `place(value)` is 0 at its foot and 1 at
  * its head, or below 0 for what it does not show.
  */
-export function curve({ title, description, most, ticks, place, predicted, measured, now }) {
+export function curve({ title, description, most, ticks, place, expected, measured, now }) {
   const x = (keys) => PLOT.left + ((PLOT.right - PLOT.left) * keys) / most;
   const y = (value) => PLOT.bottom - (PLOT.bottom - PLOT.top) * place(value);
   const parts = [];
@@ -153,10 +153,10 @@ export function curve({ title, description, most, ticks, place, predicted, measu
   parts.push(shape("text", { class: "lab-tick lab-middle", x: middle, y: HEIGHT - 6 }, "keys added"));
   const line = [];
   for (let step = 0; step <= 100; step++) {
-    const value = predicted((most * step) / 100);
+    const value = expected((most * step) / 100);
     if (place(value) >= 0) line.push(`${x((most * step) / 100).toFixed(1)},${y(value).toFixed(1)}`);
   }
-  parts.push(shape("polyline", { class: "lab-predicted", points: line.join(" ") }));
+  parts.push(shape("polyline", { class: "lab-expected", points: line.join(" ") }));
   for (const [keys, value] of measured) {
     if (place(value) < 0) continue;
     const at = { cx: x(keys).toFixed(1), cy: y(value).toFixed(1), r: keys === now ? 4.5 : 2.5 };

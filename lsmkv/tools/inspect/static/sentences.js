@@ -1,6 +1,6 @@
 // What the filter lab says: figures and keys as text, and the sentences about a trial.
 
-import { predictedFill, predictedRate } from "./bloom.js";
+import { expectedFill, expectedRate, textbookRate } from "./bloom.js";
 import { number } from "./format.js";
 import { ASKED } from "./trial.js";
 
@@ -40,7 +40,7 @@ export function listed(texts) {
 
 /** The size of a filter, and its promise for so many keys. */
 export function aboutSize({ bits, probes }, expected) {
-  const rate = percent(predictedRate(expected, bits, probes));
+  const rate = percent(expectedRate(expected, bits, probes));
   return (
     `m = ${number(bits)} bits, ${number(bits / 8)} bytes; k = ${probes}. With ${number(expected)} keys in it,` +
     ` ${rate} of absent keys should pass.`
@@ -79,10 +79,10 @@ export function figuresOf({ filter, keys, passed }) {
     ["keys added", number(keys.length)],
     ["bits set", `${number(ones)} of ${number(bits)}`],
     ["fill", percent(fill)],
-    ["fill predicted", percent(predictedFill(keys.length, bits, probes))],
+    ["fill expected", percent(expectedFill(keys.length, bits, probes))],
     ["absent keys that pass", `${number(passed)} of ${number(ASKED)}`],
-    ["their rate", percent(passed / ASKED)],
-    ["rate predicted", percent(predictedRate(keys.length, bits, probes))],
-    ["rate by fill, f^k", percent(fill ** probes)],
+    ["rate measured", percent(passed / ASKED)],
+    ["rate expected", percent(expectedRate(keys.length, bits, probes))],
+    ["textbook, large filters", percent(textbookRate(keys.length, bits, probes))],
   ];
 }
